@@ -1,0 +1,95 @@
+"""Crawls two newspapers three times, prints what scrapy-neardup saved, and exits with 1 if the story does not hold."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from example import papers
+from example.site import Newsstand, Site
+
+HERE = Path(__file__).parent
+OUT = HERE / "out"
+
+
+class Run(NamedTuple):
+    fetched: dict[str, list[str]]  # site -> paths
+    stats: dict[str, float]
+    dropped: dict[str, str]  # URL -> reason
+    redirected: dict[str, str]  # dead link -> the mirror that answered
+
+    def stat(self, name: str) -> int:
+        return int(self.stats.get(name, 0))
+
+
+def main() -> int:
+    shutil.rmtree(OUT, ignore_errors=True)  # an empty store, so that the story starts anew
+    OUT.mkdir()
+    with Newsstand() as stand:
+        print("Run 1: both papers for the first time")
+        first = crawl("run1", stand, [stand.post, stand.gazette])
+        print("\nRun 2: the same again, with what run 1 has learned")
+        second = crawl("run2", stand, [stand.post, stand.gazette])
+        print("\nRun 3: the Gazette has died; its list page still links to what it had, and nothing is skipped")
+        stand.close_gazette()
+        third = crawl("run3", stand, [stand.gazette], "-s", "NEARDUP_SKIP_MIRRORS=False")
+        return verdict(stand, first, second, third)
+
+
+def crawl(name: str, stand: Newsstand, sites: list[Site], *options: str) -> Run:
+    """Runs Scrapy as a user would, in a process of its own, and tells what happened."""
+    urls = ",".join(f"{site.url}/" for site in sites)
+    command = [sys.executable, "-m", "scrapy", "crawl", "news", "-a", f"sites={urls}", "-O", f"out/{name}.jsonl"]
+    command += ["-s", f"LOG_FILE=out/{name}.log", "-s", f"RUN_RECORD=out/{name}.json", *options]
+    if subprocess.run(command, cwd=HERE).returncode:
+        sys.exit(f"FAILED Scrapy stopped with an error: see above, or {OUT / name}.log")
+    fetched = {site_name: site.take_fetched() for site_name, site in stand.sites.items()}
+    run = Run(fetched, **json.loads((OUT / f"{name}.json").read_text(encoding="utf-8")))
+    tell(run, stand)
+    return run
+
+
+def tell(run: Run, stand: Newsstand) -> None:
+    print("  requests answered:", ", ".join(f"{name} {len(paths)}" for name, paths in run.fetched.items()))
+    print("  skipped before the fetch:", run.stat("neardup/requests/skipped"))
+    print("  items stored:", run.stat("item_scraped_count"))
+    print("  items dropped:", len(run.dropped))
+    for url, reason in run.dropped.items():
+        print(short(f"    {url}: {reason}", stand))
+    print("  dead links:", run.stat("neardup/dead_links/seen"))
+    print("  dead links rescued:", run.stat("neardup/dead_links/rescued"))
+    for url, mirror in run.redirected.items():
+        print(short(f"    {url}: answered by {mirror}", stand))
+
+
+def short(text: str, stand: Newsstand) -> str:
+    for name, site in stand.sites.items():
+        text = text.replace(site.url, name)
+    return text
+
+
+def verdict(stand: Newsstand, first: Run, second: Run, third: Run) -> int:
+    cut_copy = stand.gazette_urls[papers.CUT]
+    print(f"\nThe cut copy counts as {'a duplicate' if cut_copy in first.dropped else 'a document of its own'}.")
+    claims = story(stand, first, second, third)
+    for claim, holds in claims.items():
+        print("ok    " if holds else "FAILED", claim)
+    return 0 if all(claims.values()) else 1
+
+
+def story(stand: Newsstand, first: Run, second: Run, third: Run) -> dict[str, bool]:
+    copies = {stand.gazette_urls[name] for name in (*papers.MIRRORED, *papers.NOTES)}
+    dropped = set(first.dropped)
+    fetched_again = {stand.sites[name].url + path for name, paths in second.fetched.items() for path in paths}
+    return {
+        "run 1 dropped every mirror and reprint": copies <= dropped,
+        "run 1 dropped no look-alike and no other page": dropped <= {*copies, stand.gazette_urls[papers.CUT]},
+        "run 2 fetched nothing that run 1 had dropped": not dropped & fetched_again,
+        "run 3 rescued every dead copy": third.stat("neardup/dead_links/rescued") == len(dropped),
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,47 @@
+"""scrapy-neardup: keep a crawl from fetching and storing the same content twice."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .addon import Addon
+    from .config import Config, ConfigError
+    from .dedup import Claim, Deduplicator, Verdict
+    from .document import Document
+    from .middleware import MirrorMiddleware
+    from .pipeline import NearDupPipeline
+    from .stores import StoreError
+
+_HOMES = {
+    "Addon": "addon",
+    "Claim": "dedup",
+    "Config": "config",
+    "ConfigError": "config",
+    "Deduplicator": "dedup",
+    "Document": "document",
+    "MirrorMiddleware": "middleware",
+    "NearDupPipeline": "pipeline",
+    "StoreError": "stores",
+    "Verdict": "dedup",
+}
+__all__ = [
+    "Addon",
+    "Claim",
+    "Config",
+    "ConfigError",
+    "Deduplicator",
+    "Document",
+    "MirrorMiddleware",
+    "NearDupPipeline",
+    "StoreError",
+    "Verdict",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # Late, so that what needs no Scrapy does not import it.
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_HOMES[name]}", __name__), name)

@@ -1,0 +1,20 @@
+"""The add-on: one line in the settings enables the rest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .middleware import MirrorMiddleware
+from .pipeline import NearDupPipeline
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+
+class Addon:
+    """Enables the downloader middleware and the item pipeline, unless the settings place them already."""
+
+    def update_settings(self, settings: BaseSettings) -> None:
+        # After Offsite, before RobotsTxt: so it sees responses last, after Retry and Redirect.
+        settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", MirrorMiddleware, 75)
+        settings.setdefault_in_component_priority_dict("ITEM_PIPELINES", NearDupPipeline, 300)

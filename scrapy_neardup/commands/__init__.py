@@ -1,0 +1,79 @@
+"""`scrapy neardup VERB`: a module a verb.
+
+This one is imported by every `scrapy` call, so it imports none of them: a verb is loaded when it is called for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from importlib import import_module
+from typing import Any, NoReturn
+
+from scrapy.commands import ScrapyCommand
+
+VERBS = {
+    "dedupe": "remove duplicates from feeds of documents",
+    "explain": "say why two documents are duplicates or not",
+    "stats": "say what a store holds",
+}
+
+
+class Command(ScrapyCommand):
+    """Dispatches to the verbs."""
+
+    requires_project = False
+    requires_crawler_process = False
+    default_settings = {"LOG_ENABLED": False}  # noqa: RUF012 - Scrapy's own attribute, of this type
+
+    def syntax(self) -> str:
+        return "VERB [options]"
+
+    def short_desc(self) -> str:
+        return "Near-duplicates: dedupe feeds, explain decisions, look into a store"
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        verbs = parser.add_subparsers(dest="verb", metavar="VERB", parser_class=VerbParser)
+        for name, text in VERBS.items():
+            verb = verbs.add_parser(
+                name, help=text, description=text, conflict_handler="resolve", formatter_class=HelpFormatter
+            )
+            super().add_options(verb)
+            if name in sys.argv:  # the others would only cost the time to import them
+                _module(name).add_arguments(verb)
+                verb.epilog = _module(name).EXAMPLES
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        from ..config import ConfigError
+        from ..feeds import FeedError
+        from ..stores import StoreError
+
+        if opts.verb is None:
+            print(f"usage: scrapy neardup VERB [options]; VERB is one of: {', '.join(VERBS)}", file=sys.stderr)
+            self.exitcode = 2
+            return
+        try:
+            if args:
+                raise FeedError(f"{args[0]!r} is no option of {opts.verb}")
+            _module(opts.verb).run(opts, self.settings)
+        except (ConfigError, FeedError, StoreError) as error:
+            print(f"scrapy neardup {opts.verb}: {error}", file=sys.stderr)
+            self.exitcode = 2
+        except KeyboardInterrupt:
+            self.exitcode = 130
+
+
+class HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Leaves the examples as they are written."""
+
+
+class VerbParser(argparse.ArgumentParser):
+    """Says what is wrong in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"scrapy neardup: {message}\n")
+
+
+def _module(verb: str) -> Any:
+    return import_module(f".{verb}", __name__)

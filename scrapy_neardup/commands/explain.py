@@ -1,0 +1,112 @@
+"""`scrapy neardup explain`: why a document is or is not a duplicate, from what is stored or from two files."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from scrapy.settings import BaseSettings
+from w3lib.encoding import html_to_unicode
+
+from ..config import Config
+from ..dedup import Deduplicator
+from ..document import Document
+from ..feeds import FeedError
+from ..signature import Link, Signature
+from ..stores import StoreError
+from ..verify import compare
+from .options import add_json, add_store, open_existing, print_result
+
+EXAMPLES = """examples:
+  scrapy neardup explain http://example.com/a.html
+  scrapy neardup explain --files a.html b.txt --json
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("url", nargs="?", metavar="URL", help="a URL that the store knows")
+    what.add_argument("--files", nargs=2, metavar=("A", "B"), help="two files to compare, HTML or plain text")
+    add_store(parser)
+    add_json(parser)
+
+
+def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
+    if opts.files:
+        config = replace(Config.from_settings(settings), store=None)
+        with Deduplicator.from_config(config) as dedup:
+            result = _explain_files(dedup, *opts.files)
+    else:
+        with open_existing(opts, settings) as dedup:
+            result = _explain_url(dedup, opts.url)
+    print_result(result, as_json=opts.json)
+
+
+def _explain_url(dedup: Deduplicator, url: str) -> dict[str, Any]:
+    link = dedup.store.resolve(url)
+    if link is None:
+        raise StoreError(f"the store knows nothing of {url}")
+    if link.signature is None:
+        return {"url": url, "status": "fetched each time: it also gives what is held nowhere"}
+    return {
+        "url": url,
+        "status": "mirror" if link.mirror else "held",
+        "duplicate_of": link.signature.url if link.mirror else None,
+        "last_seen": _time(link.seen),
+        "evidence": link.evidence._asdict() if link.evidence and link.mirror else None,
+        "document": _described(link.signature),
+        "links": [_described_link(other) for other in dedup.store.links(link.signature)],
+    }
+
+
+def _explain_files(dedup: Deduplicator, *paths: str) -> dict[str, Any]:
+    first, second = (Document.from_field(_read(path), url=Path(path).absolute().as_uri()) for path in paths)
+    signatures = [dedup.sign(document) for document in (first, second)]
+    found = compare(first.sketch, second.sketch)
+    dedup.claim(first)
+    return {
+        "verdict": dedup.claim(second).verdict.tag(),
+        "comparison": found._asdict(),
+        "thresholds": {
+            "min_tokens": dedup.rule.min_tokens,
+            "resemblance": round(dedup.rule.required_resemblance(found.tokens), 4) if found.tokens else None,
+            "length_ratio": dedup.rule.length_ratio,
+            "missing_figures": round(dedup.rule.allowed_figures(found.tokens, found.figures), 4),
+        },
+        "proposed_by": [name for name, _ in dedup.store.find(signatures[1].fingerprints)],
+        "documents": {path: _described(s) for path, s in zip(paths, signatures, strict=True)},
+    }
+
+
+def _described(signature: Signature) -> dict[str, Any]:
+    sketch = signature.sketch
+    return {
+        "url": signature.url,
+        "tokens": sketch.tokens,
+        "shingles": sketch.shingles,
+        "figures": sketch.figures,
+        "fingerprints": {
+            name: " ".join(f"{value:016x}" for value in values) or "abstains"
+            for name, values in signature.fingerprints.items()
+        },
+        "first_seen": _time(signature.first_seen),
+        "run": signature.key[0] if signature.key else None,
+    }
+
+
+def _described_link(link: Link) -> dict[str, Any]:
+    return {"url": link.url, "mirror": link.mirror, "last_seen": _time(link.seen)}
+
+
+def _time(seconds: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
+
+
+def _read(path: str) -> str:
+    try:
+        return html_to_unicode(None, Path(path).read_bytes())[1]
+    except OSError as error:
+        raise FeedError(f"{path}: can't be read: {error.strerror}") from error

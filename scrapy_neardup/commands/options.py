@@ -1,0 +1,67 @@
+"""What several verbs share: the store that they work on, and how they print."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from scrapy.settings import BaseSettings
+from scrapy.utils.project import data_path, inside_project
+
+from ..config import Config
+from ..dedup import Deduplicator
+from ..stores import StoreError
+
+
+def add_store(parser: argparse.ArgumentParser) -> None:
+    """Let the user name the store; else it is the project's."""
+    parser.add_argument("--store", metavar="PATH", help="the store (default: NEARDUP_STORE of the project)")
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def read_config(opts: argparse.Namespace, settings: BaseSettings, **changes: Any) -> Config:
+    """Read the project's settings, with what the options say instead."""
+    config = Config.from_settings(settings)
+    if opts.store:
+        changes["store"] = opts.store
+    return replace(config, **changes)
+
+
+def open_existing(opts: argparse.Namespace, settings: BaseSettings) -> Deduplicator:
+    """Open the store for looking into it; raise StoreError where there is none."""
+    config = read_config(opts, settings)
+    store = config.store or (data_path("neardup.sqlite") if inside_project() else None)
+    if store is None:
+        raise StoreError("which store? Give --store, or call this inside a Scrapy project")
+    if "://" not in store and not Path(store).exists():
+        raise StoreError(f"store {store!r} does not exist")
+    return Deduplicator.from_config(replace(config, store=store), run=None)
+
+
+def print_result(result: Mapping[str, Any], *, as_json: bool) -> None:
+    """Print a mapping as JSON, or as lines of name and value."""
+    if as_json:
+        print(json.dumps(result, ensure_ascii=False, indent=2))
+        return
+    for name, value in result.items():
+        print(*_lines(name, value), sep="\n")
+
+
+def _lines(name: str, value: Any) -> Iterable[str]:
+    if isinstance(value, Mapping):
+        yield name
+        for key, part in value.items():
+            yield from (f"  {line}" for line in _lines(key, part))
+    elif isinstance(value, (list, tuple)) and not all(isinstance(part, (int, float)) for part in value):
+        yield name
+        for part in value:
+            yield from ([f"  {part}"] if isinstance(part, str) else (f"  {line}" for line in _lines("-", part)))
+    else:
+        yield f"{name:24} {value}"

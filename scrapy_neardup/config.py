@@ -1,0 +1,189 @@
+"""The only reader of settings: from Scrapy's or from keywords to one frozen, validated record."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from datetime import timedelta
+from difflib import get_close_matches
+from typing import Any
+
+PREFIX = "NEARDUP_"
+BUILTIN_DETECTORS = ("exact", "imatch", "simhash", "shingle")
+_UNITS = {"s": 1, "second": 1, "m": 60, "minute": 60, "h": 3600, "hour": 3600, "d": 86400, "day": 86400, "week": 604800}
+
+
+class ConfigError(ValueError):
+    """A setting has a value that is not allowed; the message names the setting, the value and what is allowed."""
+
+
+Check = Callable[[Any], Any]
+"""Takes a value as a user wrote it and returns it as the code wants it; raises ValueError saying what is allowed."""
+
+
+def _flag(value: Any) -> bool:
+    known = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False, "": False, "none": False}
+    if str(value).lower() in known:
+        return known[str(value).lower()]
+    raise ValueError("True or False")
+
+
+def _number(low: float, high: float = float("inf"), kind: Callable[[Any], float] = float) -> Check:
+    allowed = f"a number from {low} to {high}" if high < float("inf") else f"a number from {low} up"
+
+    def check(value: Any) -> float:
+        try:
+            number = kind(value)
+            fits = not isinstance(value, bool) and low <= number <= high and number == float(value)
+        except (TypeError, ValueError, OverflowError):
+            fits = False
+        if not fits:
+            raise ValueError(allowed if kind is float else allowed.replace("a number", "a whole number"))
+        return number
+
+    return check
+
+
+def _choice(*allowed: str) -> Check:
+    def check(value: Any) -> str:
+        if value not in allowed:
+            raise ValueError(" or ".join(map(repr, allowed)))
+        return str(value)
+
+    return check
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError("text")
+    return value
+
+
+def _name(value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise ValueError("the name of an item field")
+    return value
+
+
+def _optional(check: Check) -> Check:
+    return lambda value: None if value is None or value == "" else check(value)
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    """Read a list of names; text is split at commas, as Scrapy's `-s` gives it."""
+    if isinstance(value, str):
+        value = [part.strip() for part in value.split(",") if part.strip()]
+    if not isinstance(value, Sequence) or not all(isinstance(part, str) and part for part in value):
+        raise ValueError("a list of names")
+    return tuple(value)
+
+
+def _detectors(value: Any) -> tuple[Any, ...]:
+    """Read names of detectors, import paths, or detectors themselves."""
+    if isinstance(value, str):
+        value = _names(value)
+    if not isinstance(value, Sequence) or not value:
+        raise ValueError(f"a list of {', '.join(BUILTIN_DETECTORS)} or import paths of your own")
+    for part in value:
+        if isinstance(part, str) and part not in BUILTIN_DETECTORS and "." not in part:
+            raise ValueError(f"a list of {', '.join(BUILTIN_DETECTORS)} or import paths of your own, not {part!r}")
+    return tuple(value)
+
+
+def _codes(value: Any) -> frozenset[int]:
+    if isinstance(value, str):
+        value = [part for part in value.split(",") if part.strip()]
+    try:
+        codes = frozenset(int(code) for code in value)
+    except (TypeError, ValueError):
+        codes = frozenset({0})
+    if not all(400 <= code <= 599 for code in codes):
+        raise ValueError("a list of HTTP status codes from 400 to 599")
+    return codes
+
+
+def _hosts(value: Any) -> Mapping[str, str]:
+    if not isinstance(value, Mapping) or not all(isinstance(h, str) and h for pair in value.items() for h in pair):
+        raise ValueError("a dictionary of mirror host to canonical host")
+    return {mirror.lower(): canonical.lower() for mirror, canonical in value.items()}
+
+
+def _seconds(value: Any) -> float:
+    """Read a duration: seconds, a timedelta, or text such as "30 days"."""
+    if isinstance(value, timedelta):
+        value = value.total_seconds()
+    if isinstance(value, str) and (match := re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*", value.lower())):
+        number, unit = match.groups()
+        value = float(number) * _UNITS.get(unit, _UNITS.get(unit.rstrip("s"), float("nan")))
+    try:
+        seconds = float(value)
+    except (TypeError, ValueError):
+        seconds = -1.0
+    if not seconds >= 0 or isinstance(value, bool):
+        raise ValueError("seconds, a timedelta, or text such as '30 days'")
+    return seconds
+
+
+def _setting(default: Any, check: Check) -> Any:
+    return field(default=default, metadata={"check": check})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """Every setting of the plugin: `Config(min_tokens=20)` for NEARDUP_MIN_TOKENS = 20. Raise ConfigError for a bad one."""
+
+    enabled: bool = _setting(True, _flag)
+    store: str | None = _setting(None, _optional(_text))
+    namespace: str = _setting("", _text)
+    fields: tuple[str, ...] | None = _setting(None, _optional(_names))
+    title_field: str = _setting("title", _name)
+    url_field: str = _setting("url", _name)
+    tag_field: str = _setting("neardup", _name)
+    detectors: tuple[Any, ...] = _setting(BUILTIN_DETECTORS, _detectors)
+    action: str = _setting("drop", _choice("drop", "tag", "audit"))
+    revisit: str = _setting("keep", _choice("keep", "drop", "skip"))
+    scope: str = _setting("all", _choice("all", "host", "domain"))
+    simhash_distance: int = _setting(3, _number(0, 15, int))
+    length_ratio: float = _setting(2.5, _number(1))
+    resemblance: float = _setting(0.42, _number(0, 1))
+    imatch_lexicons: int = _setting(10, _number(0, 64, int))
+    min_tokens: int = _setting(20, _number(0, kind=int))
+    short_text: str = _setting("unique", _choice("unique", "exact"))
+    lexicon: str | None = _setting(None, _optional(_text))
+    skip_mirrors: bool = _setting(True, _flag)
+    skip_start: bool = _setting(False, _flag)
+    dead_links: bool = _setting(True, _flag)
+    dead_http_codes: frozenset[int] = _setting(frozenset({404, 410}), _codes)
+    mirror_hosts: Mapping[str, str] = field(default_factory=dict, metadata={"check": _hosts})
+    learn_hosts: bool = _setting(True, _flag)
+    recheck: float = _setting(0.01, _number(0, 1))
+    mirror_ttl: float = _setting(30 * 86400.0, _seconds)
+    unclean_run: str = _setting("forget", _choice("forget", "keep"))
+    trusted_hosts: tuple[str, ...] = _setting((), _names)
+
+    def __post_init__(self) -> None:
+        for setting in fields(self):
+            value = getattr(self, setting.name)
+            try:
+                object.__setattr__(self, setting.name, setting.metadata["check"](value))
+            except ValueError as error:
+                name = PREFIX + setting.name.upper()
+                raise ConfigError(f"{name} = {value!r} is not allowed; allowed is {error}") from None
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, Any]) -> Config:
+        """Read the NEARDUP_ settings out of Scrapy's; raise ConfigError also for a name that does not exist."""
+        given = {key[len(PREFIX) :].lower(): value for key, value in settings.items() if key.startswith(PREFIX)}
+        return cls.from_keywords(given)
+
+    @classmethod
+    def from_keywords(cls, given: Mapping[str, Any]) -> Config:
+        """Read settings as keywords: lower case, without prefix."""
+        known = [setting.name for setting in fields(cls)]
+        for name in given:
+            if name not in known:
+                near = get_close_matches(name, known, 1)
+                hint = f"; did you mean {PREFIX}{near[0].upper()}?" if near else ""
+                raise ConfigError(f"{PREFIX}{name.upper()} is no setting of scrapy-neardup{hint}")
+        return cls(**given)

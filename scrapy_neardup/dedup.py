@@ -1,0 +1,262 @@
+"""The decision: is a document unique, a duplicate of one that is held, or a revisit? No Scrapy, no I/O of its own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from types import TracebackType
+from typing import Any
+
+from .config import Config
+from .detectors import Detector, Exact, SimHash
+from .detectors.build import build_detectors
+from .document import Document
+from .fingerprints.simhash import hamming
+from .signature import Evidence, Link, Signature
+from .stores import Store, open_store
+from .text.urls import canonical_url, domain, host
+from .verify import Rule, compare
+
+_SCOPES: dict[str, Callable[[str], str]] = {"all": lambda url: "", "host": host, "domain": domain}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What was decided of a document, and on what evidence; None where there was nothing to compare with."""
+
+    status: str
+    """`unique`, `duplicate` or `revisit` (the same URL again)."""
+    duplicate_of: str | None = None
+    detector: str | None = None
+    """The first one that proposed the document held."""
+    hamming: int | None = None
+    resemblance: float | None = None
+    containment: float | None = None
+    length_ratio: float | None = None
+    kind: str | None = None
+    mirrors: int = 0
+    """Mirror degree: how many other URLs have the content of the canonical."""
+
+    def tag(self) -> dict[str, Any]:
+        """Return the verdict as the item's tag."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Match:
+    """A document held that passed verification."""
+
+    signature: Signature
+    evidence: Evidence
+
+
+class Claim:
+    """A document's place in the store: pending until it is committed or withdrawn, once."""
+
+    def __init__(self, dedup: Deduplicator, document: Document, signature: Signature, match: Match | None) -> None:
+        self.document = document
+        self.signature = signature
+        self.match = match
+        self.verdict = dedup.verdict(document, match)
+        self.state = "pending"
+        """`pending`, `committed` or `withdrawn`."""
+        self._dedup = dedup
+        self._observers: list[Callable[[], object]] = []
+
+    @property
+    def rival(self) -> Claim | None:
+        """The unsettled claim that holds the twin of this document, if any: its outcome decides for both."""
+        return self._dedup.pending(self.match.signature) if self.match else None
+
+    def when_settled(self, callback: Callable[[], object]) -> None:
+        """Call back once, when the claim is committed or withdrawn."""
+        self._observers.append(callback)
+
+    def commit(self) -> None:
+        """Keep what the claim found: the document, or its URL as one more of the document held."""
+        if rival := self.rival:
+            # Not yet known to be held: the link is worth what the rival comes to.
+            rival.when_settled(lambda: self._settle("committed" if rival.state == "committed" else "withdrawn"))
+        else:
+            self._settle("committed")
+
+    def withdraw(self) -> None:
+        """Give the claim up, since the item was not stored; its URLs will be fetched again."""
+        self._settle("withdrawn")
+
+    def _settle(self, state: str) -> None:
+        if self.state != "pending":
+            return
+        self.state = state
+        self._dedup.settle(self)
+        for callback in self._observers:
+            callback()
+
+
+class Deduplicator:
+    """Decides of documents one after another, each compared with the canonicals that came before it.
+
+    Use `open`; as a context manager it closes its store.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        detectors: Iterable[Detector],
+        rule: Rule,
+        *,
+        scope: str = "all",
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.store = store
+        self.detectors = list(detectors)
+        self.rule = rule
+        self._scope = _SCOPES[scope]
+        self._clock = clock
+        self._pending: dict[Signature, Claim] = {}
+
+    @classmethod
+    def open(cls, store: str | None = None, *, run: str = "", **settings: Any) -> Deduplicator:
+        """Open on a store at a path, or in memory for None; settings as keywords, lower case, without prefix.
+
+        Raise ConfigError for a bad setting, StoreError where the store can't be read.
+        """
+        return cls.from_config(Config.from_keywords({**settings, "store": store}), run=run)
+
+    @classmethod
+    def from_config(cls, config: Config, *, run: str | None = "") -> Deduplicator:
+        """Open as a configuration says; `run` names a run to go on with, None only looks into the store."""
+        detectors = build_detectors(config)
+        store = open_store(config.store, detectors, namespace=config.namespace, unclean_run=config.unclean_run, run=run)
+        return cls(store, detectors, Rule.from_config(config), scope=config.scope)
+
+    # Deciding
+
+    def claim(self, document: Document) -> Claim:
+        """Decide of a document and hold it, pending; it counts as held for the documents after it."""
+        signature = self.sign(document)
+        match = self._best_match(document, signature)
+        claim = Claim(self, document, signature, match)
+        if match is None and signature.sketch.tokens:
+            self._pending[signature] = claim
+            self.store.add(signature)
+            self.keep_fetching(document)
+        return claim
+
+    def sign(self, document: Document) -> Signature:
+        """Return the signature of a document, held nowhere."""
+        fingerprints = {d.name: d.fingerprints(document) for d in self.detectors}
+        return Signature(document.url, fingerprints, document.sketch, self._clock())
+
+    def matches(self, document: Document, signature: Signature) -> Iterable[Match]:
+        """Yield the documents held that the document repeats."""
+        seen: set[int] = set()
+        for name, earlier in self.store.find(signature.fingerprints):
+            if id(earlier) not in seen and self._in_scope(document, earlier):
+                seen.add(id(earlier))
+                found = compare(signature.sketch, earlier.sketch)
+                if self.rule.accepts(found, same_text=name == Exact.name):
+                    evidence = (found.resemblance, found.containment, found.length_ratio)
+                    yield Match(
+                        earlier, Evidence(name, _distance(signature, earlier), *(round(e, 4) for e in evidence))
+                    )
+
+    def _best_match(self, document: Document, signature: Signature) -> Match | None:
+        """Choose the document of this very URL if it is among the matches, else the one that resembles most."""
+        return max(
+            self.matches(document, signature),
+            key=lambda match: (self.is_own(document.url, match.signature), match.evidence.resemblance),
+            default=None,
+        )
+
+    def _in_scope(self, document: Document, earlier: Signature) -> bool:
+        return self._scope(document.url or "") == self._scope(earlier.url or "")
+
+    def verdict(self, document: Document, match: Match | None) -> Verdict:
+        """Put a match into words."""
+        if match is None:
+            return Verdict("unique")
+        return Verdict(
+            "revisit" if self.is_own(document.url, match.signature) else "duplicate",
+            match.signature.url,
+            **match.evidence._asdict(),
+            mirrors=sum(link.mirror for link in self.store.links(match.signature)),
+        )
+
+    def is_own(self, url: str | None, signature: Signature) -> bool:
+        """Say whether a URL is the document's own, or an alias of it, rather than a mirror's."""
+        if not url or not signature.url:
+            return False
+        link = self.store.resolve(url)
+        known = link is not None and link.signature is signature and not link.mirror
+        return known or canonical_url(url) == canonical_url(signature.url)
+
+    def pending(self, signature: Signature) -> Claim | None:
+        """Return the unsettled claim that holds a document, if any."""
+        return self._pending.get(signature)
+
+    # Settling
+
+    def settle(self, claim: Claim) -> None:
+        """Take in what a claim came to; called by the claim, once."""
+        held = self._pending.pop(claim.signature, None)
+        if claim.state == "withdrawn":
+            if held:
+                self.store.withdraw(claim.signature)
+            self.keep_fetching(claim.document)
+        elif held:
+            self.store.commit(claim.signature)
+            self._link(claim.document, claim.signature, mirror=False)
+        elif claim.match:
+            mirror = claim.verdict.status == "duplicate"
+            self._link(claim.document, claim.match.signature, mirror=mirror, evidence=claim.match.evidence)
+
+    def keep_fetching(self, document: Document) -> None:
+        """Note that a document's URLs also give what is held nowhere, so that they are no mirrors."""
+        for url in _urls(document):
+            link = self.store.resolve(url)
+            if link and link.mirror:
+                self.store.record(Link(url, None, False, self._clock(), document.size))
+
+    def _link(
+        self, document: Document, signature: Signature, *, mirror: bool, evidence: Evidence | None = None
+    ) -> None:
+        for url in _urls(document):
+            known = self.store.resolve(url)
+            # A URL that gives anything of its own is no mirror, whatever else it gives.
+            if not (mirror and known and not known.mirror):
+                self.store.record(Link(url, signature, mirror, self._clock(), document.size, evidence))
+
+    # The store
+
+    def flush(self) -> None:
+        """Return once all that was committed is durable; raise StoreError where it can't be written."""
+        self.store.flush()
+
+    def close(self) -> None:
+        """Withdraw what is pending, flush, and end the run."""
+        for claim in list(self._pending.values()):
+            claim.withdraw()
+        self.store.close()
+
+    def __len__(self) -> int:
+        """How many documents are held."""
+        return len(self.store)
+
+    def __enter__(self) -> Deduplicator:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _urls(document: Document) -> Iterable[str]:
+    return (url for url in (document.url, *document.aliases) if url)
+
+
+def _distance(a: Signature, b: Signature) -> int | None:
+    ours, theirs = (s.fingerprints.get(SimHash.name, ()) for s in (a, b))
+    return hamming(ours[0], theirs[0]) if ours and theirs else None

@@ -1,0 +1,12 @@
+"""Detectors: which fingerprints a document has, and by which index earlier documents are found from them.
+
+They propose and may be generous; `verify` decides.
+"""
+
+from .base import Detector
+from .exact import Exact
+from .imatch import IMatch
+from .shingle import Shingle
+from .simhash import SimHash
+
+__all__ = ["Detector", "Exact", "IMatch", "Shingle", "SimHash"]

@@ -1,0 +1,52 @@
+"""Detectors by name or import path, with the parameters that a configuration gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+
+from ..config import Config, ConfigError
+from ..text.lexicon import Lexicon, builtin
+from .base import Detector
+from .exact import Exact
+from .imatch import IMatch
+from .shingle import Shingle
+from .simhash import SimHash
+
+_BUILTIN: dict[str, Callable[[Config], Detector]] = {
+    "exact": lambda config: Exact(),
+    "imatch": lambda config: IMatch(_lexicon(config), config.imatch_lexicons),
+    "simhash": lambda config: SimHash(config.simhash_distance),
+    "shingle": lambda config: Shingle(),
+}
+
+
+def build_detectors(config: Config) -> list[Detector]:
+    """Return the detectors that NEARDUP_DETECTORS names, in its order; raise ConfigError for one that can't be made."""
+    detectors = [_build(part, config) for part in config.detectors]
+    names = [detector.name for detector in detectors]
+    if len(set(names)) < len(names):
+        raise ConfigError(f"NEARDUP_DETECTORS = {list(config.detectors)!r} is not allowed; allowed is each name once")
+    return detectors
+
+
+def _build(part: str | Detector, config: Config) -> Detector:
+    if not isinstance(part, str):
+        return part
+    if part in _BUILTIN:
+        return _BUILTIN[part](config)
+    module, _, name = part.rpartition(".")
+    try:
+        made: Detector = getattr(import_module(module), name)()
+    except (ImportError, AttributeError, TypeError) as error:
+        raise ConfigError(f"NEARDUP_DETECTORS: {part!r} can't be made into a detector: {error}") from error
+    return made
+
+
+def _lexicon(config: Config) -> Lexicon:
+    if config.lexicon is None:
+        return builtin()
+    try:
+        return Lexicon.load(config.lexicon)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"NEARDUP_LEXICON = {config.lexicon!r} can't be read: {error}") from error

@@ -1,0 +1,22 @@
+"""The detector for equal texts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..document import Document
+from ..fingerprints.hashing import hash_text
+from ..index.keys import KeyIndex
+
+
+class Exact:
+    """Proposes documents of equal normalized text: the same tokens in the same order."""
+
+    name = "exact"
+    scheme = "exact/1"
+
+    def fingerprints(self, document: Document) -> tuple[int, ...]:
+        return (hash_text("\n".join(document.tokens)),) if document.tokens else ()
+
+    def index(self) -> KeyIndex[Any]:
+        return KeyIndex()

@@ -1,0 +1,38 @@
+"""The detector for texts with equal sets of lexicon terms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..document import Document
+from ..fingerprints.hashing import hash_tokens
+from ..fingerprints.imatch import imatch
+from ..index.keys import KeyIndex
+from ..text.lexicon import Lexicon
+
+MIN_TERMS = 8  # distinct lexicon terms: with fewer, different texts agree too easily
+MIN_SHARE = 0.05  # of the distinct tokens: with less, the lexicon is of another language
+
+
+class IMatch:
+    """Proposes documents of which any I-Match digest is equal; abstains from short texts and foreign languages.
+
+    Chowdhury et al. 2002; Kołcz et al. 2004.
+    """
+
+    name = "imatch"
+
+    def __init__(self, lexicon: Lexicon, lexicons: int) -> None:
+        self.lexicon = lexicon
+        self.lexicons = lexicons
+        self.scheme = f"imatch/1 {lexicon.id} {lexicons}"
+
+    def fingerprints(self, document: Document) -> tuple[int, ...]:
+        distinct = set(document.tokens)
+        terms = distinct & self.lexicon.terms
+        if len(terms) < max(MIN_TERMS, MIN_SHARE * len(distinct)):
+            return ()
+        return imatch(hash_tokens(sorted(terms)), self.lexicons)
+
+    def index(self) -> KeyIndex[Any]:
+        return KeyIndex()

@@ -1,0 +1,25 @@
+"""The detector for texts whose SimHashes are near."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..document import Document
+from ..fingerprints.simhash import simhash
+from ..index.hamming import HammingIndex
+
+
+class SimHash:
+    """Proposes documents whose SimHash lies within a Hamming distance (Manku et al. 2007)."""
+
+    name = "simhash"
+    scheme = "simhash/1"
+
+    def __init__(self, distance: int) -> None:
+        self.distance = distance
+
+    def fingerprints(self, document: Document) -> tuple[int, ...]:
+        return (simhash(document.hashes[:, 0]),) if document.tokens else ()
+
+    def index(self) -> HammingIndex[Any]:
+        return HammingIndex(self.distance)

@@ -1,0 +1,57 @@
+"""The document that is compared. Its tokens and their hashes are made once, when first asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from .fingerprints.hashing import Hashes, hash_tokens, shingle_hashes
+from .fingerprints.sketch import WIDTH, Sketch, make_sketch
+from .text.html import html_to_page, looks_like_html
+from .text.tokens import tokenize
+
+
+@dataclass(frozen=True, eq=False)
+class Document:
+    """A text with the URL that it came from; `aliases` are further URLs of the same fetch, such as redirects.
+
+    Without URL it is compared all the same, but can be no revisit, and no request is ever skipped for it.
+    """
+
+    url: str | None = None
+    text: str = ""
+    title: str = ""
+    aliases: tuple[str, ...] = ()
+    size: int = 0
+    """Bytes that the fetch of this document took; 0 where unknown."""
+
+    @classmethod
+    def from_field(cls, value: str, *, url: str | None = None, title: str = "") -> Document:
+        """Make a document of a text that may be HTML, of which only the main text (and the title) is taken."""
+        if looks_like_html(value):
+            page = html_to_page(value)
+            return cls(url=url, text=page.text, title=title or page.title)
+        return cls(url=url, text=value, title=title)
+
+    @cached_property
+    def tokens(self) -> list[str]:
+        """The words of the text, in order."""
+        return tokenize(self.text)
+
+    @cached_property
+    def hashes(self) -> Hashes:
+        """The tokens' 128-bit hashes, of shape (n, 2): what every fingerprint is made of."""
+        return hash_tokens(self.tokens)
+
+    @cached_property
+    def shingles(self) -> Hashes:
+        """The hashes of the distinct shingles, ascending."""
+        return np.unique(shingle_hashes(self.hashes[:, 0], WIDTH))
+
+    @cached_property
+    def sketch(self) -> Sketch:
+        """What is stored of the text, to compare it with others."""
+        figures = self.hashes[[token < ":" for token in self.tokens], 0]  # tokens that begin with a digit 0 … 9
+        return make_sketch(len(self.tokens), self.shingles, figures)

@@ -1,0 +1,79 @@
+"""Feeds of documents on disk: rows in, the same rows out. JSON lines, plain or gzipped."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+FORMATS = (".jsonl", ".jsonlines", ".jl", ".ndjson")
+
+
+class FeedError(ValueError):
+    """A feed can't be read or written; the message names the file, the line and what is wrong."""
+
+
+class Row(NamedTuple):
+    """One row of a feed."""
+
+    number: int
+    """From 1, over all feeds read together."""
+    raw: bytes
+    """As it stood in the file, with a line end."""
+    data: dict[str, Any]
+
+
+def read_feeds(paths: list[str]) -> Iterator[Row]:
+    """Yield the rows of feeds one after another; blank lines are passed over. Raise FeedError for what is no row."""
+    number = 0
+    for path in paths:
+        for line, raw in _lines(path):
+            number += 1
+            yield Row(number, raw, _parsed(raw, f"{path}, line {line}"))
+
+
+def _lines(path: str) -> Iterator[tuple[int, bytes]]:
+    try:
+        with _open(path, "rb") as file:
+            for line, raw in enumerate(file, 1):
+                if raw.strip():
+                    yield line, raw.rstrip(b"\r\n") + b"\n"
+    except (OSError, EOFError) as error:
+        raise FeedError(f"{path}: can't be read: {getattr(error, 'strerror', None) or error}") from error
+
+
+def _parsed(raw: bytes, place: str) -> dict[str, Any]:
+    try:
+        data = json.loads(raw)
+    except ValueError as error:
+        raise FeedError(f"{place}: no JSON: {error}") from error
+    if not isinstance(data, dict):
+        raise FeedError(f"{place}: a JSON {type(data).__name__}; allowed is an object")
+    return data
+
+
+@contextmanager
+def writing(path: str) -> Iterator[IO[bytes]]:
+    """Open a file that appears under its name only when all of it is written."""
+    part = f"{path}.part"
+    try:
+        with _open(path, "wb", part) as file:
+            yield file
+        os.replace(part, path)
+    except OSError as error:
+        raise FeedError(f"{path}: can't be written: {error.strerror or error}") from error
+    finally:
+        Path(part).unlink(missing_ok=True)
+
+
+def _open(path: str, mode: str, at: str | None = None) -> IO[bytes]:
+    name = path.lower().removesuffix(".gz")
+    if not name.endswith(FORMATS):
+        raise FeedError(f"{path}: no feed that can be read; allowed is {', '.join(FORMATS)}, each also with .gz")
+    opener: Callable[[str, str], Any] = open if name == path.lower() else gzip.open
+    opened: IO[bytes] = opener(at or path, mode)
+    return opened

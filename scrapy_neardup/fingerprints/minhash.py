@@ -1,0 +1,50 @@
+"""MinHash in one permutation: the smallest hash in each bin stands for the set.
+
+Two sets have the same minimum in a bin about as often as they share an element, so what is made of the minima can be
+compared in place of the sets.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .hashing import MULTIPLIER, Hashes, chain, mix
+
+_HALF = np.uint64(32)
+
+
+def minima(hashes: Hashes, bins: int) -> Hashes:
+    """Return the smallest hash in each bin, given ascending ones; shape (bins,), 0 for an empty bin.
+
+    Bins are equal parts of the range of hashes, so each is one run of the sorted array.
+
+    Li, Owen, Zhang 2012, section 2 (one permutation hashing).
+    """
+    smallest = np.zeros(bins, dtype=np.uint64)
+    places = (((hashes >> _HALF) * np.uint64(bins)) >> _HALF).astype(np.intp)
+    # Assigned from the end, so the first of a run stays.
+    smallest[places[::-1]] = hashes[::-1]
+    return smallest
+
+
+def super_shingles(hashes: Hashes, bands: int, rows: int) -> tuple[int, ...]:
+    """Return `bands` keys, each a hash of `rows` minima, given the ascending hashes of shingles; () for none.
+
+    Of two documents with resemblance r a key is equal with probability r^rows; that any is, 1 - (1 - r^rows)^bands.
+    An empty bin borrows from the next full one, changed by the way between them.
+
+    Broder et al. 1997, section 4 (super-shingles); Shrivastava, Li 2014, section 3 (borrowing: densification).
+    """
+    if not len(hashes):
+        return ()
+    columns = _densified(minima(hashes, bands * rows)).reshape(bands, rows)
+    keys = chain([np.arange(bands, dtype=np.uint64), *columns.T])
+    return tuple(keys.tolist())
+
+
+def _densified(smallest: Hashes) -> Hashes:
+    full = np.flatnonzero(smallest)
+    places = np.arange(len(smallest))
+    lenders = full[np.searchsorted(full, places) % len(full)]
+    way = ((lenders - places) % len(smallest)).astype(np.uint64)
+    return np.where(way > 0, mix(smallest[lenders] + way * MULTIPLIER), smallest)

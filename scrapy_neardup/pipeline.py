@@ -1,0 +1,127 @@
+"""The item pipeline: each item's document is claimed, and the verdict carried out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from itemadapter import ItemAdapter
+from scrapy.exceptions import DropItem
+from scrapy.http import Response
+from scrapy.utils.asyncio import call_later
+from scrapy.utils.defer import maybe_deferred_to_future
+from twisted.internet.defer import Deferred
+
+from .dedup import Claim, Verdict
+from .document import Document
+from .extension import NearDup
+from .items import item_document
+from .signature import Signature
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+    from typing_extensions import Self
+
+
+GIVE_WAY = 0.5  # seconds
+
+
+class DuplicateItem(DropItem):
+    """The item repeats a document that is held; `verdict` says which, and on what evidence."""
+
+    def __init__(self, verdict: Verdict) -> None:
+        evidence = (
+            f"{verdict.detector}, resemblance {verdict.resemblance}, length ratio {verdict.length_ratio}"
+            f", Hamming distance {verdict.hamming}"
+        )
+        super().__init__(f"{verdict.status} of {verdict.duplicate_of} ({evidence})", log_level="DEBUG")
+        self.verdict = verdict
+
+
+class NearDupPipeline:
+    """Drops, tags or counts items whose text repeats a document that is held."""
+
+    def __init__(self, neardup: NearDup) -> None:
+        self.neardup = neardup
+        self._given: WeakKeyDictionary[Response, set[Signature]] = WeakKeyDictionary()
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        return cls(NearDup.from_crawler(crawler))
+
+    async def process_item(self, item: Any) -> Any:
+        response = self.neardup.response
+        document = item_document(item, self.neardup.config, fetched=_urls(response), size=_size(response))
+        if document is None or not document.tokens:
+            self.neardup.count("no_text")
+            self.neardup.dedup.keep_fetching(document or Document(None, aliases=tuple(_urls(response))))
+            return item
+        await self._give_way(response)
+        claim = await self._claim(document)
+        self.neardup.follow(claim)
+        self._judge_source(claim, response)
+        self._count(claim.verdict)
+        return self._act(item, claim)
+
+    async def _claim(self, document: Document) -> Claim:
+        """Claim a document; where its twin is pending, once the fate of that is known."""
+        while rival := (claim := self.neardup.dedup.claim(document)).rival:
+            settled: Deferred[None] = Deferred()
+            rival.when_settled(partial(settled.callback, None))
+            await maybe_deferred_to_future(settled)
+        return claim
+
+    async def _give_way(self, response: Response | None) -> None:
+        """Wait a moment if requests of higher priority are under way.
+
+        Of mirrors that are crawled side by side it is then the spider that says which is kept, not the network.
+        """
+        if self.neardup.is_outranked(response):
+            moment: Deferred[None] = Deferred()
+            call_later(GIVE_WAY, moment.callback, None)
+            await maybe_deferred_to_future(moment)
+
+    def _judge_source(self, claim: Claim, response: Response | None) -> None:
+        """Take the response into account: what it already gave, and whether it was fetched to check a mirror."""
+        if response is None:
+            return
+        given = self._given.setdefault(response, set())
+        first = not given
+        if claim.match and claim.match.signature in given:
+            # The same text twice on one page is no second visit.
+            claim.verdict = replace(claim.verdict, status="duplicate")
+        given.add(claim.match.signature if claim.match else claim.signature)
+        repeats = claim.verdict.status != "unique"
+        if first and repeats and "neardup_dead_link" in response.meta:
+            self.neardup.count("dead_links/rescued")
+        if first and not repeats and response.meta.get("neardup_recheck"):
+            self.neardup.count("requests/wrongly_skipped")
+
+    def _count(self, verdict: Verdict) -> None:
+        self.neardup.count("documents")
+        self.neardup.count({"unique": "unique", "duplicate": "duplicates", "revisit": "revisits"}[verdict.status])
+        if verdict.status == "duplicate":
+            self.neardup.count(f"duplicates/{verdict.detector}")
+
+    def _act(self, item: Any, claim: Claim) -> Any:
+        config, verdict = self.neardup.config, claim.verdict
+        dropped = {"duplicate", "revisit"} if config.revisit in ("drop", "skip") else {"duplicate"}
+        if config.action == "drop" and verdict.status in dropped:
+            claim.commit()
+            raise DuplicateItem(verdict)
+        if config.action == "tag":
+            ItemAdapter(item)[config.tag_field] = verdict.tag()
+        return item
+
+
+def _urls(response: Response | None) -> list[str]:
+    """Return the URLs of a fetch, the last first; none where a URL alone does not say what was asked for."""
+    if response is None or response.request is None or response.request.method != "GET":
+        return []
+    return [response.url, *reversed(response.meta.get("redirect_urls", ()))]
+
+
+def _size(response: Response | None) -> int:
+    return len(response.body) if response else 0

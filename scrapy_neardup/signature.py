@@ -1,0 +1,54 @@
+"""What is kept of a document and of the URLs that led to it. Plain records; no behaviour, no I/O."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from .fingerprints.sketch import Sketch
+
+Key: TypeAlias = tuple[str, int, int]
+"""Where a stored signature lies: the run, the number of its segment, the place in it."""
+
+
+@dataclass(eq=False, slots=True)
+class Signature:
+    """The stored record of a document: its fingerprints by detector, and the sketch that verification compares."""
+
+    url: str | None
+    fingerprints: dict[str, tuple[int, ...]]
+    sketch: Sketch
+    first_seen: float
+    """Seconds since the epoch."""
+    key: Key | None = None
+    """None until it is written."""
+
+
+class Evidence(NamedTuple):
+    """What was found on comparing two documents."""
+
+    detector: str
+    """The first one that proposed the earlier document."""
+    hamming: int | None
+    """Between their SimHashes, where both have one."""
+    resemblance: float
+    containment: float
+    length_ratio: float
+
+
+@dataclass(eq=False, slots=True)
+class Link:
+    """What a URL led to when it was last fetched."""
+
+    url: str
+    """As it was requested."""
+    signature: Signature | None
+    """The document held; None where the URL also gave something that is held nowhere, so that it must be fetched."""
+    mirror: bool
+    """True where another URL's copy is the one that is held."""
+    seen: float
+    """Seconds since the epoch."""
+    size: int = 0
+    """Bytes of the response; 0 where unknown."""
+    evidence: Evidence | None = None
+    """Why it was called a mirror."""

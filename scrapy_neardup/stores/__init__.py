@@ -1,0 +1,33 @@
+"""Stores: find earlier documents, keep signatures. `open_store` chooses one by its address."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..detectors.base import Detector
+from .base import Store, StoreError
+from .memory import MemoryStore
+from .sqlite import SqliteStore
+
+__all__ = ["MemoryStore", "SqliteStore", "Store", "StoreError", "open_store"]
+
+
+def open_store(
+    address: str | None,
+    detectors: Sequence[Detector],
+    *,
+    namespace: str = "",
+    unclean_run: str = "forget",
+    run: str | None = "",
+) -> Store:
+    """Open the store at a path, or one in memory for None.
+
+    `run` names a run to go on with; "" starts a new one, None only looks into the store.
+
+    Raise StoreError where it can't be read, or was made with other detectors' parameters.
+    """
+    if address is None:
+        return MemoryStore(detectors)
+    if "://" in address:
+        raise StoreError(f"store {address!r}: no such kind of store; allowed is a path")
+    return SqliteStore(address, detectors, namespace=namespace, unclean_run=unclean_run, run=run)

@@ -1,0 +1,62 @@
+"""The one interface of all stores. Decisions know nothing more of them than this."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Protocol
+
+from ..signature import Link, Signature
+
+
+class StoreError(Exception):
+    """The store can't be read or written; the message says which, why, and what to do."""
+
+
+class Store(Protocol):
+    """Signatures of documents, found by their fingerprints, and what each URL led to.
+
+    A signature is pending from `add` on, and committed or withdrawn later. Both kinds are found; only what is
+    committed outlives the process, durably after the next `flush`.
+    """
+
+    run: str
+    """The id of the run that this store was opened for; "" where there is none."""
+
+    def find(self, fingerprints: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, Signature]]:
+        """Yield each detector's name with each document that it proposes, in the detectors' order."""
+
+    def add(self, signature: Signature) -> None:
+        """Hold a new document, pending."""
+
+    def commit(self, signature: Signature) -> None:
+        """Keep a pending document for good."""
+
+    def withdraw(self, signature: Signature) -> None:
+        """Give up a pending document, as if it had never been added."""
+
+    def record(self, link: Link) -> None:
+        """Keep what a URL led to, in place of what was known of it."""
+
+    def resolve(self, url: str) -> Link | None:
+        """Return what is known of a URL, in whatever spelling."""
+
+    def links(self, signature: Signature) -> list[Link]:
+        """Return the URLs that led to a document, oldest first."""
+
+    def signatures(self) -> Iterable[Signature]:
+        """Return all documents that are held, pending ones included."""
+
+    def describe(self) -> dict[str, object]:
+        """Return what there is to say of the store itself."""
+
+    def __len__(self) -> int:
+        """How many documents are held."""
+
+    def flush(self, *, wait: bool = True) -> None:
+        """Make what was committed durable; without `wait` it only sets out to. Raise StoreError for what failed."""
+
+    def refresh(self) -> None:
+        """Take in what other processes committed."""
+
+    def close(self) -> None:
+        """Flush, and end the run."""

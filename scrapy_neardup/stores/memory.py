@@ -1,0 +1,77 @@
+"""The store in RAM: indexes and nothing else. The store on disk is this one with a log beneath it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from ..detectors.base import Detector
+from ..index.base import Index
+from ..signature import Link, Signature
+from ..text.urls import canonical_url
+
+
+class MemoryStore:
+    """A store that forgets everything when the process ends."""
+
+    run = ""
+
+    def __init__(self, detectors: Sequence[Detector]) -> None:
+        self._indexes: dict[str, Index[Signature]] = {d.name: d.index() for d in detectors}
+        self._signatures: dict[Signature, None] = {}
+        self._urls: dict[str, Link] = {}
+        self._links: dict[Signature, dict[str, Link]] = {}
+
+    def find(self, fingerprints: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, Signature]]:
+        for name, index in self._indexes.items():
+            for signature in index.find(fingerprints.get(name, ())):
+                yield name, signature
+
+    def add(self, signature: Signature) -> None:
+        self._signatures[signature] = None
+        for name, index in self._indexes.items():
+            index.add(signature.fingerprints.get(name, ()), signature)
+
+    def commit(self, signature: Signature) -> None:
+        pass
+
+    def withdraw(self, signature: Signature) -> None:
+        if signature not in self._signatures:
+            return
+        del self._signatures[signature]
+        for name, index in self._indexes.items():
+            index.remove(signature.fingerprints.get(name, ()), signature)
+        for url in self._links.pop(signature, {}):
+            self._urls.pop(url, None)
+
+    def record(self, link: Link) -> None:
+        url = canonical_url(link.url)
+        before = self._urls.pop(url, None)
+        if before and before.signature:
+            self._links[before.signature].pop(url, None)
+        self._urls[url] = link
+        if link.signature:
+            self._links.setdefault(link.signature, {})[url] = link
+
+    def resolve(self, url: str) -> Link | None:
+        return self._urls.get(canonical_url(url))
+
+    def links(self, signature: Signature) -> list[Link]:
+        return list(self._links.get(signature, {}).values())
+
+    def signatures(self) -> Iterable[Signature]:
+        return list(self._signatures)
+
+    def describe(self) -> dict[str, object]:
+        return {"store": "in memory"}
+
+    def __len__(self) -> int:
+        return len(self._signatures)
+
+    def flush(self, *, wait: bool = True) -> None:
+        pass
+
+    def refresh(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass

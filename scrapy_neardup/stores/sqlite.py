@@ -1,0 +1,236 @@
+"""The store on disk: the store in RAM, with every commit in a log that it is rebuilt from.
+
+Rows of the log, by key:
+- `meta/NAMESPACE`: JSON, the version of the format and what the fingerprints depend on,
+- `run/NAMESPACE/RUN`: JSON, a `Run`,
+- `segment/NAMESPACE/RUN/NUMBER`: a batch of documents and links (see `segments`).
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from ..detectors.base import Detector
+from ..fingerprints import sketch
+from ..signature import Key, Link, Signature
+from . import segments
+from .base import StoreError
+from .log import Log
+from .memory import MemoryStore
+from .runs import Run, RunLock, new_id
+
+FORMAT = 1
+Rows = list[tuple[str, bytes]]
+
+
+class SqliteStore(MemoryStore):
+    """A store in one file, for several processes of one machine; each sees what the others committed at `refresh`.
+
+    `run` is the id of a run to go on with, "" for a new one, None to look into the store without writing.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        detectors: Sequence[Detector],
+        *,
+        namespace: str = "",
+        unclean_run: str = "forget",
+        run: str | None = "",
+    ) -> None:
+        super().__init__(detectors)
+        self._namespace = quote(namespace, safe="")
+        self._forgets = unclean_run == "forget"
+        self._runs: dict[str, Run] = {}
+        self._keys: dict[Key, Signature] = {}
+        self._segments: dict[str, set[int]] = {}
+        self._batch: tuple[list[Signature], list[Link]] = ([], [])
+        self._news: Future[Rows] | None = None
+        self._log = Log(path)
+        self._lock: RunLock | None = None
+        try:
+            self._begin(detectors, run)
+        except BaseException:
+            self._abandon()
+            raise
+
+    # What is asked of every store
+
+    def commit(self, signature: Signature) -> None:
+        self._batch[0].append(signature)
+
+    def record(self, link: Link) -> None:
+        super().record(link)
+        self._batch[1].append(link)
+
+    def withdraw(self, signature: Signature) -> None:
+        super().withdraw(signature)
+        if signature.key:
+            self._keys.pop(signature.key, None)
+
+    def flush(self, *, wait: bool = True) -> None:
+        signatures, links = self._batch
+        if signatures or links:
+            self._batch = ([], [])
+            segment = segments.encode(self.run, self._number, signatures, links)
+            self._keys.update((s.key, s) for s in signatures if s.key)
+            self._log.append(self._segment_key(self.run, self._number), segment)
+            self._segments.setdefault(self.run, set()).add(self._number)
+            self._number += 1
+        self._log.sync(wait=wait)
+
+    def refresh(self) -> None:
+        if self._news and self._news.done():
+            news, self._news = self._news, None
+            try:
+                rows = news.result()
+            except sqlite3.Error as error:
+                raise StoreError(f"store {self._log.path!r} can't be read: {error}") from error
+            self._read_runs(rows)
+            self._take_in(rows)
+        if self._news is None:
+            self._news = self._log.news()
+
+    def close(self) -> None:
+        try:
+            self.flush()
+            if self.run:
+                self._save(Run(self.run, self._runs[self.run].started, time.time(), self._number))
+                self._log.sync(wait=True)
+        finally:
+            self._abandon()
+
+    def describe(self) -> dict[str, object]:
+        path = Path(self._log.path)
+        return {
+            "store": str(path),
+            "bytes": sum(file.stat().st_size for file in (path, Path(f"{path}-wal")) if file.exists()),
+            "runs": len(self._runs),
+        }
+
+    # The life of a run
+
+    def _begin(self, detectors: Sequence[Detector], run: str | None) -> None:
+        rows = self._log.news().result()
+        if run is not None:
+            self.run = self._claim_run(run or new_id())
+        self._check_schemes(dict(rows).get(f"meta/{self._namespace}"), detectors)
+        self._read_runs(rows)
+        self._number = 0
+        for record in list(self._runs.values()):
+            if record.closed is None:
+                self._end_unclean(record, rows)
+        self._take_in(rows)
+        if self.run:
+            mine = self._runs.get(self.run) or Run(self.run, time.time())
+            self._number = mine.sealed
+            self._save(Run(mine.id, mine.started, None, mine.sealed))
+            self._log.sync(wait=True)
+
+    def _claim_run(self, wanted: str) -> str:
+        for run in (wanted, *(f"{wanted}-{n}" for n in range(1, 1000))):
+            lock = RunLock(self._log.path, run)
+            if lock.acquire():
+                self._lock = lock
+                return run
+        raise StoreError(f"store {self._log.path!r}: no free name for a run")
+
+    def _end_unclean(self, run: Run, rows: Rows) -> None:
+        """End a run that died: its unsealed segments are deleted, or sealed if they are to be kept."""
+        lock = RunLock(self._log.path, run.id)
+        if run.id != self.run and not lock.acquire():
+            return  # alive in another process
+        numbers = [number for name, number in map(self._segment_of, dict(rows)) if name == run.id]
+        sealed = run.sealed if self._forgets else max(numbers, default=-1) + 1
+        self._save(Run(run.id, run.started, time.time(), sealed))
+        for number in numbers:
+            if number >= sealed:
+                self._append(self._segment_key(run.id, number), None)
+        if run.id != self.run:
+            lock.release()
+
+    def _abandon(self) -> None:
+        self._log.close()
+        if self._lock:
+            self._lock.release()
+
+    # Rows of the log
+
+    def _check_schemes(self, meta: bytes | None, detectors: Sequence[Detector]) -> None:
+        schemes = {"sketch": sketch.SCHEME, **{d.name: d.scheme for d in detectors}}
+        stored: dict[str, Any] = json.loads(meta) if meta else {"format": FORMAT, "schemes": {}}
+        if stored["format"] > FORMAT:
+            raise self._refusal(f"its format is {stored['format']}, of a newer version; allowed is {FORMAT}")
+        for name, scheme in stored["schemes"].items():
+            if schemes.get(name, scheme) != scheme:
+                raise self._refusal(f"{name!r} was made as {scheme!r}, and is now {schemes[name]!r}")
+        merged = {"format": FORMAT, "schemes": {**stored["schemes"], **schemes}}
+        if merged != stored or not meta:
+            self._append(f"meta/{self._namespace}", json.dumps(merged).encode())
+
+    def _refusal(self, why: str) -> StoreError:
+        return StoreError(
+            f"store {self._log.path!r} does not fit: {why}. Go back to what it was made with, or start another one"
+            " with NEARDUP_STORE or NEARDUP_NAMESPACE; it was left as it is"
+        )
+
+    def _save(self, run: Run) -> None:
+        self._runs[run.id] = run
+        self._append(f"run/{self._namespace}/{run.id}", run.dump())
+
+    def _append(self, key: str, value: bytes | None) -> None:
+        if self.run:  # else the store is only looked into
+            self._log.append(key, value)
+
+    def _segment_key(self, run: str, number: int) -> str:
+        return f"segment/{self._namespace}/{run}/{number}"
+
+    def _segment_of(self, key: str) -> tuple[str, int]:
+        """Return the run and the number in a row's key; ("", 0) where it is no segment of this namespace."""
+        kind, namespace, *rest = key.split("/")
+        return (rest[0], int(rest[1])) if kind == "segment" and namespace == self._namespace else ("", 0)
+
+    def _read_runs(self, rows: Rows) -> None:
+        prefix = f"run/{self._namespace}/"
+        for key, value in rows:
+            if key.startswith(prefix):
+                run = Run.load(value)
+                self._runs[run.id] = run
+                self._drop_forgotten(run)
+
+    def _drop_forgotten(self, run: Run) -> None:
+        """Let go of what another process said is forgotten."""
+        if any(_is_forgotten(run, number) for number in self._segments.get(run.id, ())):
+            for key in [k for k in self._keys if k[0] == run.id and _is_forgotten(run, k[1])]:
+                self.withdraw(self._keys[key])
+
+    def _take_in(self, rows: Rows) -> None:
+        """Enter the documents and links of segments that are not known yet."""
+        for key, value in rows:
+            run, number = self._segment_of(key)
+            known = self._segments.setdefault(run, set())
+            if run and number not in known and not _is_forgotten(self._runs.get(run), number):
+                known.add(number)
+                self._enter(run, number, value)
+
+    def _enter(self, run: str, number: int, segment: bytes) -> None:
+        try:
+            signatures, links = segments.decode(run, number, segment, self._keys.get)
+        except ValueError as error:
+            raise StoreError(f"store {self._log.path!r} can't be read: {error}; it was left as it is") from error
+        for signature in signatures:
+            self.add(signature)
+        self._keys.update((s.key, s) for s in signatures if s.key)
+        for link in links:
+            super().record(link)
+
+
+def _is_forgotten(run: Run | None, number: int) -> bool:
+    return run is not None and run.closed is not None and number >= run.sealed

@@ -1,0 +1,265 @@
+"""HTML to title and main text. Pure functions of a string or of an lxml tree, which they leave as it was.
+
+What may live here: reading a page. Fetching it, cutting its text into words and comparing it live elsewhere, and
+nothing here knows Scrapy, so that feeds, archives and tests read a page exactly as a crawl does.
+
+A page is read once, line by line; block elements break lines. Boilerplate is left out by what its tag, class, id and
+role say of it. A line scores by its length, less what of it is link text, less a flat fee that short lines can't pay.
+The main text is the element whose lines score highest in sum: taking in a sidebar or a row of links costs more than it
+brings, taking in another paragraph pays. So the same article in another template gives the same text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import NamedTuple, cast
+
+from lxml import etree
+
+# In letters. Tuned on pages in several languages; a quarter more or less of either changes little.
+_LINE_FEE = 20
+_LINK_FEE_PER_LETTER = 2
+# A best element below this score, or with less than this share of the page, is not what the page is about.
+_MIN_SCORE = 100
+_MIN_SHARE = 0.2
+
+
+def _set(names: str) -> frozenset[str]:
+    return frozenset(names.split())
+
+
+_INVISIBLE = _set(
+    "audio button canvas datalist dialog head iframe map math noscript object script select style svg template textarea"
+    " video"
+)
+_BLOCKS = _set(
+    "address article aside blockquote body br caption center dd details div dl dt fieldset figcaption figure footer"
+    " form h1 h2 h3 h4 h5 h6 header hr html legend li main nav ol p pre section summary table tbody td tfoot th thead"
+    " tr ul"
+)
+# Never the four that hold the article itself: their classes list what the page has, such as "with-sidebar".
+_HINTED = _BLOCKS - _set("html body main article") | _set("span")
+_COMMENTS = _set("commentlist comments disqus respond")
+_BOILERPLATE = _COMMENTS | _set(
+    "ad ads advert advertisement advertising alertdialog aside author banner breadcrumb breadcrumbs byline caption"
+    " captions carousel colophon comment complementary consent contentinfo cookie cookies copyright credit credits"
+    " dialog dropdown figcaption footer form gdpr header hidden login logo masthead menu menubar meta metadata modal"
+    " nav navbar navfooter navheader navigation newsletter outbrain overlay pager pagination popular popup print promo"
+    " promoted promotion recirc recommend recommendations recommended related rss share sharebar sharedaddy shares"
+    " sidebar signup social sponsor sponsored submenu subnav subscribe taboola tablist tags teaser thumbnails"
+    " timestamp toolbar tooltip trending widget widgets"
+)
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+_HIDING_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
+
+_PROLOGUE = r"\ufeff?\s*(?:<\?xml[^>]*>\s*)?(?:<!--(?:(?!-->).)*-->\s*)*"
+_DOCUMENT = re.compile(_PROLOGUE + r"<(?:!doctype\s+html|html)\b", re.I | re.S)
+_TAG = re.compile(
+    r"<(/?)(?:a|b|i|u|em|p|h[1-6]|br|hr|img|ul|ol|li|dl|dt|dd|td|th|tr|div|span|code|font|pre|strong|small|center"
+    r"|table|tbody|section|article|blockquote|figure|body|head|title|script|style)(?:\s[^<>]*)?/?>",
+    re.I,
+)
+_SAMPLE = 20_000
+_LETTERS_PER_TAG = 1_000
+
+
+class Page(NamedTuple):
+    """The title of a page and its main text, a line for each block; "" where it has none."""
+
+    title: str
+    text: str
+
+
+def looks_like_html(text: str) -> bool:
+    """Tell HTML, a document or a fragment, from plain text without parsing; False for empty text.
+
+    Plain text may compare (`a < b`), hold generics (`List<String>`) or name a tag now and then.
+    """
+    if _DOCUMENT.match(text):
+        return True
+    sample = text[:_SAMPLE].lstrip()
+    tags = _TAG.findall(sample)
+    if len(tags) < 2:
+        return False
+    is_dense = len(tags) * _LETTERS_PER_TAG >= len(sample)
+    return _TAG.match(sample) is not None or ("/" in tags and is_dense)
+
+
+def html_to_page(html: str | bytes) -> Page:
+    """Return the title and the main text of `html`, both "" where there is nothing to read; raise nothing."""
+    root = parse(html)
+    return Page("", "") if root is None else extract(root)
+
+
+def parse(html: str | bytes) -> etree._Element | None:
+    """Return the root of the tree of `html`, None where it holds no element; raise nothing, however broken it is.
+
+    A str is text already: what it says of its encoding is void. Bytes are UTF-8 where they can be, else what they say.
+    """
+    data, encoding = _encoded(html)
+    parser = etree.HTMLParser(encoding=encoding, huge_tree=True, remove_comments=True, remove_pis=True)
+    try:
+        return etree.fromstring(data, parser)
+    except etree.LxmlError:
+        return None
+
+
+def extract(root: etree._Element) -> Page:
+    """Return the title and the main text of the page under `root`, which stays as it is; "" for what it lacks.
+
+    Where nothing stands out as main text, all visible text is returned.
+    """
+    lines = _read(root, hints=True)
+    if lines.best_score < _MIN_SCORE:
+        # The hints may have cost us the article: some sites name its element like boilerplate.
+        unhinted = _read(root, hints=False)
+        if unhinted.best_score >= _MIN_SCORE or not lines.all:
+            lines = unhinted
+    return Page(_title(root), "\n".join(lines.main()))
+
+
+def _encoded(html: str | bytes) -> tuple[bytes, str | None]:
+    if isinstance(html, str):
+        html = html.encode("utf-8", "replace")
+    else:
+        try:
+            html.decode("utf-8")
+        except UnicodeDecodeError:
+            return html, None
+    return html.replace(b"\0", b""), "utf-8"
+
+
+def _title(root: etree._Element) -> str:
+    """Prefer the heading that <title> repeats: it is free of the site's name, so the same on every site."""
+    title = next(map(_text, root.iter("title")), "")
+    headings = list(filter(None, map(_text, root.iter("h1"))))
+    shared = next((heading for heading in headings if heading in title and 3 * len(heading) >= len(title)), "")
+    og_titles = (meta.get("content", "") for meta in root.iter("meta") if meta.get("property") == "og:title")
+    return shared or _squeeze(next(og_titles, "")) or title or next(iter(headings), "")
+
+
+def _text(element: etree._Element) -> str:
+    return _squeeze(str(element.xpath("string()")))
+
+
+def _squeeze(text: str) -> str:
+    return " ".join(text.split())
+
+
+class _Lines:
+    """The lines of a page in order, and the run of them that makes up its highest-scoring element."""
+
+    def __init__(self) -> None:
+        self.all: list[str] = []
+        self.best_score = 0
+        self._best = slice(0)
+        self._scores: list[int] = []
+        self._total = 0
+        self._open: list[tuple[int, int]] = []  # the number of lines and the total before each open block
+        self._in_link = False
+        self._parts: list[str] = []  # of the current line
+        self._link_parts: list[str] = []
+
+    def open(self, tag: str) -> None:
+        if tag in _BLOCKS:
+            self.end_line()
+            self._open.append((len(self.all), self._total))
+        elif tag == "a":
+            self._in_link = True
+
+    def add(self, text: str | None) -> None:
+        if text:
+            self._parts.append(text)
+            if self._in_link:
+                self._link_parts.append(text)
+
+    def close(self, tag: str) -> None:
+        if tag in _BLOCKS:
+            self.end_line()
+            self._rate(*self._open.pop())
+        elif tag == "a":
+            self._in_link = False
+
+    def end_line(self) -> None:
+        if not self._parts:
+            return
+        if line := _squeeze("".join(self._parts)):
+            self._append(line, _squeeze("".join(self._link_parts)))
+        self._parts.clear()
+        self._link_parts.clear()
+
+    def main(self) -> list[str]:
+        """Return the best element's lines, less those that are mostly links; all lines where it does not stand out."""
+        scored = zip(self.all[self._best], self._scores[self._best], strict=True)
+        main = [line for line, score in scored if score > -_LINE_FEE]
+        stands_out = self.best_score >= _MIN_SCORE and _size(main) >= _MIN_SHARE * _size(self.all)
+        return main if stands_out else self.all
+
+    def _append(self, line: str, link: str) -> None:
+        score = len(line) - _LINK_FEE_PER_LETTER * len(link) - _LINE_FEE
+        self.all.append(line)
+        self._scores.append(score)
+        self._total += score
+
+    def _rate(self, start: int, total_before: int) -> None:
+        score = self._total - total_before
+        if score > self.best_score:
+            self.best_score = score
+            self._best = slice(start, len(self.all))
+
+
+def _size(lines: list[str]) -> int:
+    return sum(map(len, lines))
+
+
+def _read(root: etree._Element, hints: bool) -> _Lines:
+    lines = _Lines()
+    spine = _spine(root)
+    walker = etree.iterwalk(root, events=("start", "end", "comment", "pi"))
+    for event, element in walker:
+        if event == "start":
+            tag = element.tag
+            lines.open(tag)
+            if tag in _INVISIBLE or (tag in _HINTED and _is_left_out(element, spine, hints)):
+                walker.skip_subtree()
+            else:
+                lines.add(element.text)
+        else:
+            if event == "end":
+                lines.close(element.tag)
+            if element is not root:
+                lines.add(element.tail)
+    lines.end_line()
+    return lines
+
+
+def _is_left_out(element: etree._Element, spine: frozenset[etree._Element], hints: bool) -> bool:
+    attributes = cast("dict[str, str]", dict(element.items()))
+    if _is_hidden(attributes):
+        return True
+    if not hints:
+        return False
+    words = _words(element.tag, attributes.get("class", ""), attributes.get("id", ""), attributes.get("role", ""))
+    # A name is a guess: what is built around the middle of the text is no boilerplate, unless comments outnumber it.
+    if element in spine:
+        return not words.isdisjoint(_COMMENTS)
+    return not words.isdisjoint(_BOILERPLATE)
+
+
+def _is_hidden(attributes: Mapping[str, str]) -> bool:
+    if "hidden" in attributes or attributes.get("aria-hidden") == "true":
+        return True
+    return _HIDING_STYLE.search(attributes.get("style", "")) is not None
+
+
+@lru_cache(maxsize=4096)
+def _words(*names: str) -> frozenset[str]:
+    return frozenset(word.lower() for name in names for word in _WORD.findall(name))
+
+
+def _spine(root: etree._Element) -> frozenset[etree._Element]:
+    """Return the elements around the middle paragraph; one that holds most paragraphs of the page is among them."""
+    paragraphs = list(root.iter("p"))
+    return frozenset(paragraphs[len(paragraphs) // 2].iterancestors()) if paragraphs else frozenset()

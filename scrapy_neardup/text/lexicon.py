@@ -1,0 +1,162 @@
+"""I-Match lexicons: which terms are kept, their file format, and the lexicon that is built in.
+
+What an I-Match digest makes of a lexicon belongs to the fingerprints; where document frequencies come from, to others.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import math
+import os
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from importlib import resources
+from importlib.util import find_spec
+from itertools import pairwise, takewhile
+from pathlib import Path
+
+MAGIC = "scrapy-neardup lexicon 1"
+# Normalized IDF of the Chinese terms. Of bands tried on labelled news and laws, wider ones lose recall (every term
+# more is one more that an edit can change), narrower or higher ones leave too few terms in a short text.
+CHINESE_BAND = (0.55, 0.65)
+
+
+@dataclass(frozen=True)
+class Lexicon:
+    """Hold the terms that I-Match keeps; two lexicons are equal where their terms are.
+
+    `terms`: tokens as `tokenize` yields them; may be empty. `about`: where they are from, in the order of the header
+    lines of the file; not part of what is compared, nor of `id`.
+    """
+
+    terms: frozenset[str]
+    about: Mapping[str, str] = field(default_factory=dict, compare=False)
+
+    @cached_property
+    def id(self) -> str:
+        """Return the first 16 hexadecimal digits of the SHA-1 of the sorted terms, joined by newlines, in UTF-8."""
+        return hashlib.sha1("\n".join(sorted(self.terms)).encode(), usedforsecurity=False).hexdigest()[:16]
+
+    @classmethod
+    def from_frequencies(
+        cls,
+        frequencies: Mapping[str, int],
+        documents: int,
+        low: float,
+        high: float,
+        min_documents: int = 2,
+        source: str = "",
+    ) -> Lexicon:
+        """Return the lexicon of the terms whose normalized IDF is in [low, high].
+
+        `frequencies` maps each term to the number of documents that have it, out of `documents`; empty, it gives an
+        empty lexicon. Terms of fewer than `min_documents` documents are left out whatever the band: most are misprints.
+        ValueError: not 0 <= low <= high <= 1, or a frequency that `normalized_idf` refuses.
+
+        Chowdhury, Frieder, Grossman, McCabe 2002, Collection statistics for fast duplicate document detection;
+        Kołcz, Chowdhury, Alspector 2004, Improved robustness of signature-based near-replica detection via lexicon
+        randomization.
+        """
+        if not 0 <= low <= high <= 1:
+            raise ValueError(f"a band of normalized IDF needs 0 <= low <= high <= 1, not {low} and {high}")
+        frequent = ((term, count) for term, count in frequencies.items() if count >= min_documents)
+        terms = frozenset(term for term, count in frequent if low <= normalized_idf(count, documents) <= high)
+        return cls(terms, {"documents": str(documents), "source": source, "band": f"{low} {high}"})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Lexicon:
+        """Return the lexicon in the file that `save` wrote.
+
+        ValueError: the file is no such file or is damaged; it names the file, the line and what is expected there.
+        OSError: the file can't be read.
+        """
+        return _parse(Path(path).read_bytes(), str(path))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the lexicon to a file, gzipped where its name ends in .gz; the same lexicon gives the same bytes.
+
+        UTF-8 text: the line of `MAGIC`; a line `# key: value` for each entry of `about` that has a value, and one for
+        `terms`, their number; the terms, one a line, in the order of their code points. A file of that name is
+        replaced, at once and as a whole. OSError: it can't be written.
+        """
+        about = {**self.about, "terms": str(len(self.terms))}
+        header = [f"# {key}: {' '.join(value.split())}" for key, value in about.items() if value]
+        data = "".join(f"{line}\n" for line in [MAGIC, *header, *sorted(self.terms)]).encode()
+        part = Path(f"{os.fspath(path)}.part")
+        part.write_bytes(gzip.compress(data, mtime=0) if os.fspath(path).endswith(".gz") else data)
+        part.replace(path)
+
+
+def normalized_idf(count: int, documents: int) -> float:
+    """Return ln(N / n) / ln N for a term in n = `count` of N = `documents`: 0 if in all of them, 1 if in one only.
+
+    ValueError: not 1 <= count <= documents, or fewer than 2 documents.
+    """
+    if not 1 <= count <= documents or documents < 2:
+        raise ValueError(f"a term can't be in {count} of {documents} documents (at least 2 documents are needed)")
+    # The last digits of a logarithm differ between machines: rounded, a term on the edge is in or out on all of them.
+    return round(math.log(documents / count) / math.log(documents), 9)
+
+
+@cache
+def builtin() -> Lexicon:
+    """Return the built-in lexicon: Chinese, from the IDF table of the installed jieba, united with English.
+
+    ModuleNotFoundError: there is no jieba. What the English terms are made from: see lexicons/NOTICE.en.
+    """
+    name = "lexicons/en.txt.gz"
+    english = _parse(resources.files("scrapy_neardup.text").joinpath(name).read_bytes(), name)
+    return Lexicon(english.terms | _chinese(), {"source": f"Chinese: jieba; English: {english.about['source']}"})
+
+
+def _chinese() -> frozenset[str]:
+    fields = _jieba_idf().split()
+    words, idfs = fields[::2], [float(idf) for idf in fields[1::2]]
+    top = max(idfs)  # ln N: the table holds words that were seen in one document only
+    low, high = (edge * top for edge in CHINESE_BAND)
+    kept = b" ".join(word for word, idf in zip(words, idfs, strict=True) if low <= idf <= high)
+    # A single character is often not a word, but what the segmenter had left over.
+    return frozenset(word for word in kept.decode().split() if len(word) > 1)
+
+
+def _jieba_idf() -> bytes:
+    # resources.files("jieba") would import jieba, which takes longer than all of this, only to learn where it is.
+    spec = find_spec("jieba")
+    if spec is None or spec.origin is None:
+        raise ModuleNotFoundError("the built-in lexicon needs jieba's IDF table: pip install jieba", name="jieba")
+    return Path(spec.origin).parent.joinpath("analyse", "idf.txt").read_bytes()
+
+
+def _parse(data: bytes, name: str) -> Lexicon:
+    lines = _lines(data, name)
+    head = list(takewhile(lambda line: line.startswith("# "), lines[1:]))
+    terms = lines[1 + len(head) :]
+    for number, expected in _faults(lines[:1], head, terms):
+        found = repr(lines[number - 1][:80]) if number <= len(lines) else "the end"
+        raise ValueError(f"{name}, line {number}: expected {expected}, found {found}")
+    about = dict(line.removeprefix("# ").split(": ", 1) for line in head)
+    return Lexicon(frozenset(terms), {key: about[key] for key in about if key != "terms"})
+
+
+def _lines(data: bytes, name: str) -> list[str]:
+    expected = "gzipped UTF-8 text" if name.endswith(".gz") else "UTF-8 text"
+    try:
+        return (gzip.decompress(data) if name.endswith(".gz") else data).decode().splitlines()
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        raise ValueError(f"{name}, line 1: expected {expected}, found other bytes ({error})") from error
+
+
+def _faults(first: list[str], head: list[str], terms: list[str]) -> Iterator[tuple[int, str]]:
+    """Yield the number of each line that is not as it should be, and what is expected there."""
+    if first != [MAGIC]:
+        yield 1, repr(MAGIC)
+    yield from ((number, "'# key: value'") for number, line in enumerate(head, 2) if ": " not in line)
+    begin = 2 + len(head)
+    for number, (before, term) in enumerate(pairwise(["", *terms]), begin):
+        if term <= before or [term.lower()] != term.split():
+            yield number, f"a lower-case term without blanks that sorts after {before!r}"
+    if f"# terms: {len(terms)}" not in head:
+        yield begin + len(terms), "as many terms as the header line '# terms: NUMBER' says"

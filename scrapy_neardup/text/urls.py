@@ -1,0 +1,72 @@
+"""URLs to the form under which they are compared. Pure functions of a string; nothing is fetched.
+
+The form is a key, not an address: it is never requested, since it may name a scheme that the host does not serve.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from functools import cache
+from urllib.parse import urlsplit, urlunsplit
+
+import tldextract
+from w3lib.url import canonicalize_url
+
+_INDEX_PAGES = frozenset(f"{name}.{ending}" for name in ("index", "default") for ending in ("html", "htm", "php"))
+# Parameters that tell where a visitor came from, never what the page shows.
+_TRACKING = re.compile(
+    r"(?:utm_\w+|gclid|gclsrc|dclid|gbraid|wbraid|fbclid|msclkid|yclid|twclid|ttclid|igshid|mc_[ce]id|_ga|_gl"
+    r"|_hs(?:enc|mi)|mkt_tok|vero_id|oly_(?:anon|enc)_id|spm|scm|bd_vid|qhclickid)",
+    re.IGNORECASE,
+)
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+def canonical_url(url: str) -> str:
+    """Return the form of `url` that is equal for all spellings of one address; "" for "".
+
+    Query sorted and escapes normalized as w3lib does it; without fragment, tracking parameters and default port;
+    https as http; `/index.html` as `/`.
+    """
+    if not url:
+        return ""
+    try:
+        parts = urlsplit(canonicalize_url(_without_tracking(url)))
+        port = parts.port
+    except ValueError:  # a port out of range, a broken IPv6 address: nothing that can be fetched
+        return url
+    if parts.scheme not in _DEFAULT_PORTS:
+        return parts.geturl()
+    folder, page = posixpath.split(parts.path)
+    path = f"{folder.rstrip('/')}/" if page.lower() in _INDEX_PAGES else parts.path or "/"
+    netloc = parts.netloc.rpartition("@")[2]
+    if port == _DEFAULT_PORTS[parts.scheme]:
+        netloc = netloc.rpartition(":")[0]
+    return urlunsplit(("http", netloc, path, parts.query, ""))
+
+
+def _without_tracking(url: str) -> str:
+    head, mark, query = url.partition("#")[0].partition("?")
+    kept = [p for p in query.split("&") if not _TRACKING.fullmatch(p.partition("=")[0])]
+    return f"{head}?{'&'.join(kept)}" if mark and any(kept) else head
+
+
+def host(url: str) -> str:
+    """Return the host name of `url` in lower case, without port; "" where it has none."""
+    try:
+        return (urlsplit(url).hostname or "").rstrip(".")
+    except ValueError:
+        return ""
+
+
+def domain(url: str) -> str:
+    """Return the registered domain of `url` (`bbc.co.uk` for `news.bbc.co.uk`), or its host where it has none."""
+    name = host(url)
+    return _suffixes()(name).top_domain_under_public_suffix or name
+
+
+@cache
+def _suffixes() -> tldextract.TLDExtract:
+    # The list that ships with the package: a live one would fetch, and would differ between machines.
+    return tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None)

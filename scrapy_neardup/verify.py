@@ -1,0 +1,82 @@
+"""The verification: does what is stored of two documents show that one repeats the other?
+
+Detectors may propose too much; this decides, from the sketches alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from .config import Config
+from .fingerprints import sketch
+from .fingerprints.sketch import Sketch
+
+
+class Comparison(NamedTuple):
+    """What two sketches say of their documents; all of it estimated but the lengths."""
+
+    resemblance: float
+    containment: float
+    length_ratio: float
+    """Tokens of the longer over tokens of the shorter."""
+    tokens: int
+    """Of the shorter."""
+    figures: int
+    """Of the document with fewer of them; 0 where either has none."""
+    missing_figures: float
+    """How many of those the other document lacks."""
+
+
+def compare(a: Sketch, b: Sketch) -> Comparison:
+    """Compare two documents; texts without tokens resemble nothing."""
+    shorter, longer = sorted((a.tokens, b.tokens))
+    if not shorter:
+        return Comparison(0.0, 0.0, float("inf"), 0, 0, 0.0)
+    shared = sketch.resemblance(a, b)
+    return Comparison(
+        resemblance=shared,
+        containment=sketch.containment(a, b, shared),
+        length_ratio=longer / shorter,
+        tokens=shorter,
+        figures=min(a.figures, b.figures),
+        missing_figures=sketch.missing_figures(a, b),
+    )
+
+
+@dataclass(frozen=True)
+class Rule:
+    """The thresholds. They depend on length: a few words changed are much of a short text and little of a long one."""
+
+    resemblance: float
+    length_ratio: float
+    min_tokens: int
+    short_text: str = "unique"
+    short_allowance: float = 4.0
+    """Shingles by which a text must resemble more, whatever its length."""
+    figure_share: float = 0.1
+    """Figures that may differ, as a share of the figures …"""
+    tokens_a_figure: float = 250.0
+    """… and one more for so many tokens."""
+
+    @classmethod
+    def from_config(cls, config: Config) -> Rule:
+        return cls(config.resemblance, config.length_ratio, config.min_tokens, config.short_text)
+
+    def accepts(self, found: Comparison, *, same_text: bool = False) -> bool:
+        """Say whether one document repeats the other; `same_text` where their normalized texts are equal."""
+        if found.tokens < self.min_tokens:
+            return same_text and found.tokens > 0 and self.short_text == "exact"
+        return (
+            found.resemblance >= self.required_resemblance(found.tokens)
+            and found.length_ratio <= self.length_ratio
+            and found.missing_figures <= self.allowed_figures(found.tokens, found.figures)
+        )
+
+    def required_resemblance(self, tokens: int) -> float:
+        """Return the least resemblance, given the tokens of the shorter text."""
+        return min(1.0, self.resemblance + self.short_allowance / tokens)
+
+    def allowed_figures(self, tokens: int, figures: int) -> float:
+        """Return how many figures may differ, given the tokens of the shorter text and how many figures it has."""
+        return self.figure_share * figures + tokens / self.tokens_a_figure

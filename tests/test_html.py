@@ -1,0 +1,202 @@
+"""HTML to title and main text: what is kept, what is left out, and that nothing makes it raise."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from lxml import etree
+
+from scrapy_neardup.text.html import Page, extract, html_to_page, looks_like_html, parse
+
+SENTENCE = "The harbour master counted eleven boats that morning and wrote them down in a green book. "
+PARAGRAPHS = [f"{number}. {SENTENCE * 2}".strip() for number in range(1, 5)]
+ARTICLE = "".join(f"<p>{paragraph}</p>" for paragraph in PARAGRAPHS)
+LINKS = "".join(f'<li><a href="/{n}">Another page of ours, number {n}</a></li>' for n in range(20))
+
+
+def text_of(body: str) -> str:
+    return html_to_page(f"<html><head><title>T</title></head><body>{body}</body></html>").text
+
+
+def test_article_without_what_surrounds_it() -> None:
+    page = html_to_page(
+        "<!DOCTYPE html><html><head><title>Boats - The Daily Pier</title><style>p {color: red}</style></head><body>"
+        f'<header>The Daily Pier</header><nav><ul>{LINKS}</ul></nav><div class="article-body">{ARTICLE}'
+        f'<script>let x = "a script"</script></div><aside>Read this too</aside><div class="siteSidebar">{ARTICLE}</div>'
+        f'<div id="comments">{ARTICLE * 3}</div><div class="cookie-banner">We use cookies.</div><footer>©</footer>'
+    )
+    assert page == Page("Boats - The Daily Pier", "\n".join(PARAGRAPHS))
+
+
+def test_same_article_in_two_templates() -> None:
+    modern = f'<nav>{LINKS}</nav><main><article class="with-sidebar">{ARTICLE}</article></main><ul>{LINKS}</ul>'
+    classic = f'<table><tr><td class="menu">{LINKS}</td><td><div>{ARTICLE}</div></td></tr></table><p>All rights.</p>'
+    assert text_of(modern) == text_of(classic) == "\n".join(PARAGRAPHS)
+
+
+def test_blocks_break_lines_and_inline_elements_do_not() -> None:
+    assert text_of("<div>o<b>n</b>e  \n two<br>three<!-- no -->!<p>four</p>five</div>") == "one two\nthree!\nfour\nfive"
+
+
+def test_pre_and_table_are_kept() -> None:
+    body = f"<div>{ARTICLE}<pre>let\n  x</pre><table><tr><td>a cell</td><td>b</td></tr></table>{ARTICLE}</div>"
+    assert "let x\na cell\nb\n" in text_of(body)
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    ["<p hidden>no</p>", '<p style="Display: NONE">no</p>', '<span aria-hidden="true">no</span>']
+    + [f"<{tag}>no</{tag}>" for tag in ("script", "style", "template", "noscript", "svg", "textarea")],
+)
+def test_what_nobody_sees_is_never_text(hidden: str) -> None:
+    assert text_of(f"<p>yes {hidden} and yes</p>").replace("\n", " ") == "yes and yes"
+
+
+def test_chinese() -> None:
+    paragraph = "港务长那天早上数了十一条船，并把它们记在一本绿色的本子上。" * 3
+    menu = "".join(f"<li><a>第{n}条新闻</a></li>" for n in range(30))
+    page = html_to_page(
+        f"<title>十一条船_港口日报</title><h1>十一条船</h1><ul>{menu}</ul><div>{f'<p>{paragraph}</p>' * 4}"
+    )
+    assert page == Page("十一条船", "\n".join([paragraph] * 4))
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        ("<p>one</p><p>two</p>", "one\ntwo"),
+        ("just text", "just text"),
+        ("<ul><li><a>one</a></li><li><a>two</a></li></ul>", "one\ntwo"),
+        ("<nav>nothing but navigation</nav>", "nothing but navigation"),
+        ('<div class="comments">nothing but comments</div>', "nothing but comments"),
+    ],
+)
+def test_all_visible_text_where_nothing_stands_out(body: str, text: str) -> None:
+    assert html_to_page(body).text == text_of(body) == text
+
+
+def test_list_page_is_not_reduced_to_its_blurb() -> None:
+    blurb = SENTENCE.strip() * 2
+    text = text_of(f"<div><p>{blurb}</p></div><ul>{LINKS * 2}</ul>")
+    assert blurb in text
+    assert "Another page of ours, number 19" in text
+
+
+def test_misleading_names_do_not_cost_the_article() -> None:
+    assert text_of(f'<div class="cookie-consent widget">{ARTICLE}</div><p>Bye</p>') == "\n".join(PARAGRAPHS)
+    assert text_of(f'<div id="comments">{ARTICLE}</div><p>Bye</p>') == "\n".join(PARAGRAPHS)
+
+
+def test_documentation_keeps_its_content() -> None:
+    body = (
+        '<div class="navheader"><a>Prev</a> <a>Next</a></div><div class="sect1"><h2>4.1. Booting</h2>'
+        f'{ARTICLE}<div class="note"><h3>Note</h3>{ARTICLE}</div><pre>boot</pre>{ARTICLE}</div>'
+        '<div class="navfooter"><a>Up</a></div>'
+    )
+    lines = ["4.1. Booting", *PARAGRAPHS, "Note", *PARAGRAPHS, "boot", *PARAGRAPHS]
+    assert text_of(body).split("\n") == lines
+
+
+@pytest.mark.parametrize(
+    ("head", "body", "title"),
+    [
+        ("<title> Boats\n at sea | Pier</title>", "<h1>Pier</h1>", "Boats at sea | Pier"),
+        ("<title>Boats | Pier</title>", "<h1>Boats</h1>", "Boats"),
+        ("<title>Boats | Pier</title>", "<h1>Welcome</h1>", "Boats | Pier"),
+        ('<title>Boats | Pier</title><meta property="og:title" content=" Boats ">', "", "Boats"),
+        ("<title></title>", "<h1><img></h1><h1>Boats<!-- x --> <b>here</b></h1>", "Boats here"),
+        ("", "", ""),
+    ],
+)
+def test_title(head: str, body: str, title: str) -> None:
+    assert html_to_page(f"<html><head>{head}</head><body>{body}<p>text</p></body></html>").title == title
+
+
+@pytest.mark.parametrize(
+    "html", ["", b"", " \n", "\0", "<!-- only a comment -->", "<!DOCTYPE html>", "<script>x</script>"]
+)
+def test_nothing_to_read(html: str | bytes) -> None:
+    assert html_to_page(html) == Page("", "")
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<p>caf\0é</p>",
+        "<p>café",
+        '<?xml version="1.0" encoding="utf-16"?><html><body><p>café</p></body></html>',
+        '<meta charset="no-such-encoding"><p>café</p>',
+        '<meta charset="utf-16"><p>café</p>'.encode(),
+        '<meta charset="iso-8859-1"><p>café</p>'.encode("latin-1"),
+        "<?php a ?><p>caf&eacute;</b></i></p></html></html>",
+    ],
+)
+def test_broken_pages_are_read_all_the_same(html: str | bytes) -> None:
+    assert html_to_page(html).text == "café"
+
+
+@pytest.mark.parametrize("html", ["\ud800<p>text</p>", b"\xff\xfe\x00<p>text</p>\xff", "<" * 10_000, "&#xD800;<p></p>"])
+def test_garbage_does_not_raise(html: str | bytes) -> None:
+    assert isinstance(html_to_page(html), Page)
+
+
+@pytest.mark.parametrize("tag", ["div", "b", "a", "table"])
+def test_deep_nesting(tag: str) -> None:
+    assert html_to_page(f"<p>top</p>{f'<{tag}>' * 100_000}deep").text.startswith("top")
+
+
+def test_a_shared_tree_is_left_as_it_was() -> None:
+    html = f"<html><body><!-- a -->tail<?pi?>more<div>{ARTICLE}</div><nav hidden>x</nav></body></html>"
+    root = etree.fromstring(html, etree.HTMLParser())
+    before = etree.tostring(root)
+    assert extract(root).text == html_to_page(html).text
+    assert etree.tostring(root) == before
+
+
+def test_part_of_a_tree_ends_where_it_ends() -> None:
+    root = parse("<body><div>in</div>out</body>")
+    assert root is not None
+    assert extract(root[0][0]).text == "in"
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<!DOCTYPE html><title>x",
+        "\ufeff <!-- a -->\n<!-- b --> <HTML lang=en>",
+        '<?xml version="1.0"?>\n<html xmlns="x"/>',
+        "<p>one</p><p>two</p>",
+        "<p>one<p>two",
+        "Some <b>bold</b> words",
+        "line<br/>line<br/>line<br></p>",
+        f"<div>{SENTENCE * 100}</div>" * 5,
+    ],
+)
+def test_looks_like_html(html: str) -> None:
+    assert looks_like_html(html)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "plain",
+        "<!---->" * 10_000,
+        "a < b and c > d",
+        "x<y",
+        "Map<String, List<T>> m = new HashMap<>(); vector<int> a; if (a<b && c>d) {}",
+        "The <p> tag opens a paragraph, <div> does not.",
+        f"{SENTENCE * 100} It closes with </p>. {SENTENCE}",
+        f"{SENTENCE * 50} <b>One</b> word in bold. {SENTENCE * 50}",
+        "mail <someone@example.org> or see <https://example.org>",
+    ],
+)
+def test_looks_like_plain_text(text: str) -> None:
+    assert not looks_like_html(text)
+
+
+def test_does_not_import_scrapy() -> None:
+    code = "import sys, scrapy_neardup.text.html; sys.exit('scrapy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

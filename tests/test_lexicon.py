@@ -1,0 +1,210 @@
+"""Tests of text/lexicon.py: choosing terms, the id, the file format, and what the built-in lexicon covers."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from scrapy_neardup.text import lexicon as lexicon_module
+from scrapy_neardup.text.lexicon import MAGIC, Lexicon, builtin, normalized_idf
+from scrapy_neardup.text.tokens import tokenize
+
+# Of 10,000 documents: normalized IDF 0, 0.25, 0.5, 0.75 and 1, as each tenth part of the documents is a quarter more.
+FREQUENCIES = {"always": 10_000, "often": 1_000, "middle": 100, "rare": 10, "once": 1}
+SMALL = Lexicon(frozenset({"银行", "bank", "market"}), {"documents": "7", "source": "three words", "band": "0.2 0.8"})
+# The rule that the figures of the built-in lexicon were measured with.
+MIN_TERMS, MIN_SHARE = 8, 0.05
+
+ENGLISH = """The city council approved the new budget on Tuesday after a debate that lasted until midnight. Members
+of the opposition complained that the hospital and the railway station would receive less money than the football
+stadium, while the mayor said that tourists bring jobs, that the insurance of the old buildings is too expensive, and
+that the computer network of the library must be repaired before the winter. Residents can send opinions by mail."""
+CHINESE = """外交部发言人昨天在记者会上表示,两国将在医疗机构、高等院校和环境保护等领域扩大合作。
+当地居民对新建的公共汽车站感到满意,但是也有人抱怨门票太贵,道路拥挤。
+运动会期间,志愿者为游客提供了翻译和急救服务,主办方还向参加比赛的选手赠送了纪念礼品。
+理事长认为,这项计划能够带动旅游业和零售业的增长,为年轻人创造就业机会。"""
+FOREIGN = {
+    "German": """Der Stadtrat hat am Dienstag nach einer langen Aussprache den neuen Haushalt beschlossen. Die
+        Gegner klagten, dass Krankenhaus und Bahnhof weniger Geld bekommen als das Stadion, während der
+        Bürgermeister sagte, die Besucher brächten Arbeit und die alten Gebäude seien zu teuer. Vor dem
+        Winter muss die Bücherei instand gesetzt werden, und die Einwohner dürfen ihre Meinung
+        schreiben.""",
+    "French": """Le conseil municipal a voté mardi le nouveau budget après un débat qui a duré jusqu'à minuit.
+        Les élus de gauche regrettent que l'hôpital et la gare reçoivent moins d'argent que le stade,
+        tandis que le maire répond que les touristes créent des emplois et que les vieux bâtiments
+        coûtent trop cher. Il faudra réparer la bibliothèque avant l'hiver, et les habitants peuvent
+        donner leur avis par courrier.""",
+    "Spanish": """El ayuntamiento aprobó el martes el nuevo presupuesto tras un debate que duró hasta la
+        medianoche. Los vecinos lamentan que el hospital y la estación reciban menos dinero que el
+        estadio, mientras el alcalde responde que los turistas traen trabajo y que los edificios
+        antiguos resultan demasiado caros. Hay que reparar la biblioteca antes del invierno, y todos
+        pueden enviar su opinión por correo.""",
+    "Italian": """Il consiglio comunale ha approvato martedì il nuovo bilancio dopo una discussione durata fino a
+        mezzanotte. L'opposizione lamenta che l'ospedale e la stazione ricevano meno soldi dello stadio,
+        mentre il sindaco risponde che i turisti portano lavoro e che i vecchi edifici costano troppo.
+        Prima dell'inverno bisogna riparare la biblioteca, e gli abitanti possono mandare il loro parere
+        per lettera.""",
+    "Japanese": """市議会は火曜日、真夜中まで続いた話し合いのあとで新しい予算を決めました。
+        反対する議員たちは、病院や駅よりも競技場に多くのお金が使われると不満を述べましたが、
+        市長は、観光客が仕事をもたらし、古い建物は費用がかかりすぎると答えました。
+        冬になる前に図書館を直さなければならず、住民は手紙で意見を送ることができます。""",
+}
+
+
+def found(text: str) -> tuple[int, float]:
+    """Return how many distinct terms of the built-in lexicon a text has, and their share of its distinct tokens."""
+    distinct = set(tokenize(text))
+    terms = distinct & builtin().terms
+    return len(terms), len(terms) / max(1, len(distinct))
+
+
+@pytest.mark.parametrize(("count", "expected"), [(10_000, 0), (1_000, 0.25), (100, 0.5), (10, 0.75), (1, 1)])
+def test_normalized_idf_by_hand(count: int, expected: float) -> None:
+    assert normalized_idf(count, 10_000) == expected
+
+
+@pytest.mark.parametrize(("count", "documents"), [(0, 10), (-1, 10), (11, 10), (1, 1), (1, 0)])
+def test_normalized_idf_refuses_impossible_counts(count: int, documents: int) -> None:
+    with pytest.raises(ValueError, match=f"{count} of {documents} documents"):
+        normalized_idf(count, documents)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "terms"),
+    [
+        (0.25, 0.75, {"often", "middle", "rare"}),
+        (0.26, 0.74, {"middle"}),
+        (0, 1, {"always", "often", "middle", "rare"}),  # "once" is in too few documents
+        (0.9, 1, set()),
+    ],
+)
+def test_band_keeps_its_edges(low: float, high: float, terms: set[str]) -> None:
+    assert Lexicon.from_frequencies(FREQUENCIES, 10_000, low, high).terms == terms
+
+
+def test_min_documents_is_the_callers_choice() -> None:
+    assert "once" in Lexicon.from_frequencies(FREQUENCIES, 10_000, 0, 1, min_documents=1).terms
+    assert Lexicon.from_frequencies(FREQUENCIES, 10_000, 0, 1, min_documents=1_000).terms == {"always", "often"}
+
+
+def test_no_frequencies_give_an_empty_lexicon() -> None:
+    assert Lexicon.from_frequencies({}, 0, 0.2, 0.8).terms == frozenset()
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.8, 0.2), (-0.1, 0.5), (0.5, 1.1), (float("nan"), 1)])
+def test_impossible_bands_are_refused(low: float, high: float) -> None:
+    with pytest.raises(ValueError, match="0 <= low <= high <= 1"):
+        Lexicon.from_frequencies(FREQUENCIES, 10_000, low, high)
+
+
+def test_id_is_of_the_terms_only() -> None:
+    assert SMALL.id == "6b70d280579db9e6"  # printf 'bank\nmarket\n银行' | sha1sum
+    assert Lexicon(SMALL.terms).id == SMALL.id
+    assert Lexicon(SMALL.terms) == SMALL
+    assert Lexicon(frozenset()).id == "da39a3ee5e6b4b0d"
+
+
+def test_file_is_as_documented(tmp_path: Path) -> None:
+    SMALL.save(tmp_path / "small.txt")
+    expected = f"{MAGIC}\n# documents: 7\n# source: three words\n# band: 0.2 0.8\n# terms: 3\nbank\nmarket\n银行\n"
+    assert (tmp_path / "small.txt").read_bytes() == expected.encode()
+    assert [path.name for path in tmp_path.iterdir()] == ["small.txt"]
+
+
+@pytest.mark.parametrize("name", ["lexicon.txt", "lexicon.txt.gz"])
+@pytest.mark.parametrize("lexicon", [SMALL, Lexicon(frozenset()), Lexicon.from_frequencies(FREQUENCIES, 10_000, 0, 1)])
+def test_round_trip(tmp_path: Path, name: str, lexicon: Lexicon) -> None:
+    lexicon.save(str(tmp_path / name))
+    loaded = Lexicon.load(str(tmp_path / name))
+    assert (loaded, loaded.id) == (lexicon, lexicon.id)
+    assert loaded.about == {key: value for key, value in lexicon.about.items() if value}
+
+
+def test_gzip_is_reproducible_and_a_file_is_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "small.gz"
+    path.write_text("something else")
+    SMALL.save(path)
+    assert path.read_bytes()[4:8] == bytes(4)  # the time stamp
+    assert gzip.decompress(path.read_bytes()).startswith(MAGIC.encode())
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "expected"),
+    [
+        ("", 1, MAGIC),
+        ("bank\nmarket\n", 1, MAGIC),
+        (f"{MAGIC}0\n# terms: 0\n", 1, MAGIC),
+        (f"{MAGIC}\n# documents 7\n# terms: 1\nbank\n", 2, "# key: value"),
+        (f"{MAGIC}\nbank\n", 3, "# terms: NUMBER"),
+        (f"{MAGIC}\n# terms: 3\nbank\nmarket\n", 5, "as many terms"),
+        (f"{MAGIC}\n# terms: 2\nmarket\nbank\n", 4, "sorts after 'market'"),
+        (f"{MAGIC}\n# terms: 2\nbank\nbank\n", 4, "sorts after 'bank'"),
+        (f"{MAGIC}\n# terms: 2\nbank\nnew york\n", 4, "lower-case term without blanks"),
+        (f"{MAGIC}\n# terms: 1\nBank\n", 3, "lower-case term without blanks"),
+        (f"{MAGIC}\n# terms: 1\n\n", 3, "lower-case term without blanks"),
+    ],
+)
+def test_bad_file_is_named_with_line_and_expectation(tmp_path: Path, text: str, line: int, expected: str) -> None:
+    path = tmp_path / "bad.txt"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match="expected") as error:
+        Lexicon.load(path)
+    assert str(error.value).startswith(f"{path}, line {line}: ")
+    assert expected in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "data"), [("a.txt", b"\xff\xfe"), ("a.gz", b"bank"), ("b.gz", gzip.compress(b"x")[:-9])]
+)
+def test_other_bytes_are_refused(tmp_path: Path, name: str, data: bytes) -> None:
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(ValueError, match=f"{name}, line 1: expected .*UTF-8 text"):
+        Lexicon.load(tmp_path / name)
+
+
+def test_missing_file_is_an_os_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        Lexicon.load(tmp_path / "none.txt")
+
+
+def test_builtin_has_the_middle_of_both_languages() -> None:
+    expected = {"hospital", "railway", "currency", "insurance", "外交部", "医疗机构", "公共汽车", "礼品"}
+    assert expected <= builtin().terms
+    assert builtin().terms.isdisjoint({"the", "with", "government", "的", "我们", "公司", "发展"})
+    assert builtin() is builtin()
+
+
+def test_shipped_english_is_the_list_that_stores_were_made_with() -> None:
+    path = Path(lexicon_module.__file__).parent / "lexicons" / "en.txt.gz"
+    english = Lexicon.load(path)
+    assert english.id == "281538257e7af175"
+    assert english.terms < builtin().terms
+    assert (path.parent / "NOTICE.en").read_text("utf-8").count("Princeton University") > 1
+
+
+def test_builtin_terms_are_tokens() -> None:
+    han = {term for term in builtin().terms if not term.isascii()}
+    assert all(len(term) > 1 for term in han)
+    assert all(tokenize(term) == [term] for term in builtin().terms - han)
+    assert 10_000 < len(han) < 20_000
+
+
+@pytest.mark.parametrize("text", [ENGLISH, CHINESE])
+def test_builtin_covers(text: str) -> None:
+    terms, share = found(text)
+    assert terms >= MIN_TERMS
+    assert share >= 2 * MIN_SHARE
+
+
+@pytest.mark.parametrize("language", FOREIGN)
+def test_share_tells_other_languages(language: str) -> None:
+    _, share = found(FOREIGN[language])
+    assert share < MIN_SHARE
+
+
+@pytest.mark.parametrize("text", ["", "Read more", "The hospital is near the railway station.", "点击这里查看更多"])
+def test_number_tells_short_text(text: str) -> None:
+    terms, _ = found(text)
+    assert terms < MIN_TERMS
