@@ -131,7 +131,7 @@ def _setting(default: Any, check: Check) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """Every setting of the plugin: `Config(min_tokens=20)` for NEARDUP_MIN_TOKENS = 20. Raise ConfigError for a bad one."""
+    """Every setting: `Config(min_tokens=20)` for NEARDUP_MIN_TOKENS = 20. Raise ConfigError for a bad value."""
 
     enabled: bool = _setting(True, _flag)
     store: str | None = _setting(None, _optional(_text))
@@ -144,7 +144,7 @@ class Config:
     action: str = _setting("drop", _choice("drop", "tag", "audit"))
     revisit: str = _setting("keep", _choice("keep", "drop", "skip"))
     scope: str = _setting("all", _choice("all", "host", "domain"))
-    simhash_distance: int = _setting(3, _number(0, 15, int))
+    simhash_distance: int = _setting(6, _number(0, 15, int))
     length_ratio: float = _setting(2.5, _number(1))
     resemblance: float = _setting(0.42, _number(0, 1))
     imatch_lexicons: int = _setting(10, _number(0, 64, int))

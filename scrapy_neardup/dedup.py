@@ -18,6 +18,8 @@ from .stores import Store, open_store
 from .text.urls import canonical_url, domain, host
 from .verify import Rule, compare
 
+NEAREST = 0.1  # of resemblance: matches that lie so close together count as equally near
+
 _SCOPES: dict[str, Callable[[str], str]] = {"all": lambda url: "", "host": host, "domain": domain}
 
 
@@ -163,10 +165,20 @@ class Deduplicator:
                     )
 
     def _best_match(self, document: Document, signature: Signature) -> Match | None:
-        """Choose the document of this very URL if it is among the matches, else the one that resembles most."""
+        """Choose the document of this very URL if it is among the matches, else the one most repeated of the nearest.
+
+        Where texts form a family, that one is likely its middle: chosen by resemblance alone, the order in which they
+        come would split it.
+        """
+        matches = list(self.matches(document, signature))
+        best = max((match.evidence.resemblance for match in matches), default=0.0)
         return max(
-            self.matches(document, signature),
-            key=lambda match: (self.is_own(document.url, match.signature), match.evidence.resemblance),
+            (match for match in matches if match.evidence.resemblance > best - NEAREST),
+            key=lambda match: (
+                self.is_own(document.url, match.signature),
+                match.signature.repeats,
+                match.evidence.resemblance,
+            ),
             default=None,
         )
 
@@ -210,6 +222,7 @@ class Deduplicator:
             self._link(claim.document, claim.signature, mirror=False)
         elif claim.match:
             mirror = claim.verdict.status == "duplicate"
+            claim.match.signature.repeats += not claim.document.url
             self._link(claim.document, claim.match.signature, mirror=mirror, evidence=claim.match.evidence)
 
     def keep_fetching(self, document: Document) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
+from heapq import heappop, heappush
+from itertools import count
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -40,12 +42,24 @@ class DuplicateItem(DropItem):
         self.verdict = verdict
 
 
+@dataclass(order=True)
+class _Waiting:
+    """A document that waits for its turn."""
+
+    rank: int
+    number: int
+    document: Document = field(compare=False)
+    claim: Claim | None = field(compare=False, default=None)
+
+
 class NearDupPipeline:
     """Drops, tags or counts items whose text repeats a document that is held."""
 
     def __init__(self, neardup: NearDup) -> None:
         self.neardup = neardup
         self._given: WeakKeyDictionary[Response, set[Signature]] = WeakKeyDictionary()
+        self._waiting: list[_Waiting] = []
+        self._number = count()
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -58,30 +72,38 @@ class NearDupPipeline:
             self.neardup.count("no_text")
             self.neardup.dedup.keep_fetching(document or Document(None, aliases=tuple(_urls(response))))
             return item
-        await self._give_way(response)
-        claim = await self._claim(document)
+        claim = await self._claim(document, response)
         self.neardup.follow(claim)
         self._judge_source(claim, response)
         self._count(claim.verdict)
         return self._act(item, claim)
 
-    async def _claim(self, document: Document) -> Claim:
-        """Claim a document; where its twin is pending, once the fate of that is known."""
-        while rival := (claim := self.neardup.dedup.claim(document)).rival:
+    async def _claim(self, document: Document, response: Response | None) -> Claim:
+        """Claim a document in its turn; where its twin is pending, once the fate of that is known."""
+        claim = await self._claim_in_turn(document, response)
+        while rival := claim.rival:
             settled: Deferred[None] = Deferred()
             rival.when_settled(partial(settled.callback, None))
             await maybe_deferred_to_future(settled)
+            claim = self.neardup.dedup.claim(document)
         return claim
 
-    async def _give_way(self, response: Response | None) -> None:
-        """Wait a moment if requests of higher priority are under way.
+    async def _claim_in_turn(self, document: Document, response: Response | None) -> Claim:
+        """Claim a document; while requests of higher priority are under way, a moment later and after theirs.
 
         Of mirrors that are crawled side by side it is then the spider that says which is kept, not the network.
         """
-        if self.neardup.is_outranked(response):
-            moment: Deferred[None] = Deferred()
-            call_later(GIVE_WAY, moment.callback, None)
-            await maybe_deferred_to_future(moment)
+        if not self.neardup.is_outranked(response):
+            return self.neardup.dedup.claim(document)
+        entry = _Waiting(-_priority(response), next(self._number), document)
+        heappush(self._waiting, entry)
+        moment: Deferred[None] = Deferred()
+        call_later(GIVE_WAY, moment.callback, None)
+        await maybe_deferred_to_future(moment)
+        while entry.claim is None:
+            first = heappop(self._waiting)
+            first.claim = self.neardup.dedup.claim(first.document)
+        return entry.claim
 
     def _judge_source(self, claim: Claim, response: Response | None) -> None:
         """Take the response into account: what it already gave, and whether it was fetched to check a mirror."""
@@ -92,6 +114,9 @@ class NearDupPipeline:
         if claim.match and claim.match.signature in given:
             # The same text twice on one page is no second visit.
             claim.verdict = replace(claim.verdict, status="duplicate")
+        elif claim.match and self.neardup.dedup.is_own(response.meta.get("neardup_dead_link"), claim.match.signature):
+            # The mirror stands in for the canonical, which is gone.
+            claim.verdict = replace(claim.verdict, status="revisit")
         given.add(claim.match.signature if claim.match else claim.signature)
         repeats = claim.verdict.status != "unique"
         if first and repeats and "neardup_dead_link" in response.meta:
@@ -125,3 +150,7 @@ def _urls(response: Response | None) -> list[str]:
 
 def _size(response: Response | None) -> int:
     return len(response.body) if response else 0
+
+
+def _priority(response: Response | None) -> int:
+    return response.request.priority if response and response.request else 0

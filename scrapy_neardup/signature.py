@@ -22,6 +22,8 @@ class Signature:
     """Seconds since the epoch."""
     key: Key | None = None
     """None until it is written."""
+    repeats: int = 0
+    """How many documents repeated it, as far as is known."""
 
 
 class Evidence(NamedTuple):

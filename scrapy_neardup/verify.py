@@ -52,11 +52,11 @@ class Rule:
     length_ratio: float
     min_tokens: int
     short_text: str = "unique"
-    short_allowance: float = 4.0
+    short_allowance: float = 5.0
     """Shingles by which a text must resemble more, whatever its length."""
     figure_share: float = 0.1
     """Figures that may differ, as a share of the figures …"""
-    tokens_a_figure: float = 250.0
+    tokens_a_figure: float = 200.0
     """… and one more for so many tokens."""
 
     @classmethod

@@ -200,3 +200,9 @@ def test_looks_like_plain_text(text: str) -> None:
 def test_does_not_import_scrapy() -> None:
     code = "import sys, scrapy_neardup.text.html; sys.exit('scrapy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_content_without_a_body_tag_is_read():
+    # libxml2 puts elements that it does not know, such as <nav>, into the head when no body was opened.
+    page = html_to_page("<html><title>T</title><nav>Menu</nav><article><p>Some words here.</p></article></html>")
+    assert page == ("T", "Some words here.")

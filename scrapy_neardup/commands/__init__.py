@@ -16,6 +16,7 @@ VERBS = {
     "dedupe": "remove duplicates from feeds of documents",
     "explain": "say why two documents are duplicates or not",
     "stats": "say what a store holds",
+    "verify": "read all of a store and say whether it is whole",
 }
 
 

@@ -15,7 +15,7 @@ from .minhash import minima
 
 SCHEME = "sketch/1"
 WIDTH = 3  # tokens a shingle
-BINS, CODE_BITS = 256, 4
+BINS, CODE_BITS = 512, 2
 FIGURES = 16
 _CODES = 2**CODE_BITS - 1
 _CHANCE = 1 / _CODES  # that two different minima have the same code
@@ -30,7 +30,7 @@ class Sketch(NamedTuple):
     figures: int
     """Distinct ones."""
     codes: bytes
-    """For each of 256 bins a code of 4 bits made of its minimum, 0 for an empty bin; in 4 planes of one bit each."""
+    """For each of 512 bins a code of 2 bits made of its minimum, 0 for an empty bin; in two planes of one bit each."""
     figure_sample: bytes
     """The 16 smallest hashes of figures, 16 bits each, ascending."""
 
@@ -47,8 +47,8 @@ def make_sketch(tokens: int, shingles: Hashes, figures: Hashes) -> Sketch:
 def resemblance(a: Sketch, b: Sketch) -> float:
     """Estimate the share of the shingles of either that both have; 1.0 where neither has any.
 
-    Of the bins that are full in both, those with equal codes count as shared, less what chance makes equal. With 256
-    bins the standard error is about .03 at a resemblance of .5.
+    Of the bins that are full in both, those with equal codes count as shared, less what chance makes equal. With 512
+    bins of 2 bits the standard error is about .03 at a resemblance of .5.
 
     Li, Owen, Zhang 2012, section 3; Li, König 2010 (b-bit minwise hashing), section 2.
     """

@@ -51,6 +51,7 @@ class MemoryStore:
         self._urls[url] = link
         if link.signature:
             self._links.setdefault(link.signature, {})[url] = link
+            link.signature.repeats += link.mirror and not (before and before.signature is link.signature)
 
     def resolve(self, url: str) -> Link | None:
         return self._urls.get(canonical_url(url))

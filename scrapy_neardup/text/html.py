@@ -31,7 +31,7 @@ def _set(names: str) -> frozenset[str]:
 
 
 _INVISIBLE = _set(
-    "audio button canvas datalist dialog head iframe map math noscript object script select style svg template textarea"
+    "audio button canvas datalist dialog iframe map math noscript object script select style svg template textarea title"
     " video"
 )
 _BLOCKS = _set(

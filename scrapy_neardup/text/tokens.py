@@ -24,14 +24,15 @@ _ASCII_WORDS = str.maketrans({c: " " for c in map(chr, range(128)) if not c.isal
 @cache
 def segmenter() -> Callable[[str], list[str]]:
     """Return the function that cuts a run of Han characters into words: rjieba's where installed, else jieba's."""
+    cut: Callable[[str], list[str]]
     try:
-        import rjieba
+        from rjieba import cut
     except ImportError:
         import jieba
 
         jieba.setLogLevel("WARNING")
-        return jieba.lcut  # type: ignore[no-any-return]
-    return rjieba.cut  # type: ignore[no-any-return]
+        cut = jieba.lcut
+    return cut
 
 
 def normalize(text: str) -> str:

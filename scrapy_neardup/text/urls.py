@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from functools import cache
+from functools import cache, lru_cache
 from urllib.parse import urlsplit, urlunsplit
 
 import tldextract
@@ -23,6 +23,7 @@ _TRACKING = re.compile(
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
+@lru_cache(maxsize=1024)  # a request's URL is looked up several times on its way
 def canonical_url(url: str) -> str:
     """Return the form of `url` that is equal for all spellings of one address; "" for "".
 

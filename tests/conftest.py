@@ -1,0 +1,107 @@
+"""Fixtures of the crawl tests: two hosts, and a way to crawl them in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from site_server import Site, serving
+
+HERE = Path(__file__).parent
+
+
+@dataclass
+class Crawl:
+    """What came of a crawl."""
+
+    items: list[dict[str, Any]]
+    stats: dict[str, Any]
+    log: str
+    code: int
+    errors: str
+
+    def count(self, name: str) -> int:
+        return self.stats.get(f"neardup/{name}", 0)
+
+    @property
+    def urls(self) -> list[str]:
+        return [item["url"] for item in self.items]
+
+
+class Crawler:
+    """Runs crawls that share a store, each with a feed of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.store = str(folder / "store.sqlite")
+        self.runs = 0
+
+    def start(
+        self, spider: str = "ListSpider", settings: dict[str, Any] | None = None, **args: Any
+    ) -> subprocess.Popen:
+        """Start a crawl; `finish` waits for it."""
+        self.runs += 1
+        paths = {name: str(self.folder / f"{name}{self.runs}.txt") for name in ("log", "stats")}
+        spec = {
+            "spider": spider,
+            "args": args,
+            "settings": settings or {},
+            "store": self.store,
+            "output": str(self.feed(self.runs)),
+            **paths,
+        }
+        path = self.folder / f"spec{self.runs}.json"
+        path.write_text(json.dumps(spec))
+        return subprocess.Popen(
+            [sys.executable, str(HERE / "crawl.py"), str(path)], cwd=HERE, stderr=subprocess.PIPE, text=True
+        )
+
+    def feed(self, run: int) -> Path:
+        return self.folder / f"items{run}.jsonl"
+
+    def items(self, run: int) -> list[dict[str, Any]]:
+        """Return the items in a feed as it lies on disk; a last line that was cut off by a kill is none."""
+        lines = self.feed(run).read_text().split("\n")[:-1] if self.feed(run).exists() else []
+        return [json.loads(line) for line in lines]
+
+    def finish(self, process: subprocess.Popen) -> Crawl:
+        _, errors = process.communicate(timeout=120)
+        stats = self.folder / f"stats{self.runs}.txt"
+        log = self.folder / f"log{self.runs}.txt"
+        return Crawl(
+            self.items(self.runs),
+            json.loads(stats.read_text()) if stats.exists() else {},
+            log.read_text() if log.exists() else "",
+            process.returncode,
+            errors,
+        )
+
+    def __call__(self, spider: str = "ListSpider", settings: dict[str, Any] | None = None, **args: Any) -> Crawl:
+        """Crawl, and insist that it went well."""
+        crawl = self.finish(self.start(spider, settings, **args))
+        assert crawl.code == 0, crawl.errors + crawl.log[-3000:]
+        assert "Deprecat" not in crawl.log + crawl.errors
+        return crawl
+
+
+@pytest.fixture
+def crawl(tmp_path: Path) -> Crawler:
+    return Crawler(tmp_path)
+
+
+@pytest.fixture
+def a() -> Iterator[Site]:
+    with serving("127.0.0.1") as site:
+        yield site
+
+
+@pytest.fixture
+def b() -> Iterator[Site]:
+    with serving("127.0.0.2") as site:
+        yield site

@@ -1,0 +1,103 @@
+"""Real HTTP servers on loopback addresses, with pages made of generated text."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+SYLLABLES = [c + v for c in "bdfgklmnprstvz" for v in "aeiou"]
+
+
+def article(seed: int, words: int = 150) -> str:
+    """Make a text that resembles no other seed's."""
+    source = random.Random(seed)
+    made = ["".join(source.choices(SYLLABLES, k=source.randint(2, 4))) for _ in range(words)]
+    return " ".join(f"{word}." if place % 12 == 11 else word for place, word in enumerate(made))
+
+
+def html(text: str, template: str = "a", title: str = "A page", links: tuple[str, ...] = ()) -> str:
+    """Put a text into one of two page templates."""
+    anchors = "".join(f'<a href="{link}">{link}</a> ' for link in links)
+    if template == "a":
+        return f"<html><title>{title}</title><nav>Home News</nav><article><p>{text}</p></article>{anchors}</html>"
+    menu = "<ul class=menu><li><a href=/>Start</a><li><a href=/about>About us</a></ul>"
+    return f"<html><title>{title} | B</title><body>{menu}<div id=content><div>{text}</div></div>{anchors}</body></html>"
+
+
+@dataclass
+class Page:
+    """What a path answers with."""
+
+    body: str = ""
+    status: int = 200
+    location: str = ""
+    delay: float = 0.0
+
+
+@dataclass
+class Site:
+    """One host: its pages by path, and the requests that it got."""
+
+    url: str
+    server: ThreadingHTTPServer
+    pages: dict[str, Page] = field(default_factory=dict)
+    requests: list[str] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
+    dead_status: int = 0
+
+    def stop(self) -> None:
+        """Refuse connections from now on."""
+        self.server.shutdown()
+        self.server.server_close()
+
+    def asked(self, *, since: int = 0) -> list[str]:
+        """Return the paths that were asked for, robots.txt left out."""
+        return [path for path in self.requests[since:] if path != "/robots.txt"]
+
+
+@contextmanager
+def serving(address: str = "127.0.0.1") -> Iterator[Site]:
+    """Serve a site on a free port."""
+    server = ThreadingHTTPServer((address, 0), _Handler)
+    server.daemon_threads = True
+    site = Site(f"http://{address}:{server.server_port}", server)
+    server.site = site  # type: ignore[attr-defined]
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    try:
+        yield site
+    finally:
+        site.stop()
+        thread.join()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        site: Site = self.server.site  # type: ignore[attr-defined]
+        site.requests.append(self.path)
+        site.headers.append(dict(self.headers))
+        page = site.pages.get(self.path, Page(status=404))
+        if site.dead_status:
+            page = Page(status=site.dead_status)
+        time.sleep(page.delay)
+        self._answer(page)
+
+    do_POST = do_GET
+
+    def _answer(self, page: Page) -> None:
+        body = page.body.encode()
+        self.send_response(page.status)
+        if page.location:
+            self.send_header("Location", page.location)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *args: object) -> None:
+        pass

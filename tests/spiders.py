@@ -1,0 +1,179 @@
+"""Spiders and pipelines of the crawl tests; imported in the process that crawls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import attrs
+import scrapy
+from pydantic import BaseModel
+from scrapy.exceptions import DropItem
+
+
+@dataclass
+class DataclassItem:
+    url: str = ""
+    title: str = ""
+    text: str = ""
+    neardup: dict[str, Any] = field(default_factory=dict)
+
+
+@attrs.define
+class AttrsItem:
+    url: str = ""
+    title: str = ""
+    text: str = ""
+
+
+class PydanticItem(BaseModel):
+    url: str = ""
+    title: str = ""
+    text: str = ""
+
+
+class ScrapyItem(scrapy.Item):
+    url = scrapy.Field()
+    title = scrapy.Field()
+    text = scrapy.Field()
+
+
+KINDS = {"dict": dict, "dataclass": DataclassItem, "attrs": AttrsItem, "pydantic": PydanticItem, "item": ScrapyItem}
+
+
+class ListSpider(scrapy.Spider):
+    """Requests what the test lists, one after another or together, and yields an item a page.
+
+    `spec`: `urls`, and optionally `kind` (of item), `with_url`, `field` (text or html), `start` (request them as start
+    requests), `together`, `meta`, `method`, `headers`, `errback`, `attributes`.
+    """
+
+    name = "list"
+
+    def __init__(self, spec: dict, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.spec = spec
+        for name, value in spec.get("attributes", {}).items():
+            setattr(self, name, value)
+
+    async def start(self):
+        if self.spec.get("start"):
+            for url in self.spec["urls"]:
+                yield self.request(url)
+        else:
+            yield scrapy.Request("data:,go", self.list, dont_filter=True)
+
+    def list(self, response):
+        for number, url in enumerate(self.spec["urls"]):
+            yield self.request(url, priority=-number)
+
+    def request(self, url: str, priority: int = 0) -> scrapy.Request:
+        return scrapy.Request(
+            url,
+            self.page,
+            method=self.spec.get("method", "GET"),
+            errback=self.failed,
+            priority=priority,
+            dont_filter=self.spec.get("dont_filter", False),
+            headers=self.spec.get("headers"),
+            cookies=self.spec.get("cookies"),
+            meta=dict(self.spec.get("meta", {})),
+        )
+
+    def page(self, response):
+        field = self.spec.get("field", "text")
+        text = response.text if field == "html" else " ".join(response.css("p::text, #content div::text").getall())
+        values = {"title": response.css("title::text").get(""), field: text}
+        if self.spec.get("with_url", True):
+            values["url"] = response.url
+        if self.spec.get("with_meta"):
+            values["meta"] = {k: v for k, v in response.meta.items() if k.startswith("neardup")}
+            values["from"] = response.url
+        yield KINDS[self.spec.get("kind", "dict")](**values)
+
+    def failed(self, failure):
+        self.crawler.stats.inc_value(f"test/failed/{failure.type.__name__}")
+
+
+class ManySpider(ListSpider):
+    """Yields an item for each paragraph of a page."""
+
+    def page(self, response):
+        for text in response.css("p::text").getall():
+            yield {"text": text}
+        if self.spec.get("bare_item"):
+            yield {"price": 3}
+
+
+class OneAfterAnother(ListSpider):
+    """Requests each URL when the one before has been dealt with."""
+
+    def list(self, response):
+        self.left = list(self.spec["urls"])
+        yield self.next()
+
+    def next(self):
+        return self.request(self.left.pop(0)) if self.left else None
+
+    def page(self, response):
+        yield from super().page(response)
+        yield self.next()
+
+    def failed(self, failure):
+        super().failed(failure)
+        return self.next()
+
+
+class DropEverySecond:
+    def __init__(self) -> None:
+        self.count = 0
+
+    def process_item(self, item):
+        self.count += 1
+        if self.count % 2 == 0:
+            raise DropItem("every second")
+        return item
+
+
+class FailEverySecond(DropEverySecond):
+    def process_item(self, item):
+        try:
+            return super().process_item(item)
+        except DropItem:
+            raise RuntimeError("every second") from None
+
+
+class ReplaceItem:
+    """Returns another object than it was given, and loses the fields by which it could be known."""
+
+    def process_item(self, item):
+        return {"replaced": len(item.get("text", ""))}
+
+
+class Slow:
+    """Holds each item for a while; drops the first one if told so."""
+
+    def __init__(self, seconds: float, drop_first: bool) -> None:
+        self.seconds = seconds
+        self.drop_first = drop_first
+
+    @classmethod
+    def from_crawler(cls, crawler):
+        return cls(crawler.settings.getfloat("SLOW_SECONDS", 0.5), crawler.settings.getbool("SLOW_DROPS_FIRST"))
+
+    async def process_item(self, item):
+        await _sleep(self.seconds)
+        if self.drop_first:
+            self.drop_first = False
+            raise DropItem("the first")
+        return item
+
+
+async def _sleep(seconds: float) -> None:
+    from scrapy.utils.asyncio import call_later
+    from scrapy.utils.defer import maybe_deferred_to_future
+    from twisted.internet.defer import Deferred
+
+    moment: Deferred[None] = Deferred()
+    call_later(seconds, moment.callback, None)
+    await maybe_deferred_to_future(moment)

@@ -1,0 +1,134 @@
+"""What becomes of items: real crawls of real servers."""
+
+from __future__ import annotations
+
+import pytest
+from site_server import Page, article, html
+
+KINDS = ["dict", "item", "dataclass", "attrs", "pydantic"]
+
+
+def mirror(a, b, count=3):
+    """Put the same articles on two hosts, in two templates."""
+    for n in range(count):
+        a.pages[f"/{n}.html"] = Page(html(article(n), "a"))
+        b.pages[f"/{n}.html"] = Page(html(article(n), "b"))
+    return [f"{site.url}/{n}.html" for site in (a, b) for n in range(count)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_second_copy_is_dropped_for_every_kind_of_item(crawl, a, b, kind):
+    result = crawl("OneAfterAnother", urls=mirror(a, b), kind=kind)
+    assert sorted(result.urls) == [f"{a.url}/{n}.html" for n in range(3)]
+    assert (result.count("documents"), result.count("unique"), result.count("duplicates")) == (6, 3, 3)
+    assert result.count("duplicates/exact") == 3
+    assert result.count("store/documents") == 3
+
+
+def test_html_is_compared_by_its_main_text(crawl, a, b):
+    result = crawl("OneAfterAnother", urls=mirror(a, b), field="html")
+    assert sorted(result.urls) == [f"{a.url}/{n}.html" for n in range(3)]
+
+
+def test_a_drop_is_logged_at_debug_with_the_original_and_the_evidence(crawl, a, b):
+    result = crawl("OneAfterAnother", urls=mirror(a, b, 1))
+    line = next(line for line in result.log.splitlines() if "Dropped" in line)
+    assert "DEBUG" in line
+    assert f"{a.url}/0.html" in line
+    assert "exact" in line
+    assert "resemblance 1.0" in line
+
+
+def test_one_line_at_the_end_sums_up(crawl, a, b):
+    result = crawl("OneAfterAnother", urls=mirror(a, b, 2))
+    assert "INFO: 4 documents, 2 duplicates (50.0 %), 0 requests saved, 0 dead links rescued" in result.log
+
+
+def test_an_item_without_url_gets_its_responses(crawl, a, b):
+    first = crawl("OneAfterAnother", urls=mirror(a, b), with_url=False)
+    assert len(first.items) == 3
+    asked = len(b.asked())
+    again = crawl("OneAfterAnother", urls=mirror(a, b), with_url=False)
+    assert again.count("revisits") == 3
+    assert len(again.items) == 3
+    assert len(b.asked(since=asked)) == 0
+
+
+@pytest.mark.parametrize("components", ["pipeline", "both"])
+def test_by_hand_it_works_as_with_the_add_on(crawl, a, b, components):
+    settings = {"ADDONS": {}, "ITEM_PIPELINES": {"scrapy_neardup.NearDupPipeline": 300}}
+    if components == "both":
+        settings["DOWNLOADER_MIDDLEWARES"] = {"scrapy_neardup.MirrorMiddleware": 75}
+    first = crawl("OneAfterAnother", settings, urls=mirror(a, b), with_url=False)
+    second = crawl("OneAfterAnother", settings, urls=mirror(a, b), with_url=False)
+    assert (first.count("duplicates"), len(first.items), len(second.items)) == (3, 3, 3)
+    assert second.count("requests/skipped") == (3 if components == "both" else 0)
+
+
+def test_the_middleware_alone_skips_what_others_learned(crawl, a, b):
+    crawl("OneAfterAnother", urls=mirror(a, b))
+    alone = {"ADDONS": {}, "DOWNLOADER_MIDDLEWARES": {"scrapy_neardup.MirrorMiddleware": 75}}
+    assert crawl("ListSpider", alone, urls=mirror(a, b)).count("requests/skipped") == 3
+
+
+def test_an_item_without_text_passes_and_is_counted(crawl, a):
+    a.pages["/empty.html"] = Page("<html><title>Nothing</title></html>")
+    result = crawl(urls=[f"{a.url}/empty.html"])
+    assert (len(result.items), result.count("no_text"), result.count("documents")) == (1, 1, 0)
+
+
+def test_tagged_items_pass_with_the_verdict(crawl, a, b):
+    result = crawl("OneAfterAnother", {"NEARDUP_ACTION": "tag"}, urls=mirror(a, b, 1))
+    original, copy = (item["neardup"] for item in result.items)
+    assert original["status"] == "unique"
+    assert (copy["status"], copy["duplicate_of"], copy["detector"]) == ("duplicate", f"{a.url}/0.html", "exact")
+    assert copy["hamming"] == 0
+    assert set(copy) >= {"resemblance", "length_ratio", "kind", "mirrors"}
+
+
+def test_audited_items_pass_unchanged(crawl, a, b):
+    result = crawl("OneAfterAnother", {"NEARDUP_ACTION": "audit"}, urls=mirror(a, b, 1))
+    assert [sorted(item) for item in result.items] == [["text", "title", "url"]] * 2
+    assert result.count("duplicates") == 1
+
+
+def test_each_item_of_a_page_has_its_own_verdict(crawl, a, b):
+    a.pages["/list"] = Page(f"<p>{article(1)}</p><p>{article(2)}</p><p>{article(1)}</p>")
+    b.pages["/list"] = Page(f"<p>{article(2)}</p><p>{article(3)}</p>")
+    result = crawl("ManySpider", {"CONCURRENT_REQUESTS": 1}, urls=[f"{a.url}/list", f"{b.url}/list"])
+    assert [item["text"] for item in result.items] == [article(1), article(2), article(3)]
+    assert (result.count("duplicates"), result.count("revisits")) == (2, 0)
+
+
+def test_a_page_that_also_gives_something_new_is_never_skipped(crawl, a, b):
+    a.pages["/list"] = Page(f"<p>{article(1)}</p><p>{article(2)}</p>")
+    b.pages["/mixed"] = Page(f"<p>{article(2)}</p><p>{article(3)}</p><p>{article(1)}</p>")
+    b.pages["/bare"] = Page(f"<p>{article(1)}</p>")
+    urls = [f"{a.url}/list", f"{b.url}/mixed", f"{b.url}/bare"]
+    crawl("ManySpider", {"CONCURRENT_REQUESTS": 1}, urls=urls, bare_item=True)
+    asked = len(b.requests)
+    again = crawl("ManySpider", {"CONCURRENT_REQUESTS": 1}, urls=urls, bare_item=True)
+    assert sorted(b.asked(since=asked)) == ["/bare", "/mixed"]
+    assert again.count("requests/skipped") == 0
+
+
+def test_every_url_of_a_redirect_is_known(crawl, a, b):
+    mirror(a, b, 1)
+    b.pages["/old"] = Page(status=301, location="/older")
+    b.pages["/older"] = Page(status=302, location="/0.html")
+    a.pages["/way"] = Page(status=301, location="/0.html")
+    urls = [f"{a.url}/way", f"{b.url}/old"]
+    crawl("OneAfterAnother", urls=urls)
+    asked = len(b.requests)
+    again = crawl("OneAfterAnother", urls=[*urls, f"{b.url}/older", f"{b.url}/0.html"])
+    assert b.asked(since=asked) == []
+    assert again.urls == [f"{a.url}/0.html"]
+    assert again.count("revisits") == 1
+
+
+def test_spiders_have_documents_of_their_own_in_their_namespace(crawl, a, b):
+    urls = mirror(a, b, 1)
+    crawl("ListSpider", {"NEARDUP_NAMESPACE": "{spider}"}, urls=urls[:1])
+    other = crawl("ListSpider", {"NEARDUP_NAMESPACE": "other"}, urls=urls[1:])
+    same = crawl("ListSpider", {"NEARDUP_NAMESPACE": "list"}, urls=urls[1:])
+    assert (other.count("unique"), same.count("duplicates")) == (1, 1)

@@ -1,0 +1,79 @@
+"""The same on every reactor, and bad settings at the start."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from site_server import Page, article, html
+
+MODES = {
+    "asyncio": {},
+    "select": {"TWISTED_REACTOR": "twisted.internet.selectreactor.SelectReactor"},
+    "without reactor": {"TWISTED_REACTOR_ENABLED": False},
+}
+
+
+@pytest.fixture
+def urls(a, b):
+    for n in range(6):
+        a.pages[f"/{n}.html"] = Page(html(article(n), "a"))
+        b.pages[f"/{n}.html"] = Page(html(article(n), "b"))
+    return [f"{site.url}/{n}.html" for site in (a, b) for n in range(6)]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_same_on_every_reactor(crawl, a, b, urls, mode):
+    lossy = {"ITEM_PIPELINES": {"spiders.Slow": 400, "spiders.DropEverySecond": 500, "spiders.ReplaceItem": 600}}
+    first = crawl("ListSpider", {**MODES[mode], **lossy, "SLOW_SECONDS": 0.2}, urls=urls, with_url=False)
+    # What the pipeline dropped of one host came from the other.
+    assert first.count("documents") + first.count("withdrawn") >= 12
+    assert first.count("store/documents") == len(first.items)
+    second = crawl("ListSpider", {**MODES[mode], "NEARDUP_REVISIT": "drop"}, urls=urls, with_url=False)
+    assert len(first.items) + len(second.items) == 6
+    asked = len(a.requests) + len(b.requests)
+    third = crawl("ListSpider", MODES[mode], urls=urls)
+    assert len(a.asked()) + len(b.asked()) - asked == 6
+    assert (third.count("requests/skipped"), len(third.items)) == (6, 6)
+    a.dead_status = 404
+    fourth = crawl("ListSpider", {**MODES[mode], "NEARDUP_SKIP_MIRRORS": False}, urls=urls)
+    assert fourth.count("dead_links/rescued") > 0
+    assert fourth.count("dead_links/rescued") == fourth.count("dead_links/redirected")
+
+
+BAD = {
+    "NEARDUP_ACTION": "remove",
+    "NEARDUP_REVISIT": "always",
+    "NEARDUP_RESEMBLANCE": 1.5,
+    "NEARDUP_DETECTORS": ["simhsh"],
+    "NEARDUP_MIRROR_TTL": "a while",
+    "NEARDUP_DEAD_HTTP_CODES": [200],
+    "NEARDUP_LEXICON": "/nowhere/lexicon.txt",
+    "NEARDUP_SKIP_MIROR": True,
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_setting_stops_the_crawl_and_is_named(crawl, a, urls, name):
+    result = crawl.finish(crawl.start("ListSpider", {name: BAD[name]}, urls=urls))
+    assert result.code == 1
+    assert name in result.log + result.errors
+    assert "ConfigError" in result.log + result.errors
+    assert (a.requests, result.items) == ([], [])
+
+
+def test_a_store_that_can_not_be_read_stops_the_crawl_and_is_left_as_it_is(crawl, a, urls):
+    Path(crawl.store).write_bytes(b"not a store, but somebody's only copy of something" * 100)
+    before = Path(crawl.store).read_bytes()
+    result = crawl.finish(crawl.start("ListSpider", urls=urls))
+    assert result.code == 1
+    assert crawl.store in result.log + result.errors
+    assert a.requests == []
+    assert Path(crawl.store).read_bytes() == before
+
+
+def test_switched_off_it_does_nothing(crawl, a, b, urls):
+    result = crawl("ListSpider", {"NEARDUP_ENABLED": False}, urls=urls)
+    assert len(result.items) == 12
+    assert not [name for name in result.stats if name.startswith("neardup/")]
+    assert not Path(crawl.store).exists()

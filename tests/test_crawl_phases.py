@@ -1,0 +1,153 @@
+"""Nothing is lost: pending, committed and withdrawn items, twins that wait, runs that die."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+
+import pytest
+from site_server import Page, article, html
+
+KILLS = int(os.environ.get("NEARDUP_TEST_KILLS", "4"))
+
+
+def pages(site, count, template="a", delay=0.0):
+    for n in range(count):
+        site.pages[f"/{n}.html"] = Page(html(article(n), template), delay=delay)
+    return [f"{site.url}/{n}.html" for n in range(count)]
+
+
+def texts(items):
+    return {item["text"] for item in items}
+
+
+def pipelines(*names, **settings):
+    return {"ITEM_PIPELINES": {f"spiders.{name}": 500 + n for n, name in enumerate(names)}, **settings}
+
+
+@pytest.mark.parametrize("loser", ["DropEverySecond", "FailEverySecond"])
+def test_what_a_later_pipeline_lost_is_stored_by_the_next_run(crawl, a, loser):
+    urls = pages(a, 10)
+    first = crawl("ListSpider", pipelines(loser, NEARDUP_REVISIT="drop"), urls=urls)
+    assert (len(first.items), first.count("withdrawn"), first.count("store/documents")) == (5, 5, 5)
+    second = crawl("ListSpider", {"NEARDUP_REVISIT": "drop"}, urls=urls)
+    assert len(second.items) == 5
+    assert texts(first.items) | texts(second.items) == {article(n) for n in range(10)}
+    assert crawl("ListSpider", {"NEARDUP_REVISIT": "drop"}, urls=urls).items == []
+
+
+def test_a_mirror_takes_the_place_of_what_was_lost(crawl, a, b):
+    crawl("ListSpider", pipelines("DropEverySecond"), urls=pages(a, 4))
+    second = crawl("ListSpider", urls=pages(b, 4, "b"))
+    assert (len(second.items), second.count("duplicates")) == (2, 2)
+
+
+def test_items_that_a_later_pipeline_replaced_are_committed(crawl, a):
+    urls = pages(a, 6)
+    first = crawl("ListSpider", pipelines("ReplaceItem"), urls=urls)
+    assert [sorted(item) for item in first.items] == [["replaced"]] * 6
+    second = crawl("ListSpider", {"NEARDUP_REVISIT": "drop"}, urls=urls)
+    assert (second.items, second.count("revisits")) == ([], 6)
+
+
+def test_of_many_items_of_one_page_just_the_lost_ones_are_withdrawn(crawl, a):
+    a.pages["/list"] = Page("".join(f"<p>{article(n)}</p>" for n in range(8)))
+    first = crawl("ManySpider", pipelines("DropEverySecond", "ReplaceItem"), urls=[f"{a.url}/list"])
+    second = crawl("ManySpider", {"NEARDUP_REVISIT": "drop"}, urls=[f"{a.url}/list"])
+    assert (len(first.items), first.count("withdrawn")) == (4, 4)
+    assert {len(text) for text in texts(second.items)} | {item["replaced"] for item in first.items} == {
+        len(article(n)) for n in range(8)
+    }
+    assert (len(second.items), second.count("revisits")) == (4, 4)
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_twin_waits_for_what_becomes_of_the_first(crawl, a, b, lost):
+    urls = pages(a, 1) + pages(b, 1, "b")
+    result = crawl("ListSpider", pipelines("Slow", SLOW_SECONDS=1, SLOW_DROPS_FIRST=lost), urls=urls)
+    assert len(result.items) == 1
+    assert result.count("withdrawn") == lost
+    assert result.count("duplicates") == (not lost)
+    assert result.count("store/documents") == 1
+
+
+def test_of_copies_that_come_together_the_one_of_higher_priority_is_kept(crawl, a, b):
+    urls = pages(a, 3, delay=0.2) + pages(b, 3, "b")
+    result = crawl("ListSpider", urls=urls)
+    assert sorted(result.urls) == [f"{a.url}/{n}.html" for n in range(3)]
+
+
+@pytest.mark.parametrize("revisit", ["keep", "drop"])
+def test_a_run_that_was_killed_loses_nothing(crawl, a, b, revisit, tmp_path):
+    urls = pages(a, 40, delay=0.02) + pages(b, 40, "b", delay=0.02)
+    settings = {"NEARDUP_REVISIT": revisit, "CONCURRENT_REQUESTS": 4}
+    moment = random.Random(revisit)
+    died = 0
+    for _ in range(KILLS):
+        crawl.store = str(tmp_path / f"store-{crawl.runs}.sqlite")
+        asked = len(a.requests)
+        process = crawl.start("ListSpider", settings, urls=urls)
+        while len(a.requests) == asked:
+            time.sleep(0.01)
+        time.sleep(moment.uniform(0, 0.9))
+        process.send_signal(signal.SIGKILL)
+        crawl.finish(process)
+        died += process.returncode == -signal.SIGKILL
+        left = crawl.items(crawl.runs)
+        then = crawl("ListSpider", settings, urls=urls)
+        assert texts(left) | texts(then.items) == {article(n) for n in range(40)}
+        assert then.count("store/documents") == 40
+        assert crawl("ListSpider", {"NEARDUP_REVISIT": "drop"}, urls=urls).items == []
+    assert died == KILLS
+
+
+def test_what_a_killed_run_committed_is_kept_where_the_user_says_so(crawl, a):
+    urls = pages(a, 30, delay=0.05)
+    settings = {"NEARDUP_UNCLEAN_RUN": "keep", "NEARDUP_REVISIT": "drop", "CONCURRENT_REQUESTS": 2}
+    process = crawl.start("ListSpider", settings, urls=urls)
+    while len(a.asked()) < 28:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    crawl.finish(process)
+    then = crawl("ListSpider", settings, urls=urls)
+    assert 0 < then.count("revisits") < 30
+    assert then.count("unique") == 30 - then.count("revisits")
+
+
+def test_a_paused_crawl_goes_on_as_the_same_run(crawl, a, b, tmp_path):
+    from scrapy_neardup import Deduplicator
+
+    urls = pages(a, 30, delay=0.05) + pages(b, 30, "b")
+    settings = {"JOBDIR": str(tmp_path / "job"), "CONCURRENT_REQUESTS": 2}
+    process = crawl.start("ListSpider", settings, urls=urls, start=True)
+    while len(a.requests) < 10:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    paused = crawl.finish(process)
+    run = (tmp_path / "job" / "neardup.run").read_text()
+    resumed = crawl("ListSpider", settings, urls=urls, start=True)
+    assert paused.count("unique") > 0
+    assert texts(paused.items) | texts(resumed.items) == {article(n) for n in range(30)}
+    assert len(paused.items) + len(resumed.items) == 30
+    assert not (tmp_path / "job" / "neardup.run").exists()
+    with Deduplicator.open(crawl.store) as dedup:
+        assert {s.key[0] for s in dedup.store.signatures()} == {run}
+
+
+def test_items_pass_while_the_store_can_not_be_written(crawl, a, tmp_path):
+    import sqlite3
+
+    urls = pages(a, 80, delay=0.1)
+    process = crawl.start("ListSpider", {"CONCURRENT_REQUESTS": 1}, urls=urls)
+    while len(a.requests) < 3:
+        time.sleep(0.01)
+    other = sqlite3.connect(crawl.store, isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")  # longer than sqlitedict waits
+    process.wait(timeout=60)
+    other.execute("ROLLBACK")
+    result = crawl.finish(process)
+    assert len(result.items) == 80
+    assert result.count("store/errors") > 0
+    assert result.log.count("Items pass") == 1
