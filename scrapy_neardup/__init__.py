@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .addon import Addon
     from .config import Config, ConfigError
-    from .dedup import Claim, Deduplicator, Verdict
+    from .dedup import Claim, Deduplicator
     from .document import Document
     from .middleware import MirrorMiddleware
     from .pipeline import NearDupPipeline
     from .stores import StoreError
+    from .verdict import Verdict
 
 _HOMES = {
     "Addon": "addon",
@@ -24,7 +25,7 @@ _HOMES = {
     "MirrorMiddleware": "middleware",
     "NearDupPipeline": "pipeline",
     "StoreError": "stores",
-    "Verdict": "dedup",
+    "Verdict": "verdict",
 }
 __all__ = [
     "Addon",

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from difflib import get_close_matches
 from typing import Any
 
 PREFIX = "NEARDUP_"
+STORE_NAME = "neardup.sqlite"  # in Scrapy's data folder
 BUILTIN_DETECTORS = ("exact", "imatch", "simhash", "shingle")
 _UNITS = {"s": 1, "second": 1, "m": 60, "minute": 60, "h": 3600, "hour": 3600, "d": 86400, "day": 86400, "week": 604800}
 
@@ -104,6 +107,9 @@ def _codes(value: Any) -> frozenset[int]:
 
 
 def _hosts(value: Any) -> Mapping[str, str]:
+    if isinstance(value, str):  # as `-s` gives it
+        with suppress(ValueError):
+            value = json.loads(value)
     if not isinstance(value, Mapping) or not all(isinstance(h, str) and h for pair in value.items() for h in pair):
         raise ValueError("a dictionary of mirror host to canonical host")
     return {mirror.lower(): canonical.lower() for mirror, canonical in value.items()}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
 from types import TracebackType
 from typing import Any
 
@@ -16,41 +15,12 @@ from .fingerprints.simhash import hamming
 from .signature import Evidence, Link, Signature
 from .stores import Store, open_store
 from .text.urls import canonical_url, domain, host
+from .verdict import Match, Verdict
 from .verify import Rule, compare
 
 NEAREST = 0.1  # of resemblance: matches that lie so close together count as equally near
 
 _SCOPES: dict[str, Callable[[str], str]] = {"all": lambda url: "", "host": host, "domain": domain}
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What was decided of a document, and on what evidence; None where there was nothing to compare with."""
-
-    status: str
-    """`unique`, `duplicate` or `revisit` (the same URL again)."""
-    duplicate_of: str | None = None
-    detector: str | None = None
-    """The first one that proposed the document held."""
-    hamming: int | None = None
-    resemblance: float | None = None
-    containment: float | None = None
-    length_ratio: float | None = None
-    kind: str | None = None
-    mirrors: int = 0
-    """Mirror degree: how many other URLs have the content of the canonical."""
-
-    def tag(self) -> dict[str, Any]:
-        """Return the verdict as the item's tag."""
-        return asdict(self)
-
-
-@dataclass(frozen=True)
-class Match:
-    """A document held that passed verification."""
-
-    signature: Signature
-    evidence: Evidence
 
 
 class Claim:
@@ -117,6 +87,7 @@ class Deduplicator:
         self._scope = _SCOPES[scope]
         self._clock = clock
         self._pending: dict[Signature, Claim] = {}
+        self._gives_more: set[str] = set()
 
     @classmethod
     def open(cls, store: str | None = None, *, run: str = "", **settings: Any) -> Deduplicator:
@@ -132,8 +103,6 @@ class Deduplicator:
         detectors = build_detectors(config)
         store = open_store(config.store, detectors, namespace=config.namespace, unclean_run=config.unclean_run, run=run)
         return cls(store, detectors, Rule.from_config(config), scope=config.scope)
-
-    # Deciding
 
     def claim(self, document: Document) -> Claim:
         """Decide of a document and hold it, pending; it counts as held for the documents after it."""
@@ -208,8 +177,6 @@ class Deduplicator:
         """Return the unsettled claim that holds a document, if any."""
         return self._pending.get(signature)
 
-    # Settling
-
     def settle(self, claim: Claim) -> None:
         """Take in what a claim came to; called by the claim, once."""
         held = self._pending.pop(claim.signature, None)
@@ -228,6 +195,7 @@ class Deduplicator:
     def keep_fetching(self, document: Document) -> None:
         """Note that a document's URLs also give what is held nowhere, so that they are no mirrors."""
         for url in _urls(document):
+            self._gives_more.add(canonical_url(url))
             link = self.store.resolve(url)
             if link and link.mirror:
                 self.store.record(Link(url, None, False, self._clock(), document.size))
@@ -235,13 +203,17 @@ class Deduplicator:
     def _link(
         self, document: Document, signature: Signature, *, mirror: bool, evidence: Evidence | None = None
     ) -> None:
+        """Record where a document's URLs lead; one that gives anything of its own is no mirror."""
         for url in _urls(document):
             known = self.store.resolve(url)
-            # A URL that gives anything of its own is no mirror, whatever else it gives.
-            if not (mirror and known and not known.mirror):
-                self.store.record(Link(url, signature, mirror, self._clock(), document.size, evidence))
-
-    # The store
+            if not mirror:
+                self._gives_more.discard(canonical_url(url))
+            elif known and not known.mirror:
+                continue
+            gives_more = canonical_url(url) in self._gives_more
+            link = Link(url, None if gives_more else signature, mirror and not gives_more, self._clock())
+            link.size, link.evidence = document.size, evidence
+            self.store.record(link)
 
     def flush(self) -> None:
         """Return once all that was committed is durable; raise StoreError where it can't be written."""

@@ -16,12 +16,14 @@ from scrapy.utils.asyncio import create_looping_call
 from scrapy.utils.job import job_dir
 from scrapy.utils.project import data_path
 
-from .config import Config
+from .config import STORE_NAME, Config
 from .dedup import Claim, Deduplicator
 from .stores import StoreError
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
+    from scrapy.utils.asyncio import AsyncioLoopingCall
+    from twisted.internet.task import LoopingCall
     from typing_extensions import Self
 
 logger = logging.getLogger(__name__)
@@ -49,6 +51,7 @@ class NearDup:
         if self._run_file:
             self._run_file.write_text(self.dedup.store.run)
         self._store_failed = False
+        self._tasks: list[AsyncioLoopingCall | LoopingCall] = []
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -181,7 +184,7 @@ def crawl_config(crawler: Crawler) -> Config:
     name = crawler.spider.name if crawler.spider else ""
     return replace(
         config,
-        store=config.store or data_path("neardup.sqlite", createdir=True),
+        store=config.store or str(Path(data_path("", createdir=True), STORE_NAME)),
         namespace=config.namespace.replace("{spider}", name),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field, replace
 from functools import partial
 from heapq import heappop, heappush
@@ -16,16 +17,19 @@ from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
-from .dedup import Claim, Verdict
+from .dedup import Claim
 from .document import Document
 from .extension import NearDup
 from .items import item_document
 from .signature import Signature
+from .verdict import Verdict
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from typing_extensions import Self
 
+
+logger = logging.getLogger(__name__)
 
 GIVE_WAY = 0.5  # seconds
 
@@ -60,6 +64,7 @@ class NearDupPipeline:
         self._given: WeakKeyDictionary[Response, set[Signature]] = WeakKeyDictionary()
         self._waiting: list[_Waiting] = []
         self._number = count()
+        self._untaggable: set[type] = set()
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -137,8 +142,16 @@ class NearDupPipeline:
             claim.commit()
             raise DuplicateItem(verdict)
         if config.action == "tag":
-            ItemAdapter(item)[config.tag_field] = verdict.tag()
+            self._tag(item, verdict)
         return item
+
+    def _tag(self, item: Any, verdict: Verdict) -> None:
+        try:
+            ItemAdapter(item)[self.neardup.config.tag_field] = verdict.tag()
+        except (KeyError, ValueError, TypeError, AttributeError) as error:
+            if type(item) not in self._untaggable:
+                self._untaggable.add(type(item))
+                logger.warning("Items of %(type)s pass without tag: %(error)s", {"type": type(item), "error": error})
 
 
 def _urls(response: Response | None) -> list[str]:

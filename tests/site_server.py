@@ -87,7 +87,7 @@ class _Handler(BaseHTTPRequestHandler):
         time.sleep(page.delay)
         self._answer(page)
 
-    do_POST = do_GET
+    do_POST = do_GET  # noqa: N815 - http.server looks for this name
 
     def _answer(self, page: Page) -> None:
         body = page.body.encode()

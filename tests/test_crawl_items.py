@@ -86,6 +86,13 @@ def test_tagged_items_pass_with_the_verdict(crawl, a, b):
     assert set(copy) >= {"resemblance", "length_ratio", "kind", "mirrors"}
 
 
+def test_items_with_no_field_for_the_tag_pass_without_it(crawl, a, b):
+    result = crawl("OneAfterAnother", {"NEARDUP_ACTION": "tag"}, urls=mirror(a, b, 2), kind="item")
+    assert [sorted(item) for item in result.items] == [["text", "title", "url"]] * 4
+    assert result.log.count("pass without tag") == 1
+    assert result.count("duplicates") == 2
+
+
 def test_audited_items_pass_unchanged(crawl, a, b):
     result = crawl("OneAfterAnother", {"NEARDUP_ACTION": "audit"}, urls=mirror(a, b, 1))
     assert [sorted(item) for item in result.items] == [["text", "title", "url"]] * 2

@@ -1,12 +1,13 @@
 """`scrapy neardup VERB`: a module a verb.
 
-This one is imported by every `scrapy` call, so it imports none of them: a verb is loaded when it is called for.
+This one is imported by every `scrapy` call, so it imports none of them until `scrapy neardup` is called.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
 from importlib import import_module
 from typing import Any, NoReturn
 
@@ -35,15 +36,15 @@ class Command(ScrapyCommand):
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
+        parser.error = partial(VerbParser.error, parser)  # type: ignore[method-assign, arg-type]
         verbs = parser.add_subparsers(dest="verb", metavar="VERB", parser_class=VerbParser)
         for name, text in VERBS.items():
             verb = verbs.add_parser(
                 name, help=text, description=text, conflict_handler="resolve", formatter_class=HelpFormatter
             )
             super().add_options(verb)
-            if name in sys.argv:  # the others would only cost the time to import them
-                _module(name).add_arguments(verb)
-                verb.epilog = _module(name).EXAMPLES
+            _module(name).add_arguments(verb)
+            verb.epilog = _module(name).EXAMPLES
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         from ..config import ConfigError

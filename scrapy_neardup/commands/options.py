@@ -12,7 +12,7 @@ from typing import Any
 from scrapy.settings import BaseSettings
 from scrapy.utils.project import data_path, inside_project
 
-from ..config import Config
+from ..config import STORE_NAME, Config
 from ..dedup import Deduplicator
 from ..stores import StoreError
 
@@ -37,7 +37,7 @@ def read_config(opts: argparse.Namespace, settings: BaseSettings, **changes: Any
 def open_existing(opts: argparse.Namespace, settings: BaseSettings) -> Deduplicator:
     """Open the store for looking into it; raise StoreError where there is none."""
     config = read_config(opts, settings)
-    store = config.store or (data_path("neardup.sqlite") if inside_project() else None)
+    store = config.store or (str(Path(data_path(""), STORE_NAME)) if inside_project() else None)
     if store is None:
         raise StoreError("which store? Give --store, or call this inside a Scrapy project")
     if "://" not in store and not Path(store).exists():

@@ -10,7 +10,7 @@ BITS = 64
 
 
 def simhash(features: Hashes) -> int:
-    """Return the 64-bit SimHash of hashed features; one that stands n times weighs 1 + log2 n, rounded down; 0 for none.
+    """Return the 64-bit SimHash of hashed features; one that stands n times weighs 1 + ⌊log2 n⌋. 0 for none.
 
     Bit i is set where more than half of the features, by weight, have it set. The logarithm keeps a few frequent words
     from deciding all bits.

@@ -6,6 +6,7 @@ from the crawl. Each row is one transaction, so a process that is killed leaves 
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -27,6 +28,8 @@ class Log:
         self._db = SqliteDict(
             path, TABLE, autocommit=True, journal_mode="WAL", encode=bytes, decode=bytes, outer_stack=False
         )
+        # It logs each error with two stacks before it raises it; we say it in one line.
+        logging.getLogger("sqlitedict").setLevel(logging.CRITICAL)
         self._last_row = 0
         self._unwritten: deque[tuple[str, bytes | None]] = deque()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="neardup-store")
@@ -41,7 +44,7 @@ class Log:
     def sync(self, *, wait: bool) -> None:
         """Write what was appended. Raise StoreError for what failed by now; it is kept, and tried again next time."""
         failed = self._failure()
-        if self._unwritten and (self._writing is None or self._writing.done()):
+        if self._unwritten and (wait or self._writing is None):
             self._writing = self._thread.submit(self._drain)
         if wait and self._writing:
             failed = self._failure(wait=True)

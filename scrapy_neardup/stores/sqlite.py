@@ -8,13 +8,11 @@ Rows of the log, by key:
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 from ..detectors.base import Detector
@@ -24,9 +22,9 @@ from . import segments
 from .base import StoreError
 from .log import Log
 from .memory import MemoryStore
+from .meta import merge_meta
 from .runs import Run, RunLock, new_id
 
-FORMAT = 1
 Rows = list[tuple[str, bytes]]
 
 
@@ -163,23 +161,13 @@ class SqliteStore(MemoryStore):
 
     # Rows of the log
 
-    def _check_schemes(self, meta: bytes | None, detectors: Sequence[Detector]) -> None:
-        schemes = {"sketch": sketch.SCHEME, **{d.name: d.scheme for d in detectors}}
-        stored: dict[str, Any] = json.loads(meta) if meta else {"format": FORMAT, "schemes": {}}
-        if stored["format"] > FORMAT:
-            raise self._refusal(f"its format is {stored['format']}, of a newer version; allowed is {FORMAT}")
-        for name, scheme in stored["schemes"].items():
-            if schemes.get(name, scheme) != scheme:
-                raise self._refusal(f"{name!r} was made as {scheme!r}, and is now {schemes[name]!r}")
-        merged = {"format": FORMAT, "schemes": {**stored["schemes"], **schemes}}
-        if merged != stored or not meta:
-            self._append(f"meta/{self._namespace}", json.dumps(merged).encode())
-
-    def _refusal(self, why: str) -> StoreError:
-        return StoreError(
-            f"store {self._log.path!r} does not fit: {why}. Go back to what it was made with, or start another one"
-            " with NEARDUP_STORE or NEARDUP_NAMESPACE; it was left as it is"
-        )
+    def _check_schemes(self, stored: bytes | None, detectors: Sequence[Detector]) -> None:
+        try:
+            meta = merge_meta(stored, {"sketch": sketch.SCHEME, **{d.name: d.scheme for d in detectors}})
+        except ValueError as error:
+            raise StoreError(f"store {self._log.path!r} does not fit: {error}; it was left as it is") from error
+        if meta != stored:
+            self._append(f"meta/{self._namespace}", meta)
 
     def _save(self, run: Run) -> None:
         self._runs[run.id] = run

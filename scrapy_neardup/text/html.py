@@ -18,31 +18,16 @@ from typing import NamedTuple, cast
 
 from lxml import etree
 
-# In letters. Tuned on pages in several languages; a quarter more or less of either changes little.
-_LINE_FEE = 20
-_LINK_FEE_PER_LETTER = 2
-# A best element below this score, or with less than this share of the page, is not what the page is about.
-_MIN_SCORE = 100
-_MIN_SHARE = 0.2
+from .lines import BLOCKS, MIN_SCORE, Lines, squeeze, word_set
 
-
-def _set(names: str) -> frozenset[str]:
-    return frozenset(names.split())
-
-
-_INVISIBLE = _set(
-    "audio button canvas datalist dialog iframe map math noscript object script select style svg template textarea title"
-    " video"
-)
-_BLOCKS = _set(
-    "address article aside blockquote body br caption center dd details div dl dt fieldset figcaption figure footer"
-    " form h1 h2 h3 h4 h5 h6 header hr html legend li main nav ol p pre section summary table tbody td tfoot th thead"
-    " tr ul"
+_INVISIBLE = word_set(
+    "audio button canvas datalist dialog iframe map math noscript object script select style svg template textarea"
+    " title video"
 )
 # Never the four that hold the article itself: their classes list what the page has, such as "with-sidebar".
-_HINTED = _BLOCKS - _set("html body main article") | _set("span")
-_COMMENTS = _set("commentlist comments disqus respond")
-_BOILERPLATE = _COMMENTS | _set(
+_HINTED = BLOCKS - word_set("html body main article") | word_set("span")
+_COMMENTS = word_set("commentlist comments disqus respond")
+_BOILERPLATE = _COMMENTS | word_set(
     "ad ads advert advertisement advertising alertdialog aside author banner breadcrumb breadcrumbs byline caption"
     " captions carousel colophon comment complementary consent contentinfo cookie cookies copyright credit credits"
     " dialog dropdown figcaption footer form gdpr header hidden login logo masthead menu menubar meta metadata modal"
@@ -112,10 +97,10 @@ def extract(root: etree._Element) -> Page:
     Where nothing stands out as main text, all visible text is returned.
     """
     lines = _read(root, hints=True)
-    if lines.best_score < _MIN_SCORE:
+    if lines.best_score < MIN_SCORE:
         # The hints may have cost us the article: some sites name its element like boilerplate.
         unhinted = _read(root, hints=False)
-        if unhinted.best_score >= _MIN_SCORE or not lines.all:
+        if unhinted.best_score >= MIN_SCORE or not lines.all:
             lines = unhinted
     return Page(_title(root), "\n".join(lines.main()))
 
@@ -137,85 +122,15 @@ def _title(root: etree._Element) -> str:
     headings = list(filter(None, map(_text, root.iter("h1"))))
     shared = next((heading for heading in headings if heading in title and 3 * len(heading) >= len(title)), "")
     og_titles = (meta.get("content", "") for meta in root.iter("meta") if meta.get("property") == "og:title")
-    return shared or _squeeze(next(og_titles, "")) or title or next(iter(headings), "")
+    return shared or squeeze(next(og_titles, "")) or title or next(iter(headings), "")
 
 
 def _text(element: etree._Element) -> str:
-    return _squeeze(str(element.xpath("string()")))
+    return squeeze(str(element.xpath("string()")))
 
 
-def _squeeze(text: str) -> str:
-    return " ".join(text.split())
-
-
-class _Lines:
-    """The lines of a page in order, and the run of them that makes up its highest-scoring element."""
-
-    def __init__(self) -> None:
-        self.all: list[str] = []
-        self.best_score = 0
-        self._best = slice(0)
-        self._scores: list[int] = []
-        self._total = 0
-        self._open: list[tuple[int, int]] = []  # the number of lines and the total before each open block
-        self._in_link = False
-        self._parts: list[str] = []  # of the current line
-        self._link_parts: list[str] = []
-
-    def open(self, tag: str) -> None:
-        if tag in _BLOCKS:
-            self.end_line()
-            self._open.append((len(self.all), self._total))
-        elif tag == "a":
-            self._in_link = True
-
-    def add(self, text: str | None) -> None:
-        if text:
-            self._parts.append(text)
-            if self._in_link:
-                self._link_parts.append(text)
-
-    def close(self, tag: str) -> None:
-        if tag in _BLOCKS:
-            self.end_line()
-            self._rate(*self._open.pop())
-        elif tag == "a":
-            self._in_link = False
-
-    def end_line(self) -> None:
-        if not self._parts:
-            return
-        if line := _squeeze("".join(self._parts)):
-            self._append(line, _squeeze("".join(self._link_parts)))
-        self._parts.clear()
-        self._link_parts.clear()
-
-    def main(self) -> list[str]:
-        """Return the best element's lines, less those that are mostly links; all lines where it does not stand out."""
-        scored = zip(self.all[self._best], self._scores[self._best], strict=True)
-        main = [line for line, score in scored if score > -_LINE_FEE]
-        stands_out = self.best_score >= _MIN_SCORE and _size(main) >= _MIN_SHARE * _size(self.all)
-        return main if stands_out else self.all
-
-    def _append(self, line: str, link: str) -> None:
-        score = len(line) - _LINK_FEE_PER_LETTER * len(link) - _LINE_FEE
-        self.all.append(line)
-        self._scores.append(score)
-        self._total += score
-
-    def _rate(self, start: int, total_before: int) -> None:
-        score = self._total - total_before
-        if score > self.best_score:
-            self.best_score = score
-            self._best = slice(start, len(self.all))
-
-
-def _size(lines: list[str]) -> int:
-    return sum(map(len, lines))
-
-
-def _read(root: etree._Element, hints: bool) -> _Lines:
-    lines = _Lines()
+def _read(root: etree._Element, hints: bool) -> Lines:
+    lines = Lines()
     spine = _spine(root)
     walker = etree.iterwalk(root, events=("start", "end", "comment", "pi"))
     for event, element in walker:

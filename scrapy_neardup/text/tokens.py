@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable
 from functools import cache
 from itertools import pairwise
 
@@ -28,8 +29,9 @@ def segmenter() -> Callable[[str], list[str]]:
     try:
         from rjieba import cut
     except ImportError:
-        import jieba
-
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # its source holds escapes that newer Pythons warn of
+            import jieba
         jieba.setLogLevel("WARNING")
         cut = jieba.lcut
     return cut
@@ -49,15 +51,13 @@ def tokenize(text: str) -> list[str]:
     text = normalize(text)
     if text.isascii():
         return text.translate(_ASCII_WORDS).split()
-    return list(_words(text))
-
-
-def _words(text: str) -> Iterator[str]:
+    words: list[str] = []
     for match in _RUN.finditer(text):
         run = match[0]
         if match.lastgroup == "han":
-            yield from segmenter()(run)
+            words += segmenter()(run)
         elif match.lastgroup == "unspaced" and len(run) > 2:
-            yield from map("".join, pairwise(run))
+            words += map("".join, pairwise(run))
         else:
-            yield run
+            words.append(run)
+    return words

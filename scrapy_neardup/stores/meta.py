@@ -1,0 +1,26 @@
+"""What a store was made with: its format, and what its fingerprints depend on. No I/O."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+FORMAT = 1
+
+
+def merge_meta(stored: bytes | None, schemes: Mapping[str, str]) -> bytes:
+    """Return a store's record with these schemes in it, given the record that it has, None for a new store.
+
+    Raise ValueError where the two don't go together. Detectors that are not in use now keep their place.
+    """
+    meta: dict[str, Any] = json.loads(stored) if stored else {"format": FORMAT, "schemes": {}}
+    if meta["format"] > FORMAT:
+        raise ValueError(f"its format is {meta['format']}, of a newer version; allowed is up to {FORMAT}")
+    for name, scheme in meta["schemes"].items():
+        if schemes.get(name, scheme) != scheme:
+            raise ValueError(
+                f"{name!r} was made as {scheme!r}, and is now {schemes[name]!r}; go back to that, or start another"
+                " store with NEARDUP_STORE or NEARDUP_NAMESPACE"
+            )
+    return json.dumps({"format": FORMAT, "schemes": {**meta["schemes"], **schemes}}, sort_keys=True).encode()

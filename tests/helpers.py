@@ -1,0 +1,95 @@
+"""What several unit tests share: generated texts, documents, signatures, and a process of one's own."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from scrapy_neardup.detectors import Detector, Exact, SimHash
+from scrapy_neardup.document import Document
+from scrapy_neardup.fingerprints.sketch import Sketch, make_sketch
+from scrapy_neardup.signature import Link, Signature
+from scrapy_neardup.text.urls import canonical_url
+
+_SYLLABLES = [c + v for c in "bdfgklmnprstvz" for v in "aeiou"]
+_WORDS = [a + b + c for a in _SYLLABLES[::3] for b in _SYLLABLES[::5] for c in _SYLLABLES[::7]]
+
+
+def words(count: int, seed: int) -> list[str]:
+    """Return so many words in random order; texts of two seeds share no run of words worth the name."""
+    return random.Random(seed).choices(_WORDS, k=count)
+
+
+def text(seed: int, count: int = 200) -> str:
+    return " ".join(words(count, seed))
+
+
+def edited(original: str, *places: int) -> str:
+    """Return a text with the words at these places replaced by words that no other text has."""
+    parts = original.split()
+    for place in places:
+        parts[place] = f"changed{place}"
+    return " ".join(parts)
+
+
+def document(seed: int, url: str | None = None, **fields: Any) -> Document:
+    return Document(url or f"http://site.example/{seed}", text(seed), **fields)
+
+
+def hashes(count: int, seed: int) -> np.ndarray:
+    """Return so many distinct random 64-bit hashes, ascending."""
+    return np.unique(np.random.default_rng(seed).integers(1, 2**64, size=count, dtype=np.uint64))
+
+
+def sketch(tokens: int = 100, shingles: Iterable[int] | np.ndarray = (), figures: Iterable[int] = ()) -> Sketch:
+    """Return a sketch of hashes given as such; figures as 16-bit values, which are the upper bits of a hash."""
+    upper = sorted(figure << 48 for figure in figures)
+    return make_sketch(tokens, np.array(shingles, dtype=np.uint64), np.array(upper, dtype=np.uint64))
+
+
+def detectors() -> list[Detector]:
+    """Return two that need no lexicon, one with each kind of index."""
+    return [Exact(), SimHash(3)]
+
+
+def signature(name: str, exact: int = 1, simhash: int = 0, url: str | None = None) -> Signature:
+    """Return one that is found by either fingerprint; its name is the end of its URL."""
+    return Signature(
+        url or f"http://site.example/{name}", {"exact": (exact,), "simhash": (simhash,)}, sketch(), first_seen=1000.0
+    )
+
+
+def link(url: str, to: Signature | None, *, mirror: bool = False, seen: float = 2000.0, size: int = 7) -> Link:
+    return Link(url, to, mirror, seen, size)
+
+
+def names(signatures: Iterable[Signature]) -> list[str]:
+    """Return the ends of the URLs."""
+    return [canonical_url(s.url or "").rpartition("/")[2] for s in signatures]
+
+
+def python(code: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run code in a process of its own, which finds these helpers."""
+    return run([sys.executable, "-c", code, *arguments], PYTHONPATH=str(Path(__file__).parent), **environment)
+
+
+def run(
+    command: Sequence[str], cwd: Path | None = None, env: dict[str, str] | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    import os
+
+    return subprocess.run(
+        command,
+        cwd=cwd,
+        env={**(os.environ if env is None else env), "PYTHONIOENCODING": "utf-8", **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )

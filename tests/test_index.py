@@ -1,0 +1,136 @@
+"""The indexes: one contract for both, and near fingerprints against trying them all."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from scrapy_neardup.fingerprints.simhash import hamming
+from scrapy_neardup.index.base import Index
+from scrapy_neardup.index.hamming import HammingIndex
+from scrapy_neardup.index.keys import KeyIndex
+
+# Far from each other, so that both indexes tell them apart.
+A, B, C = 0x0123_4567_89AB_CDEF, 0xFEDC_BA98_7654_3210, 0x5A5A_A5A5_C3C3_3C3C
+
+
+class Entry:
+    """Something to be found, equal to all others: indexes must go by identity."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Entry)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+def found(index: Index[Any], *fingerprints: int) -> list[str]:
+    return [entry.name for entry in index.find(fingerprints)]
+
+
+@pytest.fixture(params=[KeyIndex, lambda: HammingIndex(0), lambda: HammingIndex(3), lambda: HammingIndex(7)])
+def index(request: pytest.FixtureRequest) -> Index[Any]:
+    make: Callable[[], Index[Any]] = request.param
+    return make()
+
+
+def test_empty_index_finds_nothing(index: Index[Any]) -> None:
+    assert found(index, A) == []
+    assert found(index) == []
+
+
+def test_found_by_an_equal_fingerprint_only(index: Index[Any]) -> None:
+    index.add([A], Entry("a"))
+    index.add([B], Entry("b"))
+    assert found(index, A) == ["a"]
+    assert found(index, B) == ["b"]
+    assert found(index, C) == []
+
+
+def test_found_once_however_many_fingerprints_agree(index: Index[Any]) -> None:
+    index.add([A, B], Entry("twice"))
+    assert found(index, A, B, A) == ["twice"]
+    assert found(index, C, B) == ["twice"]
+
+
+def test_found_in_the_order_of_coming(index: Index[Any]) -> None:
+    for name in "xabcm":
+        index.add([A], Entry(name))
+    assert found(index, A) == list("xabcm")
+
+
+def test_found_in_the_order_of_coming_by_whichever_fingerprint(index: Index[Any]) -> None:
+    index.add([B], Entry("first"))
+    index.add([A], Entry("second"))
+    assert found(index, A, B) == ["first", "second"]
+
+
+def test_document_without_fingerprints_is_never_found(index: Index[Any]) -> None:
+    index.add([], Entry("abstains"))
+    assert found(index, 0) == []
+    assert found(index) == []
+
+
+@pytest.mark.parametrize("value", [0, 1, 2**63, 2**64 - 1])
+def test_every_value_is_a_fingerprint(index: Index[Any], value: int) -> None:
+    index.add([value], Entry("edge"))
+    assert found(index, value) == ["edge"]
+
+
+def test_removed_is_not_found_and_others_stay(index: Index[Any]) -> None:
+    first, second, third = Entry("first"), Entry("second"), Entry("third")
+    for entry in (first, second, third):
+        index.add([A, B], entry)
+    index.remove([A, B], second)
+    assert found(index, A) == found(index, B) == ["first", "third"]
+    index.remove([A, B], first)
+    index.remove([A, B], third)
+    assert found(index, A, B) == []
+
+
+def test_removing_what_is_not_there_changes_nothing(index: Index[Any]) -> None:
+    index.add([A], Entry("a"))
+    index.remove([A, C], Entry("stranger"))
+    assert found(index, A) == ["a"]
+
+
+def test_added_again_after_removal_is_found_once(index: Index[Any]) -> None:
+    entry = Entry("again")
+    index.add([A], entry)
+    index.remove([A], entry)
+    index.add([A], entry)
+    assert found(index, A) == ["again"]
+
+
+@pytest.mark.parametrize("distance", range(12))
+def test_hamming_index_finds_what_trying_all_finds(distance: int) -> None:
+    rng = random.Random(distance)
+    values = [rng.getrandbits(64) for _ in range(150)]
+    queries = values[:12]
+    for query in queries:
+        for flips in range(distance + 3):
+            for spread in (64, 16):  # over all bits, or within one block
+                place = rng.randrange(64 // spread) * spread
+                values.append(query ^ sum(1 << place + bit for bit in rng.sample(range(spread), flips)))
+    index: HammingIndex[Entry] = HammingIndex(distance)
+    for number, value in enumerate(values):
+        index.add([value], Entry(str(number)))
+    for query in queries:
+        near = [number for number, value in enumerate(values) if hamming(query, value) <= distance]
+        assert sorted(map(int, found(index, query))) == near
+        assert len(near) >= 2 * distance + 2
+
+
+def test_hamming_distance_beyond_the_limit_is_not_found() -> None:
+    index: HammingIndex[Entry] = HammingIndex(3)
+    index.add([A ^ 0b111], Entry("three"))
+    index.add([A ^ 0b1111], Entry("four"))
+    assert found(index, A) == ["three"]

@@ -1,0 +1,63 @@
+"""A crawl of two real sites that mirror each other; skipped where they are not at hand."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import json
+import threading
+from pathlib import Path
+
+import pytest
+
+SITES = Path(__file__).parents[2] / "shared" / "eval" / "sites"
+HOSTS = {"127.0.0.1": "amd64", "127.0.0.2": "i386"}
+
+pytestmark = pytest.mark.skipif(not SITES.is_dir(), reason="the labelled sites are not part of the project")
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.server.requests.append(self.path)
+        super().do_GET()
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+@pytest.fixture(params=["zh_CN", "en"])
+def sites(request):
+    """Serve both sites; give the servers, the URLs of the pages they share, and the similarity of each pair."""
+    servers = []
+    for address, machine in HOSTS.items():
+        folder = SITES / f"installation-guide-{machine}" / request.param
+        server = http.server.ThreadingHTTPServer((address, 0), functools.partial(Quiet, directory=str(folder)))
+        server.requests = []
+        server.url = f"http://{address}:{server.server_port}"
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        servers.append(server)
+    similarity = {}
+    for line in (SITES / "installation-guide-pairs.jsonl").read_text().splitlines():
+        pair = json.loads(line)
+        names = [pair[side].split("/") for side in ("a", "b")]
+        if names[0][1] == request.param and {name[0].rpartition("-")[2] for name in names} == set(HOSTS.values()):
+            similarity[names[0][2]] = pair["text_similarity"]
+    yield servers, similarity
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+def test_the_second_copies_are_dropped_and_in_the_next_run_not_fetched(crawl, sites):
+    servers, similarity = sites
+    urls = [f"{server.url}/{page}" for server in servers for page in sorted(similarity)]
+    first = crawl(urls=urls, field="html")
+    kept = {url.rpartition("/")[2] for url in first.urls if url.startswith(servers[1].url)}
+    alike = {page for page, value in similarity.items() if value >= 0.95}
+    different = {page for page, value in similarity.items() if value < 0.5}
+    assert len(alike - kept) >= 0.95 * len(alike)
+    assert different <= kept
+    asked = len(servers[1].requests)
+    second = crawl(urls=urls, field="html")
+    assert {path.lstrip("/") for path in servers[1].requests[asked:]} == kept
+    assert sorted(second.urls) == sorted(first.urls)
