@@ -147,6 +147,7 @@ class Deduplicator:
                 self.is_own(document.url, match.signature),
                 match.signature.repeats,
                 match.evidence.resemblance,
+                -match.signature.first_seen,
             ),
             default=None,
         )

@@ -45,6 +45,9 @@ class MirrorMiddleware:
     def __init__(self, neardup: NearDup, crawler: Crawler) -> None:
         self.neardup = neardup
         self.config = neardup.config
+        # An audit changes nothing, so it fetches what there is.
+        self._skips = self.config.skip_mirrors and self.config.action != "audit"
+        self._rescues = self.config.dead_links and self.config.action != "audit"
         self.mirrors = Mirrors.from_config(neardup.dedup.store, neardup.config)
         self._crawler = crawler
         self._offsite: OffsiteMiddleware | None = None
@@ -61,7 +64,7 @@ class MirrorMiddleware:
     # Before the fetch
 
     def process_request(self, request: Request) -> None:
-        if not self.config.skip_mirrors or not _is_ours(request) or "neardup_dead_link" in request.meta:
+        if not self._skips or not _is_ours(request) or "neardup_dead_link" in request.meta:
             return
         if request.meta.get("is_start_request") and not self.config.skip_start:
             return
@@ -100,7 +103,7 @@ class MirrorMiddleware:
         )
 
     def _rescue(self, request: Request, reason: str) -> Request | None:
-        if not self.config.dead_links or not _is_ours(request):
+        if not self._rescues or not _is_ours(request):
             return None
         self.neardup.count("dead_links/seen")
         dead = request.meta.get("neardup_dead_link", request.url)

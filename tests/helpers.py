@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import random
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from scrapy_neardup.detectors import Detector, Exact, SimHash
-from scrapy_neardup.document import Document
 from scrapy_neardup.fingerprints.sketch import Sketch, make_sketch
 from scrapy_neardup.signature import Link, Signature
 from scrapy_neardup.text.urls import canonical_url
@@ -36,10 +35,6 @@ def edited(original: str, *places: int) -> str:
     for place in places:
         parts[place] = f"changed{place}"
     return " ".join(parts)
-
-
-def document(seed: int, url: str | None = None, **fields: Any) -> Document:
-    return Document(url or f"http://site.example/{seed}", text(seed), **fields)
 
 
 def hashes(count: int, seed: int) -> np.ndarray:
@@ -82,8 +77,6 @@ def python(code: str, *arguments: str, **environment: str) -> subprocess.Complet
 def run(
     command: Sequence[str], cwd: Path | None = None, env: dict[str, str] | None = None, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    import os
-
     return subprocess.run(
         command,
         cwd=cwd,

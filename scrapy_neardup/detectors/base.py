@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from ..document import Document
     from ..index.base import Index
 
 
+@runtime_checkable
 class Detector(Protocol):
     """Proposes earlier documents that a document may repeat.
 

@@ -31,15 +31,22 @@ def build_detectors(config: Config) -> list[Detector]:
 
 
 def _build(part: str | Detector, config: Config) -> Detector:
-    if not isinstance(part, str):
-        return part
-    if part in _BUILTIN:
-        return _BUILTIN[part](config)
-    module, _, name = part.rpartition(".")
+    if isinstance(part, str):
+        return _BUILTIN[part](config) if part in _BUILTIN else _checked(_imported(part), part)
+    return _checked(part, part)
+
+
+def _imported(path: str) -> object:
+    module, _, name = path.rpartition(".")
     try:
-        made: Detector = getattr(import_module(module), name)()
+        return getattr(import_module(module), name)()
     except (ImportError, AttributeError, TypeError) as error:
-        raise ConfigError(f"NEARDUP_DETECTORS: {part!r} can't be made into a detector: {error}") from error
+        raise ConfigError(f"NEARDUP_DETECTORS: {path!r} can't be made into a detector: {error}") from error
+
+
+def _checked(made: object, part: object) -> Detector:
+    if isinstance(made, type) or not isinstance(made, Detector):
+        raise ConfigError(f"NEARDUP_DETECTORS: {part!r} is no detector: it needs name, scheme, fingerprints and index")
     return made
 
 

@@ -18,4 +18,4 @@ class Index(Protocol[T]):
         """Take a document out again, given the fingerprints under which it was entered."""
 
     def find(self, fingerprints: Sequence[int]) -> Iterable[T]:
-        """Return the documents that any of the fingerprints leads to, each once, in the order in which they came."""
+        """Return the documents that any of the fingerprints leads to, each once."""

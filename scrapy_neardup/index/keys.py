@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -12,18 +12,27 @@ class KeyIndex(Generic[T]):
     """Documents by equal fingerprints: those that share at least one."""
 
     def __init__(self) -> None:
-        self._documents: dict[int, list[T]] = {}
+        # Few fingerprints are shared: a list for each would take half of the memory.
+        self._first: dict[int, T] = {}
+        self._others: dict[int, list[T]] = {}
 
     def add(self, fingerprints: Sequence[int], document: T) -> None:
         for key in fingerprints:
-            self._documents.setdefault(key, []).append(document)
+            if self._first.setdefault(key, document) is not document:
+                self._others.setdefault(key, []).append(document)
 
     def remove(self, fingerprints: Sequence[int], document: T) -> None:
         for key in fingerprints:
-            rest = [d for d in self._documents.pop(key, ()) if d is not document]
-            if rest:
-                self._documents[key] = rest
+            rest = [d for d in self._under(key) if d is not document]
+            self._first.pop(key, None)
+            self._others.pop(key, None)
+            for other in rest:
+                self.add((key,), other)
 
     def find(self, fingerprints: Sequence[int]) -> Iterable[T]:
-        hits = (d for key in fingerprints for d in self._documents.get(key, ()))
-        return {id(d): d for d in hits}.values()
+        return {id(d): d for key in fingerprints for d in self._under(key)}.values()
+
+    def _under(self, key: int) -> Iterator[T]:
+        if key in self._first:
+            yield self._first[key]
+            yield from self._others.get(key, ())

@@ -14,7 +14,7 @@ def merge_meta(stored: bytes | None, schemes: Mapping[str, str]) -> bytes:
 
     Raise ValueError where the two don't go together. Detectors that are not in use now keep their place.
     """
-    meta: dict[str, Any] = json.loads(stored) if stored else {"format": FORMAT, "schemes": {}}
+    meta: dict[str, Any] = _parsed(stored) if stored is not None else {"format": FORMAT, "schemes": {}}
     if meta["format"] > FORMAT:
         raise ValueError(f"its format is {meta['format']}, of a newer version; allowed is up to {FORMAT}")
     for name, scheme in meta["schemes"].items():
@@ -24,3 +24,11 @@ def merge_meta(stored: bytes | None, schemes: Mapping[str, str]) -> bytes:
                 " store with NEARDUP_STORE or NEARDUP_NAMESPACE"
             )
     return json.dumps({"format": FORMAT, "schemes": {**meta["schemes"], **schemes}}, sort_keys=True).encode()
+
+
+def _parsed(stored: bytes) -> dict[str, Any]:
+    try:
+        meta: dict[str, Any] = json.loads(stored)
+        return {"format": int(meta["format"]), "schemes": dict(meta["schemes"])}
+    except (ValueError, TypeError, KeyError) as error:
+        raise ValueError(f"its record of what it was made with is damaged: {stored[:80]!r}") from error

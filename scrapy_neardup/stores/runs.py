@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
 
-@dataclass
+@dataclass(frozen=True)
 class Run:
     """The stored record of one run."""
 
@@ -21,14 +21,32 @@ class Run:
     closed: float | None = None
     """None while it is open: it is alive, or it died."""
     sealed: int = 0
-    """How many of its segments are past being forgotten."""
+    """Its segments below this number are past being forgotten; the next one gets this number or a higher one."""
+    forgotten: tuple[tuple[int, int], ...] = ()
+    """The segments that were forgotten: ranges, from the first number to before the second."""
+
+    def has_forgotten(self, number: int) -> bool:
+        """Say whether a segment was forgotten."""
+        return any(start <= number < end for start, end in self.forgotten)
+
+    def ended(self, segments: int, *, forget: bool = False) -> Run:
+        """Return the record of this run at its end, with so many segments; `forget` those that are not sealed."""
+        forgotten = ((self.sealed, segments),) if forget and segments > self.sealed else ()
+        return replace(
+            self, closed=time.time(), sealed=max(self.sealed, segments), forgotten=self.forgotten + forgotten
+        )
 
     def dump(self) -> bytes:
         return json.dumps(asdict(self)).encode()
 
     @classmethod
     def load(cls, value: bytes) -> Run:
-        return cls(**json.loads(value))
+        """Read a stored record; raise ValueError where it is none."""
+        try:
+            record = json.loads(value)
+            return cls(**{**record, "forgotten": tuple((int(start), int(end)) for start, end in record["forgotten"])})
+        except (ValueError, TypeError, KeyError) as error:
+            raise ValueError(f"the record of a run is damaged: {value[:80]!r}") from error
 
 
 def new_id() -> str:

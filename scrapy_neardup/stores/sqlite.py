@@ -12,6 +12,7 @@ import sqlite3
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -90,7 +91,7 @@ class SqliteStore(MemoryStore):
             try:
                 rows = news.result()
             except sqlite3.Error as error:
-                raise StoreError(f"store {self._log.path!r} can't be read: {error}") from error
+                raise self._refusal("can't be read", error) from error
             self._read_runs(rows)
             self._take_in(rows)
         if self._news is None:
@@ -100,7 +101,7 @@ class SqliteStore(MemoryStore):
         try:
             self.flush()
             if self.run:
-                self._save(Run(self.run, self._runs[self.run].started, time.time(), self._number))
+                self._save(self._runs[self.run].ended(self._number))
                 self._log.sync(wait=True)
         finally:
             self._abandon()
@@ -117,11 +118,10 @@ class SqliteStore(MemoryStore):
 
     def _begin(self, detectors: Sequence[Detector], run: str | None) -> None:
         rows = self._log.news().result()
-        if run is not None:
-            self.run = self._claim_run(run or new_id())
-        self._check_schemes(dict(rows).get(f"meta/{self._namespace}"), detectors)
         self._read_runs(rows)
-        self._number = 0
+        if run is not None:
+            self.run = self._claim_run(run)
+        self._check_schemes(dict(rows).get(f"meta/{self._namespace}"), detectors)
         for record in list(self._runs.values()):
             if record.closed is None:
                 self._end_unclean(record, rows)
@@ -129,28 +129,29 @@ class SqliteStore(MemoryStore):
         if self.run:
             mine = self._runs.get(self.run) or Run(self.run, time.time())
             self._number = mine.sealed
-            self._save(Run(mine.id, mine.started, None, mine.sealed))
+            self._save(replace(mine, closed=None))
             self._log.sync(wait=True)
 
     def _claim_run(self, wanted: str) -> str:
-        for run in (wanted, *(f"{wanted}-{n}" for n in range(1, 1000))):
+        """Take the lock of the run wanted, or of a new one."""
+        name = wanted or new_id()
+        for run in (name, *(f"{name}-{n}" for n in range(1, 1000))):
             lock = RunLock(self._log.path, run)
-            if lock.acquire():
+            if (run == wanted or run not in self._runs) and lock.acquire():
                 self._lock = lock
                 return run
         raise StoreError(f"store {self._log.path!r}: no free name for a run")
 
     def _end_unclean(self, run: Run, rows: Rows) -> None:
-        """End a run that died: its unsealed segments are deleted, or sealed if they are to be kept."""
+        """End a run that died: its unsealed segments are forgotten, or sealed if they are to be kept."""
         lock = RunLock(self._log.path, run.id)
         if run.id != self.run and not lock.acquire():
             return  # alive in another process
         numbers = [number for name, number in map(self._segment_of, dict(rows)) if name == run.id]
-        sealed = run.sealed if self._forgets else max(numbers, default=-1) + 1
-        self._save(Run(run.id, run.started, time.time(), sealed))
-        for number in numbers:
-            if number >= sealed:
-                self._append(self._segment_key(run.id, number), None)
+        ended = run.ended(max(numbers, default=-1) + 1, forget=self._forgets)
+        self._save(ended)
+        for number in filter(ended.has_forgotten, numbers):
+            self._append(self._segment_key(run.id, number), None)
         if run.id != self.run:
             lock.release()
 
@@ -165,9 +166,12 @@ class SqliteStore(MemoryStore):
         try:
             meta = merge_meta(stored, {"sketch": sketch.SCHEME, **{d.name: d.scheme for d in detectors}})
         except ValueError as error:
-            raise StoreError(f"store {self._log.path!r} does not fit: {error}; it was left as it is") from error
+            raise self._refusal("does not fit", error) from error
         if meta != stored:
             self._append(f"meta/{self._namespace}", meta)
+
+    def _refusal(self, what: str, why: object) -> StoreError:
+        return StoreError(f"store {self._log.path!r} {what}: {why}; it was left as it is")
 
     def _save(self, run: Run) -> None:
         self._runs[run.id] = run
@@ -177,48 +181,49 @@ class SqliteStore(MemoryStore):
         if self.run:  # else the store is only looked into
             self._log.append(key, value)
 
-    def _segment_key(self, run: str, number: int) -> str:
+    def _segment_key(self, run: str, number: int | str) -> str:
         return f"segment/{self._namespace}/{run}/{number}"
 
     def _segment_of(self, key: str) -> tuple[str, int]:
         """Return the run and the number in a row's key; ("", 0) where it is no segment of this namespace."""
-        kind, namespace, *rest = key.split("/")
-        return (rest[0], int(rest[1])) if kind == "segment" and namespace == self._namespace else ("", 0)
+        run, _, number = key.removeprefix(f"segment/{self._namespace}/").partition("/")
+        return (run, int(number)) if key == self._segment_key(run, number) and number.isdecimal() else ("", 0)
 
     def _read_runs(self, rows: Rows) -> None:
         prefix = f"run/{self._namespace}/"
         for key, value in rows:
             if key.startswith(prefix):
-                run = Run.load(value)
+                try:
+                    run = Run.load(value)
+                except ValueError as error:
+                    raise self._refusal("can't be read", error) from error
                 self._runs[run.id] = run
                 self._drop_forgotten(run)
 
     def _drop_forgotten(self, run: Run) -> None:
         """Let go of what another process said is forgotten."""
-        if any(_is_forgotten(run, number) for number in self._segments.get(run.id, ())):
-            for key in [k for k in self._keys if k[0] == run.id and _is_forgotten(run, k[1])]:
+        if any(map(run.has_forgotten, self._segments.get(run.id, ()))):
+            self._segments[run.id] = {n for n in self._segments[run.id] if not run.has_forgotten(n)}
+            for key in [k for k in self._keys if k[0] == run.id and run.has_forgotten(k[1])]:
                 self.withdraw(self._keys[key])
 
     def _take_in(self, rows: Rows) -> None:
         """Enter the documents and links of segments that are not known yet."""
         for key, value in rows:
-            run, number = self._segment_of(key)
-            known = self._segments.setdefault(run, set())
-            if run and number not in known and not _is_forgotten(self._runs.get(run), number):
+            name, number = self._segment_of(key)
+            known = self._segments.setdefault(name, set())
+            run = self._runs.get(name)
+            if name and number not in known and not (run and run.has_forgotten(number)):
                 known.add(number)
-                self._enter(run, number, value)
+                self._enter(name, number, value)
 
     def _enter(self, run: str, number: int, segment: bytes) -> None:
         try:
             signatures, links = segments.decode(run, number, segment, self._keys.get)
         except ValueError as error:
-            raise StoreError(f"store {self._log.path!r} can't be read: {error}; it was left as it is") from error
+            raise self._refusal("can't be read", error) from error
         for signature in signatures:
             self.add(signature)
         self._keys.update((s.key, s) for s in signatures if s.key)
         for link in links:
             super().record(link)
-
-
-def _is_forgotten(run: Run | None, number: int) -> bool:
-    return run is not None and run.closed is not None and number >= run.sealed

@@ -1,0 +1,509 @@
+"""What is decided of documents, on what evidence, and what becomes of claims."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from helpers import edited, python, text
+
+from scrapy_neardup import Claim, ConfigError, Deduplicator, Document, StoreError, Verdict
+from scrapy_neardup.index.keys import KeyIndex
+
+A, B, C = "http://a.example/1", "http://b.example/2", "http://c.example/3"
+
+
+@pytest.fixture
+def dedup() -> Deduplicator:
+    return Deduplicator.open()
+
+
+def claim(dedup: Deduplicator, url: str | None, content: str | int = 1, **fields: Any) -> Claim:
+    return dedup.claim(Document(url, text(content) if isinstance(content, int) else content, **fields))
+
+
+def committed(dedup: Deduplicator, url: str | None, content: str | int = 1, **fields: Any) -> Claim:
+    made = claim(dedup, url, content, **fields)
+    made.commit()
+    return made
+
+
+def outcome(made: Claim) -> tuple[str, str | None]:
+    return made.verdict.status, made.verdict.duplicate_of
+
+
+# Verdicts
+
+
+def test_first_document_is_unique(dedup: Deduplicator) -> None:
+    assert committed(dedup, A).verdict == Verdict("unique")
+    assert len(dedup) == 1
+
+
+def test_other_text_is_unique(dedup: Deduplicator) -> None:
+    committed(dedup, A, 1)
+    assert committed(dedup, B, 2).verdict.status == "unique"
+    assert len(dedup) == 2
+
+
+def test_same_text_elsewhere_is_a_duplicate(dedup: Deduplicator) -> None:
+    committed(dedup, A)
+    assert outcome(committed(dedup, B)) == ("duplicate", A)
+    assert len(dedup) == 1
+
+
+def test_nearly_the_same_text_is_a_duplicate(dedup: Deduplicator) -> None:
+    committed(dedup, A, text(1))
+    assert outcome(claim(dedup, B, edited(text(1), 100))) == ("duplicate", A)
+
+
+@pytest.mark.parametrize("again", [A, "https://a.example:443/1?utm_source=feed#top"])
+def test_same_url_again_is_a_revisit(dedup: Deduplicator, again: str) -> None:
+    committed(dedup, A)
+    assert outcome(committed(dedup, again, edited(text(1), 100))) == ("revisit", A)
+
+
+def test_same_url_with_other_text_is_unique(dedup: Deduplicator) -> None:
+    committed(dedup, A, 1)
+    assert committed(dedup, A, 2).verdict.status == "unique"
+    assert len(dedup) == 2
+
+
+def test_alias_of_a_held_document_is_a_revisit(dedup: Deduplicator) -> None:
+    committed(dedup, A, aliases=("http://short.example/x",))
+    assert outcome(committed(dedup, "http://short.example/x")) == ("revisit", A)
+
+
+def test_mirror_again_is_a_duplicate_again(dedup: Deduplicator) -> None:
+    committed(dedup, A)
+    committed(dedup, B)
+    assert outcome(committed(dedup, B)) == ("duplicate", A)
+
+
+def test_document_without_url_is_a_duplicate_but_no_revisit(dedup: Deduplicator) -> None:
+    committed(dedup, None)
+    assert outcome(committed(dedup, None)) == ("duplicate", None)
+    assert outcome(committed(dedup, A)) == ("duplicate", None)
+    assert len(dedup) == 1
+
+
+def test_no_chains() -> None:
+    # Each is a tenth of a step from the one before: .74 resemblance, and .53 over two steps; .625 is asked for.
+    first = text(1)
+    middle = edited(first, *range(10, 190, 18))
+    last = edited(middle, *range(19, 199, 18))
+    dedup, other = Deduplicator.open(resemblance=0.6), Deduplicator.open(resemblance=0.6)
+    committed(dedup, A, first)
+    assert outcome(committed(dedup, B, middle)) == ("duplicate", A)
+    assert claim(dedup, C, last).verdict.status == "unique"
+    committed(other, B, middle)
+    assert outcome(claim(other, C, last)) == ("duplicate", B)
+
+
+# Evidence
+
+
+def test_tag_has_exactly_these_keys(dedup: Deduplicator) -> None:
+    keys = ["status", "duplicate_of", "detector", "hamming", "resemblance", "containment", "length_ratio", "kind"]
+    committed(dedup, A)
+    for made in (claim(dedup, A, 2), claim(dedup, A), claim(dedup, B)):
+        assert list(made.verdict.tag()) == [*keys, "mirrors"]
+        json.dumps(made.verdict.tag())
+
+
+def test_evidence_of_an_equal_text(dedup: Deduplicator) -> None:
+    committed(dedup, A)
+    assert claim(dedup, B).verdict.tag() == {
+        "status": "duplicate",
+        "duplicate_of": A,
+        "detector": "exact",
+        "hamming": 0,
+        "resemblance": 1.0,
+        "containment": 1.0,
+        "length_ratio": 1.0,
+        "kind": None,
+        "mirrors": 0,
+    }
+
+
+def test_evidence_of_a_near_text(dedup: Deduplicator) -> None:
+    committed(dedup, A, text(1))
+    verdict = claim(dedup, B, f"{edited(text(1), 100)} and ten words more at the end of it all").verdict
+    assert verdict.detector in ("imatch", "simhash", "shingle")
+    assert verdict.hamming is not None
+    assert 0 < verdict.hamming < 20
+    # 3 of 198 shingles gone, and 3 + 10 new.
+    assert verdict.resemblance == pytest.approx(195 / 211, abs=0.08)
+    assert verdict.containment == pytest.approx(195 / 198, abs=0.05)
+    assert verdict.length_ratio == 1.05
+    assert verdict.resemblance == round(verdict.resemblance or 0, 4)
+
+
+def test_mirror_degree_counts_the_mirrors_before(dedup: Deduplicator) -> None:
+    committed(dedup, A)
+    degrees = [committed(dedup, f"http://m{n}.example/").verdict.mirrors for n in range(3)]
+    assert degrees == [0, 1, 2]
+    assert committed(dedup, A).verdict.mirrors == 3
+    assert committed(dedup, "http://m0.example/").verdict.mirrors == 3
+
+
+def test_detector_is_the_first_that_proposed() -> None:
+    for detectors in (["simhash", "exact"], ["exact", "simhash"], ["shingle", "exact"]):
+        dedup = Deduplicator.open(detectors=detectors)
+        committed(dedup, A)
+        assert claim(dedup, B).verdict.detector == detectors[0]
+
+
+def test_no_hamming_distance_without_simhash() -> None:
+    dedup = Deduplicator.open(detectors=["shingle"])
+    committed(dedup, A)
+    verdict = claim(dedup, B, edited(text(1), 100)).verdict
+    assert (verdict.status, verdict.hamming) == ("duplicate", None)
+
+
+# Which document is the canonical
+
+
+def test_document_of_the_same_url_comes_before_nearer_ones() -> None:
+    dedup = Deduplicator.open(detectors=["exact", "shingle"], resemblance=0.9)
+    committed(dedup, A, text(1))
+    committed(dedup, B, edited(text(1), *range(3, 200, 20)))
+    assert len(dedup) == 2
+    dedup.rule = replace(dedup.rule, resemblance=0.4)
+    assert outcome(claim(dedup, C, text(1))) == ("duplicate", A)
+    assert outcome(claim(dedup, B, text(1))) == ("revisit", B)
+
+
+def test_nearest_is_the_canonical() -> None:
+    dedup = Deduplicator.open(detectors=["shingle"], resemblance=0.9)
+    far = edited(text(1), *range(3, 200, 9))
+    committed(dedup, A, far)
+    committed(dedup, B, text(1))
+    assert len(dedup) == 2
+    dedup.rule = replace(dedup.rule, resemblance=0.2)
+    assert outcome(claim(dedup, C, edited(text(1), 5))) == ("duplicate", B)
+    assert outcome(claim(dedup, C, edited(far, 5))) == ("duplicate", A)
+
+
+def test_of_equally_near_ones_the_most_repeated_is_the_canonical() -> None:
+    dedup = Deduplicator.open(detectors=["shingle"], resemblance=0.97)
+    committed(dedup, A, edited(text(1), 50))
+    committed(dedup, B, edited(text(1), 150))
+    committed(dedup, C, edited(text(1), 150))
+    dedup.rule = replace(dedup.rule, resemblance=0.4)
+    assert len(dedup) == 2
+    assert outcome(claim(dedup, "http://d.example/", text(1))) == ("duplicate", B)
+
+
+# Scope
+
+
+@pytest.mark.parametrize(
+    ("scope", "url", "expected"),
+    [
+        ("all", "http://other.example/", "duplicate"),
+        ("host", "http://news.example.com/2", "duplicate"),
+        ("host", "https://NEWS.example.com:8443/2", "duplicate"),
+        ("host", "http://www.example.com/2", "unique"),
+        ("domain", "http://www.example.com/2", "duplicate"),
+        ("domain", "http://other.example/", "unique"),
+        ("host", None, "unique"),
+    ],
+)
+def test_scope(scope: str, url: str | None, expected: str) -> None:
+    dedup = Deduplicator.open(scope=scope)
+    committed(dedup, "http://news.example.com/1")
+    assert claim(dedup, url).verdict.status == expected
+
+
+def test_out_of_scope_copies_are_both_held() -> None:
+    dedup = Deduplicator.open(scope="host")
+    committed(dedup, A)
+    committed(dedup, B)
+    assert outcome(committed(dedup, "http://b.example/other")) == ("duplicate", B)
+    assert outcome(committed(dedup, "http://a.example/other")) == ("duplicate", A)
+
+
+# Short texts
+
+
+@pytest.mark.parametrize(
+    ("tokens", "short_text", "expected"),
+    [(19, "unique", "unique"), (20, "unique", "duplicate"), (19, "exact", "duplicate"), (1, "exact", "duplicate")],
+)
+def test_short_text_repeats_only_where_asked_for(tokens: int, short_text: str, expected: str) -> None:
+    dedup = Deduplicator.open(short_text=short_text, min_tokens=20)
+    committed(dedup, A, text(1, tokens))
+    assert committed(dedup, B, text(1, tokens)).verdict.status == expected
+
+
+def test_short_text_repeats_no_near_text() -> None:
+    dedup = Deduplicator.open(short_text="exact", min_tokens=1000)
+    committed(dedup, A, text(1))
+    assert claim(dedup, B, edited(text(1), 3)).verdict.status == "unique"
+
+
+def test_short_and_long_text_are_never_compared(dedup: Deduplicator) -> None:
+    committed(dedup, A, text(1, 18))
+    assert claim(dedup, B, text(1, 30)).verdict.status == "unique"
+
+
+@pytest.mark.parametrize("nothing", ["", "  \n", "!!! …", "。"])
+@pytest.mark.parametrize("options", [{}, {"short_text": "exact", "min_tokens": 0}])
+def test_empty_text_never_repeats_anything(nothing: str, options: dict[str, Any]) -> None:
+    dedup = Deduplicator.open(**options)
+    for url in (A, B, A):
+        assert committed(dedup, url, nothing).verdict.status == "unique"
+    assert len(dedup) == 0
+
+
+# Claims
+
+
+def test_pending_twin_is_repeated(dedup: Deduplicator) -> None:
+    first = claim(dedup, A)
+    second = claim(dedup, B)
+    assert outcome(second) == ("duplicate", A)
+    assert second.rival is first
+    assert len(dedup) == 1
+
+
+def test_settled_twin_is_no_rival(dedup: Deduplicator) -> None:
+    committed(dedup, A)
+    assert claim(dedup, B).rival is None
+    assert claim(dedup, C, 2).rival is None
+
+
+def test_withdrawn_twin_is_not_repeated(dedup: Deduplicator) -> None:
+    claim(dedup, A).withdraw()
+    assert len(dedup) == 0
+    assert outcome(committed(dedup, B)) == ("unique", None)
+    assert outcome(claim(dedup, A)) == ("duplicate", B)
+
+
+@pytest.mark.parametrize("end", ["commit", "withdraw"])
+def test_duplicate_waits_for_its_pending_twin(dedup: Deduplicator, end: str) -> None:
+    first, second = claim(dedup, A), claim(dedup, B)
+    second.commit()
+    assert (second.state, dedup.store.resolve(B)) == ("pending", None)
+    getattr(first, end)()
+    state = {"commit": "committed", "withdraw": "withdrawn"}[end]
+    assert (first.state, second.state) == (state, state)
+    assert (dedup.store.resolve(B) is not None) is (end == "commit")
+
+
+def test_duplicate_of_a_duplicate_waits_for_the_one_that_is_pending(dedup: Deduplicator) -> None:
+    first, second, third = (claim(dedup, url) for url in (A, B, C))
+    third.commit()
+    second.commit()
+    first.commit()
+    assert [c.state for c in (first, second, third)] == ["committed"] * 3
+    assert {known.url for known in dedup.store.links(first.signature)} == {A, B, C}
+
+
+def test_withdrawn_duplicate_leaves_no_link(dedup: Deduplicator) -> None:
+    committed(dedup, A)
+    claim(dedup, B).withdraw()
+    assert dedup.store.resolve(B) is None
+    assert outcome(claim(dedup, C)) == ("duplicate", A)
+
+
+@pytest.mark.parametrize("first", ["commit", "withdraw"])
+def test_claim_is_settled_once(dedup: Deduplicator, first: str) -> None:
+    made = claim(dedup, A)
+    getattr(made, first)()
+    state, size = made.state, len(dedup)
+    made.commit()
+    made.withdraw()
+    assert (made.state, len(dedup)) == (state, size)
+
+
+def test_observers_are_called_once_when_it_is_settled(dedup: Deduplicator) -> None:
+    calls: list[str] = []
+    made = claim(dedup, A)
+    made.when_settled(lambda: calls.append(made.state))
+    assert calls == []
+    made.commit()
+    made.withdraw()
+    assert calls == ["committed"]
+
+
+def test_observer_may_claim_again(dedup: Deduplicator) -> None:
+    verdicts: list[str] = []
+    made = claim(dedup, A)
+    made.when_settled(lambda: verdicts.append(claim(dedup, B).verdict.status))
+    made.withdraw()
+    assert verdicts == ["unique"]
+
+
+def test_closing_withdraws_what_is_pending() -> None:
+    with Deduplicator.open() as dedup:
+        made = claim(dedup, A)
+    assert made.state == "withdrawn"
+
+
+# Links
+
+
+def test_links_of_a_document_and_its_mirrors(dedup: Deduplicator) -> None:
+    held = committed(dedup, A, aliases=("http://a.example/old",), size=900).signature
+    committed(dedup, B, edited(text(1), 100), aliases=("http://b.example/old",), size=1000)
+    links = {known.url: (known.mirror, known.size) for known in dedup.store.links(held)}
+    assert links == {
+        A: (False, 900),
+        "http://a.example/old": (False, 900),
+        B: (True, 1000),
+        "http://b.example/old": (True, 1000),
+    }
+    evidence = dedup.store.links(held)[-1].evidence
+    assert evidence is not None
+    assert 0.5 < evidence.resemblance < 1
+
+
+def test_nothing_is_linked_before_the_commit(dedup: Deduplicator) -> None:
+    made = claim(dedup, A)
+    assert dedup.store.resolve(A) is None
+    made.commit()
+    assert dedup.store.resolve(A) is not None
+
+
+def test_url_that_gives_something_of_its_own_is_no_mirror(dedup: Deduplicator) -> None:
+    committed(dedup, A, 1)
+    committed(dedup, B, 1)
+    committed(dedup, B, 2)
+    known = dedup.store.resolve(B)
+    assert known is not None
+    assert not known.mirror
+    committed(dedup, B, 1)
+    known = dedup.store.resolve(B)
+    assert known is not None
+    assert not known.mirror
+
+
+def test_mirror_that_gives_what_is_held_nowhere_is_fetched_from_then_on(dedup: Deduplicator) -> None:
+    committed(dedup, A)
+    committed(dedup, B)
+    dedup.keep_fetching(Document(B, ""))
+    known = dedup.store.resolve(B)
+    assert known is not None
+    assert (known.signature, known.mirror) == (None, False)
+
+
+def test_mirror_whose_item_was_not_stored_is_fetched_from_then_on(dedup: Deduplicator) -> None:
+    committed(dedup, A)
+    committed(dedup, B)
+    claim(dedup, B).withdraw()
+    known = dedup.store.resolve(B)
+    assert known is not None
+    assert known.signature is None
+
+
+def test_keep_fetching_leaves_what_is_no_mirror(dedup: Deduplicator) -> None:
+    made = committed(dedup, A)
+    dedup.keep_fetching(Document(A, "", aliases=(C,)))
+    known = dedup.store.resolve(A)
+    assert known is not None
+    assert known.signature is made.signature
+    assert dedup.store.resolve(C) is None
+
+
+# Detectors of one's own
+
+
+class FirstWord:
+    """Proposes documents that begin with the same word."""
+
+    name = "first_word"
+    scheme = "first_word/1"
+
+    def fingerprints(self, document: Document) -> tuple[int, ...]:
+        return tuple(sum(map(ord, word)) for word in document.tokens[:1])
+
+    def index(self) -> KeyIndex[Any]:
+        return KeyIndex()
+
+
+class Needy(FirstWord):
+    def __init__(self, argument: str) -> None:
+        self.argument = argument
+
+
+@pytest.mark.parametrize("own", ["test_dedup.FirstWord", FirstWord()], ids=["path", "object"])
+def test_detector_of_ones_own(own: object) -> None:
+    dedup = Deduplicator.open(detectors=[own])
+    committed(dedup, A)
+    verdict = claim(dedup, B, edited(text(1), 100)).verdict
+    assert (verdict.status, verdict.detector, verdict.hamming) == ("duplicate", "first_word", None)
+    assert claim(dedup, C, edited(text(1), 0)).verdict.status == "unique"
+
+
+@pytest.mark.parametrize(
+    "detectors",
+    [["nowhere.Detector"], ["test_dedup.Missing"], ["test_dedup.Needy"], ["exact", "exact"], ["misspelt"], []],
+)
+def test_detector_that_can_not_be_made_is_refused(detectors: list[str]) -> None:
+    with pytest.raises(ConfigError, match="NEARDUP_DETECTORS"):
+        Deduplicator.open(detectors=detectors)
+
+
+@pytest.mark.parametrize("own", [object(), 7, FirstWord], ids=["object", "number", "class"])
+def test_what_is_no_detector_is_refused(own: object) -> None:
+    with pytest.raises(ConfigError, match="NEARDUP_DETECTORS"):
+        Deduplicator.open(detectors=[own])
+
+
+# On disk
+
+
+def test_held_documents_are_known_in_the_next_run(tmp_path: Any) -> None:
+    path = str(tmp_path / "held.sqlite")
+    with Deduplicator.open(path) as dedup:
+        committed(dedup, A)
+        committed(dedup, B)
+        dedup.flush()
+    with Deduplicator.open(path) as dedup:
+        assert len(dedup) == 1
+        assert outcome(claim(dedup, A)) == ("revisit", A)
+        made = claim(dedup, C, edited(text(1), 100))
+        assert (*outcome(made), made.verdict.mirrors) == ("duplicate", A, 1)
+
+
+def test_store_with_another_lexicon_is_refused(tmp_path: Any) -> None:
+    path = str(tmp_path / "held.sqlite")
+    Deduplicator.open(path).close()
+    with pytest.raises(StoreError, match="imatch"):
+        Deduplicator.open(path, imatch_lexicons=3)
+
+
+def decisions() -> list[dict[str, Any]]:
+    """Decide of a stream of texts and their variants."""
+    dedup = Deduplicator.open(detectors=["exact", "imatch", "simhash", "shingle"])
+    stream = [edited(text(n % 7), *range(n % 5, 200, 20 + n)) for n in range(40)]
+    return [committed(dedup, f"http://h{n % 9}.example/{n}", each).verdict.tag() for n, each in enumerate(stream)]
+
+
+def test_decisions_are_the_same_in_every_process() -> None:
+    expected = decisions()
+    assert {tag["status"] for tag in expected} == {"unique", "duplicate"}
+    code = "import json, test_dedup; print(json.dumps(test_dedup.decisions()))"
+    for seed in ("0", "12345"):
+        made = python(code, PYTHONHASHSEED=seed)
+        assert json.loads(made.stdout) == expected, made.stderr
+
+
+def test_document_may_be_html() -> None:
+    page = f"<html><head><title>Pier news</title></head><body><article><p>{text(1)}</p></article></body></html>"
+    made = Document.from_field(page, url=A)
+    assert (made.title, made.text) == ("Pier news", text(1))
+    assert Document.from_field(page, title="Given").title == "Given"
+    assert Document.from_field(text(1)).text == document(1).text
+
+
+def test_clock_gives_the_times(dedup: Deduplicator) -> None:
+    times: Callable[[], float] = iter((5.0, 6.0, 7.0, 8.0)).__next__
+    timed = Deduplicator(dedup.store, dedup.detectors, dedup.rule, clock=times)
+    made = committed(timed, A)
+    assert (made.signature.first_seen, timed.store.links(made.signature)[0].seen) == (5.0, 6.0)

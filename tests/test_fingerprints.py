@@ -1,0 +1,476 @@
+"""Fingerprints against values worked by hand, and golden values that no change may move by accident.
+
+Where a golden value must change, so must the `scheme` of its detector (or of the sketch): stores hold the old ones.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+import mmh3
+import numpy as np
+import pytest
+from helpers import hashes, python, sketch, words
+
+from scrapy_neardup.detectors import Exact, IMatch, Shingle, SimHash
+from scrapy_neardup.document import Document
+from scrapy_neardup.fingerprints.hashing import MULTIPLIER, chain, hash_text, hash_tokens, mix, shingle_hashes
+from scrapy_neardup.fingerprints.imatch import imatch
+from scrapy_neardup.fingerprints.minhash import minima, super_shingles
+from scrapy_neardup.fingerprints.simhash import hamming, simhash
+from scrapy_neardup.fingerprints.sketch import BINS, SCHEME, Sketch, containment, missing_figures, resemblance
+from scrapy_neardup.text.lexicon import Lexicon, builtin
+
+MASK = 2**64 - 1
+
+
+def array(*values: int) -> np.ndarray:
+    return np.array(values, dtype=np.uint64)
+
+
+def mixed(value: int) -> int:
+    """Return what `mix` should give, in Python's own integers."""
+    value = (value ^ value >> 32) * 0xD6E8FEB86659FD93 & MASK
+    return value ^ value >> 32
+
+
+# Hashing
+
+
+def test_hash_of_a_token_is_murmurhash3_in_two_halves() -> None:
+    tokens = ["crane", "鹤", ""]
+    expected = [list(mmh3.hash64(token, signed=False)) for token in tokens]
+    assert hash_tokens(tokens).tolist() == expected
+    assert hash_tokens(["crane"])[0, 0] == hash_text("crane")
+
+
+def test_hash_of_no_tokens() -> None:
+    assert hash_tokens([]).shape == (0, 2)
+
+
+def test_mix() -> None:
+    values = [0, 1, 2**32, 2**64 - 1, 0x0123456789ABCDEF]
+    assert mix(array(*values)).tolist() == list(map(mixed, values))
+
+
+def test_chain_depends_on_order() -> None:
+    first, second = array(1, 7), array(2, 9)
+    expected = [mixed((mixed(a) * int(MULTIPLIER) + b) & MASK) for a, b in ((1, 2), (7, 9))]
+    assert chain([first, second]).tolist() == expected
+    assert not set(chain([second, first]).tolist()) & set(expected)
+
+
+def test_shingles_are_the_runs_of_so_many_tokens() -> None:
+    tokens = hash_tokens("a rose is a rose is a rose".split())[:, 0]
+    runs = shingle_hashes(tokens, 3)
+    # a rose is | rose is a | is a rose, twice each.
+    assert len(runs) == 6
+    assert runs[:3].tolist() == runs[3:].tolist()
+    assert len(set(runs.tolist())) == 3
+    assert runs[0] == chain([tokens[0:1], tokens[1:2], tokens[2:3]])[0]
+
+
+def test_text_shorter_than_a_shingle_is_one_shingle() -> None:
+    assert shingle_hashes(array(5, 6), 3).tolist() == chain([array(5), array(6)]).tolist()
+    assert shingle_hashes(array(5), 3).tolist() == [mixed(5)]
+    assert shingle_hashes(array(), 3).tolist() == []
+
+
+# SimHash
+
+
+@pytest.mark.parametrize(
+    ("features", "expected"),
+    [
+        ([], 0),
+        ([0xF0F0], 0xF0F0),
+        ([0b0001, 0b0011, 0b0111], 0b0011),
+        ([0b01, 0b10], 0b00),  # no majority: the bit stays 0
+        ([2**63, 2**63 | 1, 1], 2**63 | 1),
+        ([MASK, MASK - 1, 1], MASK),
+        ([0b01] * 2 + [0b10], 0b01),  # weights 2 and 1
+        ([0b01] * 2 + [0b10, 0b110], 0b00),  # 2 of 4 each
+        ([0b01] * 3 + [0b10, 0b110], 0b00),  # three times weighs as much as twice: 2 of 4
+        ([0b01] * 4 + [0b10, 0b110], 0b01),  # 3 of 5
+        ([0b01] * 7 + [0b10, 0b110, 0b1010], 0b00),  # 3 of 6
+        ([0b01] * 8 + [0b10, 0b110, 0b1010], 0b01),  # 4 of 7
+        ([0b01] * 1000 + list(range(2, 24, 2)), 0b00),  # 10 of 21, however often; no other bit has a majority
+    ],
+)
+def test_simhash_is_the_majority_of_each_bit_by_weight(features: list[int], expected: int) -> None:
+    assert simhash(array(*features)) == expected
+
+
+def test_simhash_does_not_depend_on_order() -> None:
+    features = hashes(40, seed=1)
+    assert simhash(features[::-1]) == simhash(features)
+
+
+def test_simhash_is_near_for_near_and_far_for_other_texts() -> None:
+    tokens = words(400, seed=1)
+    near = [*tokens[:200], "another", *tokens[201:]]
+    one, two, other = (simhash(hash_tokens(t)[:, 0]) for t in (tokens, near, words(400, seed=2)))
+    assert hamming(one, two) <= 6
+    assert hamming(one, other) > 12
+
+
+def test_hamming() -> None:
+    assert [hamming(0, 0), hamming(0b1010, 0b0110), hamming(0, MASK), hamming(1, 2**63)] == [0, 2, 64, 2]
+
+
+# I-Match
+
+
+def digest(names: list[int]) -> int:
+    """Return the start of SHA-1 over the sorted 64-bit hashes, as the docstring says it."""
+    data = b"".join(name.to_bytes(8, "big") for name in sorted(names))
+    return int.from_bytes(hashlib.sha1(data).digest()[:8], "big")
+
+
+def test_first_imatch_digest_is_sha1_of_the_sorted_terms() -> None:
+    terms = hash_tokens(["market", "bridge", "银行"])
+    assert imatch(terms, 0) == (digest(terms[:, 0].tolist()),)
+
+
+def test_each_further_digest_lacks_the_terms_that_its_lexicon_lacks() -> None:
+    terms = hash_tokens(words(40, seed=3))
+    for number, value in enumerate(imatch(terms, 8)[1:], 1):
+        salt = number * int(MULTIPLIER) & MASK
+        kept = [int(name) for name, bits in terms.tolist() if mixed(bits ^ salt) >> 60 >= 5]
+        assert value == digest(kept)
+        assert 15 < len(kept) < 38  # 11 of 16 terms, on the average
+
+
+@pytest.mark.parametrize("lexicons", [0, 1, 10])
+def test_number_of_imatch_digests(lexicons: int) -> None:
+    digests = imatch(hash_tokens(words(40, seed=4)), lexicons)
+    assert len(set(digests)) == len(digests) == 1 + lexicons
+
+
+def test_imatch_does_not_depend_on_the_order_of_terms() -> None:
+    terms = hash_tokens(words(30, seed=5))
+    assert imatch(terms[::-1], 5) == imatch(terms, 5)
+
+
+def test_imatch_of_no_terms() -> None:
+    assert imatch(hash_tokens([]), 10) == ()
+
+
+LEXICON = Lexicon(frozenset(f"term{n}" for n in range(40)))
+
+
+def imatch_of(terms: int, others: int = 0, extra: str = "", lexicons: int = 10) -> tuple[int, ...]:
+    text = " ".join([*(f"term{n}" for n in range(terms)), *(f"other{n}" for n in range(others)), extra])
+    return IMatch(LEXICON, lexicons).fingerprints(Document(text=text))
+
+
+def test_change_outside_the_lexicon_leaves_all_digests() -> None:
+    assert imatch_of(20, 30, "changed") == imatch_of(20, 30)
+
+
+def test_change_of_one_term_leaves_some_digests() -> None:
+    before, after = imatch_of(20), imatch_of(20, extra="term30")
+    assert before[0] != after[0]
+    # Of ten lexicons about three lack the term.
+    assert 1 <= len(set(before) & set(after)) <= 7
+
+
+def test_imatch_counts_a_repeated_term_once() -> None:
+    assert imatch_of(20, extra="term1 term1 term2") == imatch_of(20)
+
+
+@pytest.mark.parametrize(("terms", "others", "abstains"), [(0, 9, True), (7, 0, True), (8, 0, False)])
+def test_imatch_abstains_with_fewer_than_eight_terms(terms: int, others: int, abstains: bool) -> None:
+    assert (imatch_of(terms, others) == ()) is abstains
+
+
+@pytest.mark.parametrize(("others", "abstains"), [(190, False), (191, True)])
+def test_imatch_abstains_with_less_than_a_twentieth_of_terms(others: int, abstains: bool) -> None:
+    assert (imatch_of(10, others) == ()) is abstains
+
+
+def test_imatch_scheme_names_lexicon_and_number() -> None:
+    assert IMatch(LEXICON, 3).scheme == f"imatch/1 {LEXICON.id} 3"
+
+
+# MinHash
+
+
+def binned(place: int, low: int = 1) -> int:
+    """Return a hash that lies in the given one of four bins."""
+    return place << 62 | low
+
+
+def test_minima_are_the_smallest_of_each_bin() -> None:
+    values = array(binned(0, 3), binned(0, 4), binned(2, 1), binned(3, 5), binned(3, 6), binned(3, 7))
+    assert minima(values, 4).tolist() == [binned(0, 3), 0, binned(2, 1), binned(3, 5)]
+
+
+def test_minima_of_nothing() -> None:
+    assert minima(array(), 4).tolist() == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("bins", [24, BINS])
+def test_minima_against_sorting_into_bins(bins: int) -> None:
+    values = hashes(300, seed=6)
+    expected = [0] * bins
+    for value in reversed(values.tolist()):
+        expected[(value >> 32) * bins >> 32] = value
+    assert minima(values, bins).tolist() == expected
+
+
+def test_empty_bins_borrow_from_the_next_full_one() -> None:
+    second, fourth = binned(1), binned(3)
+    # Bin 0 borrows from 1, and 2 from 3, each one step on.
+    rows = [[mixed(second + int(MULTIPLIER) & MASK), second], [mixed(fourth + int(MULTIPLIER) & MASK), fourth]]
+    expected = chain([array(0, 1), array(rows[0][0], rows[1][0]), array(rows[0][1], rows[1][1])])
+    assert super_shingles(array(second, fourth), bands=2, rows=2) == tuple(expected.tolist())
+
+
+def test_borrowing_goes_round() -> None:
+    only = binned(1)
+    way = [1, 0, 3, 2]
+    columns = [only if not steps else mixed(only + steps * int(MULTIPLIER) & MASK) for steps in way]
+    expected = chain([array(0, 1, 2, 3), array(*columns)])
+    assert super_shingles(array(only), bands=4, rows=1) == tuple(expected.tolist())
+
+
+def test_super_shingles_of_nothing() -> None:
+    assert super_shingles(array(), 12, 2) == ()
+
+
+def test_share_of_equal_super_shingles_is_the_resemblance_to_the_power_of_rows() -> None:
+    a, b = pair(shared=800, each=100, seed=7)  # resemblance .8
+    equal = sum(x == y for x, y in zip(super_shingles(a, 400, 2), super_shingles(b, 400, 2), strict=True))
+    assert equal / 400 == pytest.approx(0.64, abs=0.1)
+
+
+# Sketch
+
+
+def pair(shared: int, each: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return two ascending sets that share so many hashes, with so many more in each."""
+    values = np.random.default_rng(seed).permutation(hashes(shared + 2 * each, seed))
+    both, a, b = values[:shared], values[shared : shared + each], values[shared + each :]
+    return np.sort(np.concatenate([both, a])), np.sort(np.concatenate([both, b]))
+
+
+def test_sketch_counts_exactly() -> None:
+    made = sketch(tokens=123, shingles=hashes(77, seed=8), figures=[5, 3, 5, 9])
+    assert (made.tokens, made.shingles, made.figures) == (123, 77, 3)
+
+
+def test_sketch_of_a_document_counts_its_tokens_shingles_and_figures() -> None:
+    made = Document(text="In 2024 the 2 boats of 2024 made 31st place; in 2024 the 2 boats won 3rd").sketch
+    # 17 tokens, 15 runs of which "in 2024 the", "2024 the 2" and "the 2 boats" come twice; 2024, 2, 31st, 3rd.
+    assert (made.tokens, made.shingles, made.figures) == (17, 12, 4)
+
+
+def test_sketch_of_no_text() -> None:
+    assert Document(text="").sketch[:3] == (0, 0, 0)
+    assert Document(text="").sketch == sketch(tokens=0)
+
+
+def test_sketch_is_small() -> None:
+    made = sketch(shingles=hashes(5000, seed=9), figures=range(1, 100))
+    assert len(made.codes) + len(made.figure_sample) == 128 + 32
+
+
+@pytest.mark.parametrize("count", [1, 5, 60, 400, 5000])
+def test_resemblance_of_equal_sets_is_one(count: int) -> None:
+    made = sketch(shingles=hashes(count, seed=count))
+    assert resemblance(made, made) == 1.0
+
+
+def test_resemblance_of_nothing() -> None:
+    assert resemblance(sketch(), sketch()) == 1.0
+    assert resemblance(sketch(), sketch(shingles=hashes(100, seed=10))) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("shared", "each"), [(0, 500), (100, 450), (400, 300), (500, 250), (800, 100), (980, 10), (60, 30), (4000, 2000)]
+)
+def test_resemblance_is_near_the_truth(shared: int, each: int) -> None:
+    truth = shared / (shared + 2 * each)
+    errors = []
+    for seed in range(20):
+        a, b = pair(shared, each, seed)
+        errors.append(resemblance(sketch(shingles=a), sketch(shingles=b)) - truth)
+    # Of a share p of equal codes the variance is p (1 - p) / bins; p = r + (1 - r) / 3, and r takes it times 3/2.
+    equal = truth + (1 - truth) / 3
+    standard_error = 1.5 * (equal * (1 - equal) / min(BINS, shared + 2 * each)) ** 0.5 + 0.003
+    assert max(map(abs, errors)) < 4 * standard_error
+    assert abs(float(np.mean(errors))) < 4 * standard_error / 20**0.5 + 0.015 * (truth == 0)
+
+
+def test_resemblance_is_symmetric() -> None:
+    a, b = (sketch(shingles=s) for s in pair(300, 100, seed=11))
+    assert resemblance(a, b) == resemblance(b, a)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "shared", "expected"),
+    [
+        (100, 100, 1.0, 1.0),
+        (100, 100, 0.5, 2 / 3),  # 67 of 100: 66.7 shared of 133.3
+        (100, 50, 0.5, 1.0),  # all 50 of the smaller one
+        (50, 150, 0.25, 0.8),  # 40 shared of 160
+        (100, 100, 0.0, 0.0),
+        (100, 10, 0.5, 1.0),  # more than can be: an estimate
+        (0, 100, 0.0, 1.0),
+    ],
+)
+def test_containment(a: int, b: int, shared: float, expected: float) -> None:
+    one, two = (Sketch(9, shingles, 0, b"", b"") for shingles in (a, b))
+    assert containment(one, two, shared) == containment(two, one, shared) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "expected"),
+    [
+        ([], [], 0.0),
+        ([], [1, 2], 0.0),
+        ([1, 2, 3], [1, 2, 3], 0.0),
+        ([1, 2, 3], [1, 2, 4], 1.0),
+        ([1, 2, 3], [4, 5], 2.0),
+        ([1, 2, 3, 4], [2, 3], 0.0),  # all of the smaller one are there
+        ([0xFFFF], [0xFFFF], 0.0),
+        (range(1, 17), range(2, 18), 1.0),  # samples are whole: 16 each
+    ],
+)
+def test_missing_figures_of_whole_samples(a: list[int], b: list[int], expected: float) -> None:
+    one, two = sketch(figures=a), sketch(figures=b)
+    assert missing_figures(one, two) == missing_figures(two, one) == expected
+
+
+def test_missing_figures_of_more_than_a_sample_are_extrapolated() -> None:
+    # a: 1 … 32, of which 1 … 16 are kept. b lacks every fourth, and has 40 … 47 for them: kept are 24 less ... up to 21.
+    a, b = sketch(figures=range(1, 33)), sketch(figures=[n for n in range(1, 33) if n % 4] + list(range(40, 48)))
+    assert (a.figures, b.figures) == (32, 32)
+    # Up to 16 there are 16 of a and 12 of b, all of which a has: nothing of the fewer is missing below that.
+    assert missing_figures(a, b) == 0.0
+    # c has other figures in place of 2, 4, … 16 (between them there is no room, so all are doubled).
+    a = sketch(figures=range(2, 66, 2))
+    c = sketch(figures=[n + n % 4 // 2 for n in range(2, 66, 2)])
+    # Kept of a: 2 … 32; of c: 3, 4, 7, 8 … 31, 32. Half of 16 differ, so half of 32 do.
+    assert missing_figures(a, c) == 16.0
+
+
+def test_missing_figures_are_compared_where_both_samples_reach() -> None:
+    few, many = sketch(figures=[10, 20, 30, 900]), sketch(figures=range(10, 1010, 10))
+    # Of `many` only 10 … 160 are kept, so 900 can't be compared; the three that can are there.
+    assert missing_figures(few, many) == missing_figures(many, few) == 0.0
+    # 15 is missing: one of three that can be compared, of four in all.
+    assert missing_figures(sketch(figures=[10, 15, 30, 900]), many) == pytest.approx(4 / 3)
+
+
+def test_missing_figures_with_nothing_to_compare() -> None:
+    assert missing_figures(sketch(figures=[5000]), sketch(figures=range(1, 100))) == 0.0
+
+
+# Golden values
+
+ENGLISH = """The council of the harbour town decided on Monday to repair the old lighthouse before winter. The tower,
+built in 1874, lost its lamp in a storm 12 years ago; since then the fishing boats have found their way by radio.
+The insurance paid 45,000 crowns, and the museum gave the rest. Visitors will climb the 212 steps again from 3 May,
+a Saturday, when the brass band of the fire brigade plays on the pier and the hotel serves free soup to children."""
+CHINESE = """县政府上周宣布,拆除河边的旧仓库,改建一座面积8600平方米的湿地公园。工程预计投资2300万元,明年5月动工。
+附近居民对此表示欢迎,但也担心施工期间的噪音和交通拥堵。环境保护部门的专家认为,芦苇和水生植物能够净化水质,
+还会吸引白鹭等候鸟前来越冬。公园建成后免费开放,旅游局将开通3条公共汽车线路,并在入口处设立自行车租赁点。"""
+GOLDEN: dict[str, dict[str, object]] = {
+    "english": {
+        "exact": ["25b440eb29876dde"],
+        "imatch": [
+            "1c0203d0ecb134d2",
+            "c86a265ac5b07278",
+            "c156626b8bd01712",
+            "b11c225e1be12c5d",
+        ],
+        "simhash": ["ea89708528487ca8"],
+        "shingle": [
+            "c43bf3d2d5b81248",
+            "5d188762336add92",
+            "a5cee90ff9c64452",
+            "b7e61c32a7e987dc",
+            "e917d9c20947d184",
+            "9483f61e712cf1e2",
+            "b5a525c179bceb57",
+            "93349889b53981c2",
+            "6359f6b749425793",
+            "f169576e8cb9bd16",
+            "e2f497de442e08a8",
+            "0a25349bcceae39b",
+        ],
+        "counts": [85, 83, 6],
+        "codes": "6d43cc0dfb33d5b384708e30311071244637f364",
+        "figures": "4a538a3fa0cbaa71fd53fdd7",
+    },
+    "chinese": {
+        "exact": ["c88315f4c62e8eba"],
+        "imatch": [
+            "f520a3cb6cef7bcd",
+            "4bdc4b166508e202",
+            "f3aa9c40c27ae4b7",
+            "2355cae036aa4a86",
+        ],
+        "simhash": ["8c02f69673426f36"],
+        "shingle": [
+            "f0d1ff7e8111ebde",
+            "69005eec859e28c9",
+            "160418f97779d987",
+            "b2aa8e3754576524",
+            "a97a752a39bd145a",
+            "0f8fa05d950fb6c8",
+            "be9195447257dbfc",
+            "3d34650478652578",
+            "decc82da0410851a",
+            "717c566760e5c712",
+            "d45a40bba5512eb5",
+            "c3d42ce06786abef",
+        ],
+        "counts": [76, 74, 4],
+        "codes": "901a20443f087f0c7945cb7c5784dd58c9eb0f3f",
+        "figures": "0d4b59e79c10fdd7",
+    },
+}
+
+
+def values(text: str) -> dict[str, object]:
+    """Return everything that is stored of a text's content."""
+    document = Document(text=text)
+    made = document.sketch
+    detectors = [Exact(), IMatch(builtin(), 3), SimHash(3), Shingle()]
+    return {
+        **{d.name: [f"{value:016x}" for value in d.fingerprints(document)] for d in detectors},
+        "counts": [made.tokens, made.shingles, made.figures],
+        "codes": hashlib.sha1(made.codes).hexdigest(),
+        "figures": made.figure_sample.hex(),
+    }
+
+
+def test_golden_schemes() -> None:
+    """They change together with the golden values, and only then."""
+    schemes = [SCHEME, Exact.scheme, SimHash.scheme, Shingle.scheme, IMatch(builtin(), 3).scheme]
+    assert schemes == ["sketch/1", "exact/1", "simhash/1", "shingle/1 12x2", f"imatch/1 {builtin().id} 3"]
+    assert builtin().id == "53772140b0ad8282"
+
+
+@pytest.mark.parametrize("text", [ENGLISH, CHINESE], ids=["english", "chinese"])
+def test_golden_values(text: str) -> None:
+    language = "english" if text is ENGLISH else "chinese"
+    assert values(text) == GOLDEN[language]
+
+
+def test_golden_values_are_the_same_in_every_process() -> None:
+    code = "import json; from test_fingerprints import *; print(json.dumps([values(ENGLISH), values(CHINESE)]))"
+    for seed in ("0", "12345"):
+        made = python(code, PYTHONHASHSEED=seed)
+        assert json.loads(made.stdout) == [GOLDEN["english"], GOLDEN["chinese"]], made.stderr
+
+
+def test_fingerprints_need_no_scrapy() -> None:
+    made = python(
+        "import sys, scrapy_neardup.fingerprints.sketch, scrapy_neardup.detectors; print('scrapy' in sys.modules)"
+    )
+    assert made.stdout == "False\n", made.stderr

@@ -1,0 +1,223 @@
+"""What is known of a URL before it is fetched, and where else the content of a dead one lies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from helpers import link, signature
+
+from scrapy_neardup.config import Config
+from scrapy_neardup.mirrors import Mirrors
+from scrapy_neardup.signature import Signature
+from scrapy_neardup.stores import MemoryStore
+
+NOW, DAY = 1_000_000.0, 86_400.0
+OWN, MIRROR = "http://a.example/1", "http://m.example/1"
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    """Return one that holds a document, and knows one mirror of it, seen a day ago."""
+    made = MemoryStore([])
+    made.add(held := signature("", url=OWN))
+    made.record(link(OWN, held, seen=NOW - DAY))
+    made.record(link(MIRROR, held, mirror=True, seen=NOW - DAY))
+    return made
+
+
+def mirrors(store: MemoryStore, **options: Any) -> Mirrors:
+    return Mirrors(store, **{"ttl": 30 * DAY, "clock": lambda: NOW, **options})
+
+
+def document(store: MemoryStore) -> Signature:
+    [held] = store.signatures()
+    return held
+
+
+def holder(known: Mirrors, url: str) -> str | None:
+    found = known.held_by(url)
+    return found.signature.url if found and found.signature else None
+
+
+# Before the fetch
+
+
+def test_mirror_need_not_be_fetched(store: MemoryStore) -> None:
+    assert holder(mirrors(store), MIRROR) == OWN
+    assert holder(mirrors(store), "https://m.example:443/1?utm_source=x#y") == OWN
+
+
+@pytest.mark.parametrize("url", [OWN, "http://m.example/2", "http://unknown.example/"])
+def test_what_is_no_mirror_is_fetched(store: MemoryStore, url: str) -> None:
+    assert mirrors(store).held_by(url) is None
+
+
+def test_url_that_leads_nowhere_is_fetched(store: MemoryStore) -> None:
+    store.record(link(MIRROR, None, seen=NOW))
+    assert mirrors(store).held_by(MIRROR) is None
+
+
+@pytest.mark.parametrize(("ttl", "expected"), [(2 * DAY, OWN), (DAY, OWN), (DAY - 1, None), (0, None)])
+def test_mirror_not_confirmed_for_so_long_is_fetched(store: MemoryStore, ttl: float, expected: str | None) -> None:
+    assert holder(mirrors(store, ttl=ttl), MIRROR) == expected
+
+
+def test_revisits_are_skipped_only_where_asked_for(store: MemoryStore) -> None:
+    assert mirrors(store).held_by(OWN) is None
+    assert holder(mirrors(store, skip_revisits=True), OWN) == OWN
+    assert mirrors(store, skip_revisits=True, ttl=DAY - 1).held_by(OWN) is None
+
+
+def test_trusted_host_is_never_skipped_in_favour_of_another(store: MemoryStore) -> None:
+    assert mirrors(store, trusted_hosts=["M.example"]).held_by(MIRROR) is None
+    assert holder(mirrors(store, trusted_hosts=["a.example"]), MIRROR) == OWN
+
+
+def test_trusted_host_is_skipped_in_favour_of_itself(store: MemoryStore) -> None:
+    store.record(link("http://a.example/print/1", document(store), mirror=True, seen=NOW))
+    known = mirrors(store, trusted_hosts=["a.example"], skip_revisits=True)
+    assert holder(known, "http://a.example/print/1") == OWN
+    assert holder(known, OWN) == OWN
+
+
+# Rules of the user's own
+
+
+@pytest.mark.parametrize("rule", ["n.example", "n.example:8080"])
+def test_rule_stands_for_a_host_of_which_nothing_is_known(store: MemoryStore, rule: str) -> None:
+    known = mirrors(store, hosts={rule: "a.example"})
+    assert holder(known, "http://N.example:8080/1") == OWN
+    assert known.held_by("http://n.example:8080/2") is None
+    assert known.held_by("http://sub.n.example:8080/1") is None
+
+
+def test_rule_with_a_port_is_for_that_port(store: MemoryStore) -> None:
+    assert mirrors(store, hosts={"n.example:8080": "a.example"}).held_by("http://n.example/1") is None
+
+
+def test_knowledge_comes_before_rules(store: MemoryStore) -> None:
+    store.record(link("http://n.example/1", None, seen=NOW))
+    assert mirrors(store, hosts={"n.example": "a.example"}).held_by("http://n.example/1") is None
+
+
+def test_rule_does_not_override_trust(store: MemoryStore) -> None:
+    known = mirrors(store, hosts={"n.example": "a.example"}, trusted_hosts=["n.example"])
+    assert known.held_by("http://n.example/1") is None
+
+
+def test_rule_that_leads_to_a_mirror_leads_to_what_is_held(store: MemoryStore) -> None:
+    assert holder(mirrors(store, hosts={"n.example": "m.example"}), "http://n.example/1") == OWN
+
+
+@pytest.mark.parametrize(("ttl", "expected"), [(2 * DAY, OWN), (DAY - 1, None)])
+def test_rule_does_not_outlive_what_it_leads_to(store: MemoryStore, ttl: float, expected: str | None) -> None:
+    known = mirrors(store, hosts={"n.example": "a.example"}, ttl=ttl)
+    assert holder(known, "http://n.example/1") == expected
+
+
+# Rechecks
+
+URLS = [f"http://m.example/{n}" for n in range(5000)]
+
+
+def rechecked(store: MemoryStore, share: float, run: str = "") -> list[str]:
+    store.run = run
+    known = mirrors(store, recheck=share)
+    return [url for url in URLS if known.rechecks(url)]
+
+
+@pytest.mark.parametrize("share", [0.01, 0.1, 0.5])
+def test_share_of_rechecks(store: MemoryStore, share: float) -> None:
+    deviation = (len(URLS) * share * (1 - share)) ** 0.5
+    assert len(rechecked(store, share)) == pytest.approx(len(URLS) * share, abs=4 * deviation)
+
+
+def test_none_and_all_rechecked(store: MemoryStore) -> None:
+    assert rechecked(store, 0.0) == []
+    assert rechecked(store, 1.0) == URLS
+
+
+def test_rechecks_are_the_same_within_a_run_and_others_in_the_next(store: MemoryStore) -> None:
+    first = rechecked(store, 0.1, "one")
+    assert rechecked(store, 0.1, "one") == first
+    assert len(set(first) & set(rechecked(store, 0.1, "two"))) < len(first) / 4
+
+
+def test_rechecks_go_by_the_canonical_url(store: MemoryStore) -> None:
+    known = mirrors(store, recheck=0.5)
+    spellings = [f"https://m.example:443/{n}?utm_source=x#y" for n in range(200)]
+    assert [known.rechecks(url) for url in spellings] == [known.rechecks(url) for url in URLS[:200]]
+
+
+# After a failed fetch
+
+
+def alternatives(store: MemoryStore, url: str, *tried: str, **options: Any) -> list[str]:
+    return list(mirrors(store, **options).alternatives(url, tried))
+
+
+@pytest.fixture
+def family(store: MemoryStore) -> MemoryStore:
+    held = document(store)
+    store.record(link("http://new.example/1", held, mirror=True, seen=NOW))
+    store.record(link("http://old.example/1", held, mirror=True, seen=NOW - 9 * DAY))
+    store.record(link("http://a.example/alias", held, seen=NOW - 20 * DAY))
+    return store
+
+
+def test_canonical_first_then_the_mirrors_last_seen(family: MemoryStore) -> None:
+    others = ["http://a.example/alias", "http://new.example/1", "http://old.example/1"]
+    assert alternatives(family, MIRROR) == [OWN, *others]
+    assert alternatives(family, OWN) == [others[0], others[1], MIRROR, others[2]]
+
+
+def test_what_was_tried_is_not_tried_again(family: MemoryStore) -> None:
+    assert alternatives(family, MIRROR, "https://a.example/1#x", "http://new.example/1") == [
+        "http://a.example/alias",
+        "http://old.example/1",
+    ]
+
+
+def test_alternatives_do_not_expire(family: MemoryStore) -> None:
+    assert alternatives(family, MIRROR, ttl=0) == alternatives(family, MIRROR)
+
+
+def test_no_alternatives_for_what_is_unknown_or_leads_nowhere(family: MemoryStore) -> None:
+    family.record(link(MIRROR, None))
+    assert alternatives(family, MIRROR) == alternatives(family, "http://unknown.example/") == []
+
+
+def test_alternatives_are_of_the_web(store: MemoryStore) -> None:
+    store.record(link("ftp://m.example/1", document(store), mirror=True, seen=NOW))
+    assert alternatives(store, MIRROR) == [OWN]
+
+
+def test_counterpart_by_rule_comes_last(store: MemoryStore) -> None:
+    hosts = {"m.example": "n.example:8080", "x.example": "a.example"}
+    assert alternatives(store, MIRROR, hosts=hosts) == [OWN, "http://n.example:8080/1"]
+    assert alternatives(store, "https://x.example/new?q=1", hosts=hosts) == ["https://a.example/new?q=1"]
+
+
+def test_document_without_url_has_its_mirrors() -> None:
+    store = MemoryStore([])
+    store.add(held := Signature(None, {}, signature("x").sketch, 0.0))
+    for url in (MIRROR, "http://n.example/1"):
+        store.record(link(url, held, mirror=True))
+    assert alternatives(store, MIRROR) == ["http://n.example/1"]
+
+
+# Settings
+
+
+def test_settings_make_the_rules(store: MemoryStore) -> None:
+    config = Config(
+        mirror_ttl="10000 days", revisit="skip", recheck=1.0, mirror_hosts={"N.example": "A.example"},
+        trusted_hosts=["m.example"],
+    )  # fmt: skip
+    known = Mirrors.from_config(store, config)
+    store.record(link(OWN, document(store), seen=2e9))
+    assert holder(known, OWN) == OWN
+    assert holder(known, "http://n.example/1") == OWN
+    assert known.held_by(MIRROR) is None
+    assert known.rechecks(OWN)

@@ -1,0 +1,101 @@
+"""The verification: what two sketches say of their documents, and the thresholds."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from helpers import edited, hashes, sketch, text
+
+from scrapy_neardup.config import Config
+from scrapy_neardup.document import Document
+from scrapy_neardup.verify import Comparison, Rule, compare
+
+RULE = Rule(resemblance=0.5, length_ratio=2.0, min_tokens=20)
+GOOD = Comparison(1.0, 1.0, 1.0, 100, 0, 0.0)
+
+
+def test_compare_texts_of_different_length() -> None:
+    a, b = sketch(60, hashes(58, 1), figures=[1, 2, 3]), sketch(90, hashes(58, 1), figures=[1, 2, 9, 10])
+    assert compare(a, b) == compare(b, a) == Comparison(1.0, 1.0, 1.5, 60, 3, 1.0)
+
+
+def test_compare_with_a_part_of_the_text() -> None:
+    whole, part = Document(text=text(1, 300)).sketch, Document(text=text(1, 150)).sketch
+    found = compare(whole, part)
+    assert found.length_ratio == 2.0
+    assert found.resemblance == pytest.approx(0.5, abs=0.08)
+    assert found.containment == pytest.approx(1.0, abs=0.12)
+
+
+def test_texts_without_tokens_resemble_nothing() -> None:
+    nothing, something = sketch(0), sketch(60, hashes(58, 1))
+    for found in (compare(nothing, something), compare(something, nothing), compare(nothing, nothing)):
+        assert found == Comparison(0.0, 0.0, math.inf, 0, 0, 0.0)
+        assert not RULE.accepts(found)
+        assert not Rule(0.0, 1e9, 0, "exact").accepts(found, same_text=True)
+
+
+def test_equal_texts_are_accepted() -> None:
+    assert RULE.accepts(GOOD)
+
+
+@pytest.mark.parametrize(
+    ("change", "accepted"),
+    [
+        ({"resemblance": 0.55}, True),  # .5 and 5 shingles of 100
+        ({"resemblance": 0.5499}, False),
+        ({"length_ratio": 2.0}, True),
+        ({"length_ratio": 2.01}, False),
+        ({"tokens": 20}, True),
+        ({"tokens": 19}, False),
+        ({"figures": 5, "missing_figures": 1.0}, True),  # a tenth of 5, and one for 200 tokens: .5 + .5
+        ({"figures": 5, "missing_figures": 1.1}, False),
+        ({"figures": 50, "missing_figures": 5.5}, True),
+        ({"figures": 50, "missing_figures": 5.6}, False),
+    ],
+)
+def test_each_threshold(change: dict[str, float], accepted: bool) -> None:
+    assert RULE.accepts(GOOD._replace(**change)) is accepted
+
+
+@pytest.mark.parametrize(("tokens", "required"), [(5, 1.0), (10, 1.0), (20, 0.75), (100, 0.55), (5000, 0.501)])
+def test_short_texts_must_resemble_more(tokens: int, required: float) -> None:
+    assert RULE.required_resemblance(tokens) == pytest.approx(required)
+
+
+@pytest.mark.parametrize(("tokens", "figures", "allowed"), [(200, 0, 1.0), (1000, 0, 5.0), (20, 10, 1.1)])
+def test_allowed_figures(tokens: int, figures: int, allowed: float) -> None:
+    assert RULE.allowed_figures(tokens, figures) == pytest.approx(allowed)
+
+
+@pytest.mark.parametrize(
+    ("short_text", "same_text", "accepted"),
+    [("unique", True, False), ("unique", False, False), ("exact", False, False), ("exact", True, True)],
+)
+def test_short_text(short_text: str, same_text: bool, accepted: bool) -> None:
+    rule = Rule(0.5, 2.0, 20, short_text)
+    assert rule.accepts(GOOD._replace(tokens=19), same_text=same_text) is accepted
+
+
+def test_equal_text_is_no_excuse_for_a_long_one() -> None:
+    assert not RULE.accepts(GOOD._replace(resemblance=0.1), same_text=True)
+
+
+def test_thresholds_are_the_settings() -> None:
+    config = Config(resemblance=0.7, length_ratio=1.5, min_tokens=9, short_text="exact")
+    assert Rule.from_config(config) == Rule(0.7, 1.5, 9, "exact")
+
+
+REPORT = "In week {0} the mill ground {1} sacks of wheat, {2} of rye and {3} of oats, and {4} carts came. " + text(
+    1, 30
+)
+
+
+def test_report_of_another_week_repeats_nothing() -> None:
+    rule = Rule.from_config(Config())
+    week = Document(text=REPORT.format(14, 310, 122, 75, 41)).sketch
+    next_week = Document(text=REPORT.format(15, 295, 131, 80, 44)).sketch
+    reprint = Document(text=edited(REPORT, -1).format(14, 310, 122, 75, 41)).sketch
+    assert rule.accepts(compare(week, reprint))
+    assert not rule.accepts(compare(week, next_week))
