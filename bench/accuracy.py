@@ -1,6 +1,7 @@
 """Precision, recall and F1 of online decisions with defaults, beside peers, on labelled sets.
 
     python bench/accuracy.py DIR…        DIR holds docs.jsonl (id, text) and pairs.jsonl (a, b, label)
+    python bench/accuracy.py DIR… -s resemblance=0.3 -s 'detectors=["exact", "shingle"]'        ours alone, changed
 
 Strict counts `dup` pairs as right, leaves out `partial` and `rewrite`, and takes all others for wrong; lenient leaves
 out `template` pairs too. Documents come in file order; a document goes to the cluster of the first one it repeats, and
@@ -46,15 +47,18 @@ def weighted(text: str) -> list[tuple[str, int]]:
     return [(feature, min(count, 255)) for feature, count in counts.items()]
 
 
-def ours(documents: list[dict[str, str]]) -> Clusters:
-    clusters: dict[object, list[str]] = {}
-    with Deduplicator.open(None) as dedup:
-        for row in documents:
-            claim = dedup.claim(Document(text=row["text"], title=row.get("title", "")))
-            claim.commit()
-            held = claim.match.signature if claim.match else claim.signature
-            clusters.setdefault(held, []).append(row["id"])
-    return clusters.values()
+def ours(**settings: object) -> Callable[[list[dict[str, str]]], Clusters]:
+    def run(documents: list[dict[str, str]]) -> Clusters:
+        clusters: dict[object, list[str]] = {}
+        with Deduplicator.open(None, **settings) as dedup:
+            for row in documents:
+                claim = dedup.claim(Document(text=row["text"], title=row.get("title", "")))
+                claim.commit()
+                held = claim.match.signature if claim.match else claim.signature
+                clusters.setdefault(held, []).append(row["id"])
+        return clusters.values()
+
+    return run
 
 
 def exact(documents: list[dict[str, str]]) -> Clusters:
@@ -108,14 +112,19 @@ def f1(predicted: Pairs, labels: dict[frozenset[str], str], ignored: set[str]) -
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="+", type=Path, metavar="DIR")
+    parser.add_argument("-s", "--setting", action="append", default=[], metavar="NAME=JSON")
+    arguments = parser.parse_args()
+    settings = {name: json.loads(value) for name, _, value in (s.partition("=") for s in arguments.setting)}
     contestants = {
-        "scrapy-neardup": ("scrapy_neardup", ours),
+        "scrapy-neardup": ("scrapy_neardup", ours(**settings)),
         "exact text": ("scrapy_neardup", exact),
         "datasketch MinHash-128 at .5": ("datasketch", minhash(0.5)),
         "datasketch MinHash-128 at .7": ("datasketch", minhash(0.7)),
         "simhash package, distance 3": ("simhash", simhash(3)),
     }
-    for folder in parser.parse_args().folders:
+    if settings:
+        contestants = {"scrapy-neardup": contestants["scrapy-neardup"]}
+    for folder in arguments.folders:
         documents = read(folder / "docs.jsonl")
         labels = {frozenset((row["a"], row["b"])): row["label"] for row in read(folder / "pairs.jsonl")}
         print(f"\n{folder}: {len(documents)} documents\n{'':30}      P      R     F1  lenient  docs/s")

@@ -69,7 +69,8 @@ class Claim:
 class Deduplicator:
     """Decides of documents one after another, each compared with the canonicals that came before it.
 
-    Use `open`; as a context manager it closes its store.
+    Use `open`. As a context manager it closes its store; where an exception leaves the block, the run has not ended well,
+    and NEARDUP_UNCLEAN_RUN says what becomes of its documents.
     """
 
     def __init__(
@@ -220,11 +221,11 @@ class Deduplicator:
         """Return once all that was committed is durable; raise StoreError where it can't be written."""
         self.store.flush()
 
-    def close(self) -> None:
-        """Withdraw what is pending, flush, and end the run."""
+    def close(self, *, clean: bool = True) -> None:
+        """Withdraw what is pending, flush, and end the run; not `clean`: as if it had died."""
         for claim in list(self._pending.values()):
             claim.withdraw()
-        self.store.close()
+        self.store.close(clean=clean)
 
     def __len__(self) -> int:
         """How many documents are held."""
@@ -236,7 +237,7 @@ class Deduplicator:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        self.close(clean=kind is None or issubclass(kind, SystemExit))
 
 
 def _urls(document: Document) -> Iterable[str]:

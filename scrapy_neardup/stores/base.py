@@ -58,5 +58,5 @@ class Store(Protocol):
     def refresh(self) -> None:
         """Take in what other processes committed."""
 
-    def close(self) -> None:
-        """Flush, and end the run."""
+    def close(self, *, clean: bool = True) -> None:
+        """Flush, and end the run; not `clean`: leave it to the next one to say what becomes of it."""

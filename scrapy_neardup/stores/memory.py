@@ -74,5 +74,5 @@ class MemoryStore:
     def refresh(self) -> None:
         pass
 
-    def close(self) -> None:
+    def close(self, *, clean: bool = True) -> None:
         pass

@@ -97,10 +97,10 @@ class SqliteStore(MemoryStore):
         if self._news is None:
             self._news = self._log.news()
 
-    def close(self) -> None:
+    def close(self, *, clean: bool = True) -> None:
         try:
             self.flush()
-            if self.run:
+            if self.run and clean:
                 self._save(self._runs[self.run].ended(self._number))
                 self._log.sync(wait=True)
         finally:
