@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -61,6 +62,13 @@ def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise ValueError("text")
     return value
+
+
+def _path(value: Any) -> str:
+    try:
+        return str(os.fspath(value))
+    except TypeError:
+        raise ValueError("a path") from None
 
 
 def _name(value: Any) -> str:
@@ -140,7 +148,7 @@ class Config:
     """Every setting: `Config(min_tokens=20)` for NEARDUP_MIN_TOKENS = 20. Raise ConfigError for a bad value."""
 
     enabled: bool = _setting(True, _flag)
-    store: str | None = _setting(None, _optional(_text))
+    store: str | None = _setting(None, _optional(_path))
     namespace: str = _setting("", _text)
     fields: tuple[str, ...] | None = _setting(None, _optional(_names))
     title_field: str = _setting("title", _name)
@@ -156,7 +164,7 @@ class Config:
     imatch_lexicons: int = _setting(10, _number(0, 64, int))
     min_tokens: int = _setting(20, _number(0, kind=int))
     short_text: str = _setting("unique", _choice("unique", "exact"))
-    lexicon: str | None = _setting(None, _optional(_text))
+    lexicon: str | None = _setting(None, _optional(_path))
     skip_mirrors: bool = _setting(True, _flag)
     skip_start: bool = _setting(False, _flag)
     dead_links: bool = _setting(True, _flag)

@@ -69,8 +69,8 @@ class Claim:
 class Deduplicator:
     """Decides of documents one after another, each compared with the canonicals that came before it.
 
-    Use `open`. As a context manager it closes its store; where an exception leaves the block, the run has not ended well,
-    and NEARDUP_UNCLEAN_RUN says what becomes of its documents.
+    Use `open`. As a context manager it closes its store; where an exception leaves the block, the run has not ended
+    well, and NEARDUP_UNCLEAN_RUN says what becomes of its documents.
     """
 
     def __init__(

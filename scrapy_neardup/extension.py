@@ -21,6 +21,7 @@ from .dedup import Claim, Deduplicator
 from .stores import StoreError
 
 if TYPE_CHECKING:
+    from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.utils.asyncio import AsyncioLoopingCall
     from twisted.internet.task import LoopingCall
@@ -128,14 +129,14 @@ class NearDup:
         """The response that the item in hand came from, if any."""
         return _response.get()
 
-    def is_outranked(self, response: Response | None) -> bool:
-        """Say whether requests of a higher priority than the response's are being downloaded or scraped."""
+    def outranking(self, response: Response | None) -> list[Request]:
+        """Return the requests of a higher priority than the response's that are being downloaded or scraped."""
         engine = self._crawler.engine
         if response is None or response.request is None or engine is None:
-            return False
+            return []
         scraped = engine.scraper.slot.active if engine.scraper.slot else ()
         priority = response.request.priority
-        return any(request.priority > priority for request in chain(engine.downloader.active, scraped))
+        return [request for request in chain(engine.downloader.active, scraped) if request.priority > priority]
 
     def follow(self, claim: Claim) -> None:
         """Settle a claim by what becomes of the item in hand."""

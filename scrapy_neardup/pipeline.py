@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, field, replace
 from functools import partial
-from heapq import heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 from itemadapter import ItemAdapter
@@ -31,18 +31,15 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-GIVE_WAY = 0.5  # seconds
+TURN = 0.5  # seconds
+MAX_TURNS = 10
 
 
 class DuplicateItem(DropItem):
     """The item repeats a document that is held; `verdict` says which, and on what evidence."""
 
     def __init__(self, verdict: Verdict) -> None:
-        evidence = (
-            f"{verdict.detector}, resemblance {verdict.resemblance}, length ratio {verdict.length_ratio}"
-            f", Hamming distance {verdict.hamming}"
-        )
-        super().__init__(f"{verdict.status} of {verdict.duplicate_of} ({evidence})", log_level="DEBUG")
+        super().__init__(str(verdict), log_level="DEBUG")
         self.verdict = verdict
 
 
@@ -53,6 +50,7 @@ class _Waiting:
     rank: int
     number: int
     document: Document = field(compare=False)
+    response: Response | None = field(compare=False)
     claim: Claim | None = field(compare=False, default=None)
 
 
@@ -98,17 +96,29 @@ class NearDupPipeline:
 
         Of mirrors that are crawled side by side it is then the spider that says which is kept, not the network.
         """
-        if not self.neardup.is_outranked(response):
+        if not self.neardup.outranking(response):
             return self.neardup.dedup.claim(document)
-        entry = _Waiting(-_priority(response), next(self._number), document)
-        heappush(self._waiting, entry)
-        moment: Deferred[None] = Deferred()
-        call_later(GIVE_WAY, moment.callback, None)
-        await maybe_deferred_to_future(moment)
-        while entry.claim is None:
-            first = heappop(self._waiting)
-            first.claim = self.neardup.dedup.claim(first.document)
+        entry = _Waiting(-_priority(response), next(self._number), document, response)
+        self._waiting.append(entry)
+        for _ in range(MAX_TURNS):
+            await _sleep(TURN)
+            if not self._has_rival(entry):
+                break
+        return entry.claim or self._claim_waiting(entry)
+
+    def _claim_waiting(self, entry: _Waiting) -> Claim:
+        """Claim a document that waited, after those of higher priority that need not wait any longer."""
+        for other in sorted(self._waiting):
+            if other is entry or (other < entry and not self._has_rival(other)):
+                self._waiting.remove(other)
+                other.claim = self.neardup.dedup.claim(other.document)
+        assert entry.claim
         return entry.claim
+
+    def _has_rival(self, entry: _Waiting) -> bool:
+        """Say whether what is likely a copy of higher priority, since it has the same path, is still on its way."""
+        path = urlsplit(entry.response.url).path if entry.response else ""
+        return any(urlsplit(request.url).path == path for request in self.neardup.outranking(entry.response))
 
     def _judge_source(self, claim: Claim, response: Response | None) -> None:
         """Take the response into account: what it already gave, and whether it was fetched to check a mirror."""
@@ -138,9 +148,11 @@ class NearDupPipeline:
     def _act(self, item: Any, claim: Claim) -> Any:
         config, verdict = self.neardup.config, claim.verdict
         dropped = {"duplicate", "revisit"} if config.revisit in ("drop", "skip") else {"duplicate"}
-        if config.action == "drop" and verdict.status in dropped:
-            claim.commit()
-            raise DuplicateItem(verdict)
+        if verdict.status in dropped:
+            if config.action == "drop":
+                claim.commit()
+                raise DuplicateItem(verdict)
+            logger.debug("Passes, though a %(verdict)s: %(url)s", {"verdict": verdict, "url": claim.document.url})
         if config.action == "tag":
             self._tag(item, verdict)
         return item
@@ -167,3 +179,9 @@ def _size(response: Response | None) -> int:
 
 def _priority(response: Response | None) -> int:
     return response.request.priority if response and response.request else 0
+
+
+async def _sleep(seconds: float) -> None:
+    moment: Deferred[None] = Deferred()
+    call_later(seconds, moment.callback, None)
+    await maybe_deferred_to_future(moment)

@@ -25,6 +25,14 @@ class Verdict:
     mirrors: int = 0
     """Mirror degree: how many other URLs have the content of the canonical."""
 
+    def __str__(self) -> str:
+        if self.status == "unique":
+            return self.status
+        return (
+            f"{self.status} of {self.duplicate_of} ({self.detector}, resemblance {self.resemblance},"
+            f" length ratio {self.length_ratio}, Hamming distance {self.hamming})"
+        )
+
     def tag(self) -> dict[str, Any]:
         """Return the verdict as the item's tag."""
         return asdict(self)

@@ -106,7 +106,7 @@ def test_good_values(name: str, value: Any, expected: Any) -> None:
 BAD: list[tuple[str, Any, str]] = [
     *((name, value, "True or False") for name in FLAGS for value in ("maybe", 2, [])),
     *((name, value, "the name of an item field") for name in NAMES for value in ("", None, 5, ["title"])),
-    ("store", 5, "text"),
+    ("store", 5, "allowed is a path"),
     ("namespace", None, "text"),
     ("fields", 5, "a list of names"),
     ("fields", [""], "a list of names"),
@@ -128,7 +128,7 @@ BAD: list[tuple[str, Any, str]] = [
     *(("resemblance", value, "a number from 0 to 1") for value in (-0.1, 1.1, "42%", float("nan"))),
     *(("imatch_lexicons", value, "a whole number from 0 to 64") for value in (65, -1, "ten")),
     *(("min_tokens", value, "a whole number from 0 up") for value in (-1, 1.5, float("inf"), "many")),
-    ("lexicon", 5, "text"),
+    ("lexicon", 5, "allowed is a path"),
     *(("dead_http_codes", value, "from 400 to 599") for value in ([200], [600], "404,x", 404, None, ["x"])),
     *(("mirror_hosts", value, "a dictionary") for value in ([("a", "b")], {"a": ""}, {"a": 5}, "a:b", None)),
     *(("recheck", value, "a number from 0 to 1") for value in (-1, 2, "all")),

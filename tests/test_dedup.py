@@ -499,7 +499,7 @@ def test_document_may_be_html() -> None:
     made = Document.from_field(page, url=A)
     assert (made.title, made.text) == ("Pier news", text(1))
     assert Document.from_field(page, title="Given").title == "Given"
-    assert Document.from_field(text(1)).text == document(1).text
+    assert Document.from_field(text(1)).text == text(1)
 
 
 def test_clock_gives_the_times(dedup: Deduplicator) -> None:

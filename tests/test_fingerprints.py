@@ -62,7 +62,7 @@ def test_chain_depends_on_order() -> None:
 
 
 def test_shingles_are_the_runs_of_so_many_tokens() -> None:
-    tokens = hash_tokens("a rose is a rose is a rose".split())[:, 0]
+    tokens = hash_tokens(["a", "rose", "is", "a", "rose", "is", "a", "rose"])[:, 0]
     runs = shingle_hashes(tokens, 3)
     # a rose is | rose is a | is a rose, twice each.
     assert len(runs) == 6
@@ -345,10 +345,10 @@ def test_missing_figures_of_whole_samples(a: list[int], b: list[int], expected: 
 
 
 def test_missing_figures_of_more_than_a_sample_are_extrapolated() -> None:
-    # a: 1 … 32, of which 1 … 16 are kept. b lacks every fourth, and has 40 … 47 for them: kept are 24 less ... up to 21.
+    # Of a (1 … 32) 1 … 16 are kept; b lacks every fourth and has 40 … 47 instead, so up to 21 are kept.
     a, b = sketch(figures=range(1, 33)), sketch(figures=[n for n in range(1, 33) if n % 4] + list(range(40, 48)))
     assert (a.figures, b.figures) == (32, 32)
-    # Up to 16 there are 16 of a and 12 of b, all of which a has: nothing of the fewer is missing below that.
+    # Up to 16 there are 16 of a and 12 of b, all of which a has: of the fewer none is missing.
     assert missing_figures(a, b) == 0.0
     # c has other figures in place of 2, 4, … 16 (between them there is no room, so all are doubled).
     a = sketch(figures=range(2, 66, 2))

@@ -110,12 +110,6 @@ def test_rule_that_leads_to_a_mirror_leads_to_what_is_held(store: MemoryStore) -
     assert holder(mirrors(store, hosts={"n.example": "m.example"}), "http://n.example/1") == OWN
 
 
-@pytest.mark.parametrize(("ttl", "expected"), [(2 * DAY, OWN), (DAY - 1, None)])
-def test_rule_does_not_outlive_what_it_leads_to(store: MemoryStore, ttl: float, expected: str | None) -> None:
-    known = mirrors(store, hosts={"n.example": "a.example"}, ttl=ttl)
-    assert holder(known, "http://n.example/1") == expected
-
-
 # Rechecks
 
 URLS = [f"http://m.example/{n}" for n in range(5000)]

@@ -1,0 +1,300 @@
+"""`scrapy neardup VERB`, each call in a process of its own: what it writes and prints, and how it fails."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import sys
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+
+import pytest
+from helpers import edited, run, text
+
+from scrapy_neardup import Deduplicator, Document
+
+ROWS: list[dict[str, Any]] = [
+    {"id": "a", "url": "http://a.example/1", "text": text(1), "price": 1.50},
+    {"id": "b", "url": "http://b.example/1", "text": edited(text(1), 100)},
+    {"id": "c", "url": "http://a.example/2", "text": text(2)},
+    {"id": "d", "url": "http://a.example/1", "text": text(1), "again": True},
+    {"id": "e", "url": "http://a.example/3", "text": ""},
+    {"id": "f", "url": "http://c.example/2", "text": text(2)},
+    {"id": "g", "url": "http://c.example/3"},
+]
+PROJECT = {
+    "scrapy.cfg": "[settings]\ndefault = shop.settings\n",
+    "shop/__init__.py": "",
+    "shop/settings.py": "BOT_NAME = 'shop'\nNEARDUP_STORE = 'held.sqlite'\nNEARDUP_MIN_TOKENS = 5\n",
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return a directory that holds the feed `in.jsonl`."""
+    write(tmp_path / "in.jsonl", ROWS)
+    return tmp_path
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> None:
+    # Not as json.dumps would write it again: rows must come out untouched.
+    data = "".join(json.dumps(row, ensure_ascii=False, separators=(" ,", ":  ")) + "\n" for row in rows).encode()
+    path.write_bytes(gzip.compress(data) if path.name.endswith(".gz") else data)
+
+
+def neardup(folder: Path, *arguments: str) -> CompletedProcess[str]:
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("SCRAPY_", "PYTHONPATH"))}
+    return run([sys.executable, "-m", "scrapy", "neardup", *arguments], cwd=folder, env=env)
+
+
+def succeeded(folder: Path, *arguments: str) -> CompletedProcess[str]:
+    made = neardup(folder, *arguments)
+    assert made.returncode == 0, made.stderr
+    return made
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    data = gzip.decompress(path.read_bytes()) if path.name.endswith(".gz") else path.read_bytes()
+    return [json.loads(line) for line in data.splitlines()]
+
+
+def ids(path: Path) -> list[str]:
+    return [row["id"] for row in rows(path)]
+
+
+def refused(folder: Path, *arguments: str) -> str:
+    """Return the one line on stderr."""
+    before = sorted(os.listdir(folder))
+    made = neardup(folder, *arguments)
+    assert made.returncode == 2, made.stdout + made.stderr
+    assert made.stdout == ""
+    assert made.stderr.count("\n") == 1, made.stderr
+    assert "scrapy neardup" in made.stderr
+    assert sorted(os.listdir(folder)) == before
+    return made.stderr
+
+
+# Help
+
+
+def test_help_names_the_verbs(tmp_path: Path) -> None:
+    out = succeeded(tmp_path, "--help").stdout
+    assert all(verb in out for verb in ("dedupe", "explain", "stats", "verify"))
+
+
+@pytest.mark.parametrize(
+    ("verb", "options"),
+    [
+        ("dedupe", "--output --duplicates --detectors --text-field --id-field --url-field --store"),
+        ("explain", "--files --store --json"),
+        ("stats", "--store --json"),
+    ],
+)
+def test_help_of_a_verb_names_its_options_and_examples(tmp_path: Path, verb: str, options: str) -> None:
+    out = succeeded(tmp_path, verb, "--help").stdout
+    assert [option for option in options.split() if option not in out] == []
+    assert f"  scrapy neardup {verb} " in out
+
+
+# Dedupe
+
+
+def test_dedupe_keeps_the_first_of_each_untouched(folder: Path) -> None:
+    made = succeeded(folder, "dedupe", "in.jsonl", "-o", "out.jsonl")
+    lines = (folder / "in.jsonl").read_bytes().splitlines(keepends=True)
+    assert (folder / "out.jsonl").read_bytes() == b"".join(lines[n] for n in (0, 2, 4, 6))
+    assert made.stdout == ""
+    assert "7 rows, 4 kept, 3 duplicates" in made.stderr
+    assert sorted(os.listdir(folder)) == ["in.jsonl", "out.jsonl"]
+
+
+def test_dedupe_says_what_it_dropped_and_why(folder: Path) -> None:
+    succeeded(folder, "dedupe", "in.jsonl", "-o", "out.jsonl", "--duplicates", "dups.jsonl", "--id-field", "id")
+    near, again, equal = rows(folder / "dups.jsonl")
+    assert {"id", "duplicate_of", "detector", "hamming", "resemblance", "length_ratio", "status"} <= set(near)
+    assert [(row["id"], row["duplicate_of"]) for row in (near, again, equal)] == [("b", "a"), ("d", "a"), ("f", "c")]
+    assert [row["status"] for row in (near, again, equal)] == ["duplicate", "revisit", "duplicate"]
+    assert (equal["detector"], equal["hamming"], equal["resemblance"]) == ("exact", 0, 1.0)
+    assert near["detector"] != "exact"
+    assert 0.8 < near["resemblance"] < 1
+
+
+def test_dedupe_names_rows_by_url_else_by_number(tmp_path: Path) -> None:
+    write(tmp_path / "in.jsonl", [ROWS[0], ROWS[1], *({"text": text(n)} for n in (3, 3, 1))])
+    succeeded(tmp_path, "dedupe", "in.jsonl", "-o", "out.jsonl", "--duplicates", "dups.jsonl")
+    pairs = [(row["id"], row["duplicate_of"]) for row in rows(tmp_path / "dups.jsonl")]
+    assert pairs == [("http://b.example/1", "http://a.example/1"), (4, 3), (5, "http://a.example/1")]
+
+
+def test_dedupe_over_several_feeds_and_gzip(folder: Path) -> None:
+    write(folder / "more.jsonl.gz", [{**ROWS[2], "id": "x", "url": "http://x.example/"}, {**ROWS[2], "text": text(9)}])
+    succeeded(folder, "dedupe", "in.jsonl", "more.jsonl.gz", "-o", "out.jsonl.gz", "--duplicates", "dups.jl.gz")
+    assert ids(folder / "out.jsonl.gz") == ["a", "c", "e", "g", "c"]
+    assert [row["id"] for row in rows(folder / "dups.jl.gz")][-1] == "http://x.example/"
+
+
+def test_dedupe_with_other_fields(tmp_path: Path) -> None:
+    write(tmp_path / "in.jsonl", [{"id": n, "text": text(n), "main": text(7), "link": f"/{n}"} for n in range(3)])
+    succeeded(
+        tmp_path, "dedupe", "in.jsonl", "-o", "out.jsonl", "--duplicates", "d.jsonl", "--text-field", "main",
+        "--url-field", "link",
+    )  # fmt: skip
+    assert ids(tmp_path / "out.jsonl") == [0]
+    assert [(row["id"], row["duplicate_of"]) for row in rows(tmp_path / "d.jsonl")] == [("/1", "/0"), ("/2", "/0")]
+
+
+def test_dedupe_with_other_detectors(folder: Path) -> None:
+    succeeded(folder, "dedupe", "in.jsonl", "-o", "out.jsonl", "--detectors", "exact")
+    assert ids(folder / "out.jsonl") == ["a", "b", "c", "e", "g"]
+
+
+def test_dedupe_remembers_in_a_store(folder: Path) -> None:
+    store = ("--store", "held.sqlite", "--duplicates", "dups.jsonl", "--id-field", "id")
+    succeeded(folder, "dedupe", "in.jsonl", "-o", "first.jsonl", *store)
+    write(
+        folder / "in2.jsonl", [{"id": "h", "url": "http://h.example/", "text": text(1)}, {"id": "i", "text": text(5)}]
+    )
+    succeeded(folder, "dedupe", "in2.jsonl", "-o", "second.jsonl", *store)
+    assert ids(folder / "second.jsonl") == ["i"]
+    assert [row["duplicate_of"] for row in rows(folder / "dups.jsonl")] == ["http://a.example/1"]
+
+
+def test_dedupe_without_store_remembers_nothing(folder: Path) -> None:
+    for _ in range(2):
+        succeeded(folder, "dedupe", "in.jsonl", "-o", "out.jsonl")
+        assert ids(folder / "out.jsonl") == ["a", "c", "e", "g"]
+
+
+def test_dedupe_of_nothing(tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").touch()
+    assert "0 rows" in succeeded(tmp_path, "dedupe", "in.jsonl", "-o", "out.jsonl").stderr
+    assert (tmp_path / "out.jsonl").read_bytes() == b""
+
+
+# What a store holds
+
+
+@pytest.fixture
+def held(tmp_path: Path) -> Path:
+    """Return a directory with a store `held.sqlite`: two documents, one with a mirror."""
+    with Deduplicator.open(str(tmp_path / "held.sqlite")) as dedup:
+        for row in ROWS[:3]:
+            dedup.claim(Document(row["url"], row["text"])).commit()
+    return tmp_path
+
+
+def test_stats(held: Path) -> None:
+    stats = json.loads(succeeded(held, "stats", "--store", "held.sqlite", "--json").stdout)
+    assert (stats["documents"], stats["clusters"], stats["mirrors"], stats["runs"]) == (2, 1, 1, 1)
+    assert stats["bytes"] == (held / "held.sqlite").stat().st_size
+    printed = succeeded(held, "stats", "--store", "held.sqlite").stdout
+    assert ["documents", "2"] in [line.split() for line in printed.splitlines()]
+
+
+def test_explain_a_mirror(held: Path) -> None:
+    arguments = ("explain", "https://b.example/1#x", "--store", "held.sqlite")
+    told = json.loads(succeeded(held, *arguments, "--json").stdout)
+    assert (told["status"], told["duplicate_of"]) == ("mirror", "http://a.example/1")
+    assert told["evidence"]["resemblance"] > 0.8
+    assert {link["url"] for link in told["links"]} == {"http://a.example/1", "http://b.example/1"}
+    assert "http://a.example/1" in succeeded(held, *arguments).stdout
+
+
+def test_explain_a_document_held(held: Path) -> None:
+    told = json.loads(succeeded(held, "explain", "http://a.example/2", "--store", "held.sqlite", "--json").stdout)
+    assert (told["status"], told["duplicate_of"], told["document"]["tokens"]) == ("held", None, 200)
+    assert {"exact", "imatch", "simhash"} <= set(told["document"]["fingerprints"])
+
+
+@pytest.mark.parametrize(
+    ("second", "status"), [(edited(text(1), 100), "duplicate"), (text(2), "unique"), ("", "unique")]
+)
+def test_explain_two_files(tmp_path: Path, second: str, status: str) -> None:
+    (tmp_path / "a.html").write_text(f"<html><body><nav>Menu</nav><p>{text(1)}</p></body></html>")
+    (tmp_path / "b.txt").write_text(second)
+    told = json.loads(succeeded(tmp_path, "explain", "--files", "a.html", "b.txt", "--json").stdout)
+    assert told["verdict"]["status"] == status
+    assert told["thresholds"]["min_tokens"] == 20
+    assert set(told["documents"]) == {"a.html", "b.txt"}
+    assert told["documents"]["a.html"]["tokens"] == 200
+
+
+def test_looking_into_a_store_leaves_it_as_it_is(held: Path) -> None:
+    before = (held / "held.sqlite").read_bytes()
+    succeeded(held, "stats", "--store", "held.sqlite")
+    succeeded(held, "explain", "http://a.example/2", "--store", "held.sqlite")
+    assert (held / "held.sqlite").read_bytes() == before
+    assert os.listdir(held) == ["held.sqlite"]
+
+
+def test_project_says_which_store(held: Path) -> None:
+    for name, content in PROJECT.items():
+        (held / name).parent.mkdir(exist_ok=True)
+        (held / name).write_text(content)
+    assert json.loads(succeeded(held, "stats", "--json").stdout)["documents"] == 2
+
+
+def test_verify_a_whole_store(held: Path) -> None:
+    assert json.loads(succeeded(held, "verify", "--store", "held.sqlite", "--json").stdout)["whole"] is True
+
+
+# Errors
+
+DEDUPE = "dedupe in.jsonl -o out.jsonl"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("dedupe missing.jsonl -o out.jsonl", "missing.jsonl"),
+        ("dedupe in.jsonl missing.jsonl -o out.jsonl --duplicates d.jsonl", "missing.jsonl"),
+        ("dedupe bad.jsonl -o out.jsonl", "bad.jsonl, line 3"),
+        ("dedupe in.jsonl -o out.xlsx", "out.xlsx"),
+        ("dedupe in.jsonl -o missing/out.jsonl", "missing/out.jsonl"),
+        ("dedupe in.jsonl", "--output"),
+        ("dedupe -o out.jsonl", "IN"),
+        (f"{DEDUPE} --text-field absent", "absent"),
+        (f"{DEDUPE} --id-field absent", "absent"),
+        (f"{DEDUPE} --detectors simmhash", "simmhash"),
+        (f"{DEDUPE} --store missing/held.sqlite", "missing"),
+        (f"{DEDUPE} --store in.jsonl", "in.jsonl"),
+        (f"{DEDUPE} --colour", "--colour"),
+        (f"{DEDUPE} --duplicates", "--duplicates"),
+        (f"{DEDUPE} -s NEARDUP_MIN_TOKENS=many", "NEARDUP_MIN_TOKENS"),
+        (f"{DEDUPE} -s NEARDUP_MINTOKENS=5", "NEARDUP_MIN_TOKENS"),
+        ("stats", "--store"),
+        ("stats --store missing.sqlite", "missing.sqlite"),
+        ("stats more", "more"),
+        ("explain http://a.example/ --store missing.sqlite", "missing.sqlite"),
+        ("explain", "--files"),
+        ("explain --files in.jsonl", "--files"),
+        ("explain --files in.jsonl missing.txt", "missing.txt"),
+        ("dedup in.jsonl", "dedup"),
+        ("", "VERB"),
+    ],
+)
+def test_error_is_one_line_and_nothing_is_written(folder: Path, arguments: str, said: str) -> None:
+    (folder / "bad.jsonl").write_bytes(b'{"text": "one"}\n{"text": "two"}\n{"text": \n')
+    assert said in refused(folder, *arguments.split())
+
+
+def test_error_leaves_an_earlier_output_as_it_was(folder: Path) -> None:
+    (folder / "out.jsonl").write_text("earlier\n")
+    refused(folder, *f"{DEDUPE} --id-field absent".split())
+    assert (folder / "out.jsonl").read_text() == "earlier\n"
+
+
+def test_output_may_not_be_the_duplicates_file(folder: Path) -> None:
+    refused(folder, *f"{DEDUPE} --duplicates out.jsonl".split())
+
+
+def test_url_that_the_store_does_not_know(held: Path) -> None:
+    assert "unknown.example" in refused(held, "explain", "http://unknown.example/", "--store", "held.sqlite")
+
+
+def test_feed_may_be_called_like_a_verb(tmp_path: Path) -> None:
+    write(tmp_path / "stats.jsonl", ROWS)
+    succeeded(tmp_path, "dedupe", "stats.jsonl", "-o", "explain.jsonl", "--id-field", "id")
+    assert ids(tmp_path / "explain.jsonl") == ["a", "c", "e", "g"]

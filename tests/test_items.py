@@ -1,0 +1,169 @@
+"""Items to documents: which text is compared and which URLs it is known by, for every kind of item."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import attrs
+import pytest
+import scrapy
+from helpers import text
+from pydantic import BaseModel
+
+from scrapy_neardup.config import Config
+from scrapy_neardup.items import item_document
+
+BODY, OTHER = text(1, 30), text(2, 30)
+URL = "http://a.example/1"
+
+
+class ScrapyItem(scrapy.Item):
+    url = scrapy.Field()
+    title = scrapy.Field()
+    body = scrapy.Field()
+
+
+@dataclass
+class DataclassItem:
+    url: str = ""
+    title: str = ""
+    body: Any = None
+
+
+@attrs.define
+class AttrsItem:
+    url: str = ""
+    title: str = ""
+    body: Any = None
+
+
+class PydanticItem(BaseModel):
+    url: str = ""
+    title: str = ""
+    body: Any = None
+
+
+def read(item: Any, fetched: tuple[str, ...] = (), size: int = 0, **settings: Any) -> Any:
+    return item_document(item, Config(**settings), fetched=fetched, size=size)
+
+
+def text_of(item: dict[str, Any], **settings: Any) -> str | None:
+    document = read(item, **settings)
+    return document.text if document else None
+
+
+@pytest.mark.parametrize("make", [dict, ScrapyItem, DataclassItem, AttrsItem, PydanticItem])
+def test_every_kind_of_item(make: Callable[..., Any]) -> None:
+    document = read(make(url=URL, title="Boats", body=BODY), size=99)
+    assert (document.url, document.title, document.text, document.size) == (URL, "Boats", BODY, 99)
+    assert read(make(url=URL, title="Boats")) is None
+
+
+# Text
+
+
+@pytest.mark.parametrize("name", ["text", "body", "content", "articleBody", "html"])
+def test_usual_names(name: str) -> None:
+    assert text_of({"author": OTHER, name: "a short text"}) == "a short text"
+
+
+def test_first_usual_name_with_text_wins() -> None:
+    assert text_of({"html": OTHER, "content": OTHER, "body": BODY, "text": "  "}) == BODY
+
+
+def test_all_long_strings_where_no_name_is_usual() -> None:
+    item = {"lead": BODY, "author": "x" * 49, "rest": OTHER, "pages": 7, "url": URL + "x" * 99, "title": "t" * 99}
+    assert text_of({**item, "neardup": "n" * 99}) == f"{BODY}\n{OTHER}"
+    assert text_of({"lead": "y" * 50}) == "y" * 50
+
+
+def test_named_fields_in_their_order_and_no_others() -> None:
+    item = {"body": "not this", "lead": "second", "head": "first"}
+    assert text_of(item, fields=["head", "missing", "lead"]) == "first\nsecond"
+    assert text_of(item, fields=["missing"]) is None
+
+
+@pytest.mark.parametrize(
+    "value",
+    [None, "", "  \n", 5, [], [""], {"text": "nested"}, b"", "<html><body><script>let x</script></body></html>"],
+)
+def test_item_without_text_is_no_document(value: object) -> None:
+    assert read({"url": URL, "body": value}) is None
+
+
+@pytest.mark.parametrize("value", [["one", "two"], ("one", "", "two"), [["one"], [None, 5, "two"]], [b"one", "two"]])
+def test_values_in_lists_are_joined(value: object) -> None:
+    assert text_of({"body": value}) == "one\ntwo"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
+def test_bytes_are_decoded(encoding: str) -> None:
+    assert text_of({"body": "Über 鹤".encode(encoding)}) == "Über 鹤"
+
+
+def test_bytes_of_a_page_that_names_its_encoding() -> None:
+    page = f'<html><head><meta charset="gb2312"><title>鹤</title></head><body><p>{"湖上的鹤" * 9}</p></body></html>'
+    document = read({"body": page.encode("gb2312")})
+    assert (document.title, document.text) == ("鹤", "湖上的鹤" * 9)
+
+
+def test_html_is_read_and_plain_text_is_left() -> None:
+    page = f"<html><head><title>Boats</title></head><body><nav>Menu</nav><article><p>{BODY}</p></article></body></html>"
+    document = read({"html": page})
+    assert (document.title, document.text) == ("Boats", BODY)
+    plain = "if a < b and c > d then\n  List<String>"
+    assert text_of({"text": plain}) == plain
+
+
+def test_title_of_the_item_comes_before_that_of_the_page() -> None:
+    page = f"<html><head><title>Page</title></head><body><p>{BODY}</p></body></html>"
+    assert read({"html": page, "title": ["Item"]}).title == "Item"
+    assert read({"html": page, "headline": "Own"}, title_field="headline").title == "Own"
+    assert read({"text": BODY}).title == ""
+
+
+# URLs
+
+
+def urls(item_url: object, *fetched: str, **settings: Any) -> tuple[str | None, tuple[str, ...]]:
+    item = {"body": BODY} if item_url is None else {"body": BODY, settings.get("url_field", "url"): item_url}
+    document = read(item, fetched=fetched, **settings)
+    return document.url, document.aliases
+
+
+def test_item_without_url_gets_that_of_its_fetch() -> None:
+    assert urls(None, URL) == (URL, ())
+    assert urls(None, URL, "http://a.example/old", "http://short.example/x") == (
+        URL,
+        ("http://a.example/old", "http://short.example/x"),
+    )
+    assert urls("", URL) == (URL, ())
+    assert urls(None) == (None, ())
+
+
+def test_url_of_the_item_is_first_among_those_of_the_fetch() -> None:
+    assert urls("http://short.example/x", URL, "http://short.example/x") == ("http://short.example/x", (URL,))
+    assert urls(URL, URL) == (URL, ())
+    assert urls("https://a.example/1#top", URL) == ("https://a.example/1#top", (URL,))
+
+
+def test_item_of_a_list_page_has_its_own_url_only() -> None:
+    assert urls(URL, "http://a.example/list") == (URL, ())
+
+
+def test_relative_url_is_of_the_page() -> None:
+    assert urls("../2?p=1", "http://a.example/dir/list/") == ("http://a.example/dir/2?p=1", ())
+    assert urls("/1", URL, "http://short.example/x") == (URL, ("http://short.example/x",))
+
+
+def test_url_in_another_field_or_a_list() -> None:
+    assert urls(URL, "http://a.example/list", url_field="link") == (URL, ())
+    assert urls([URL, "http://a.example/2"]) == (URL, ())
+
+
+@pytest.mark.parametrize("value", [5, None, {"href": URL}, [], "  "])
+def test_url_that_is_no_text_is_none(value: object) -> None:
+    document = read({"body": BODY, "url": value}, fetched=(URL,))
+    assert document.url == URL
