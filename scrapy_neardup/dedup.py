@@ -33,25 +33,24 @@ class Claim:
         self.verdict = dedup.verdict(document, match)
         self.state = "pending"
         """`pending`, `committed` or `withdrawn`."""
+        self.rival = dedup.pending(match.signature) if match else None
+        """The claim on the document that this one repeats, if that was pending then: its outcome decides for both."""
         self._dedup = dedup
         self._observers: list[Callable[[], object]] = []
-
-    @property
-    def rival(self) -> Claim | None:
-        """The unsettled claim that holds the twin of this document, if any: its outcome decides for both."""
-        return self._dedup.pending(self.match.signature) if self.match else None
 
     def when_settled(self, callback: Callable[[], object]) -> None:
         """Call back once, when the claim is committed or withdrawn."""
         self._observers.append(callback)
 
     def commit(self) -> None:
-        """Keep what the claim found: the document, or its URL as one more of the document held."""
-        if rival := self.rival:
-            # Not yet known to be held: the link is worth what the rival comes to.
-            rival.when_settled(lambda: self._settle("committed" if rival.state == "committed" else "withdrawn"))
+        """Keep what the claim found: the document, or its URL as one more of the document held.
+
+        Where that is pending, so is this until it is settled; if it comes to nothing, so does this.
+        """
+        if self.rival and self.rival.state == "pending":
+            self.rival.when_settled(self.commit)
         else:
-            self._settle("committed")
+            self._settle(self.rival.state if self.rival else "committed")
 
     def withdraw(self) -> None:
         """Give the claim up, since the item was not stored; its URLs will be fetched again."""
@@ -89,6 +88,7 @@ class Deduplicator:
         self._clock = clock
         self._pending: dict[Signature, Claim] = {}
         self._gives_more: set[str] = set()
+        self._closed = False
 
     @classmethod
     def open(cls, store: str | None = None, *, run: str = "", **settings: Any) -> Deduplicator:
@@ -141,11 +141,11 @@ class Deduplicator:
         come would split it.
         """
         matches = list(self.matches(document, signature))
-        best = max((match.evidence.resemblance for match in matches), default=0.0)
+        own = [match for match in matches if self.is_own(document.url, match.signature)]
+        best = max((match.evidence.resemblance for match in own or matches), default=0.0)
         return max(
-            (match for match in matches if match.evidence.resemblance > best - NEAREST),
+            (match for match in own or matches if match.evidence.resemblance > best - NEAREST),
             key=lambda match: (
-                self.is_own(document.url, match.signature),
                 match.signature.repeats,
                 match.evidence.resemblance,
                 -match.signature.first_seen,
@@ -222,7 +222,10 @@ class Deduplicator:
         self.store.flush()
 
     def close(self, *, clean: bool = True) -> None:
-        """Withdraw what is pending, flush, and end the run; not `clean`: as if it had died."""
+        """Withdraw what is pending, flush, and end the run; not `clean`: as if it had died. Once is enough."""
+        if self._closed:
+            return
+        self._closed = True
         for claim in list(self._pending.values()):
             claim.withdraw()
         self.store.close(clean=clean)

@@ -32,8 +32,8 @@ class Mirrors:
         self._ttl = ttl
         self._recheck = recheck
         self._skip_revisits = skip_revisits
-        self._trusted = frozenset(name.lower() for name in trusted_hosts)
-        self._hosts = hosts or {}
+        self._trusted = frozenset(host(f"//{name}") for name in trusted_hosts)
+        self._hosts = {_netloc(f"//{mirror}"): canonical for mirror, canonical in (hosts or {}).items()}
         self._clock = clock
 
     @classmethod
@@ -89,10 +89,15 @@ class Mirrors:
 
     def _counterpart(self, url: str) -> str | None:
         parts = urlsplit(url)
-        for name in (parts.netloc.lower(), host(url)):
+        for name in (_netloc(url), host(url)):
             if canonical := self._hosts.get(name):
                 return parts._replace(netloc=canonical).geturl()
         return None
 
     def _is_trusted(self, url: str, other: str | None) -> bool:
         return host(url) in self._trusted and host(url) != host(other or "")
+
+
+def _netloc(url: str) -> str:
+    port = urlsplit(url).netloc.rpartition("@")[2].rpartition(":")[2]
+    return f"{host(url)}:{port}" if port.isdecimal() else host(url)

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
-from itertools import count
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 from itemadapter import ItemAdapter
 from scrapy.exceptions import DropItem
 from scrapy.http import Response
-from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
@@ -22,6 +19,7 @@ from .document import Document
 from .extension import NearDup
 from .items import item_document
 from .signature import Signature
+from .turns import Turns
 from .verdict import Verdict
 
 if TYPE_CHECKING:
@@ -30,9 +28,6 @@ if TYPE_CHECKING:
 
 
 logger = logging.getLogger(__name__)
-
-TURN = 0.5  # seconds
-MAX_TURNS = 10
 
 
 class DuplicateItem(DropItem):
@@ -43,25 +38,13 @@ class DuplicateItem(DropItem):
         self.verdict = verdict
 
 
-@dataclass(order=True)
-class _Waiting:
-    """A document that waits for its turn."""
-
-    rank: int
-    number: int
-    document: Document = field(compare=False)
-    response: Response | None = field(compare=False)
-    claim: Claim | None = field(compare=False, default=None)
-
-
 class NearDupPipeline:
     """Drops, tags or counts items whose text repeats a document that is held."""
 
     def __init__(self, neardup: NearDup) -> None:
         self.neardup = neardup
         self._given: WeakKeyDictionary[Response, set[Signature]] = WeakKeyDictionary()
-        self._waiting: list[_Waiting] = []
-        self._number = count()
+        self._turns = Turns(neardup)
         self._untaggable: set[type] = set()
 
     @classmethod
@@ -83,42 +66,14 @@ class NearDupPipeline:
 
     async def _claim(self, document: Document, response: Response | None) -> Claim:
         """Claim a document in its turn; where its twin is pending, once the fate of that is known."""
-        claim = await self._claim_in_turn(document, response)
-        while rival := claim.rival:
-            settled: Deferred[None] = Deferred()
-            rival.when_settled(partial(settled.callback, None))
-            await maybe_deferred_to_future(settled)
+        claim = await self._turns.claim(document, response)
+        while claim.rival and claim.rival.state != "committed":
+            if claim.rival.state == "pending":
+                settled: Deferred[None] = Deferred()
+                claim.rival.when_settled(partial(settled.callback, None))
+                await maybe_deferred_to_future(settled)
             claim = self.neardup.dedup.claim(document)
         return claim
-
-    async def _claim_in_turn(self, document: Document, response: Response | None) -> Claim:
-        """Claim a document; while requests of higher priority are under way, a moment later and after theirs.
-
-        Of mirrors that are crawled side by side it is then the spider that says which is kept, not the network.
-        """
-        if not self.neardup.outranking(response):
-            return self.neardup.dedup.claim(document)
-        entry = _Waiting(-_priority(response), next(self._number), document, response)
-        self._waiting.append(entry)
-        for _ in range(MAX_TURNS):
-            await _sleep(TURN)
-            if not self._has_rival(entry):
-                break
-        return entry.claim or self._claim_waiting(entry)
-
-    def _claim_waiting(self, entry: _Waiting) -> Claim:
-        """Claim a document that waited, after those of higher priority that need not wait any longer."""
-        for other in sorted(self._waiting):
-            if other is entry or (other < entry and not self._has_rival(other)):
-                self._waiting.remove(other)
-                other.claim = self.neardup.dedup.claim(other.document)
-        assert entry.claim
-        return entry.claim
-
-    def _has_rival(self, entry: _Waiting) -> bool:
-        """Say whether what is likely a copy of higher priority, since it has the same path, is still on its way."""
-        path = urlsplit(entry.response.url).path if entry.response else ""
-        return any(urlsplit(request.url).path == path for request in self.neardup.outranking(entry.response))
 
     def _judge_source(self, claim: Claim, response: Response | None) -> None:
         """Take the response into account: what it already gave, and whether it was fetched to check a mirror."""
@@ -175,13 +130,3 @@ def _urls(response: Response | None) -> list[str]:
 
 def _size(response: Response | None) -> int:
     return len(response.body) if response else 0
-
-
-def _priority(response: Response | None) -> int:
-    return response.request.priority if response and response.request else 0
-
-
-async def _sleep(seconds: float) -> None:
-    moment: Deferred[None] = Deferred()
-    call_later(seconds, moment.callback, None)
-    await maybe_deferred_to_future(moment)

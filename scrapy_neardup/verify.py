@@ -65,7 +65,7 @@ class Rule:
 
     def accepts(self, found: Comparison, *, same_text: bool = False) -> bool:
         """Say whether one document repeats the other; `same_text` where their normalized texts are equal."""
-        if found.tokens < self.min_tokens:
+        if found.tokens < max(self.min_tokens, 1):
             return same_text and found.tokens > 0 and self.short_text == "exact"
         return (
             found.resemblance >= self.required_resemblance(found.tokens)

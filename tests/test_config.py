@@ -36,8 +36,8 @@ def test_defaults_of_the_contract() -> None:
     assert {name: getattr(config, name) for name in expected} == expected
 
 
-def test_default_detectors_of_the_contract() -> None:
-    assert Config().detectors == ("exact", "imatch", "simhash")
+def test_default_detectors() -> None:
+    assert Config().detectors == ("exact", "imatch", "simhash", "shingle")
 
 
 GOOD: list[tuple[str, Any, Any]] = [

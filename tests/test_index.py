@@ -67,12 +67,6 @@ def test_found_in_the_order_of_coming(index: Index[Any]) -> None:
     assert found(index, A) == list("xabcm")
 
 
-def test_found_in_the_order_of_coming_by_whichever_fingerprint(index: Index[Any]) -> None:
-    index.add([B], Entry("first"))
-    index.add([A], Entry("second"))
-    assert found(index, A, B) == ["first", "second"]
-
-
 def test_document_without_fingerprints_is_never_found(index: Index[Any]) -> None:
     index.add([], Entry("abstains"))
     assert found(index, 0) == []

@@ -32,7 +32,23 @@ def test_one_form_for_all_spellings(url: str, expected: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    "utm_source utm_anything UTM_Medium gclid fbclid msclkid mc_cid mc_eid _ga _gl spm yclid igshid scm bd_vid".split(),
+    [
+        "utm_source",
+        "utm_anything",
+        "UTM_Medium",
+        "gclid",
+        "fbclid",
+        "msclkid",
+        "mc_cid",
+        "mc_eid",
+        "_ga",
+        "_gl",
+        "spm",
+        "yclid",
+        "igshid",
+        "scm",
+        "bd_vid",
+    ],
 )
 def test_tracking_parameters_go(name: str) -> None:
     assert canonical_url(f"http://a.example/x?id=1&{name}=abc") == "http://a.example/x?id=1"

@@ -7,6 +7,7 @@ import json
 import sys
 from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 from typing import IO, Any
 
 from scrapy.settings import BaseSettings
@@ -43,6 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
     config = _config(opts, settings)
+    if opts.duplicates and Path(opts.duplicates).absolute() == Path(opts.output).absolute():
+        raise FeedError(f"{opts.duplicates}: can't be both the output and the file of duplicates")
     with ExitStack() as stack:
         dedup = stack.enter_context(Deduplicator.from_config(config))
         output = stack.enter_context(writing(opts.output))

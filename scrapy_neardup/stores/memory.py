@@ -44,6 +44,8 @@ class MemoryStore:
             self._urls.pop(url, None)
 
     def record(self, link: Link) -> None:
+        if link.signature and link.signature not in self._signatures:
+            return  # forgotten since
         url = canonical_url(link.url)
         before = self._urls.pop(url, None)
         if before and before.signature:

@@ -19,6 +19,7 @@ from urllib.parse import quote
 from ..detectors.base import Detector
 from ..fingerprints import sketch
 from ..signature import Key, Link, Signature
+from ..text import tokens
 from . import segments
 from .base import StoreError
 from .log import Log
@@ -67,7 +68,8 @@ class SqliteStore(MemoryStore):
 
     def record(self, link: Link) -> None:
         super().record(link)
-        self._batch[1].append(link)
+        if self.resolve(link.url) is link:
+            self._batch[1].append(link)
 
     def withdraw(self, signature: Signature) -> None:
         super().withdraw(signature)
@@ -164,7 +166,9 @@ class SqliteStore(MemoryStore):
 
     def _check_schemes(self, stored: bytes | None, detectors: Sequence[Detector]) -> None:
         try:
-            meta = merge_meta(stored, {"sketch": sketch.SCHEME, **{d.name: d.scheme for d in detectors}})
+            meta = merge_meta(
+                stored, {"sketch": sketch.SCHEME, "tokens": tokens.SCHEME, **{d.name: d.scheme for d in detectors}}
+            )
         except ValueError as error:
             raise self._refusal("does not fit", error) from error
         if meta != stored:

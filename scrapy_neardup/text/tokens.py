@@ -13,12 +13,15 @@ from collections.abc import Callable
 from functools import cache
 from itertools import pairwise
 
+SCHEME = "tokens/1"
+
 # Combining marks belong to the word that they modify: \w leaves out the vowel signs of Indic scripts.
 _MARKS = "".join(c for c in map(chr, range(0x300, 0x10000)) if unicodedata.category(c)[0] == "M")
 _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 # Scripts that put no space between words, and for which we have no segmenter.
 _UNSPACED = "\u3041-\u30ff\u31f0-\u31ff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u0f00-\u0fff"
 _RUN = re.compile(f"(?P<han>[{_HAN}]+)|(?P<unspaced>[{_UNSPACED}]+)|(?:(?![_{_HAN}{_UNSPACED}])[\\w{_MARKS}])+")
+_INVISIBLE = re.compile("[\u00ad\u200b-\u200d\u2060\ufeff]")
 _ASCII_WORDS = str.maketrans({c: " " for c in map(chr, range(128)) if not c.isalnum()})
 
 
@@ -38,8 +41,11 @@ def segmenter() -> Callable[[str], list[str]]:
 
 
 def normalize(text: str) -> str:
-    """Return `text` in Unicode form NFKC and lower case; full-width letters and digits become ASCII."""
-    return text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).lower()
+    """Return `text` in Unicode form NFKC and lower case, without soft hyphens and the like.
+
+    Full-width letters and digits become ASCII.
+    """
+    return text.lower() if text.isascii() else _INVISIBLE.sub("", unicodedata.normalize("NFKC", text).lower())
 
 
 def tokenize(text: str) -> list[str]:

@@ -42,8 +42,11 @@ def canonical_url(url: str) -> str:
     folder, page = posixpath.split(parts.path)
     path = f"{folder.rstrip('/')}/" if page.lower() in _INDEX_PAGES else parts.path or "/"
     netloc = parts.netloc.rpartition("@")[2]
-    if port == _DEFAULT_PORTS[parts.scheme]:
+    if port is not None:
         netloc = netloc.rpartition(":")[0]
+    netloc = netloc.rstrip(".")
+    if port not in (None, _DEFAULT_PORTS[parts.scheme]):
+        netloc = f"{netloc}:{port}"
     return urlunsplit(("http", netloc, path, parts.query, ""))
 
 
@@ -54,11 +57,15 @@ def _without_tracking(url: str) -> str:
 
 
 def host(url: str) -> str:
-    """Return the host name of `url` in lower case, without port; "" where it has none."""
+    """Return the host name of `url`, lower case and in ASCII as DNS has it, without port; "" where it has none."""
     try:
-        return (urlsplit(url).hostname or "").rstrip(".")
+        name = (urlsplit(url).hostname or "").rstrip(".")
     except ValueError:
         return ""
+    try:
+        return name if name.isascii() else name.encode("idna").decode()
+    except UnicodeError:  # no name that DNS could hold
+        return name
 
 
 def domain(url: str) -> str:

@@ -1,0 +1,72 @@
+"""Whose turn it is: of copies that are crawled side by side the spider says which is kept, not the network."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import count
+from urllib.parse import urlsplit
+
+from scrapy.http import Response
+from scrapy.utils.asyncio import call_later
+from scrapy.utils.defer import maybe_deferred_to_future
+from twisted.internet.defer import Deferred
+
+from .dedup import Claim
+from .document import Document
+from .extension import NearDup
+
+TURN = 0.5  # seconds
+MAX_TURNS = 10
+
+
+@dataclass(order=True)
+class _Waiting:
+    """A document that waits for its turn."""
+
+    rank: int
+    number: int
+    document: Document = field(compare=False)
+    response: Response | None = field(compare=False)
+    claim: Claim | None = field(compare=False, default=None)
+
+
+class Turns:
+    """Lets documents that come at about the same time be claimed in the order of their requests' priority."""
+
+    def __init__(self, neardup: NearDup) -> None:
+        self._neardup = neardup
+        self._waiting: list[_Waiting] = []
+        self._number = count()
+
+    async def claim(self, document: Document, response: Response | None) -> Claim:
+        """Claim a document; while requests of higher priority are under way, a moment later and after theirs."""
+        if not self._neardup.outranking(response):
+            return self._neardup.dedup.claim(document)
+        rank = -response.request.priority if response and response.request else 0
+        entry = _Waiting(rank, next(self._number), document, response)
+        self._waiting.append(entry)
+        for _ in range(MAX_TURNS):
+            await _sleep(TURN)
+            if not self._is_preceded(entry):
+                break
+        return entry.claim or self._claim_waiting(entry)
+
+    def _claim_waiting(self, entry: _Waiting) -> Claim:
+        """Claim a document that waited, after those of higher priority that need not wait any longer."""
+        for other in sorted(self._waiting):
+            if other is entry or (other < entry and not self._is_preceded(other)):
+                self._waiting.remove(other)
+                other.claim = self._neardup.dedup.claim(other.document)
+        assert entry.claim
+        return entry.claim
+
+    def _is_preceded(self, entry: _Waiting) -> bool:
+        """Say whether a likely copy of higher priority is still on its way: a page at the same path."""
+        path = urlsplit(entry.response.url).path if entry.response else ""
+        return any(urlsplit(request.url).path == path for request in self._neardup.outranking(entry.response))
+
+
+async def _sleep(seconds: float) -> None:
+    moment: Deferred[None] = Deferred()
+    call_later(seconds, moment.callback, None)
+    await maybe_deferred_to_future(moment)
