@@ -596,3 +596,11 @@ def test_address_chooses_the_store(path: str) -> None:
         assert isinstance(store, SqliteStore)
     with pytest.raises(StoreError, match="gopher://x"):
         open_store("gopher://x", detectors())
+
+
+def test_url_with_what_is_no_character_is_kept(path: str) -> None:
+    url = "http://site.example/\udc80"
+    with closing(sqlite_store(path)) as store:
+        commit(store, signature("a", url=url))
+    with closing(sqlite_store(path)) as store:
+        assert [s.url for s in store.signatures()] == [url]

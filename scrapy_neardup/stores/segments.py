@@ -18,6 +18,8 @@ import msgpack
 from ..fingerprints.sketch import Sketch
 from ..signature import Evidence, Key, Link, Signature
 
+_ERRORS = "surrogatepass"  # a URL may hold what is no character
+
 
 def encode(run: str, number: int, signatures: Sequence[Signature], links: Sequence[Link]) -> bytes:
     """Return the segment of a batch; its signatures get their keys."""
@@ -25,7 +27,9 @@ def encode(run: str, number: int, signatures: Sequence[Signature], links: Sequen
         signature.key = (run, number, place)
     names = list(dict.fromkeys(name for s in signatures for name in s.fingerprints))
     documents = [[s.url, s.first_seen, [s.fingerprints.get(n, ()) for n in names], s.sketch] for s in signatures]
-    body: bytes = msgpack.packb([names, documents, [_packed(link, run, number) for link in links]])
+    body: bytes = msgpack.packb(
+        [names, documents, [_packed(link, run, number) for link in links]], unicode_errors=_ERRORS
+    )
     return zlib.crc32(body).to_bytes(4, "big") + body
 
 
@@ -45,7 +49,7 @@ def decode(
     body = segment[4:]
     if zlib.crc32(body) != int.from_bytes(segment[:4], "big"):
         raise ValueError(f"segment {number} of run {run} is damaged: its checksum does not match")
-    names, documents, links = msgpack.unpackb(body, use_list=False)
+    names, documents, links = msgpack.unpackb(body, use_list=False, unicode_errors=_ERRORS)
     signatures = [_signature(names, d, (run, number, place)) for place, d in enumerate(documents)]
 
     def target(reference: int | Key | None) -> Signature | None:

@@ -79,8 +79,8 @@ class SqliteStore(MemoryStore):
     def flush(self, *, wait: bool = True) -> None:
         signatures, links = self._batch
         if signatures or links:
-            self._batch = ([], [])
             segment = segments.encode(self.run, self._number, signatures, links)
+            self._batch = ([], [])
             self._keys.update((s.key, s) for s in signatures if s.key)
             self._log.append(self._segment_key(self.run, self._number), segment)
             self._segments.setdefault(self.run, set()).add(self._number)
