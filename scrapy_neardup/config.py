@@ -90,6 +90,12 @@ def _names(value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
+def _fields(value: Any) -> tuple[str, ...]:
+    if not (names := _names(value)):
+        raise ValueError("a list of item fields, or None")
+    return names
+
+
 def _detectors(value: Any) -> tuple[Any, ...]:
     """Read names of detectors, import paths, or detectors themselves."""
     if isinstance(value, str):
@@ -150,7 +156,7 @@ class Config:
     enabled: bool = _setting(True, _flag)
     store: str | None = _setting(None, _optional(_path))
     namespace: str = _setting("", _text)
-    fields: tuple[str, ...] | None = _setting(None, _optional(_names))
+    fields: tuple[str, ...] | None = _setting(None, _optional(_fields))
     title_field: str = _setting("title", _name)
     url_field: str = _setting("url", _name)
     tag_field: str = _setting("neardup", _name)

@@ -13,11 +13,12 @@ from .detectors.build import build_detectors
 from .document import Document
 from .fingerprints.simhash import hamming
 from .signature import Evidence, Link, Signature
-from .stores import Store, open_store
+from .stores import Store, StoreError, open_store
 from .text.urls import canonical_url, domain, host
 from .verdict import Match, Verdict
 from .verify import Rule, compare
 
+MAX_CANDIDATES = 200  # of a family of texts that share much, and that the verification tells apart
 NEAREST = 0.1  # of resemblance: matches that lie so close together count as equally near
 
 _SCOPES: dict[str, Callable[[str], str]] = {"all": lambda url: "", "host": host, "domain": domain}
@@ -68,8 +69,8 @@ class Claim:
 class Deduplicator:
     """Decides of documents one after another, each compared with the canonicals that came before it.
 
-    Use `open`. As a context manager it closes its store; where an exception leaves the block, the run has not ended
-    well, and NEARDUP_UNCLEAN_RUN says what becomes of its documents.
+    For one thread. Use `open`. As a context manager it closes its store; where an exception leaves the block, the run
+    has not ended well, and NEARDUP_UNCLEAN_RUN says what becomes of its documents.
     """
 
     def __init__(
@@ -87,7 +88,6 @@ class Deduplicator:
         self._scope = _SCOPES[scope]
         self._clock = clock
         self._pending: dict[Signature, Claim] = {}
-        self._gives_more: set[str] = set()
         self._closed = False
 
     @classmethod
@@ -113,7 +113,6 @@ class Deduplicator:
         if match is None and signature.sketch.tokens:
             self._pending[signature] = claim
             self.store.add(signature)
-            self.keep_fetching(document)
         return claim
 
     def sign(self, document: Document) -> Signature:
@@ -123,16 +122,18 @@ class Deduplicator:
 
     def matches(self, document: Document, signature: Signature) -> Iterable[Match]:
         """Yield the documents held that the document repeats."""
-        seen: set[int] = set()
+        seen: set[Signature] = set()
         for name, earlier in self.store.find(signature.fingerprints):
-            if id(earlier) not in seen and self._in_scope(document, earlier):
-                seen.add(id(earlier))
-                found = compare(signature.sketch, earlier.sketch)
-                if self.rule.accepts(found, same_text=name == Exact.name):
-                    evidence = (found.resemblance, found.containment, found.length_ratio)
-                    yield Match(
-                        earlier, Evidence(name, _distance(signature, earlier), *(round(e, 4) for e in evidence))
-                    )
+            if earlier in seen or not self._in_scope(document, earlier):
+                continue
+            seen.add(earlier)
+            found = compare(signature.sketch, earlier.sketch)
+            own = self.is_own(document.url, earlier)
+            if self.rule.accepts(found, same_text=name == Exact.name, same_url=own):
+                evidence = (round(value, 4) for value in (found.resemblance, found.containment, found.length_ratio))
+                yield Match(earlier, Evidence(name, _distance(signature, earlier), *evidence))
+            if len(seen) == MAX_CANDIDATES:
+                return
 
     def _best_match(self, document: Document, signature: Signature) -> Match | None:
         """Choose the document of this very URL if it is among the matches, else the one most repeated of the nearest.
@@ -164,7 +165,7 @@ class Deduplicator:
             "revisit" if self.is_own(document.url, match.signature) else "duplicate",
             match.signature.url,
             **match.evidence._asdict(),
-            mirrors=sum(link.mirror for link in self.store.links(match.signature)),
+            mirrors=match.signature.repeats,
         )
 
     def is_own(self, url: str | None, signature: Signature) -> bool:
@@ -197,28 +198,24 @@ class Deduplicator:
     def keep_fetching(self, document: Document) -> None:
         """Note that a document's URLs also give what is held nowhere, so that they are no mirrors."""
         for url in _urls(document):
-            self._gives_more.add(canonical_url(url))
             link = self.store.resolve(url)
-            if link and link.mirror:
+            if link is None or link.mirror:
                 self.store.record(Link(url, None, False, self._clock(), document.size))
 
     def _link(
         self, document: Document, signature: Signature, *, mirror: bool, evidence: Evidence | None = None
     ) -> None:
-        """Record where a document's URLs lead; one that gives anything of its own is no mirror."""
         for url in _urls(document):
             known = self.store.resolve(url)
-            if not mirror:
-                self._gives_more.discard(canonical_url(url))
-            elif known and not known.mirror:
-                continue
-            gives_more = canonical_url(url) in self._gives_more
-            link = Link(url, None if gives_more else signature, mirror and not gives_more, self._clock())
-            link.size, link.evidence = document.size, evidence
-            self.store.record(link)
+            # A URL that gives anything of its own is no mirror, whatever else it gives.
+            if not (mirror and known and not known.mirror):
+                firm = url not in document.loose
+                self.store.record(Link(url, signature, mirror, self._clock(), document.size, evidence, firm))
 
     def flush(self) -> None:
         """Return once all that was committed is durable; raise StoreError where it can't be written."""
+        if self._closed:
+            raise StoreError("the store is closed")
         self.store.flush()
 
     def close(self, *, clean: bool = True) -> None:

@@ -15,7 +15,7 @@ from .text.tokens import tokenize
 
 @dataclass(frozen=True, eq=False)
 class Document:
-    """A text with the URL that it came from; `aliases` are further URLs of the same fetch, such as redirects.
+    """A text with the URL that it came from.
 
     Without URL it is compared all the same, but can be no revisit, and no request is ever skipped for it.
     """
@@ -24,6 +24,10 @@ class Document:
     text: str = ""
     title: str = ""
     aliases: tuple[str, ...] = ()
+    """Further URLs of the same fetch, such as redirects."""
+    loose: frozenset[str] = frozenset()
+    """Those of its URLs that may well give something else when they are fetched, so that it proves nothing to know
+    them: the item's own URL where another one was fetched, temporary redirects, error pages."""
     size: int = 0
     """Bytes that the fetch of this document took; 0 where unknown."""
 

@@ -13,6 +13,7 @@ from scrapy import signals
 from scrapy.exceptions import NotConfigured
 from scrapy.http import Response
 from scrapy.utils.asyncio import create_looping_call
+from scrapy.utils.httpobj import urlparse_cached
 from scrapy.utils.job import job_dir
 from scrapy.utils.project import data_path
 
@@ -118,7 +119,11 @@ class NearDup:
 
         async def start_itemproc_async(item: Any, *, response: Any) -> None:
             _response.set(response if isinstance(response, Response) else None)
-            await start(item, response=response)
+            _claim.set(None)
+            try:
+                await start(item, response=response)
+            finally:
+                self.item_lost()  # where it ended without a signal, such as by being cancelled
 
         scraper.start_itemproc_async = start_itemproc_async  # type: ignore[method-assign]
 
@@ -130,13 +135,17 @@ class NearDup:
         return _response.get()
 
     def outranking(self, response: Response | None) -> list[Request]:
-        """Return the requests of a higher priority than the response's that are being downloaded or scraped."""
+        """Return the requests to other hosts, of a higher priority than the response's, that are under way."""
         engine = self._crawler.engine
         if response is None or response.request is None or engine is None:
             return []
         scraped = engine.scraper.slot.active if engine.scraper.slot else ()
-        priority = response.request.priority
-        return [request for request in chain(engine.downloader.active, scraped) if request.priority > priority]
+        priority, host = response.request.priority, urlparse_cached(response).netloc
+        return [
+            request
+            for request in chain(engine.downloader.active, scraped)
+            if request.priority > priority and urlparse_cached(request).netloc != host
+        ]
 
     def follow(self, claim: Claim) -> None:
         """Settle a claim by what becomes of the item in hand."""

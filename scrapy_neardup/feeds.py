@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -42,7 +43,7 @@ def _lines(path: str) -> Iterator[tuple[int, bytes]]:
             for line, raw in enumerate(file, 1):
                 if raw.strip():
                     yield line, raw.rstrip(b"\r\n") + b"\n"
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise FeedError(f"{path}: can't be read: {getattr(error, 'strerror', None) or error}") from error
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any, NamedTuple
 from urllib.parse import urljoin
 
 from itemadapter import ItemAdapter
@@ -13,28 +14,52 @@ from .config import Config
 from .document import Document
 from .text.urls import canonical_url
 
+
+class Fetch(NamedTuple):
+    """Where items came from."""
+
+    urls: tuple[str, ...] = ()
+    """The URL that answered, then those that redirected to it, the last first."""
+    loose: frozenset[str] = frozenset()
+    """Those that may well give something else another time."""
+    size: int = 0
+    """Bytes of the response."""
+
+
 USUAL_FIELDS = ("text", "body", "content", "articleBody", "article_body", "article", "main_text", "html", "description")
 LONG = 50  # characters from which a string counts as text where no field has a usual name
 
 
-def item_document(item: Any, config: Config, *, fetched: Sequence[str] = (), size: int = 0) -> Document | None:
-    """Make the document of an item; None where it has no text.
+def item_document(item: Any, config: Config, fetch: Fetch | None = None) -> Document | None:
+    """Make the document of an item; None where it has no text, or is of a kind that itemadapter does not know.
 
-    `fetched`: the URLs of the fetch, the last one first. Without a URL of its own the item gets that; with one that is
-    not among them (a list page gives many items) the fetch says nothing of where the item's content lies.
+    Without a URL of its own an item gets that of its fetch. With one that is not among those of the fetch (a list page
+    gives many items) the fetch says nothing of where the item's content lies.
     """
-    adapter = ItemAdapter(item)
+    if not ItemAdapter.is_item(item):
+        return None
+    adapter, fetch = ItemAdapter(item), fetch or Fetch()
     title = next(_strings(adapter.get(config.title_field)), "")
     parts = [Document.from_field(value, title=title) for value in _texts(adapter, config)]
     text = "\n".join(part.text for part in parts if part.text)
     if not text.strip():
         return None
-    own = next(_strings(adapter.get(config.url_field)), "")
-    urls = [urljoin(fetched[0], own) if fetched else own] if own else []
-    if not urls or canonical_url(urls[0]) in map(canonical_url, fetched):
-        urls += [url for url in fetched if url not in urls]
     title = title or next((part.title for part in parts if part.title), "")
-    return Document(urls[0] if urls else None, text, title, tuple(urls[1:]), size)
+    url, aliases, loose = _urls(next(_strings(adapter.get(config.url_field)), ""), fetch)
+    return Document(url, text, title, aliases, loose, fetch.size)
+
+
+def _urls(own: str, fetch: Fetch) -> tuple[str | None, tuple[str, ...], frozenset[str]]:
+    """Return an item's URL, its aliases, and which of all these are loose."""
+    if not own:
+        return next(iter(fetch.urls), None), fetch.urls[1:], fetch.loose
+    with suppress(ValueError):  # no URL, but the item's
+        own = urljoin(fetch.urls[0], own) if fetch.urls else own
+    if not fetch.urls:
+        return own, (), frozenset()
+    if canonical_url(own) not in map(canonical_url, fetch.urls):
+        return own, (), frozenset({own})
+    return own, tuple(url for url in fetch.urls if url != own), fetch.loose
 
 
 def _texts(adapter: ItemAdapter, config: Config) -> list[str]:

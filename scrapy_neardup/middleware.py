@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from scrapy import Request, signals
 from scrapy.downloadermiddlewares.offsite import OffsiteMiddleware
@@ -19,7 +20,6 @@ from twisted.internet import error as twisted_error
 
 from .extension import NearDup
 from .mirrors import Mirrors
-from .text.urls import host
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -46,7 +46,7 @@ class MirrorMiddleware:
         self.neardup = neardup
         self.config = neardup.config
         # An audit changes nothing, so it fetches what there is.
-        self._skips = self.config.skip_mirrors and self.config.action != "audit"
+        self._skips = self.config.action != "audit"
         self._rescues = self.config.dead_links and self.config.action != "audit"
         self.mirrors = Mirrors.from_config(neardup.dedup.store, neardup.config)
         self._crawler = crawler
@@ -98,8 +98,10 @@ class MirrorMiddleware:
         """Say whether the spider asked to see this status itself, in the ways that Scrapy knows."""
         return (
             request.meta.get("handle_httpstatus_all", False)
-            or status in request.meta.get("handle_httpstatus_list", ())
-            or status in getattr(self._crawler.spider, "handle_httpstatus_list", ())
+            or status in (request.meta.get("handle_httpstatus_list") or ())
+            or status in (getattr(self._crawler.spider, "handle_httpstatus_list", None) or ())
+            or self._crawler.settings.getbool("HTTPERROR_ALLOW_ALL")
+            or str(status) in map(str, self._crawler.settings.getlist("HTTPERROR_ALLOWED_CODES"))
         )
 
     def _rescue(self, request: Request, reason: str) -> Request | None:
@@ -135,13 +137,18 @@ def _is_ours(request: Request) -> bool:
     return request.method == "GET" and request.callback is not NO_CALLBACK and not request.meta.get("dont_neardup")
 
 
+def _origin(url: str) -> tuple[str, str]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.netloc
+
+
 def _redirected(request: Request, url: str, dead: str, tried: list[str]) -> Request:
     """Return the request for a mirror: past the dupefilter, since the mirror may have been fetched for itself."""
     mirror = request.replace(url=url, dont_filter=True, cookies=None)
     mirror.meta.update(neardup_dead_link=dead, neardup_mirror_times=len(tried), neardup_tried=tried)
     for key in ("redirect_urls", "redirect_reasons", "retry_times", "neardup_recheck", "download_slot"):
         mirror.meta.pop(key, None)
-    if host(url) != host(request.url):
+    if _origin(url) != _origin(request.url):
         for name in ("Cookie", "Authorization"):
             mirror.headers.pop(name, None)
     return mirror

@@ -23,6 +23,7 @@ class Mirrors:
         *,
         ttl: float,
         recheck: float = 0.0,
+        skip_mirrors: bool = True,
         skip_revisits: bool = False,
         trusted_hosts: Collection[str] = (),
         hosts: Mapping[str, str] | None = None,
@@ -31,6 +32,7 @@ class Mirrors:
         self._store = store
         self._ttl = ttl
         self._recheck = recheck
+        self._skip_mirrors = skip_mirrors
         self._skip_revisits = skip_revisits
         self._trusted = frozenset(host(f"//{name}") for name in trusted_hosts)
         self._hosts = {_netloc(f"//{mirror}"): canonical for mirror, canonical in (hosts or {}).items()}
@@ -42,6 +44,7 @@ class Mirrors:
             store,
             ttl=config.mirror_ttl,
             recheck=config.recheck,
+            skip_mirrors=config.skip_mirrors,
             skip_revisits=config.revisit == "skip",
             trusted_hosts=config.trusted_hosts,
             hosts=config.mirror_hosts,
@@ -51,12 +54,12 @@ class Mirrors:
         """Return the link that says that a URL's content is held, so that it need not be fetched; else None."""
         link = self._store.resolve(url)
         if link is None:
-            return self._ruled(url)
-        if link.signature is None or self._clock() - link.seen > self._ttl:
+            return self._ruled(url) if self._skip_mirrors else None
+        if link.signature is None or not link.firm or self._clock() - link.seen > self._ttl:
             return None
         if not link.mirror:
             return link if self._skip_revisits else None
-        return None if self._is_trusted(url, link.signature.url) else link
+        return link if self._skip_mirrors and not self._is_trusted(url, link.signature.url) else None
 
     def rechecks(self, url: str) -> bool:
         """Say whether this URL belongs to the share that is fetched all the same; another share in each run."""
@@ -67,7 +70,7 @@ class Mirrors:
         """Yield where else the content of a URL lies, the canonical first, then the mirrors last seen first."""
         seen = {canonical_url(known) for known in (url, *tried)}
         for other in self._copies(url):
-            if canonical_url(other) not in seen and urlsplit(other).scheme in ("http", "https"):
+            if canonical_url(other) not in seen and host(other) and other.startswith(("http://", "https://")):
                 seen.add(canonical_url(other))
                 yield other
 

@@ -17,7 +17,7 @@ from twisted.internet.defer import Deferred
 from .dedup import Claim
 from .document import Document
 from .extension import NearDup
-from .items import item_document
+from .items import Fetch, item_document
 from .signature import Signature
 from .turns import Turns
 from .verdict import Verdict
@@ -53,19 +53,27 @@ class NearDupPipeline:
 
     async def process_item(self, item: Any) -> Any:
         response = self.neardup.response
-        document = item_document(item, self.neardup.config, fetched=_urls(response), size=_size(response))
-        if document is None or not document.tokens:
-            self.neardup.count("no_text")
-            self.neardup.dedup.keep_fetching(document or Document(None, aliases=tuple(_urls(response))))
+        try:
+            claim = await self._claim(item, response)
+        except Exception:  # whatever is wrong with us or with a detector, the item is not to be lost
+            self.neardup.count("errors")
+            logger.exception("An item passes without being judged", extra={"item": item})
             return item
-        claim = await self._claim(document, response)
+        if claim is None:
+            return item
         self.neardup.follow(claim)
         self._judge_source(claim, response)
         self._count(claim.verdict)
         return self._act(item, claim)
 
-    async def _claim(self, document: Document, response: Response | None) -> Claim:
-        """Claim a document in its turn; where its twin is pending, once the fate of that is known."""
+    async def _claim(self, item: Any, response: Response | None) -> Claim | None:
+        """Claim an item's document in its turn; where its twin is pending, once the fate of that is known."""
+        fetch = _fetch(response)
+        document = item_document(item, self.neardup.config, fetch)
+        if document is None or not document.tokens:
+            self.neardup.count("no_text")
+            self.neardup.dedup.keep_fetching(Document(aliases=fetch.urls))
+            return None
         claim = await self._turns.claim(document, response)
         while claim.rival and claim.rival.state != "committed":
             if claim.rival.state == "pending":
@@ -121,12 +129,13 @@ class NearDupPipeline:
                 logger.warning("Items of %(type)s pass without tag: %(error)s", {"type": type(item), "error": error})
 
 
-def _urls(response: Response | None) -> list[str]:
-    """Return the URLs of a fetch, the last first; none where a URL alone does not say what was asked for."""
+def _fetch(response: Response | None) -> Fetch:
+    """Say where the items of a response came from; nothing where a URL alone does not say what was asked for."""
     if response is None or response.request is None or response.request.method != "GET":
-        return []
-    return [response.url, *reversed(response.meta.get("redirect_urls", ()))]
-
-
-def _size(response: Response | None) -> int:
-    return len(response.body) if response else 0
+        return Fetch()
+    before = tuple(reversed(response.meta.get("redirect_urls", ())))
+    urls = (response.url, *before)
+    lasting = all(reason in (301, 308) for reason in response.meta.get("redirect_reasons", ()))
+    # A login or error page says nothing of what its URL, or one that was sent there for now, will give another time.
+    loose = urls if response.status >= 300 else () if lasting else before
+    return Fetch(urls, frozenset(loose), len(response.body))

@@ -23,7 +23,7 @@ class Signature:
     key: Key | None = None
     """None until it is written."""
     repeats: int = 0
-    """How many documents repeated it, as far as is known."""
+    """How many documents repeat it, as far as is known: its mirror degree."""
 
 
 class Evidence(NamedTuple):
@@ -54,3 +54,5 @@ class Link:
     """Bytes of the response; 0 where unknown."""
     evidence: Evidence | None = None
     """Why it was called a mirror."""
+    firm: bool = True
+    """False where the URL may give something else when it is fetched, so that it is never skipped for this."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
 from urllib.parse import urlsplit
@@ -39,7 +40,7 @@ class Turns:
         self._number = count()
 
     async def claim(self, document: Document, response: Response | None) -> Claim:
-        """Claim a document; while requests of higher priority are under way, a moment later and after theirs."""
+        """Claim a document; while pages of higher priority are under way elsewhere, a moment later and after them."""
         if not self._neardup.outranking(response):
             return self._neardup.dedup.claim(document)
         rank = -response.request.priority if response and response.request else 0
@@ -49,21 +50,26 @@ class Turns:
             await _sleep(TURN)
             if not self._is_preceded(entry):
                 break
-        return entry.claim or self._claim_waiting(entry)
+        return self._claim_waiting(entry)
 
     def _claim_waiting(self, entry: _Waiting) -> Claim:
         """Claim a document that waited, after those of higher priority that need not wait any longer."""
+        self._waiting.remove(entry)
         for other in sorted(self._waiting):
-            if other is entry or (other < entry and not self._is_preceded(other)):
-                self._waiting.remove(other)
-                other.claim = self._neardup.dedup.claim(other.document)
-        assert entry.claim
-        return entry.claim
+            if other < entry and other.claim is None and not self._is_preceded(other):
+                with suppress(Exception):  # which it will meet itself when its turn ends
+                    other.claim = self._neardup.dedup.claim(other.document)
+        return entry.claim or self._neardup.dedup.claim(entry.document)
 
     def _is_preceded(self, entry: _Waiting) -> bool:
-        """Say whether a likely copy of higher priority is still on its way: a page at the same path."""
-        path = urlsplit(entry.response.url).path if entry.response else ""
-        return any(urlsplit(request.url).path == path for request in self._neardup.outranking(entry.response))
+        """Say whether a likely copy of higher priority is still on its way: the same path and query on another host."""
+        place = _place(entry.response.url) if entry.response else ""
+        return any(_place(request.url) == place for request in self._neardup.outranking(entry.response))
+
+
+def _place(url: str) -> tuple[str, str]:
+    parts = urlsplit(url)
+    return parts.path, parts.query
 
 
 async def _sleep(seconds: float) -> None:

@@ -63,10 +63,13 @@ class Rule:
     def from_config(cls, config: Config) -> Rule:
         return cls(config.resemblance, config.length_ratio, config.min_tokens, config.short_text)
 
-    def accepts(self, found: Comparison, *, same_text: bool = False) -> bool:
-        """Say whether one document repeats the other; `same_text` where their normalized texts are equal."""
+    def accepts(self, found: Comparison, *, same_text: bool = False, same_url: bool = False) -> bool:
+        """Say whether one document repeats the other; `same_text` where their normalized texts are equal.
+
+        A short text repeats that of its own URL if it is equal, any other's only if the user asked for that.
+        """
         if found.tokens < max(self.min_tokens, 1):
-            return same_text and found.tokens > 0 and self.short_text == "exact"
+            return same_text and found.tokens > 0 and (same_url or self.short_text == "exact")
         return (
             found.resemblance >= self.required_resemblance(found.tokens)
             and found.length_ratio <= self.length_ratio

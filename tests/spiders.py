@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -124,6 +125,40 @@ class OneAfterAnother(ListSpider):
         return self.next()
 
 
+class TeaserSpider(ListSpider):
+    """Yields a teaser with a URL of its own from each page, then follows that URL."""
+
+    def page(self, response):
+        if detail := response.css("a::attr(href)").get():
+            yield {"url": response.urljoin(detail), "text": response.css("p::text").get()}
+            yield response.follow(detail, self.page, errback=self.failed)
+        else:
+            yield from super().page(response)
+
+
+class OddSpider(ListSpider):
+    """Yields items that nobody can make sense of."""
+
+    def page(self, response):
+        yield from super().page(response)
+        yield {"url": "http://[bad", "text": " ".join(f"odd{n}" for n in range(100))}
+        yield {"url": 7, "text": ["", None, 3]}
+
+
+class CancelFirst:
+    """Ends the first item in a way that Scrapy gives no signal for."""
+
+    def __init__(self) -> None:
+        self.cancelled = False
+
+    async def process_item(self, item):
+        await _sleep(0.3)
+        if not self.cancelled:
+            self.cancelled = True
+            raise asyncio.CancelledError
+        return item
+
+
 class DropEverySecond:
     def __init__(self) -> None:
         self.count = 0
@@ -177,3 +212,18 @@ async def _sleep(seconds: float) -> None:
     moment: Deferred[None] = Deferred()
     call_later(seconds, moment.callback, None)
     await maybe_deferred_to_future(moment)
+
+
+class Failing:
+    """A detector with a bug."""
+
+    name = "failing"
+    scheme = "failing/1"
+
+    def fingerprints(self, document):
+        raise ZeroDivisionError("a bug")
+
+    def index(self):
+        from scrapy_neardup.index.keys import KeyIndex
+
+        return KeyIndex()

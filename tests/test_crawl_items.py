@@ -123,7 +123,7 @@ def test_a_page_that_also_gives_something_new_is_never_skipped(crawl, a, b):
 def test_every_url_of_a_redirect_is_known(crawl, a, b):
     mirror(a, b, 1)
     b.pages["/old"] = Page(status=301, location="/older")
-    b.pages["/older"] = Page(status=302, location="/0.html")
+    b.pages["/older"] = Page(status=308, location="/0.html")
     a.pages["/way"] = Page(status=301, location="/0.html")
     urls = [f"{a.url}/way", f"{b.url}/old"]
     crawl("OneAfterAnother", urls=urls)
@@ -140,3 +140,10 @@ def test_spiders_have_documents_of_their_own_in_their_namespace(crawl, a, b):
     other = crawl("ListSpider", {"NEARDUP_NAMESPACE": "other"}, urls=urls[1:])
     same = crawl("ListSpider", {"NEARDUP_NAMESPACE": "list"}, urls=urls[1:])
     assert (other.count("unique"), same.count("duplicates")) == (1, 1)
+
+
+def test_odd_items_pass(crawl, a):
+    a.pages["/0.html"] = Page(html(article(0)))
+    result = crawl("OddSpider", urls=[f"{a.url}/0.html"])
+    assert len(result.items) == 3
+    assert "item_error_count" not in result.stats

@@ -151,3 +151,15 @@ def test_items_pass_while_the_store_can_not_be_written(crawl, a, tmp_path):
     assert len(result.items) == 80
     assert result.count("store/errors") > 0
     assert result.log.count("Items pass") == 1
+
+
+def test_a_twin_does_not_wait_for_what_was_cancelled(crawl, a, b):
+    urls = pages(a, 1) + pages(b, 1, "b")
+    result = crawl.finish(crawl.start("ListSpider", pipelines("CancelFirst"), urls=urls))
+    assert len(result.items) == 1
+    assert result.count("store/documents") == 1
+
+
+def test_an_item_passes_where_a_detector_fails(crawl, a):
+    result = crawl("ListSpider", {"NEARDUP_DETECTORS": ["exact", "spiders.Failing"]}, urls=pages(a, 3))
+    assert (len(result.items), result.count("errors")) == (3, 3)

@@ -101,3 +101,45 @@ def test_a_rule_of_the_users_skips_what_the_counterpart_holds(crawl, a, b, urls)
     result = crawl("ListSpider", {"NEARDUP_MIRROR_HOSTS": hosts}, urls=urls[4:])
     assert b.asked() == ["/3.html"]
     assert result.count("requests/skipped") == 3
+
+
+def test_a_page_that_was_never_fetched_is_never_skipped(crawl, a, b):
+    for number, site in enumerate((a, b)):
+        site.pages["/list"] = Page(html(article(1), "a", links=("/detail",)))
+        site.pages["/detail"] = Page(html(article(10 + number), "a"))
+    urls = [f"{a.url}/list", f"{b.url}/list"]
+    for _ in range(2):
+        before = len(b.requests)
+        result = crawl("TeaserSpider", {"NEARDUP_REVISIT": "skip", "CONCURRENT_REQUESTS": 1}, urls=urls)
+        assert "/detail" in b.asked(since=before) or f"{b.url}/detail" in result.log
+    with_details = crawl("TeaserSpider", {"NEARDUP_REVISIT": "keep"}, urls=urls)
+    assert article(11) in {item["text"] for item in with_details.items}
+
+
+def test_what_a_temporary_redirect_gave_is_no_reason_to_skip(crawl, a):
+    for number in range(3):
+        a.pages[f"/{number}"] = Page(status=302, location=f"/login?next={number}")
+        a.pages[f"/login?next={number}"] = Page(html(article(50)))
+    urls = [f"{a.url}/{number}" for number in range(3)]
+    assert len(crawl("OneAfterAnother", urls=urls).items) == 1
+    for number in range(3):
+        a.pages[f"/{number}"] = Page(html(article(number)))
+    assert len(crawl("OneAfterAnother", urls=urls).items) == 3
+
+
+def test_error_pages_are_no_reason_to_skip(crawl, a):
+    urls = [f"{a.url}/{number}" for number in range(3)]
+    for number in range(3):
+        a.pages[f"/{number}"] = Page(html(article(50)), status=503)
+    wanted = {"meta": {"handle_httpstatus_list": [503]}}
+    crawl("OneAfterAnother", urls=urls, **wanted)
+    for number in range(3):
+        a.pages[f"/{number}"] = Page(html(article(number)))
+    assert len(crawl("OneAfterAnother", urls=urls).items) == 3
+
+
+def test_revisits_are_skipped_though_mirrors_are_not(crawl, a, b, urls):
+    crawl("OneAfterAnother", urls=urls)
+    before = len(a.requests), len(b.requests)
+    crawl("ListSpider", {"NEARDUP_REVISIT": "skip", "NEARDUP_SKIP_MIRRORS": False}, urls=urls)
+    assert (len(a.asked(since=before[0])), len(b.asked(since=before[1]))) == (0, 4)

@@ -292,7 +292,9 @@ def test_duplicate_waits_for_its_pending_twin(dedup: Deduplicator, end: str) -> 
     getattr(first, end)()
     state = {"commit": "committed", "withdraw": "withdrawn"}[end]
     assert (first.state, second.state) == (state, state)
-    assert (dedup.store.resolve(B) is not None) is (end == "commit")
+    known = dedup.store.resolve(B)
+    assert known is not None
+    assert known.signature is (first.signature if end == "commit" else None)
 
 
 def test_duplicate_of_a_duplicate_waits_for_the_one_that_is_pending(dedup: Deduplicator) -> None:
@@ -304,10 +306,12 @@ def test_duplicate_of_a_duplicate_waits_for_the_one_that_is_pending(dedup: Dedup
     assert {known.url for known in dedup.store.links(first.signature)} == {A, B, C}
 
 
-def test_withdrawn_duplicate_leaves_no_link(dedup: Deduplicator) -> None:
+def test_withdrawn_duplicate_leads_nowhere(dedup: Deduplicator) -> None:
     committed(dedup, A)
     claim(dedup, B).withdraw()
-    assert dedup.store.resolve(B) is None
+    known = dedup.store.resolve(B)
+    assert known is not None
+    assert (known.signature, known.mirror) == (None, False)
     assert outcome(claim(dedup, C)) == ("duplicate", A)
 
 
@@ -407,7 +411,33 @@ def test_keep_fetching_leaves_what_is_no_mirror(dedup: Deduplicator) -> None:
     known = dedup.store.resolve(A)
     assert known is not None
     assert known.signature is made.signature
-    assert dedup.store.resolve(C) is None
+    unknown = dedup.store.resolve(C)
+    assert unknown is not None
+    assert (unknown.signature, unknown.mirror) == (None, False)
+
+
+def test_short_text_is_a_revisit_of_its_own_url_only(dedup: Deduplicator) -> None:
+    committed(dedup, A, "just a few words")
+    assert outcome(claim(dedup, A, "just a few words")) == ("revisit", A)
+    assert claim(dedup, A, "just some other words").verdict.status == "unique"
+    assert claim(dedup, B, "just a few words").verdict.status == "unique"
+
+
+def test_loose_urls_are_known_but_not_firm(dedup: Deduplicator) -> None:
+    dedup.claim(Document(A, text(1), aliases=(C,), loose=frozenset({C}))).commit()
+    firm, loose = dedup.store.resolve(A), dedup.store.resolve(C)
+    assert firm is not None
+    assert loose is not None
+    assert (firm.firm, loose.firm) == (True, False)
+
+
+def test_family_of_rejected_candidates_has_bounded_cost(dedup: Deduplicator) -> None:
+    from scrapy_neardup.dedup import MAX_CANDIDATES
+
+    form = text(1, 100)
+    for number in range(MAX_CANDIDATES + 50):
+        figures = " ".join(str(number * 100 + place) for place in range(12))
+        assert committed(dedup, f"http://a.example/{number}", f"{form} {figures}").verdict.status == "unique"
 
 
 # Detectors of one's own

@@ -13,7 +13,7 @@ from helpers import text
 from pydantic import BaseModel
 
 from scrapy_neardup.config import Config
-from scrapy_neardup.items import item_document
+from scrapy_neardup.items import Fetch, item_document
 
 BODY, OTHER = text(1, 30), text(2, 30)
 URL = "http://a.example/1"
@@ -46,7 +46,7 @@ class PydanticItem(BaseModel):
 
 
 def read(item: Any, fetched: tuple[str, ...] = (), size: int = 0, **settings: Any) -> Any:
-    return item_document(item, Config(**settings), fetched=fetched, size=size)
+    return item_document(item, Config(**settings), Fetch(tuple(fetched), size=size))
 
 
 def text_of(item: dict[str, Any], **settings: Any) -> str | None:

@@ -604,3 +604,39 @@ def test_url_with_what_is_no_character_is_kept(path: str) -> None:
         commit(store, signature("a", url=url))
     with closing(sqlite_store(path)) as store:
         assert [s.url for s in store.signatures()] == [url]
+
+
+def test_batch_is_written_without_being_asked_for(path: str) -> None:
+    from scrapy_neardup.stores import sqlite
+
+    with closing(sqlite_store(path)) as store:
+        commit(store, *(signature(f"document-{n}", exact=n) for n in range(sqlite.BATCH + 1)))
+        end = time.monotonic() + 5
+        while not any(key.startswith("segment/") for key in rows(path)) and time.monotonic() < end:
+            time.sleep(0.02)
+        assert any(key.startswith("segment/") for key in rows(path))
+
+
+def test_store_reached_through_a_link_has_the_same_locks(path: str, tmp_path: Path) -> None:
+    other = tmp_path / "elsewhere" / "link.sqlite"
+    other.parent.mkdir()
+    with closing(sqlite_store(path)) as store:
+        commit(store, signature("a"))
+        store.flush()
+        other.symlink_to(path)
+        with closing(sqlite_store(str(other))) as second:
+            assert held(second) == ["a"]
+
+
+@pytest.mark.parametrize("page", range(2, 9))
+def test_damaged_page_is_refused_or_harmless_but_never_hangs(path: str, page: int) -> None:
+    fill(path, *(f"document-{n}" for n in range(300)))
+    data = bytearray(Path(path).read_bytes())
+    data[page * 4096 : (page + 1) * 4096] = b"\xa5" * len(data[page * 4096 : (page + 1) * 4096])
+    Path(path).write_bytes(data)
+    try:
+        with closing(sqlite_store(path, run=None)) as store:
+            assert len(store) <= 300
+    except StoreError:
+        pass
+    assert Path(path).read_bytes() == data

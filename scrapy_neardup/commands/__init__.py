@@ -40,7 +40,12 @@ class Command(ScrapyCommand):
         verbs = parser.add_subparsers(dest="verb", metavar="VERB", parser_class=VerbParser)
         for name, text in VERBS.items():
             verb = verbs.add_parser(
-                name, help=text, description=text, conflict_handler="resolve", formatter_class=HelpFormatter
+                name,
+                help=text,
+                description=text,
+                conflict_handler="resolve",
+                formatter_class=HelpFormatter,
+                allow_abbrev=False,
             )
             super().add_options(verb)
             _module(name).add_arguments(verb)

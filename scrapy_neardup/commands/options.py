@@ -12,7 +12,7 @@ from typing import Any
 from scrapy.settings import BaseSettings
 from scrapy.utils.project import data_path, inside_project
 
-from ..config import STORE_NAME, Config
+from ..config import STORE_NAME, Config, ConfigError
 from ..dedup import Deduplicator
 from ..stores import StoreError
 
@@ -31,6 +31,10 @@ def read_config(opts: argparse.Namespace, settings: BaseSettings, **changes: Any
     config = Config.from_settings(settings)
     if opts.store:
         changes["store"] = opts.store
+    if "{spider}" in config.namespace:
+        raise ConfigError(
+            f"NEARDUP_NAMESPACE = {config.namespace!r}: of which spider? Name it: -s NEARDUP_NAMESPACE=NAME"
+        )
     return replace(config, **changes)
 
 

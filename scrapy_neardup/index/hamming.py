@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import Generic, TypeVar
 
@@ -37,9 +37,13 @@ class HammingIndex(Generic[T]):
                 if rest:
                     self._buckets[block] = rest
 
-    def find(self, fingerprints: Sequence[int]) -> Iterable[T]:
-        found = {id(d): d for value in fingerprints for d in self._near(value)}
-        return found.values()
+    def find(self, fingerprints: Sequence[int]) -> Iterator[T]:
+        seen: set[int] = set()
+        for value in fingerprints:
+            for document in self._near(value):
+                if id(document) not in seen:
+                    seen.add(id(document))
+                    yield document
 
     def _near(self, value: int) -> Iterator[T]:
         for block in _blocks(value):

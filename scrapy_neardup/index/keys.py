@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -29,8 +29,13 @@ class KeyIndex(Generic[T]):
             for other in rest:
                 self.add((key,), other)
 
-    def find(self, fingerprints: Sequence[int]) -> Iterable[T]:
-        return {id(d): d for key in fingerprints for d in self._under(key)}.values()
+    def find(self, fingerprints: Sequence[int]) -> Iterator[T]:
+        seen: set[int] = set()
+        for key in fingerprints:
+            for document in self._under(key):
+                if id(document) not in seen:
+                    seen.add(id(document))
+                    yield document
 
     def _under(self, key: int) -> Iterator[T]:
         if key in self._first:

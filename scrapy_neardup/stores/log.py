@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import sqlite3
 from collections import deque
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
@@ -25,11 +26,16 @@ class Log:
     def __init__(self, path: str) -> None:
         self.path = path
         check_file(path)
-        self._db = SqliteDict(
-            path, TABLE, autocommit=True, journal_mode="WAL", encode=bytes, decode=bytes, outer_stack=False
-        )
         # It logs each error with two stacks before it raises it; we say it in one line.
         logging.getLogger("sqlitedict").setLevel(logging.CRITICAL)
+        try:
+            self._db = SqliteDict(
+                path, TABLE, autocommit=True, journal_mode="WAL", encode=bytes, decode=bytes, outer_stack=False
+            )
+        except (sqlite3.Error, RuntimeError) as error:
+            raise StoreError(f"store {path!r} can't be opened: {error}; it was left as it is") from error
+        # Not sqlitedict's, whose thread dies of a damaged page and leaves its caller waiting.
+        self._reader = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
         self._last_row = 0
         self._unwritten: deque[tuple[str, bytes | None]] = deque()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="neardup-store")
@@ -67,20 +73,29 @@ class Log:
             self._db.conn.check_raise_error()
             self._unwritten.popleft()
 
-    def news(self) -> Future[list[tuple[str, bytes]]]:
-        """Read the rows written since the last call, by any process; at the first call all rows."""
-        return self._thread.submit(self._read)
+    def news(self, *kinds: str) -> Future[list[tuple[str, bytes]]]:
+        """Read the rows whose key begins so, of those written since the last call by any process; at first all."""
+        return self._thread.submit(self._read, kinds)
 
-    def _read(self) -> list[tuple[str, bytes]]:
-        query = f'SELECT rowid, key, value FROM "{TABLE}" WHERE rowid > ? ORDER BY rowid'
-        rows = list(self._db.conn.select(query, (self._last_row,)))
-        self._db.conn.check_raise_error()
+    def _read(self, kinds: Sequence[str]) -> list[tuple[str, bytes]]:
+        rows: list[tuple[int, str, bytes]] = []
+        for kind in kinds:
+            query = f'SELECT rowid, key, value FROM "{TABLE}" WHERE rowid > ? AND substr(key, 1, ?) = ?'
+            rows += self._reader.execute(query, (self._last_row, len(kind), kind))
+        rows.sort()
         if rows:
             self._last_row = rows[-1][0]
         return [(key, bytes(value)) for _, key, value in rows]
 
+    def get(self, key: str) -> bytes | None:
+        """Return a row as it is in the file now."""
+        query = f'SELECT value FROM "{TABLE}" WHERE key = ?'
+        row = self._thread.submit(lambda: self._reader.execute(query, (key,)).fetchone()).result()
+        return bytes(row[0]) if row else None
+
     def close(self) -> None:
         """Let go of the file."""
+        self._thread.submit(self._reader.close).result()
         self._thread.submit(self._db.close).result()
         self._thread.shutdown()
 

@@ -50,10 +50,11 @@ class MemoryStore:
         before = self._urls.pop(url, None)
         if before and before.signature:
             self._links[before.signature].pop(url, None)
+            before.signature.repeats -= before.mirror
         self._urls[url] = link
         if link.signature:
             self._links.setdefault(link.signature, {})[url] = link
-            link.signature.repeats += link.mirror and not (before and before.signature is link.signature)
+            link.signature.repeats += link.mirror
 
     def resolve(self, url: str) -> Link | None:
         return self._urls.get(canonical_url(url))

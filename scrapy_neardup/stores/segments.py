@@ -3,8 +3,8 @@
 A segment is the CRC-32 of its body (4 bytes, big-endian), then the body in MessagePack: data only, so opening a
 file from a stranger runs nothing. The body is `[detectors, documents, links]`:
 - a document is `[url, first_seen, [fingerprints of each detector], sketch]`,
-- a link is `[url, document, mirror, seen, size, evidence]`; its document is a place in this segment, `[run, segment,
-  place]`, or nil, its evidence `[detector, hamming, resemblance, containment, length_ratio]` or nil.
+- a link is `[url, document, mirror, seen, size, evidence, firm]`; its document is a place in this segment, `[run,
+  segment, place]`, or nil, its evidence `[detector, hamming, resemblance, containment, length_ratio]` or nil.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def encode(run: str, number: int, signatures: Sequence[Signature], links: Sequen
 def _packed(link: Link, run: str, number: int) -> list[Any]:
     key = link.signature.key if link.signature else None
     here = key is not None and key[:2] == (run, number)
-    return [link.url, key[2] if key and here else key, link.mirror, link.seen, link.size, link.evidence]
+    return [link.url, key[2] if key and here else key, link.mirror, link.seen, link.size, link.evidence, link.firm]
 
 
 def decode(
@@ -56,8 +56,8 @@ def decode(
         return signatures[reference] if isinstance(reference, int) else find(reference) if reference else None
 
     read = [
-        Link(url, target(reference), mirror, seen, size, Evidence(*evidence) if evidence else None)
-        for url, reference, mirror, seen, size, evidence in links
+        Link(url, target(reference), mirror, seen, size, Evidence(*evidence) if evidence else None, firm)
+        for url, reference, mirror, seen, size, evidence, firm in links
     ]
     return signatures, [link for link, row in zip(read, links, strict=True) if link.signature or row[1] is None]
 

@@ -8,10 +8,12 @@ Rows of the log, by key:
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
@@ -27,6 +29,7 @@ from .memory import MemoryStore
 from .meta import merge_meta
 from .runs import Run, RunLock, new_id
 
+BATCH, BATCH_SECONDS = 1000, 0.5  # what a segment holds at most, and how long it is held back
 Rows = list[tuple[str, bytes]]
 
 
@@ -52,11 +55,16 @@ class SqliteStore(MemoryStore):
         self._keys: dict[Key, Signature] = {}
         self._segments: dict[str, set[int]] = {}
         self._batch: tuple[list[Signature], list[Link]] = ([], [])
+        self._flushed = time.monotonic()
         self._news: Future[Rows] | None = None
-        self._log = Log(path)
+        # One name for the file and its locks, by whatever link it was reached.
+        self._log = Log(os.path.realpath(path))
         self._lock: RunLock | None = None
         try:
             self._begin(detectors, run)
+        except sqlite3.Error as error:
+            self._abandon()
+            raise self._refusal("can't be read", error) from error
         except BaseException:
             self._abandon()
             raise
@@ -65,11 +73,19 @@ class SqliteStore(MemoryStore):
 
     def commit(self, signature: Signature) -> None:
         self._batch[0].append(signature)
+        self._flush_in_time()
 
     def record(self, link: Link) -> None:
         super().record(link)
         if self.resolve(link.url) is link:
             self._batch[1].append(link)
+            self._flush_in_time()
+
+    def _flush_in_time(self) -> None:
+        """Set out to write a batch that is large or old, for those who do not flush; what fails is tried again."""
+        if len(self._batch[0]) + len(self._batch[1]) >= BATCH or time.monotonic() - self._flushed > BATCH_SECONDS:
+            with suppress(StoreError):
+                self.flush(wait=False)
 
     def withdraw(self, signature: Signature) -> None:
         super().withdraw(signature)
@@ -77,6 +93,7 @@ class SqliteStore(MemoryStore):
             self._keys.pop(signature.key, None)
 
     def flush(self, *, wait: bool = True) -> None:
+        self._flushed = time.monotonic()
         signatures, links = self._batch
         if signatures or links:
             segment = segments.encode(self.run, self._number, signatures, links)
@@ -90,14 +107,20 @@ class SqliteStore(MemoryStore):
     def refresh(self) -> None:
         if self._news and self._news.done():
             news, self._news = self._news, None
-            try:
-                rows = news.result()
-            except sqlite3.Error as error:
-                raise self._refusal("can't be read", error) from error
+            rows = self._received(news)
             self._read_runs(rows)
             self._take_in(rows)
         if self._news is None:
-            self._news = self._log.news()
+            self._news = self._asked_for()
+
+    def _asked_for(self) -> Future[Rows]:
+        return self._log.news(*(f"{kind}/{self._namespace}/" for kind in ("run", "segment")))
+
+    def _received(self, news: Future[Rows]) -> Rows:
+        try:
+            return news.result()
+        except sqlite3.Error as error:
+            raise self._refusal("can't be read", error) from error
 
     def close(self, *, clean: bool = True) -> None:
         try:
@@ -119,12 +142,12 @@ class SqliteStore(MemoryStore):
     # The life of a run
 
     def _begin(self, detectors: Sequence[Detector], run: str | None) -> None:
-        rows = self._log.news().result()
+        rows = self._received(self._asked_for())
         self._read_runs(rows)
         if run is not None:
             self.run = self._claim_run(run)
-        self._check_schemes(dict(rows).get(f"meta/{self._namespace}"), detectors)
-        for record in list(self._runs.values()):
+        self._check_schemes(self._log.get(f"meta/{self._namespace}"), detectors)
+        for record in list(self._runs.values()) if self.run else ():
             if record.closed is None:
                 self._end_unclean(record, rows)
         self._take_in(rows)
@@ -149,6 +172,11 @@ class SqliteStore(MemoryStore):
         lock = RunLock(self._log.path, run.id)
         if run.id != self.run and not lock.acquire():
             return  # alive in another process
+        now = self._log.get(f"run/{self._namespace}/{run.id}")
+        if now and Run.load(now).closed is not None:
+            self._runs[run.id] = Run.load(now)  # it closed while we were reading
+            lock.release()
+            return
         numbers = [number for name, number in map(self._segment_of, dict(rows)) if name == run.id]
         ended = run.ended(max(numbers, default=-1) + 1, forget=self._forgets)
         self._save(ended)
