@@ -19,7 +19,10 @@ pytestmark = pytest.mark.skipif(not SITES.is_dir(), reason="the labelled sites a
 class Quiet(http.server.SimpleHTTPRequestHandler):
     def do_GET(self) -> None:
         self.server.requests.append(self.path)
-        super().do_GET()
+        if self.server.is_dead:
+            self.send_error(404)
+        else:
+            super().do_GET()
 
     def log_message(self, *args: object) -> None:
         pass
@@ -32,7 +35,7 @@ def sites(request):
     for address, machine in HOSTS.items():
         folder = SITES / f"installation-guide-{machine}" / request.param
         server = http.server.ThreadingHTTPServer((address, 0), functools.partial(Quiet, directory=str(folder)))
-        server.requests = []
+        server.requests, server.is_dead = [], False
         server.url = f"http://{address}:{server.server_port}"
         threading.Thread(target=server.serve_forever, daemon=True).start()
         servers.append(server)
@@ -61,3 +64,21 @@ def test_the_second_copies_are_dropped_and_in_the_next_run_not_fetched(crawl, si
     second = crawl(urls=urls, field="html")
     assert {path.lstrip("/") for path in servers[1].requests[asked:]} == kept
     assert sorted(second.urls) == sorted(first.urls)
+
+
+def test_when_the_second_host_dies_the_first_one_answers(crawl, sites):
+    servers, similarity = sites
+    urls = [f"{server.url}/{page}" for server in servers for page in sorted(similarity)]
+    first = crawl(urls=urls, field="html")
+    gone = [url for url in urls if url.startswith(servers[1].url) and url not in first.urls]
+    assert len(gone) > 0.9 * len(similarity)
+    for death in ("404", "refused"):
+        servers[1].is_dead = True
+        if death == "refused":
+            servers[1].shutdown()
+            servers[1].server_close()
+        result = crawl(urls=gone, field="html", settings={"NEARDUP_SKIP_MIRRORS": False}, with_meta=True)
+        counts = [result.count(f"dead_links/{name}") for name in ("seen", "redirected", "rescued")]
+        assert counts == [len(gone)] * 3
+        assert {item["meta"]["neardup_dead_link"] for item in result.items} == set(gone)
+        assert all(item["from"].startswith(servers[0].url) for item in result.items)
