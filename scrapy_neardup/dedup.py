@@ -196,10 +196,10 @@ class Deduplicator:
             self._link(claim.document, claim.match.signature, mirror=mirror, evidence=claim.match.evidence)
 
     def keep_fetching(self, document: Document) -> None:
-        """Note that a document's URLs also give what is held nowhere, so that they are no mirrors."""
+        """Note that a document's URLs, if they are known as mirrors, also give what is held nowhere."""
         for url in _urls(document):
             link = self.store.resolve(url)
-            if link is None or link.mirror:
+            if link and link.mirror:
                 self.store.record(Link(url, None, False, self._clock(), document.size))
 
     def _link(
@@ -207,8 +207,8 @@ class Deduplicator:
     ) -> None:
         for url in _urls(document):
             known = self.store.resolve(url)
-            # A URL that gives anything of its own is no mirror, whatever else it gives.
-            if not (mirror and known and not known.mirror):
+            # A URL that gives a document of its own is no mirror, whatever else it gives.
+            if not (mirror and known and known.signature and not known.mirror):
                 firm = url not in document.loose
                 self.store.record(Link(url, signature, mirror, self._clock(), document.size, evidence, firm))
 

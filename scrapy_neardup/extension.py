@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from scrapy import signals
 from scrapy.exceptions import NotConfigured
@@ -53,6 +54,7 @@ class NearDup:
         if self._run_file:
             self._run_file.write_text(self.dedup.store.run)
         self._store_failed = False
+        self._giving_more: WeakSet[Response] = WeakSet()
         self._tasks: list[AsyncioLoopingCall | LoopingCall] = []
 
     @classmethod
@@ -151,16 +153,29 @@ class NearDup:
         """Settle a claim by what becomes of the item in hand."""
         _claim.set(claim)
 
+    def give_more(self) -> None:
+        """Note that the response in hand gave what is held nowhere, so that its URL is no mirror."""
+        if response := _response.get():
+            self._giving_more.add(response)
+
+    def commit(self, claim: Claim) -> None:
+        """Commit the claim of the item in hand."""
+        if _response.get() in self._giving_more:
+            document = claim.document
+            claim.document = replace(document, loose=frozenset(filter(None, (document.url, *document.aliases))))
+        claim.commit()
+
     def item_scraped(self) -> None:
         claim = _claim.get()
         if claim:
-            claim.commit()
+            self.commit(claim)
 
     def item_lost(self) -> None:
         claim = _claim.get()
         if claim and claim.state == "pending":
             self.count("withdrawn")
             claim.withdraw()
+            self.give_more()
 
     # Counting
 

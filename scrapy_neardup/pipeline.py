@@ -72,6 +72,7 @@ class NearDupPipeline:
         document = item_document(item, self.neardup.config, fetch)
         if document is None or not document.tokens:
             self.neardup.count("no_text")
+            self.neardup.give_more()
             self.neardup.dedup.keep_fetching(Document(aliases=fetch.urls))
             return None
         claim = await self._turns.claim(document, response)
@@ -113,7 +114,7 @@ class NearDupPipeline:
         dropped = {"duplicate", "revisit"} if config.revisit in ("drop", "skip") else {"duplicate"}
         if verdict.status in dropped:
             if config.action == "drop":
-                claim.commit()
+                self.neardup.commit(claim)
                 raise DuplicateItem(verdict)
             logger.debug("Passes, though a %(verdict)s: %(url)s", {"verdict": verdict, "url": claim.document.url})
         if config.action == "tag":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol, TypeVar
 
 T = TypeVar("T")
@@ -19,3 +19,12 @@ class Index(Protocol[T]):
 
     def find(self, fingerprints: Sequence[int]) -> Iterable[T]:
         """Return the documents that any of the fingerprints leads to, each once."""
+
+
+def distinct(documents: Iterable[T]) -> Iterator[T]:
+    """Yield each document once, by identity, as soon as it comes."""
+    seen: set[int] = set()
+    for document in documents:
+        if id(document) not in seen:
+            seen.add(id(document))
+            yield document

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import Generic, TypeVar
 
+from .base import distinct
+
 T = TypeVar("T")
 
 BLOCKS, BLOCK_BITS = 4, 16
@@ -38,12 +40,7 @@ class HammingIndex(Generic[T]):
                     self._buckets[block] = rest
 
     def find(self, fingerprints: Sequence[int]) -> Iterator[T]:
-        seen: set[int] = set()
-        for value in fingerprints:
-            for document in self._near(value):
-                if id(document) not in seen:
-                    seen.add(id(document))
-                    yield document
+        return distinct(document for value in fingerprints for document in self._near(value))
 
     def _near(self, value: int) -> Iterator[T]:
         for block in _blocks(value):

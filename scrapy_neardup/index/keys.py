@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Generic, TypeVar
 
+from .base import distinct
+
 T = TypeVar("T")
 
 
@@ -30,12 +32,7 @@ class KeyIndex(Generic[T]):
                 self.add((key,), other)
 
     def find(self, fingerprints: Sequence[int]) -> Iterator[T]:
-        seen: set[int] = set()
-        for key in fingerprints:
-            for document in self._under(key):
-                if id(document) not in seen:
-                    seen.add(id(document))
-                    yield document
+        return distinct(document for key in fingerprints for document in self._under(key))
 
     def _under(self, key: int) -> Iterator[T]:
         if key in self._first:
