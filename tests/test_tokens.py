@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-import jieba
+import warnings
+
 import pytest
 
 from scrapy_neardup.text.tokens import normalize, segmenter, tokenize
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # its source holds escapes that newer Pythons warn of
+    import jieba
 
 CHINESE = [
     "渔村的老人每天清晨都到码头上看船，雨天也不例外。",
