@@ -6,6 +6,7 @@ This one is imported by every `scrapy` call, so it imports none of them until `s
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from functools import partial
 from importlib import import_module
@@ -67,6 +68,8 @@ class Command(ScrapyCommand):
         except (ConfigError, FeedError, StoreError) as error:
             print(f"scrapy neardup {opts.verb}: {error}", file=sys.stderr)
             self.exitcode = 2
+        except BrokenPipeError:  # whoever reads has seen enough; the interpreter is not to flush into it either
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         except KeyboardInterrupt:
             self.exitcode = 130
 
