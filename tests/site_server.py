@@ -60,6 +60,14 @@ class Site:
         return [path for path in self.requests[since:] if path != "/robots.txt"]
 
 
+def mirror(a: Site, b: Site, count: int = 3) -> list[str]:
+    """Put the same articles on two hosts, in two templates; return the URLs, the first host's first."""
+    for n in range(count):
+        a.pages[f"/{n}.html"] = Page(html(article(n), "a"))
+        b.pages[f"/{n}.html"] = Page(html(article(n), "b"))
+    return [f"{site.url}/{n}.html" for site in (a, b) for n in range(count)]
+
+
 @contextmanager
 def serving(address: str = "127.0.0.1") -> Iterator[Site]:
     """Serve a site on a free port."""

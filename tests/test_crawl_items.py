@@ -3,17 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from site_server import Page, article, html
+from site_server import Page, article, html, mirror
 
 KINDS = ["dict", "item", "dataclass", "attrs", "pydantic"]
-
-
-def mirror(a, b, count=3):
-    """Put the same articles on two hosts, in two templates."""
-    for n in range(count):
-        a.pages[f"/{n}.html"] = Page(html(article(n), "a"))
-        b.pages[f"/{n}.html"] = Page(html(article(n), "b"))
-    return [f"{site.url}/{n}.html" for site in (a, b) for n in range(count)]
 
 
 @pytest.mark.parametrize("kind", KINDS)

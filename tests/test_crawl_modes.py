@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from site_server import Page, article, html
+from site_server import mirror
 
 MODES = {
     "asyncio": {},
@@ -16,10 +16,7 @@ MODES = {
 
 @pytest.fixture
 def urls(a, b):
-    for n in range(6):
-        a.pages[f"/{n}.html"] = Page(html(article(n), "a"))
-        b.pages[f"/{n}.html"] = Page(html(article(n), "b"))
-    return [f"{site.url}/{n}.html" for site in (a, b) for n in range(6)]
+    return mirror(a, b, 6)
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from site_server import Page, article, html
+from site_server import Page, article, html, mirror
 
 
 @pytest.fixture
 def urls(a, b):
-    for n in range(4):
-        a.pages[f"/{n}.html"] = Page(html(article(n), "a"))
-        b.pages[f"/{n}.html"] = Page(html(article(n), "b"))
-    return [f"{site.url}/{n}.html" for site in (a, b) for n in range(4)]
+    return mirror(a, b, 4)
 
 
 def second_run(crawl, b, urls, settings=None, **args):

@@ -169,21 +169,25 @@ class SqliteStore(MemoryStore):
 
     def _end_unclean(self, run: Run, rows: Rows) -> None:
         """End a run that died: its unsealed segments are forgotten, or sealed if they are to be kept."""
+        if run.id == self.run:
+            self._seal_or_forget(run, rows)
+            return
         lock = RunLock(self._log.path, run.id)
-        if run.id != self.run and not lock.acquire():
+        if not lock.acquire():
             return  # alive in another process
         now = self._log.get(f"run/{self._namespace}/{run.id}")
         if now and Run.load(now).closed is not None:
             self._runs[run.id] = Run.load(now)  # it closed while we were reading
-            lock.release()
-            return
+        else:
+            self._seal_or_forget(run, rows)
+        lock.release()
+
+    def _seal_or_forget(self, run: Run, rows: Rows) -> None:
         numbers = [number for name, number in map(self._segment_of, dict(rows)) if name == run.id]
         ended = run.ended(max(numbers, default=-1) + 1, forget=self._forgets)
         self._save(ended)
         for number in filter(ended.has_forgotten, numbers):
             self._append(self._segment_key(run.id, number), None)
-        if run.id != self.run:
-            lock.release()
 
     def _abandon(self) -> None:
         self._log.close()
