@@ -12,6 +12,8 @@ from datetime import timedelta
 from difflib import get_close_matches
 from typing import Any
 
+from .text.extractors import BUILTIN, build_reader
+
 PREFIX = "NEARDUP_"
 STORE_NAME = "neardup.sqlite"  # in Scrapy's data folder
 BUILTIN_DETECTORS = ("exact", "imatch", "simhash", "shingle")
@@ -90,6 +92,11 @@ def _names(value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
+def _extractor(value: Any) -> Any:
+    build_reader(value)  # imports it, so that a wrong path stops the crawl at its start
+    return value
+
+
 def _fields(value: Any) -> tuple[str, ...]:
     if not (names := _names(value)):
         raise ValueError("a list of item fields, or None")
@@ -129,6 +136,20 @@ def _hosts(value: Any) -> Mapping[str, str]:
     return {mirror.lower(): canonical.lower() for mirror, canonical in value.items()}
 
 
+def _resemblance(value: Any) -> Any:
+    """Read a share, or shares by length: from so many tokens on."""
+    if isinstance(value, str):  # as `-s` gives it
+        with suppress(ValueError):
+            value = json.loads(value)
+    try:
+        if not isinstance(value, Mapping):
+            return _number(0, 1)(value)
+        by_length = {int(_number(0, kind=int)(tokens)): _number(0, 1)(share) for tokens, share in value.items()}
+        return dict(sorted(by_length.items())) if by_length else _number(0, 1)(None)
+    except ValueError:
+        raise ValueError("a number from 0 to 1, or a dictionary of tokens to such numbers") from None
+
+
 def _seconds(value: Any) -> float:
     """Read a duration: seconds, a timedelta, or text such as "30 days"."""
     if isinstance(value, timedelta):
@@ -160,13 +181,14 @@ class Config:
     title_field: str = _setting("title", _name)
     url_field: str = _setting("url", _name)
     tag_field: str = _setting("neardup", _name)
+    extractor: str | Callable[[str], str | None] = field(default=BUILTIN, metadata={"check": _extractor})
     detectors: tuple[Any, ...] = _setting(BUILTIN_DETECTORS, _detectors)
     action: str = _setting("drop", _choice("drop", "tag", "audit"))
     revisit: str = _setting("keep", _choice("keep", "drop", "skip"))
     scope: str = _setting("all", _choice("all", "host", "domain"))
     simhash_distance: int = _setting(6, _number(0, 15, int))
     length_ratio: float = _setting(2.5, _number(1))
-    resemblance: float = _setting(0.42, _number(0, 1))
+    resemblance: float | Mapping[int, float] = _setting(0.4, _resemblance)
     imatch_lexicons: int = _setting(10, _number(0, 64, int))
     min_tokens: int = _setting(20, _number(0, kind=int))
     short_text: str = _setting("unique", _choice("unique", "exact"))

@@ -14,9 +14,10 @@ from .document import Document
 from .fingerprints.simhash import hamming
 from .signature import Evidence, Link, Signature
 from .stores import Store, StoreError, open_store
+from .templates import Templates
 from .text.urls import canonical_url, domain, host
 from .verdict import Match, Verdict
-from .verify import Rule, compare
+from .verify import Comparison, Rule, compare
 
 MAX_CANDIDATES = 200  # of a family of texts that share much, and that the verification tells apart
 NEAREST = 0.1  # of resemblance: matches that lie so close together count as equally near
@@ -85,7 +86,10 @@ class Deduplicator:
         self.store = store
         self.detectors = list(detectors)
         self.rule = rule
+        self.compared = 0
+        """How many documents were compared so far: what the detectors cost the verification."""
         self._scope = _SCOPES[scope]
+        self._templates = Templates()
         self._clock = clock
         self._pending: dict[Signature, Claim] = {}
         self._closed = False
@@ -109,6 +113,7 @@ class Deduplicator:
         """Decide of a document and hold it, pending; it counts as held for the documents after it."""
         signature = self.sign(document)
         match = self._best_match(document, signature)
+        self._templates.learn(document)
         claim = Claim(self, document, signature, match)
         if match is None and signature.sketch.tokens:
             self._pending[signature] = claim
@@ -127,9 +132,13 @@ class Deduplicator:
             if earlier in seen or not self._in_scope(document, earlier):
                 continue
             seen.add(earlier)
+            self.compared += 1
             found = compare(signature.sketch, earlier.sketch)
             own = self.is_own(document.url, earlier)
-            if self.rule.accepts(found, same_text=name == Exact.name, same_url=own):
+            accepted = self.rule.accepts(
+                found, same_text=name == Exact.name, same_url=own, repeated=earlier.repeats > 0
+            )
+            if accepted and (own or not self._is_template(document, earlier, found)):
                 evidence = (round(value, 4) for value in (found.resemblance, found.containment, found.length_ratio))
                 yield Match(earlier, Evidence(name, _distance(signature, earlier), *evidence))
             if len(seen) == MAX_CANDIDATES:
@@ -153,6 +162,10 @@ class Deduplicator:
             ),
             default=None,
         )
+
+    def _is_template(self, document: Document, earlier: Signature, found: Comparison) -> bool:
+        same_site = document.url and earlier.url and host(document.url) == host(earlier.url)
+        return bool(same_site) and self._templates.explain(document, earlier.sketch, found, self.rule.min_tokens)
 
     def _in_scope(self, document: Document, earlier: Signature) -> bool:
         return self._scope(document.url or "") == self._scope(earlier.url or "")

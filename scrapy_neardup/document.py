@@ -9,7 +9,8 @@ import numpy as np
 
 from .fingerprints.hashing import Hashes, hash_tokens, shingle_hashes
 from .fingerprints.sketch import WIDTH, Sketch, make_sketch
-from .text.html import html_to_page, looks_like_html
+from .text.extractors import BUILTIN, Extract, build_reader
+from .text.html import looks_like_html
 from .text.tokens import tokenize
 
 
@@ -32,10 +33,15 @@ class Document:
     """Bytes that the fetch of this document took; 0 where unknown."""
 
     @classmethod
-    def from_field(cls, value: str, *, url: str | None = None, title: str = "") -> Document:
-        """Make a document of a text that may be HTML, of which only the main text (and the title) is taken."""
+    def from_field(
+        cls, value: str, *, url: str | None = None, title: str = "", extractor: str | Extract = BUILTIN
+    ) -> Document:
+        """Make a document of a text that may be HTML, of which only the main text (and the title) is taken.
+
+        `extractor` says who finds it, as NEARDUP_EXTRACTOR does; plain text is taken as it is.
+        """
         if looks_like_html(value):
-            page = html_to_page(value)
+            page = build_reader(extractor)(value)
             return cls(url=url, text=page.text, title=title or page.title)
         return cls(url=url, text=value, title=title)
 

@@ -6,7 +6,7 @@ import gzip
 import json
 import os
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -58,11 +58,11 @@ def _parsed(raw: bytes, place: str) -> dict[str, Any]:
 
 
 @contextmanager
-def writing(path: str) -> Iterator[IO[bytes]]:
+def writing(path: str, formats: Sequence[str] = FORMATS) -> Iterator[IO[bytes]]:
     """Open a file that appears under its name only when all of it is written."""
     part = f"{path}.part"
     try:
-        with _open(path, "wb", part) as file:
+        with _open(path, "wb", part, formats) as file:
             yield file
         os.replace(part, path)
     except OSError as error:
@@ -71,10 +71,10 @@ def writing(path: str) -> Iterator[IO[bytes]]:
         Path(part).unlink(missing_ok=True)
 
 
-def _open(path: str, mode: str, at: str | None = None) -> IO[bytes]:
+def _open(path: str, mode: str, at: str | None = None, formats: Sequence[str] = FORMATS) -> IO[bytes]:
     name = path.lower().removesuffix(".gz")
-    if not name.endswith(FORMATS):
-        raise FeedError(f"{path}: no feed that can be read; allowed is {', '.join(FORMATS)}, each also with .gz")
+    if not name.endswith(tuple(formats)):
+        raise FeedError(f"{path}: no such kind of file; allowed is {', '.join(formats)}, each also with .gz")
     opener: Callable[[str, str], Any] = open if name == path.lower() else gzip.open
     opened: IO[bytes] = opener(at or path, mode)
     return opened

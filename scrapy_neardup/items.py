@@ -40,7 +40,7 @@ def item_document(item: Any, config: Config, fetch: Fetch | None = None) -> Docu
         return None
     adapter, fetch = ItemAdapter(item), fetch or Fetch()
     title = next(_strings(adapter.get(config.title_field)), "")
-    parts = [Document.from_field(value, title=title) for value in _texts(adapter, config)]
+    parts = [Document.from_field(value, title=title, extractor=config.extractor) for value in _texts(adapter, config)]
     text = "\n".join(part.text for part in parts if part.text)
     if not text.strip():
         return None

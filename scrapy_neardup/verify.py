@@ -5,6 +5,8 @@ Detectors may propose too much; this decides, from the sketches alone.
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -48,12 +50,15 @@ def compare(a: Sketch, b: Sketch) -> Comparison:
 class Rule:
     """The thresholds. They depend on length: a few words changed are much of a short text and little of a long one."""
 
-    resemblance: float
+    resemblance: float | Mapping[int, float]
+    """The least one for long texts, or for texts from so many tokens on, ascending."""
     length_ratio: float
     min_tokens: int
     short_text: str = "unique"
     short_allowance: float = 5.0
-    """Shingles by which a text must resemble more, whatever its length."""
+    """Shingles by which a text must resemble more, whatever its length; not where `resemblance` is by length."""
+    family_discount: float = 0.08
+    """Resemblance that suffices less where the earlier document is known to be repeated."""
     figure_share: float = 0.1
     """Figures that may differ, as a share of the figures …"""
     tokens_a_figure: float = 200.0
@@ -63,23 +68,34 @@ class Rule:
     def from_config(cls, config: Config) -> Rule:
         return cls(config.resemblance, config.length_ratio, config.min_tokens, config.short_text)
 
-    def accepts(self, found: Comparison, *, same_text: bool = False, same_url: bool = False) -> bool:
+    def accepts(
+        self, found: Comparison, *, same_text: bool = False, same_url: bool = False, repeated: bool = False
+    ) -> bool:
         """Say whether one document repeats the other; `same_text` where their normalized texts are equal.
 
         A short text repeats that of its own URL if it is equal, any other's only if the user asked for that.
+        `repeated`: the earlier document is repeated by others already. Texts that come in many versions differ more
+        from one another than two copies do, and the first to come need not be the middle one.
         """
         if found.tokens < max(self.min_tokens, 1):
             return same_text and found.tokens > 0 and (same_url or self.short_text == "exact")
         return (
-            found.resemblance >= self.required_resemblance(found.tokens)
+            found.resemblance >= self.required_resemblance(found.tokens) - self.family_discount * repeated
             and found.length_ratio <= self.length_ratio
             and found.missing_figures <= self.allowed_figures(found.tokens, found.figures)
         )
 
     def required_resemblance(self, tokens: int) -> float:
         """Return the least resemblance, given the tokens of the shorter text."""
+        if isinstance(self.resemblance, Mapping):
+            lengths = list(self.resemblance)
+            return self.resemblance[lengths[max(0, bisect_right(lengths, tokens) - 1)]]
         return min(1.0, self.resemblance + self.short_allowance / tokens)
 
     def allowed_figures(self, tokens: int, figures: int) -> float:
         """Return how many figures may differ, given the tokens of the shorter text and how many figures it has."""
         return self.figure_share * figures + tokens / self.tokens_a_figure
+
+
+ANYTHING = Rule(0.0, float("inf"), 0, short_allowance=0.0, tokens_a_figure=float("1e-9"))
+"""Accepts whatever has tokens: what is proposed is taken for true."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -86,3 +88,26 @@ def run(
         check=False,
         timeout=60,
     )
+
+
+def write_rows(path: Path, rows: Iterable[dict[str, Any]]) -> None:
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+
+
+def write_labelled(folder: Path) -> Path:
+    """Write a labelled set of 100 texts: long and short pairs that are duplicates, short ones that only look so.
+
+    Short ones that are duplicates differ in one word; those that are not differ in four.
+    """
+    folder.mkdir(exist_ok=True)
+    docs, pairs = [], []
+    for n in range(50):
+        label, size, places = ("dup", 200, (50, 100)) if n < 30 else ("dup", 50, (5,)) if n < 40 else _LOOK_ALIKE
+        docs += [{"id": f"a{n}", "text": text(n, size)}, {"id": f"b{n}", "text": edited(text(n, size), *places)}]
+        pairs.append({"a": f"a{n}", "b": f"b{n}", "label": label})
+    write_rows(folder / "docs.jsonl", docs)
+    write_rows(folder / "pairs.jsonl", pairs)
+    return folder
+
+
+_LOOK_ALIKE = ("different", 50, (5, 15, 25, 35))

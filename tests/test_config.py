@@ -64,12 +64,15 @@ GOOD: list[tuple[str, Any, Any]] = [
     ("length_ratio", "1.5", 1.5),
     ("resemblance", 0, 0.0),
     ("resemblance", "1", 1.0),
+    ("resemblance", {100: 0.5, "20": 0.9}, {20: 0.9, 100: 0.5}),
+    ("resemblance", '{"20": 0.9}', {20: 0.9}),
     ("imatch_lexicons", "0", 0),
     ("imatch_lexicons", 64, 64),
     ("min_tokens", "0", 0),
     ("min_tokens", 50.0, 50),
     ("lexicon", "my.txt", "my.txt"),
     ("lexicon", None, None),
+    *(("extractor", value, value) for value in ("builtin", "trafilatura", "textwrap.dedent")),
     ("dead_http_codes", [404, 410, 451], {404, 410, 451}),
     ("dead_http_codes", "404,503", {404, 503}),
     ("dead_http_codes", "404", {404}),
@@ -125,10 +128,17 @@ BAD: list[tuple[str, Any, str]] = [
         for value in (-1, 16, 2.5, "3.5", "x", None, True, [])
     ),
     *(("length_ratio", value, "a number from 1 up") for value in (0.9, "x", None, float("nan"), True)),
-    *(("resemblance", value, "a number from 0 to 1") for value in (-0.1, 1.1, "42%", float("nan"))),
+    *(
+        ("resemblance", value, "a number from 0 to 1")
+        for value in (-0.1, 1.1, "42%", float("nan"), {}, [], {20: 2}, {-1: 0.5}, {"x": 0.5}, "{")
+    ),
     *(("imatch_lexicons", value, "a whole number from 0 to 64") for value in (65, -1, "ten")),
     *(("min_tokens", value, "a whole number from 0 up") for value in (-1, 1.5, float("inf"), "many")),
     ("lexicon", 5, "allowed is a path"),
+    *(
+        ("extractor", value, "'builtin', 'trafilatura', or (the import path of) a function")
+        for value in ("builtn", "", None, 5, "no_such.module", "textwrap.no_such", "string.digits", ".a.b")
+    ),
     *(("dead_http_codes", value, "from 400 to 599") for value in ([200], [600], "404,x", 404, None, ["x"])),
     *(("mirror_hosts", value, "a dictionary") for value in ([("a", "b")], {"a": ""}, {"a": 5}, "a:b", None)),
     *(("recheck", value, "a number from 0 to 1") for value in (-1, 2, "all")),

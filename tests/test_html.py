@@ -155,6 +155,22 @@ def test_a_shared_tree_is_left_as_it_was() -> None:
     assert etree.tostring(root) == before
 
 
+@pytest.mark.parametrize(
+    ("markup", "text"),
+    [
+        ("<p CLASS=Sidebar>no</p><P>yes</P>", "yes"),
+        ('<p class="a b">yes</p><p data-x=1 id="theMenu2">no</p><p role=navigation>no</p>', "yes"),
+        ('<p hidden=until-found>no</p><p aria-hidden="false">yes</p><p style="color: red">too</p>', "yes\ntoo"),
+        ('<p class="sidebarless" id="sidestep">yes</p><nav>no</nav>', "yes"),
+        ("<scripture>yes</scripture><SCRIPT>no</SCRIPT ><style>/* <!-- no */</style>", "yes"),
+        ("<script>'<!-- no'</script>yes<!-- <script> no --><p title='<script>'>too</p>", "yes\ntoo"),
+        ("yes<!-->too<script>no", "yestoo"),
+    ],
+)
+def test_attributes_and_raw_text(markup: str, text: str) -> None:
+    assert text_of(markup) == text
+
+
 def test_part_of_a_tree_ends_where_it_ends() -> None:
     root = parse("<body><div>in</div>out</body>")
     assert root is not None

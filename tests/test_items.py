@@ -124,6 +124,18 @@ def test_title_of_the_item_comes_before_that_of_the_page() -> None:
     assert read({"text": BODY}).title == ""
 
 
+def test_extractor_of_the_settings_reads_html_only() -> None:
+    page = f"<html><head><title>Boats</title></head><body><p>{BODY}</p></body></html>"
+    document = read({"html": page}, extractor=lambda html: f"{len(html)} characters")
+    assert (document.title, document.text) == ("Boats", f"{len(page)} characters")
+    assert text_of({"text": BODY}, extractor=lambda html: "") == BODY
+
+
+@pytest.mark.parametrize("nothing", [None, ""])
+def test_item_whose_extractor_finds_nothing_has_no_text(nothing: str | None) -> None:
+    assert read({"html": f"<html><body><p>{BODY}</p></body></html>"}, extractor=lambda html: nothing) is None
+
+
 # URLs
 
 

@@ -9,7 +9,7 @@ from helpers import edited, hashes, sketch, text
 
 from scrapy_neardup.config import Config
 from scrapy_neardup.document import Document
-from scrapy_neardup.verify import Comparison, Rule, compare
+from scrapy_neardup.verify import ANYTHING, Comparison, Rule, compare
 
 RULE = Rule(resemblance=0.5, length_ratio=2.0, min_tokens=20)
 GOOD = Comparison(1.0, 1.0, 1.0, 100, 0, 0.0)
@@ -62,6 +62,26 @@ def test_each_threshold(change: dict[str, float], accepted: bool) -> None:
 @pytest.mark.parametrize(("tokens", "required"), [(5, 1.0), (10, 1.0), (20, 0.75), (100, 0.55), (5000, 0.501)])
 def test_short_texts_must_resemble_more(tokens: int, required: float) -> None:
     assert RULE.required_resemblance(tokens) == pytest.approx(required)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "required"), [(5, 0.9), (20, 0.9), (99, 0.9), (100, 0.6), (499, 0.6), (500, 0.4), (10**6, 0.4)]
+)
+def test_required_resemblance_by_length(tokens: int, required: float) -> None:
+    assert Rule({20: 0.9, 100: 0.6, 500: 0.4}, 2.0, 20).required_resemblance(tokens) == required
+
+
+@pytest.mark.parametrize(
+    ("resemblance", "repeated", "accepted"), [(0.54, False, False), (0.48, True, True), (0.46, True, False)]
+)
+def test_what_others_repeat_needs_less(resemblance: float, repeated: bool, accepted: bool) -> None:
+    # .5 and 5 shingles of 100, less .08
+    assert RULE.accepts(GOOD._replace(resemblance=resemblance), repeated=repeated) is accepted
+
+
+def test_anything_is_accepted_that_has_tokens() -> None:
+    assert ANYTHING.accepts(Comparison(0.0, 0.0, 99.0, 1, 9, 9.0))
+    assert not ANYTHING.accepts(Comparison(0.0, 0.0, math.inf, 0, 0, 0.0))
 
 
 @pytest.mark.parametrize(("tokens", "figures", "allowed"), [(200, 0, 1.0), (1000, 0, 5.0), (20, 10, 1.1)])

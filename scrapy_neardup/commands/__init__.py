@@ -16,6 +16,9 @@ from scrapy.commands import ScrapyCommand
 
 VERBS = {
     "dedupe": "remove duplicates from feeds of documents",
+    "evaluate": "measure detectors on labelled documents",
+    "calibrate": "find thresholds for a wanted precision, from labelled documents",
+    "lexicon": "make an I-Match lexicon from feeds of documents",
     "explain": "say why two documents are duplicates or not",
     "stats": "say what a store holds",
     "verify": "read all of a store and say whether it is whole",

@@ -38,7 +38,7 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
     if opts.files:
         config = replace(Config.from_settings(settings), store=None)
         with Deduplicator.from_config(config) as dedup:
-            result = _explain_files(dedup, *opts.files)
+            result = _explain_files(dedup, config, opts.files)
     else:
         with open_existing(opts, settings) as dedup:
             result = _explain_url(dedup, opts.url)
@@ -62,8 +62,8 @@ def _explain_url(dedup: Deduplicator, url: str) -> dict[str, Any]:
     }
 
 
-def _explain_files(dedup: Deduplicator, *paths: str) -> dict[str, Any]:
-    first, second = (Document.from_field(_read(path), url=Path(path).absolute().as_uri()) for path in paths)
+def _explain_files(dedup: Deduplicator, config: Config, paths: list[str]) -> dict[str, Any]:
+    first, second = (_document(path, config) for path in paths)
     signatures = [dedup.sign(document) for document in (first, second)]
     found = compare(first.sketch, second.sketch)
     dedup.claim(first)
@@ -103,6 +103,10 @@ def _described_link(link: Link) -> dict[str, Any]:
 
 def _time(seconds: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
+
+
+def _document(path: str, config: Config) -> Document:
+    return Document.from_field(_read(path), url=Path(path).absolute().as_uri(), extractor=config.extractor)
 
 
 def _read(path: str) -> str:

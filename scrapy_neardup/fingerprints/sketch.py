@@ -6,6 +6,8 @@ with a digit), since texts of one form, such as two weekly market reports, diffe
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from struct import unpack
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +20,7 @@ WIDTH = 3  # tokens a shingle
 BINS, CODE_BITS = 512, 2
 FIGURES = 16
 _CODES = 2**CODE_BITS - 1
+_PLANE = (1 << BINS) - 1
 _CHANCE = 1 / _CODES  # that two different minima have the same code
 
 
@@ -52,23 +55,19 @@ def resemblance(a: Sketch, b: Sketch) -> float:
 
     Li, Owen, Zhang 2012, section 3; Li, König 2010 (b-bit minwise hashing), section 2.
     """
-    planes_a, planes_b = _planes(a.codes), _planes(b.codes)
-    differ = full_a = full_b = 0
-    for x, y in zip(planes_a, planes_b, strict=True):
-        differ |= x ^ y
-        full_a |= x
-        full_b |= y
+    planes_a, planes_b = (int.from_bytes(sketch.codes, "big") for sketch in (a, b))
+    full_a, full_b = _either(planes_a), _either(planes_b)
     used = (full_a | full_b).bit_count()
     both = full_a & full_b
-    different = (differ & both).bit_count()
+    different = (_either(planes_a ^ planes_b) & both).bit_count()
     equal = both.bit_count() - different
     return max(0.0, (equal - different * _CHANCE / (1 - _CHANCE)) / used) if used else 1.0
 
 
-def _planes(codes: bytes) -> list[int]:
+def _either(planes: int) -> int:
+    """Return one plane: the bits that are set in either of two."""
     # Integers of Python: quicker than arrays of numpy for so few bytes.
-    size = BINS // 8
-    return [int.from_bytes(codes[start : start + size], "big") for start in range(0, len(codes), size)]
+    return (planes | planes >> BINS) & _PLANE
 
 
 def containment(a: Sketch, b: Sketch, shared: float) -> float:
@@ -89,11 +88,10 @@ def missing_figures(a: Sketch, b: Sketch) -> float:
     if not sample_a or not sample_b:
         return 0.0
     covered = min(s[-1] if len(s) < f else 0xFFFF for s, f in ((sample_a, a.figures), (sample_b, b.figures)))
-    below_a, below_b = ({value for value in sample if value <= covered} for sample in (sample_a, sample_b))
-    compared = min(len(below_a), len(below_b))
-    return (compared - len(below_a & below_b)) / compared * min(a.figures, b.figures) if compared else 0.0
+    compared = min(bisect_right(sample_a, covered), bisect_right(sample_b, covered))
+    shared = len(set(sample_a).intersection(sample_b))  # what both hold is covered
+    return (compared - shared) / compared * min(a.figures, b.figures) if compared else 0.0
 
 
-def _sample(sketch: Sketch) -> list[int]:
-    values: list[int] = np.frombuffer(sketch.figure_sample, ">u2").tolist()
-    return values
+def _sample(sketch: Sketch) -> tuple[int, ...]:
+    return unpack(f">{len(sketch.figure_sample) // 2}H", sketch.figure_sample)

@@ -21,7 +21,8 @@ def merge_meta(stored: bytes | None, schemes: Mapping[str, str]) -> bytes:
         if schemes.get(name, scheme) != scheme:
             raise ValueError(
                 f"{name!r} was made as {scheme!r}, and is now {schemes[name]!r}; go back to that, or start another"
-                " store with NEARDUP_STORE or NEARDUP_NAMESPACE"
+                " store with NEARDUP_STORE or NEARDUP_NAMESPACE, which `scrapy neardup dedupe FEED… -o OUT --store NEW`"
+                " fills from feeds that have the texts"
             )
     return json.dumps({"format": FORMAT, "schemes": {**meta["schemes"], **schemes}}, sort_keys=True).encode()
 

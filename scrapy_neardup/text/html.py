@@ -12,13 +12,12 @@ brings, taking in another paragraph pays. So the same article in another templat
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from functools import lru_cache
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from lxml import etree
 
-from .lines import BLOCKS, MIN_SCORE, Lines, squeeze, word_set
+from .lines import BLOCKS, MARKS, MIN_SCORE, Lines, squeeze, word_set
 
 _INVISIBLE = word_set(
     "audio button canvas datalist dialog iframe map math noscript object script select style svg template textarea"
@@ -36,6 +35,8 @@ _BOILERPLATE = _COMMENTS | word_set(
     " sidebar signup social sponsor sponsored submenu subnav subscribe taboola tablist tags teaser thumbnails"
     " timestamp toolbar tooltip trending widget widgets"
 )
+_NAMING = word_set("class id role")
+_HIDING = word_set("hidden aria-hidden style")
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _HIDING_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
 
@@ -78,13 +79,21 @@ def html_to_page(html: str | bytes) -> Page:
     return Page("", "") if root is None else extract(root)
 
 
+def html_to_title(html: str | bytes) -> str:
+    """Return the title of `html` alone, "" where it has none."""
+    root = parse(html)
+    return "" if root is None else _title(root)
+
+
 def parse(html: str | bytes) -> etree._Element | None:
     """Return the root of the tree of `html`, None where it holds no element; raise nothing, however broken it is.
 
     A str is text already: what it says of its encoding is void. Bytes are UTF-8 where they can be, else what they say.
     """
     data, encoding = _encoded(html)
-    parser = etree.HTMLParser(encoding=encoding, huge_tree=True, remove_comments=True, remove_pis=True)
+    parser = etree.HTMLParser(
+        encoding=encoding, huge_tree=True, remove_comments=True, remove_pis=True, collect_ids=False
+    )
     try:
         return etree.fromstring(data, parser)
     except etree.LxmlError:
@@ -118,10 +127,13 @@ def _encoded(html: str | bytes) -> tuple[bytes, str | None]:
 
 def _title(root: etree._Element) -> str:
     """Prefer the heading that <title> repeats: it is free of the site's name, so the same on every site."""
-    title = next(map(_text, root.iter("title")), "")
-    headings = list(filter(None, map(_text, root.iter("h1"))))
+    found: dict[str, list[etree._Element]] = {"title": [], "h1": [], "meta": []}
+    for element in root.iter(*found):
+        found[element.tag].append(element)
+    title = next(map(_text, found["title"]), "")
+    headings = list(filter(None, map(_text, found["h1"])))
     shared = next((heading for heading in headings if heading in title and 3 * len(heading) >= len(title)), "")
-    og_titles = (meta.get("content", "") for meta in root.iter("meta") if meta.get("property") == "og:title")
+    og_titles = (meta.get("content", "") for meta in found["meta"] if meta.get("property") == "og:title")
     return shared or squeeze(next(og_titles, "")) or title or next(iter(headings), "")
 
 
@@ -131,47 +143,52 @@ def _text(element: etree._Element) -> str:
 
 def _read(root: etree._Element, hints: bool) -> Lines:
     lines = Lines()
-    spine = _spine(root)
+    add, spine = lines.add, _spine(root)
     walker = etree.iterwalk(root, events=("start", "end", "comment", "pi"))
     for event, element in walker:
+        tag = element.tag
         if event == "start":
-            tag = element.tag
-            lines.open(tag)
-            if tag in _INVISIBLE or (tag in _HINTED and _is_left_out(element, spine, hints)):
+            if tag in MARKS:
+                lines.open(tag)
+            if tag in _INVISIBLE or (tag in _HINTED and _is_left_out(element, tag, spine, hints)):
                 walker.skip_subtree()
-            else:
-                lines.add(element.text)
+            elif text := element.text:
+                add(text)
         else:
-            if event == "end":
-                lines.close(element.tag)
-            if element is not root:
-                lines.add(element.tail)
+            if tag in MARKS:
+                lines.close(tag)
+            if (text := element.tail) and element is not root:
+                add(text)
     lines.end_line()
     return lines
 
 
-def _is_left_out(element: etree._Element, spine: frozenset[etree._Element], hints: bool) -> bool:
-    attributes = cast("dict[str, str]", dict(element.items()))
-    if _is_hidden(attributes):
-        return True
-    if not hints:
+def _is_left_out(element: etree._Element, tag: str, spine: frozenset[etree._Element], hints: bool) -> bool:
+    sounds_so = tag in _BOILERPLATE
+    for name, value in element.items():
+        if name in _NAMING:
+            sounds_so = sounds_so or _is_boilerplate(value)
+        elif name in _HIDING and _hides(name, str(value)):
+            return True
+    if not (hints and sounds_so):
         return False
-    words = _words(element.tag, attributes.get("class", ""), attributes.get("id", ""), attributes.get("role", ""))
     # A name is a guess: what is built around the middle of the text is no boilerplate, unless comments outnumber it.
-    if element in spine:
-        return not words.isdisjoint(_COMMENTS)
-    return not words.isdisjoint(_BOILERPLATE)
+    return element not in spine or any(_holds(element.get(name, ""), _COMMENTS) for name in _NAMING)
 
 
-def _is_hidden(attributes: Mapping[str, str]) -> bool:
-    if "hidden" in attributes or attributes.get("aria-hidden") == "true":
-        return True
-    return _HIDING_STYLE.search(attributes.get("style", "")) is not None
+def _hides(name: str, value: str) -> bool:
+    if name == "style":
+        return _HIDING_STYLE.search(value) is not None
+    return name == "hidden" or value == "true"
 
 
 @lru_cache(maxsize=4096)
-def _words(*names: str) -> frozenset[str]:
-    return frozenset(word.lower() for name in names for word in _WORD.findall(name))
+def _is_boilerplate(name: str) -> bool:
+    return _holds(name, _BOILERPLATE)
+
+
+def _holds(name: str, words: frozenset[str]) -> bool:
+    return not words.isdisjoint(word.lower() for word in _WORD.findall(name))
 
 
 def _spine(root: etree._Element) -> frozenset[etree._Element]:

@@ -20,6 +20,8 @@ BLOCKS = word_set(
     " form h1 h2 h3 h4 h5 h6 header hr html legend li main nav ol p pre section summary table tbody td tfoot th thead"
     " tr ul"
 )
+# The tags that Lines is to be told of.
+MARKS = BLOCKS | {"a"}
 
 
 def squeeze(text: str) -> str:
@@ -45,27 +47,26 @@ class Lines:
         if tag in BLOCKS:
             self.end_line()
             self._open.append((len(self.all), self._total))
-        elif tag == "a":
+        else:
             self._in_link = True
 
-    def add(self, text: str | None) -> None:
-        if text:
-            self._parts.append(text)
-            if self._in_link:
-                self._link_parts.append(text)
+    def add(self, text: str) -> None:
+        self._parts.append(text)
+        if self._in_link:
+            self._link_parts.append(text)
 
     def close(self, tag: str) -> None:
         if tag in BLOCKS:
             self.end_line()
             self._rate(*self._open.pop())
-        elif tag == "a":
+        else:
             self._in_link = False
 
     def end_line(self) -> None:
         if not self._parts:
             return
         if line := squeeze("".join(self._parts)):
-            self._append(line, squeeze("".join(self._link_parts)))
+            self._append(line, squeeze("".join(self._link_parts)) if self._link_parts else "")
         self._parts.clear()
         self._link_parts.clear()
 

@@ -1,0 +1,48 @@
+"""`scrapy neardup calibrate`: thresholds for a wanted precision, as settings to paste."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+
+from scrapy.settings import BaseSettings
+
+from ..calibrate import Calibration, calibrate
+from ..config import PREFIX, Config
+from ..feeds import FeedError
+from ..labels import MODES, LabelledSet
+
+EXAMPLES = """examples:
+  scrapy neardup calibrate news --precision 0.99
+  scrapy neardup calibrate news --precision 0.99 --labels lenient >> settings.py
+
+A folder holds docs.jsonl and pairs.jsonl: see scrapy neardup evaluate --help.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", metavar="DIR", help="folder with docs.jsonl and pairs.jsonl")
+    parser.add_argument(
+        "--precision", type=float, required=True, metavar="P", help="share of what is found that is to be right"
+    )
+    parser.add_argument("--labels", choices=MODES, default="strict", help="which labels count (default: strict)")
+
+
+def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
+    if not 0 < opts.precision <= 1:
+        raise FeedError(f"--precision {opts.precision}: allowed is more than 0, up to 1")
+    config = Config.from_settings(settings)
+    labelled = LabelledSet.load(opts.folder)
+    try:
+        found = calibrate(labelled, config, opts.precision, opts.labels)
+    except ValueError as error:
+        raise FeedError(str(error)) from error
+    print(*_lines(found, opts.labels, opts.precision), sep="\n")
+
+
+def _lines(found: Calibration, mode: str, wanted: float) -> Iterator[str]:
+    score = found.reached[mode]
+    yield f"# precision {wanted} was wanted; here it is {score['precision']}, recall {score['recall']} ({mode})"
+    yield f"# learned from {score['right'] + score['missed']} duplicate pairs; {score['wrong']} pairs are wrong now"
+    for name, value in found.settings.items():
+        yield f"{PREFIX}{name.upper()} = {value!r}"

@@ -1,0 +1,71 @@
+"""`scrapy neardup evaluate`: precision, recall and speed of detectors on labelled sets."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any
+
+from scrapy.settings import BaseSettings
+
+from ..config import Config
+from ..evaluate import contestants, evaluate, shuffled, warm_up
+from ..feeds import writing
+from ..labels import MODES, LabelledSet
+
+EXAMPLES = """examples:
+  scrapy neardup evaluate news laws
+  scrapy neardup evaluate news --detectors simhash,shingle --json figures.json
+  scrapy neardup evaluate news --shuffle 1 -s NEARDUP_RESEMBLANCE=0.5
+
+A folder holds docs.jsonl, a document a line: {"id": …, "text": …}, and pairs.jsonl, a judged pair a line:
+{"a": id, "b": id, "label": …}. Pairs labelled "dup" are duplicates; "partial" and "rewrite" are not counted. Where
+"template" is not counted either, F1 is called lenient; where "rewrite" counts as duplicate, hard.
+"""
+
+_HEAD = f"{'':34} {'P':>6} {'R':>6} {'F1':>6} {'lenient':>8} {'hard':>6} {'ARI':>6} {'cand./doc':>10} {'docs/s':>7}"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folders", nargs="+", metavar="DIR", help="folders with docs.jsonl and pairs.jsonl")
+    parser.add_argument("--detectors", metavar="A,B", help="detectors to measure, each alone and all together")
+    parser.add_argument("--unverified", action="store_true", help="take all that a detector proposes for a duplicate")
+    parser.add_argument("--shuffle", type=int, metavar="SEED", help="documents in random order")
+    parser.add_argument("--json", metavar="FILE", help="also write all figures to a file")
+
+
+def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
+    config = Config.from_settings(settings)
+    chosen = replace(config, detectors=opts.detectors).detectors if opts.detectors else None
+    sets = [LabelledSet.load(folder) for folder in opts.folders]
+    warm_up()
+    with ExitStack() as stack:
+        file = stack.enter_context(writing(opts.json, formats=(".json",))) if opts.json else None
+        results = []
+        for labelled in sets:
+            ordered = labelled if opts.shuffle is None else shuffled(labelled, opts.shuffle)
+            print(f"{labelled.name}: {len(labelled.rows)} documents\n{_HEAD}")
+            rows = []
+            for contestant in contestants(config, chosen):
+                rows.append(evaluate(ordered, contestant, verified=not opts.unverified))
+                print(_line(rows[-1]), flush=True)
+            print(f"of the pairs with a label the last found {_found(rows[-1]['found'])}\n")
+            results.append({"set": labelled.name, "documents": len(labelled.rows), "results": rows})
+        if file:
+            file.write(json.dumps(results, ensure_ascii=False, indent=2).encode() + b"\n")
+
+
+def _line(row: Mapping[str, Any]) -> str:
+    strict, lenient, hard = (row[mode] for mode in MODES)
+    return (
+        f"{' '.join(row['detectors']):34} {strict['precision']:6.4f} {strict['recall']:6.4f} {strict['f1']:6.4f}"
+        f" {lenient['f1']:8.4f} {hard['f1']:6.4f} {row['adjusted_rand']:6.4f} {row['candidates_per_document']:10.2f}"
+        f" {row['documents_per_second']:7d}"
+    )
+
+
+def _found(found: Mapping[str, tuple[int, int]]) -> str:
+    return ", ".join(f"{label} {some} of {all_}" for label, (some, all_) in found.items())

@@ -1,0 +1,72 @@
+"""`scrapy neardup lexicon`: document frequencies of feeds, and the I-Match lexicon made of them."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from dataclasses import replace
+
+from scrapy.settings import BaseSettings
+from tqdm import tqdm
+
+from ..config import Config
+from ..feeds import FeedError, read_feeds
+from ..items import item_document
+from ..text.lexicon import BAND, Lexicon
+
+EXAMPLES = """examples:
+  scrapy neardup lexicon items.jsonl -o news.lexicon
+  scrapy neardup lexicon monday.jsonl.gz tuesday.jsonl.gz -o news.lexicon.gz --text-field body --band 0.4 0.7
+
+Then NEARDUP_LEXICON = "news.lexicon" in the settings, with a new store.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("feeds", nargs="+", metavar="IN", help="feeds of items: JSON lines, also .gz")
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the lexicon; gzipped if it ends in .gz")
+    parser.add_argument("--text-field", metavar="F", help="the field with the text (HTML or plain)")
+    parser.add_argument(
+        "--band",
+        nargs=2,
+        type=float,
+        default=BAND,
+        metavar=("LOW", "HIGH"),
+        help="which terms are kept, by normalized IDF: 0 is in all documents, 1 in one only (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--min-documents", type=int, default=2, metavar="N", help="leave out terms of fewer documents (default: 2)"
+    )
+
+
+def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
+    config = Config.from_settings(settings)
+    if opts.text_field:
+        config = replace(config, fields=(opts.text_field,))
+    frequencies, documents = _counted(opts.feeds, config)
+    low, high = opts.band
+    try:
+        lexicon = Lexicon.from_frequencies(
+            frequencies, documents, low, high, opts.min_documents, source=", ".join(opts.feeds)
+        )
+        if not lexicon.terms:
+            raise FeedError(f"no term is in the band {low} to {high} of {documents} documents; nothing was written")
+        lexicon.save(opts.output)
+    except OSError as error:
+        raise FeedError(f"{opts.output}: can't be written: {error.strerror or error}") from error
+    except ValueError as error:
+        raise FeedError(str(error)) from error
+    kept = f"{len(lexicon.terms)} of {len(frequencies)} terms kept"
+    print(f"{documents} documents, {kept}, lexicon {lexicon.id}", file=sys.stderr)
+
+
+def _counted(feeds: list[str], config: Config) -> tuple[Counter[str], int]:
+    """Count in how many documents each term is."""
+    frequencies: Counter[str] = Counter()
+    documents = 0
+    for row in tqdm(read_feeds(feeds), unit=" docs", disable=None):
+        if document := item_document(row.data, config):
+            documents += 1
+            frequencies.update(set(document.tokens))
+    return frequencies, documents

@@ -1,0 +1,80 @@
+"""How good detectors are on labelled sets: decisions as a crawl or `dedupe` makes them, one document after another."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .config import BUILTIN_DETECTORS, Config
+from .dedup import Deduplicator
+from .items import item_document
+from .labels import MODES, Cluster, LabelledSet, pairs_of
+from .signature import Signature
+from .text.tokens import tokenize
+from .verify import ANYTHING
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What was decided of a set of documents, and what it took."""
+
+    clusters: Sequence[Cluster]
+    """Each document that is held, and those that repeat it."""
+    candidates: float
+    """Earlier documents that were compared with a document, on average."""
+    rate: float
+    """Documents a second, from text to verdict."""
+
+
+def decide(rows: Mapping[Any, Mapping[str, Any]], config: Config, *, verified: bool = True) -> Outcome:
+    """Decide of documents one after another, in memory; not `verified`: the first that is proposed is taken."""
+    clusters: dict[Signature, list[Any]] = {}
+    with Deduplicator.from_config(replace(config, store=None)) as dedup:
+        if not verified:
+            dedup.rule = ANYTHING
+        start = time.perf_counter()
+        for name, row in rows.items():
+            document = item_document(row, config)
+            if document:
+                claim = dedup.claim(document)
+                claim.commit()
+                clusters.setdefault(claim.match.signature if claim.match else claim.signature, []).append(name)
+        seconds = time.perf_counter() - start
+        return Outcome(list(clusters.values()), dedup.compared / (len(rows) or 1), len(rows) / seconds)
+
+
+def evaluate(labelled: LabelledSet, config: Config, *, verified: bool = True) -> dict[str, Any]:
+    """Return how well the detectors of a configuration, taken together, agree with the labels of a set."""
+    outcome = decide(labelled.rows, config, verified=verified)
+    predicted = pairs_of(outcome.clusters)
+    return {
+        "detectors": [part if isinstance(part, str) else part.name for part in config.detectors],
+        **{name: labelled.score(predicted, mode)._asdict() for name, mode in MODES.items()},
+        "adjusted_rand": round(labelled.agreement(predicted, MODES["strict"]), 4),
+        "candidates_per_document": round(outcome.candidates, 3),
+        "documents_per_second": round(outcome.rate),
+        "found": labelled.found(predicted),
+    }
+
+
+def contestants(config: Config, chosen: Sequence[Any] | None = None) -> list[Config]:
+    """Return a configuration for each detector alone, and one for those of `config`, or those chosen, together."""
+    together = replace(config, detectors=tuple(chosen)) if chosen else config
+    alone = dict.fromkeys(chosen or (*BUILTIN_DETECTORS, *config.detectors))
+    configs = [replace(config, detectors=(part,)) for part in alone]
+    return configs if configs[-1:] == [together] else [*configs, together]
+
+
+def shuffled(labelled: LabelledSet, seed: int) -> LabelledSet:
+    """Return a set with its documents in another order, the same for the same seed."""
+    order = list(labelled.rows)
+    random.Random(seed).shuffle(order)
+    return replace(labelled, rows={name: labelled.rows[name] for name in order})
+
+
+def warm_up() -> None:
+    """Load what is loaded on first use, so that the first detector's rate does not pay for it."""
+    tokenize("预热")

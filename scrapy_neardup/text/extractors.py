@@ -1,0 +1,70 @@
+"""Who reads a page: the built-in reader, trafilatura, or a function of the user's. Knows neither Scrapy nor settings.
+
+The title is always taken by the built-in reader, so that it does not depend on this choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from .html import Page, html_to_page, html_to_title
+
+Extract = Callable[[str], str | None]
+"""Takes the HTML of a page, gives its main text; None or "" where it has none."""
+Read = Callable[[str], Page]
+
+BUILTIN = "builtin"
+TRAFILATURA = "trafilatura"
+ALLOWED = f"{BUILTIN!r}, {TRAFILATURA!r}, or (the import path of) a function that takes HTML and gives its main text"
+
+
+def build_reader(extractor: str | Extract) -> Read:
+    """Return what reads a page as `extractor` says: a name, an import path or a function; ValueError says what may be.
+
+    An import is done once.
+    """
+    return _named(extractor) if isinstance(extractor, str) else _own(extractor)
+
+
+@cache
+def _named(name: str) -> Read:
+    if name == BUILTIN:
+        return html_to_page
+    return _trafilatura() if name == TRAFILATURA else _own(_imported(name))
+
+
+def _own(extract: object) -> Read:
+    if isinstance(extract, type) or not callable(extract):
+        raise ValueError(ALLOWED)
+    # Where it finds no text there is none: what a user's function leaves out is not to come back by another way.
+    return lambda html: Page(html_to_title(html), extract(html) or "")
+
+
+def _trafilatura() -> Read:
+    try:
+        extract: Callable[..., str | None] = import_module("trafilatura").extract
+    except ImportError as error:
+        command = "pip install 'scrapy-neardup[trafilatura]'"
+        raise ValueError(f"{TRAFILATURA!r} only where it can be imported ({error}); {command}") from error
+
+    def read(html: str) -> Page:
+        # It gives None for many a short page and list page, of which the built-in reader takes all visible text.
+        page = html_to_page(html)
+        return page._replace(text=extract(html, **_TRAFILATURA_OPTIONS) or page.text)
+
+    return read
+
+
+# Comments differ from fetch to fetch; what is left over of a template makes copies look different.
+_TRAFILATURA_OPTIONS: dict[str, Any] = {"include_comments": False, "include_tables": True, "favor_precision": True}
+
+
+def _imported(path: str) -> object:
+    module, _, name = path.rpartition(".")
+    try:
+        return getattr(import_module(module), name)
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
+        raise ValueError(f"{ALLOWED}; {path!r} can't be imported: {error}") from error

@@ -1,0 +1,51 @@
+"""`scrapy neardup` in a process of its own, and the feeds that it reads and writes."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import sys
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+
+from helpers import run
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> None:
+    # Not as json.dumps would write it again: rows must come out untouched.
+    data = "".join(json.dumps(row, ensure_ascii=False, separators=(" ,", ":  ")) + "\n" for row in rows).encode()
+    path.write_bytes(gzip.compress(data) if path.name.endswith(".gz") else data)
+
+
+def neardup(folder: Path, *arguments: str) -> CompletedProcess[str]:
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("SCRAPY_", "PYTHONPATH"))}
+    return run([sys.executable, "-m", "scrapy", "neardup", *arguments], cwd=folder, env=env)
+
+
+def succeeded(folder: Path, *arguments: str) -> CompletedProcess[str]:
+    made = neardup(folder, *arguments)
+    assert made.returncode == 0, made.stderr
+    return made
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    data = gzip.decompress(path.read_bytes()) if path.name.endswith(".gz") else path.read_bytes()
+    return [json.loads(line) for line in data.splitlines()]
+
+
+def ids(path: Path) -> list[str]:
+    return [row["id"] for row in rows(path)]
+
+
+def refused(folder: Path, *arguments: str) -> str:
+    """Return the one line on stderr."""
+    before = sorted(os.listdir(folder))
+    made = neardup(folder, *arguments)
+    assert made.returncode == 2, made.stdout + made.stderr
+    assert made.stdout == ""
+    assert made.stderr.count("\n") == 1, made.stderr
+    assert "scrapy neardup" in made.stderr
+    assert sorted(os.listdir(folder)) == before
+    return made.stderr

@@ -1,0 +1,203 @@
+"""`scrapy neardup evaluate`, `calibrate` and `lexicon`, each call in a process of its own."""
+
+from __future__ import annotations
+
+import ast
+import gzip
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli import refused, succeeded
+from helpers import text, words, write_labelled, write_rows
+
+from scrapy_neardup import Config, Deduplicator, Document, StoreError
+from scrapy_neardup.text.lexicon import Lexicon
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return a directory with the labelled set `news`."""
+    write_labelled(tmp_path / "news")
+    return tmp_path
+
+
+def evaluated(folder: Path, *arguments: str) -> list[dict[str, Any]]:
+    """Return the rows of the first set."""
+    succeeded(folder, "evaluate", "news", "--json", "figures.json", *arguments)
+    results: list[dict[str, Any]] = json.loads((folder / "figures.json").read_text())[0]["results"]
+    return results
+
+
+# Evaluate
+
+
+def test_evaluate_measures_each_detector_and_all_together(folder: Path) -> None:
+    rows = {" ".join(row["detectors"]): row for row in evaluated(folder)}
+    assert list(rows) == ["exact", "imatch", "simhash", "shingle", "exact imatch simhash shingle"]
+    together = rows["exact imatch simhash shingle"]
+    assert together["strict"] == {
+        "precision": 0.8, "recall": 1.0, "f1": 0.8889, "right": 40, "wrong": 10, "missed": 0,
+    }  # fmt: skip
+    assert together["found"] == {"different": [10, 10], "dup": [40, 40]}
+    # By hand: 50 pairs predicted, 40 right, of 4,950: (40 - 2000/4950) / (45 - 2000/4950).
+    assert together["adjusted_rand"] == 0.8879
+    assert together["candidates_per_document"] == 0.5
+    assert together["documents_per_second"] > 0
+    assert rows["exact"]["strict"]["recall"] == 0
+    assert rows["exact"]["candidates_per_document"] == 0
+
+
+def test_evaluate_prints_a_table(folder: Path) -> None:
+    printed = succeeded(folder, "evaluate", "news").stdout.splitlines()
+    assert printed[0] == "news: 100 documents"
+    assert printed[1].split() == ["P", "R", "F1", "lenient", "hard", "ARI", "cand./doc", "docs/s"]
+    assert printed[-3].split()[:7] == ["exact", "imatch", "simhash", "shingle", "0.8000", "1.0000", "0.8889"]
+    assert printed[-2] == "of the pairs with a label the last found different 10 of 10, dup 40 of 40"
+
+
+def test_evaluate_with_settings_and_chosen_detectors(folder: Path) -> None:
+    rows = evaluated(folder, "--detectors", "exact,shingle", "-s", "NEARDUP_RESEMBLANCE=0.75")
+    assert [row["detectors"] for row in rows] == [["exact"], ["shingle"], ["exact", "shingle"]]
+    assert [row["strict"]["wrong"] for row in rows] == [0, 0, 0]
+    assert len(evaluated(folder, "--detectors", "shingle")) == 1
+
+
+def test_evaluate_in_another_order_and_without_verification(folder: Path) -> None:
+    (shuffled,) = evaluated(folder, "--detectors", "shingle", "--shuffle", "3")
+    assert shuffled["strict"]["right"] == 40
+    (raw,) = evaluated(folder, "--detectors", "shingle", "--unverified", "-s", "NEARDUP_RESEMBLANCE=1")
+    assert raw["strict"]["right"] == 40
+
+
+def test_evaluate_several_sets(folder: Path) -> None:
+    write_labelled(folder / "more")
+    succeeded(folder, "evaluate", "news", "more", "--detectors", "exact", "--json", "figures.json")
+    assert [entry["set"] for entry in json.loads((folder / "figures.json").read_text())] == ["news", "more"]
+
+
+# Calibrate
+
+
+def pasted(printed: str) -> dict[str, Any]:
+    """Read what was printed as the Python that it is."""
+    return {
+        node.targets[0].id: ast.literal_eval(node.value)
+        for node in ast.parse(printed).body
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+    }
+
+
+def test_calibrate_prints_settings_that_reach_the_precision(folder: Path) -> None:
+    printed = succeeded(folder, "calibrate", "news", "--precision", "0.99").stdout
+    settings = pasted(printed)
+    assert set(settings) == {"NEARDUP_RESEMBLANCE", "NEARDUP_MIN_TOKENS"}
+    Config.from_settings(settings)
+    assert "recall 1.0" in printed
+    given = (part for name, value in settings.items() for part in ("-s", f"{name}={json.dumps(value)}"))
+    (row,) = evaluated(folder, "--detectors", "shingle", *given)
+    assert (row["strict"]["precision"], row["strict"]["recall"]) == (1.0, 1.0)
+
+
+def test_calibrated_thresholds_fall_with_length(folder: Path) -> None:
+    printed = succeeded(folder, "calibrate", "news", "--precision", "0.99").stdout
+    required = list(pasted(printed)["NEARDUP_RESEMBLANCE"].values())
+    assert required == sorted(required, reverse=True)
+    assert required[0] > required[-1]
+
+
+def test_calibrate_keeps_the_defaults_where_nothing_is_wrong(folder: Path) -> None:
+    pairs = (folder / "news" / "pairs.jsonl").read_text()
+    (folder / "news" / "pairs.jsonl").write_text(pairs.replace("different", "dup"))
+    settings = pasted(succeeded(folder, "calibrate", "news", "--precision", "0.99").stdout)
+    assert settings["NEARDUP_MIN_TOKENS"] == Config().min_tokens
+    assert settings["NEARDUP_RESEMBLANCE"][20] == 0.65  # 0.4 + 5/20
+    assert settings["NEARDUP_RESEMBLANCE"][2000] == 0.41
+
+
+def test_calibrate_says_where_no_threshold_will_do(folder: Path) -> None:
+    rows = [{"id": name, "text": text(1)} for name in "ab"]
+    write_rows(folder / "news" / "docs.jsonl", rows)
+    write_rows(folder / "news" / "pairs.jsonl", [{"a": "a", "b": "b", "label": "different"}])
+    assert "no thresholds reach precision 0.9 on news" in refused(folder, "calibrate", "news", "--precision", "0.9")
+
+
+# Lexicon
+
+
+def test_lexicon_keeps_the_terms_of_the_band(tmp_path: Path) -> None:
+    # Of 100 documents: `everywhere` is in all, `some` in 10 (normalized IDF .5), `once` in one.
+    rows = [{"text": f"everywhere {'some' * (n < 10)} {'once' * (n == 5)}"} for n in range(100)]
+    write_rows(tmp_path / "in.jsonl", rows)
+    made = succeeded(tmp_path, "lexicon", "in.jsonl", "-o", "out.lexicon", "--band", "0.3", "0.7")
+    lexicon = Lexicon.load(tmp_path / "out.lexicon")
+    assert lexicon.terms == {"some"}
+    assert lexicon.about == {"documents": "100", "source": "in.jsonl", "band": "0.3 0.7"}
+    assert f"100 documents, 1 of 3 terms kept, lexicon {lexicon.id}" in made.stderr
+    wide = ("--band", "0", "1", "--min-documents", "1")
+    succeeded(tmp_path, "lexicon", "in.jsonl", "-o", "out.lexicon.gz", *wide)
+    assert gzip.decompress((tmp_path / "out.lexicon.gz").read_bytes()).endswith(b"everywhere\nonce\nsome\n")
+
+
+def test_lexicon_of_chinese_html_in_a_field(tmp_path: Path) -> None:
+    rows = [{"main": f"<p>图书馆今天开放</p><p>{n}</p>" if n % 2 else "<p>市场关闭</p><p>x</p>"} for n in range(4)]
+    write_rows(tmp_path / "in.jsonl", rows)
+    succeeded(
+        tmp_path, "lexicon", "in.jsonl", "-o", "out.lexicon", "--text-field", "main", "--band", "0", "1"
+    )  # fmt: skip
+    assert {"图书馆", "市场"} <= Lexicon.load(tmp_path / "out.lexicon").terms
+
+
+def test_a_crawl_store_goes_with_one_lexicon_only(tmp_path: Path) -> None:
+    rows = [{"url": f"http://a.example/{n}", "text": " ".join(words(100, n))} for n in range(20)]
+    write_rows(tmp_path / "in.jsonl", rows)
+    succeeded(tmp_path, "lexicon", "in.jsonl", "-o", "mine.lexicon", "--band", "0.2", "0.9")
+    before = {"store": str(tmp_path / "held.sqlite")}
+    with Deduplicator.open(**before) as dedup:
+        dedup.claim(Document(rows[0]["url"], rows[0]["text"])).commit()
+    held = (tmp_path / "held.sqlite").read_bytes()
+    mine = ("-s", "NEARDUP_LEXICON=mine.lexicon")
+    dedupe = ("dedupe", "in.jsonl", "-o", "out.jsonl")
+    said = refused(tmp_path, *dedupe, "--store", "held.sqlite", *mine)
+    assert "'imatch' was made as" in said
+    assert "scrapy neardup dedupe" in said
+    with pytest.raises(StoreError, match="NEARDUP_NAMESPACE"):
+        Deduplicator.open(**before, lexicon=str(tmp_path / "mine.lexicon"))
+    assert (tmp_path / "held.sqlite").read_bytes() == held
+    # What the message advises:
+    succeeded(tmp_path, *dedupe, "--store", "new.sqlite", *mine)
+    with Deduplicator.open(str(tmp_path / "new.sqlite"), lexicon=str(tmp_path / "mine.lexicon")) as dedup:
+        assert len(dedup) == 20
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("evaluate", "DIR"),
+        ("evaluate missing", "missing"),
+        ("evaluate news --detectors simmhash", "simmhash"),
+        ("evaluate news --json figures.txt", "figures.txt"),
+        ("evaluate news --json missing/figures.json", "missing"),
+        ("evaluate news --shuffle much", "much"),
+        ("calibrate news", "--precision"),
+        ("calibrate news --precision 1.5", "1.5"),
+        ("calibrate news --precision high", "high"),
+        ("calibrate news --precision 0.9 --labels kind", "kind"),
+        ("calibrate missing --precision 0.9", "missing"),
+        ("lexicon news/docs.jsonl", "--output"),
+        ("lexicon missing.jsonl -o out.lexicon", "missing.jsonl"),
+        ("lexicon news/docs.jsonl -o missing/out.lexicon", "missing/out.lexicon"),
+        ("lexicon news/docs.jsonl -o out.lexicon --band 0.7 0.2", "0.7"),
+        ("lexicon news/docs.jsonl -o out.lexicon --band 0.999 1 --min-documents 50", "no term"),
+        ("lexicon empty.jsonl -o out.lexicon", "0 documents"),
+    ],
+)
+def test_error_is_one_line_and_nothing_is_written(folder: Path, arguments: str, said: str) -> None:
+    (folder / "empty.jsonl").touch()
+    assert said in refused(folder, *arguments.split())
+    assert sorted(os.listdir(folder / "news")) == ["docs.jsonl", "pairs.jsonl"]

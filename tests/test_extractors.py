@@ -1,0 +1,111 @@
+"""Who reads a page: the built-in reader, trafilatura, or a function of the user's."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from scrapy.settings import Settings
+
+from scrapy_neardup import Document
+from scrapy_neardup.config import Config, ConfigError
+from scrapy_neardup.text import extractors
+from scrapy_neardup.text.extractors import build_reader
+from scrapy_neardup.text.html import Page, html_to_page, html_to_title
+
+SENTENCE = "The harbour master counted eleven boats that morning and wrote them down in a green book. "
+PARAGRAPHS = [f"{number}. {SENTENCE * 3}".strip() for number in range(1, 6)]
+ARTICLE = "".join(f"<p>{paragraph}</p>" for paragraph in PARAGRAPHS)
+TABLE = "<table><tr><th>Boat</th><th>Length</th></tr><tr><td>Marigold</td><td>12 m</td></tr></table>"
+HTML = (
+    "<!DOCTYPE html><html><head><title>Boats</title></head><body><nav><a href=/>Home</a></nav>"
+    f"<article><h1>Boats</h1>{ARTICLE}{TABLE}</article><footer>All rights reserved.</footer></body></html>"
+)
+
+
+def own(html: str) -> str:
+    return f"{len(html)} characters"
+
+
+class Own:
+    """A callable that can't be hashed."""
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    def __call__(self, html: str) -> str:
+        return own(html)
+
+
+def test_builtin_is_the_default() -> None:
+    assert build_reader("builtin")(HTML) == html_to_page(HTML)
+    assert Config().extractor == "builtin"
+    assert Document.from_field(HTML).text == html_to_page(HTML).text
+
+
+@pytest.mark.parametrize("extractor", [own, Own(), f"{__name__}.own"], ids=["function", "object", "import path"])
+def test_own_extractor_gives_the_text_and_the_title_is_ours(extractor: object) -> None:
+    config = Config(extractor=extractor)
+    assert build_reader(config.extractor)(HTML) == Page("Boats", f"{len(HTML)} characters")
+    document = Document.from_field(HTML, url="http://a.example/", extractor=config.extractor)
+    assert (document.title, document.text) == ("Boats", f"{len(HTML)} characters")
+
+
+def test_own_extractor_is_not_asked_about_plain_text() -> None:
+    assert Document.from_field("plain text", extractor=own).text == "plain text"
+
+
+@pytest.mark.parametrize("nothing", [None, ""])
+def test_own_extractor_that_finds_nothing_has_the_last_word(nothing: str | None) -> None:
+    assert build_reader(lambda html: nothing)(HTML) == Page("Boats", "")
+
+
+def test_import_path_is_imported_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "only_once.py").write_text("def read(html):\n    return 'read'\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert build_reader("only_once.read") is build_reader("only_once.read")
+    assert build_reader("only_once.read")(HTML).text == "read"
+
+
+def test_trafilatura_keeps_paragraphs_and_tables() -> None:
+    pytest.importorskip("trafilatura")
+    title, text = build_reader("trafilatura")(HTML)
+    assert title == "Boats"
+    assert all(paragraph in text for paragraph in PARAGRAPHS)
+    assert "Marigold" in text
+    assert "All rights reserved" not in text
+
+
+@pytest.mark.parametrize("html", ["", "<p>x", "<html><body></body></html>", "\ud800<p>text</p>", "<p>a\0b</p>"])
+def test_builtin_reads_what_trafilatura_finds_nothing_in(html: str) -> None:
+    pytest.importorskip("trafilatura")
+    title, text = build_reader("trafilatura")(html)
+    assert title == html_to_title(html) == ""
+    assert bool(text) is bool(html_to_page(html).text)
+
+
+def test_without_trafilatura_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "trafilatura", None)
+    extractors._named.cache_clear()
+    with pytest.raises(ConfigError, match=r"NEARDUP_EXTRACTOR = 'trafilatura' .* pip install 'scrapy-neardup\[traf"):
+        Config.from_settings(Settings({"NEARDUP_EXTRACTOR": "trafilatura"}))
+
+
+@pytest.mark.parametrize("bad", [Own, "tests.no_such.read", f"{__name__}.HTML", "builtin.", object()])
+def test_bad_value_is_refused_at_start(bad: object) -> None:
+    with pytest.raises(ConfigError, match=r"NEARDUP_EXTRACTOR = .* allowed is 'builtin', 'trafilatura'"):
+        Config(extractor=bad)
+
+
+def test_a_module_that_fails_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "lacks_something.py").write_text("import no_such_library\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ConfigError, match="no_such_library"):
+        Config(extractor="lacks_something.read")
+
+
+def test_does_not_import_scrapy_or_trafilatura() -> None:
+    code = "import sys, scrapy_neardup.text.extractors; sys.exit(bool({'scrapy', 'trafilatura'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
