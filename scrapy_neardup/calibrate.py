@@ -6,7 +6,6 @@ chance, or by the form that it is written in, weighs less the longer it is.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice, product
@@ -16,10 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from .config import Config
-from .dedup import MAX_CANDIDATES, Deduplicator
+from .dedup import Deduplicator
 from .evaluate import evaluate
 from .items import item_document
 from .labels import MODES, LabelledSet
+from .matching import MAX_CANDIDATES
 from .signature import Signature
 from .verify import Rule, compare
 
@@ -55,7 +55,7 @@ class Fit:
     def settings(self) -> dict[str, Any]:
         """Return them as settings: the least resemblance from so many tokens on."""
         lengths = (self.min_tokens, *(n for n in LENGTHS if n > self.min_tokens))
-        required = {n: min(1.0, math.ceil(100 * (self.level + self.allowance / n) - 1e-6) / 100) for n in lengths}
+        required = {n: min(1.0, round(self.level + self.allowance / n, 3)) for n in lengths}
         return {"resemblance": required, "min_tokens": self.min_tokens}
 
 

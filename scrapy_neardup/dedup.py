@@ -8,21 +8,14 @@ from types import TracebackType
 from typing import Any
 
 from .config import Config
-from .detectors import Detector, Exact, SimHash
+from .detectors import Detector
 from .detectors.build import build_detectors
 from .document import Document
-from .fingerprints.simhash import hamming
+from .matching import Matcher
 from .signature import Evidence, Link, Signature
 from .stores import Store, StoreError, open_store
-from .templates import Templates
-from .text.urls import canonical_url, domain, host
 from .verdict import Match, Verdict
-from .verify import Comparison, Rule, compare
-
-MAX_CANDIDATES = 200  # of a family of texts that share much, and that the verification tells apart
-NEAREST = 0.1  # of resemblance: matches that lie so close together count as equally near
-
-_SCOPES: dict[str, Callable[[str], str]] = {"all": lambda url: "", "host": host, "domain": domain}
+from .verify import Rule
 
 
 class Claim:
@@ -85,11 +78,7 @@ class Deduplicator:
     ) -> None:
         self.store = store
         self.detectors = list(detectors)
-        self.rule = rule
-        self.compared = 0
-        """How many documents were compared so far: what the detectors cost the verification."""
-        self._scope = _SCOPES[scope]
-        self._templates = Templates()
+        self.matcher = Matcher(store, rule, scope)
         self._clock = clock
         self._pending: dict[Signature, Claim] = {}
         self._closed = False
@@ -112,8 +101,8 @@ class Deduplicator:
     def claim(self, document: Document) -> Claim:
         """Decide of a document and hold it, pending; it counts as held for the documents after it."""
         signature = self.sign(document)
-        match = self._best_match(document, signature)
-        self._templates.learn(document)
+        match = self.matcher.best(document, signature)
+        self.matcher.learn(document)
         claim = Claim(self, document, signature, match)
         if match is None and signature.sketch.tokens:
             self._pending[signature] = claim
@@ -125,69 +114,16 @@ class Deduplicator:
         fingerprints = {d.name: d.fingerprints(document) for d in self.detectors}
         return Signature(document.url, fingerprints, document.sketch, self._clock())
 
-    def matches(self, document: Document, signature: Signature) -> Iterable[Match]:
-        """Yield the documents held that the document repeats."""
-        seen: set[Signature] = set()
-        for name, earlier in self.store.find(signature.fingerprints):
-            if earlier in seen or not self._in_scope(document, earlier):
-                continue
-            seen.add(earlier)
-            self.compared += 1
-            found = compare(signature.sketch, earlier.sketch)
-            own = self.is_own(document.url, earlier)
-            accepted = self.rule.accepts(
-                found, same_text=name == Exact.name, same_url=own, repeated=earlier.repeats > 0
-            )
-            if accepted and (own or not self._is_template(document, earlier, found)):
-                evidence = (round(value, 4) for value in (found.resemblance, found.containment, found.length_ratio))
-                yield Match(earlier, Evidence(name, _distance(signature, earlier), *evidence))
-            if len(seen) == MAX_CANDIDATES:
-                return
-
-    def _best_match(self, document: Document, signature: Signature) -> Match | None:
-        """Choose the document of this very URL if it is among the matches, else the one most repeated of the nearest.
-
-        Where texts form a family, that one is likely its middle: chosen by resemblance alone, the order in which they
-        come would split it.
-        """
-        matches = list(self.matches(document, signature))
-        own = [match for match in matches if self.is_own(document.url, match.signature)]
-        best = max((match.evidence.resemblance for match in own or matches), default=0.0)
-        return max(
-            (match for match in own or matches if match.evidence.resemblance > best - NEAREST),
-            key=lambda match: (
-                match.signature.repeats,
-                match.evidence.resemblance,
-                -match.signature.first_seen,
-            ),
-            default=None,
-        )
-
-    def _is_template(self, document: Document, earlier: Signature, found: Comparison) -> bool:
-        same_site = document.url and earlier.url and host(document.url) == host(earlier.url)
-        return bool(same_site) and self._templates.explain(document, earlier.sketch, found, self.rule.min_tokens)
-
-    def _in_scope(self, document: Document, earlier: Signature) -> bool:
-        return self._scope(document.url or "") == self._scope(earlier.url or "")
-
     def verdict(self, document: Document, match: Match | None) -> Verdict:
         """Put a match into words."""
         if match is None:
             return Verdict("unique")
         return Verdict(
-            "revisit" if self.is_own(document.url, match.signature) else "duplicate",
+            "revisit" if self.matcher.is_own(document.url, match.signature) else "duplicate",
             match.signature.url,
             **match.evidence._asdict(),
             mirrors=match.signature.repeats,
         )
-
-    def is_own(self, url: str | None, signature: Signature) -> bool:
-        """Say whether a URL is the document's own, or an alias of it, rather than a mirror's."""
-        if not url or not signature.url:
-            return False
-        link = self.store.resolve(url)
-        known = link is not None and link.signature is signature and not link.mirror
-        return known or canonical_url(url) == canonical_url(signature.url)
 
     def pending(self, signature: Signature) -> Claim | None:
         """Return the unsettled claim that holds a document, if any."""
@@ -255,8 +191,3 @@ class Deduplicator:
 
 def _urls(document: Document) -> Iterable[str]:
     return (url for url in (document.url, *document.aliases) if url)
-
-
-def _distance(a: Signature, b: Signature) -> int | None:
-    ours, theirs = (s.fingerprints.get(SimHash.name, ()) for s in (a, b))
-    return hamming(ours[0], theirs[0]) if ours and theirs else None

@@ -34,7 +34,7 @@ def decide(rows: Mapping[Any, Mapping[str, Any]], config: Config, *, verified: b
     clusters: dict[Signature, list[Any]] = {}
     with Deduplicator.from_config(replace(config, store=None)) as dedup:
         if not verified:
-            dedup.rule = ANYTHING
+            dedup.matcher.rule = ANYTHING
         start = time.perf_counter()
         for name, row in rows.items():
             document = item_document(row, config)
@@ -43,7 +43,7 @@ def decide(rows: Mapping[Any, Mapping[str, Any]], config: Config, *, verified: b
                 claim.commit()
                 clusters.setdefault(claim.match.signature if claim.match else claim.signature, []).append(name)
         seconds = time.perf_counter() - start
-        return Outcome(list(clusters.values()), dedup.compared / (len(rows) or 1), len(rows) / seconds)
+        return Outcome(list(clusters.values()), dedup.matcher.compared / (len(rows) or 1), len(rows) / seconds)
 
 
 def evaluate(labelled: LabelledSet, config: Config, *, verified: bool = True) -> dict[str, Any]:

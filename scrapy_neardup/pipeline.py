@@ -88,12 +88,12 @@ class NearDupPipeline:
         """Take the response into account: what it already gave, and whether it was fetched to check a mirror."""
         if response is None:
             return
-        given = self._given.setdefault(response, set())
+        given, is_own = self._given.setdefault(response, set()), self.neardup.dedup.matcher.is_own
         first = not given
         if claim.match and claim.match.signature in given:
             # The same text twice on one page is no second visit.
             claim.verdict = replace(claim.verdict, status="duplicate")
-        elif claim.match and self.neardup.dedup.is_own(response.meta.get("neardup_dead_link"), claim.match.signature):
+        elif claim.match and is_own(response.meta.get("neardup_dead_link"), claim.match.signature):
             # The mirror stands in for the canonical, which is gone.
             claim.verdict = replace(claim.verdict, status="revisit")
         given.add(claim.match.signature if claim.match else claim.signature)

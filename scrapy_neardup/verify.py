@@ -57,8 +57,8 @@ class Rule:
     short_text: str = "unique"
     short_allowance: float = 5.0
     """Shingles by which a text must resemble more, whatever its length; not where `resemblance` is by length."""
-    family_discount: float = 0.08
-    """Resemblance that suffices less where the earlier document is known to be repeated."""
+    family_discount: float = 0.13
+    """What may differ more, as a share of what may differ anyway, where the earlier document is repeated already."""
     figure_share: float = 0.1
     """Figures that may differ, as a share of the figures …"""
     tokens_a_figure: float = 200.0
@@ -80,17 +80,26 @@ class Rule:
         if found.tokens < max(self.min_tokens, 1):
             return same_text and found.tokens > 0 and (same_url or self.short_text == "exact")
         return (
-            found.resemblance >= self.required_resemblance(found.tokens) - self.family_discount * repeated
+            found.resemblance >= self.required_resemblance(found.tokens, repeated=repeated)
             and found.length_ratio <= self.length_ratio
             and found.missing_figures <= self.allowed_figures(found.tokens, found.figures)
         )
 
-    def required_resemblance(self, tokens: int) -> float:
+    def may_accept(self, a: Sketch, b: Sketch, *, repeated: bool = False) -> bool:
+        """Say whether two texts, not known to be equal, resemble each other enough: the quickest part of `accepts`."""
+        required = self.required_resemblance(min(a.tokens, b.tokens), repeated=repeated)
+        return sketch.resemblance(a, b) >= required
+
+    def required_resemblance(self, tokens: int, *, repeated: bool = False) -> float:
         """Return the least resemblance, given the tokens of the shorter text."""
+        required = self._by_length(tokens)
+        return required - self.family_discount * (1 - required) * repeated
+
+    def _by_length(self, tokens: int) -> float:
         if isinstance(self.resemblance, Mapping):
             lengths = list(self.resemblance)
             return self.resemblance[lengths[max(0, bisect_right(lengths, tokens) - 1)]]
-        return min(1.0, self.resemblance + self.short_allowance / tokens)
+        return min(1.0, self.resemblance + self.short_allowance / max(tokens, 1))
 
     def allowed_figures(self, tokens: int, figures: int) -> float:
         """Return how many figures may differ, given the tokens of the shorter text and how many figures it has."""

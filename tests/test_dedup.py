@@ -172,7 +172,7 @@ def test_document_of_the_same_url_comes_before_nearer_ones() -> None:
     committed(dedup, A, text(1))
     committed(dedup, B, edited(text(1), *range(3, 200, 20)))
     assert len(dedup) == 2
-    dedup.rule = replace(dedup.rule, resemblance=0.4)
+    dedup.matcher.rule = replace(dedup.matcher.rule, resemblance=0.4)
     assert outcome(claim(dedup, C, text(1))) == ("duplicate", A)
     assert outcome(claim(dedup, B, text(1))) == ("revisit", B)
 
@@ -183,7 +183,7 @@ def test_nearest_is_the_canonical() -> None:
     committed(dedup, A, far)
     committed(dedup, B, text(1))
     assert len(dedup) == 2
-    dedup.rule = replace(dedup.rule, resemblance=0.2)
+    dedup.matcher.rule = replace(dedup.matcher.rule, resemblance=0.2)
     assert outcome(claim(dedup, C, edited(text(1), 5))) == ("duplicate", B)
     assert outcome(claim(dedup, C, edited(far, 5))) == ("duplicate", A)
 
@@ -193,7 +193,7 @@ def test_of_equally_near_ones_the_most_repeated_is_the_canonical() -> None:
     committed(dedup, A, edited(text(1), 50))
     committed(dedup, B, edited(text(1), 150))
     committed(dedup, C, edited(text(1), 150))
-    dedup.rule = replace(dedup.rule, resemblance=0.4)
+    dedup.matcher.rule = replace(dedup.matcher.rule, resemblance=0.4)
     assert len(dedup) == 2
     assert outcome(claim(dedup, "http://d.example/", text(1))) == ("duplicate", B)
 
@@ -238,6 +238,12 @@ def test_short_text_repeats_only_where_asked_for(tokens: int, short_text: str, e
     dedup = Deduplicator.open(short_text=short_text, min_tokens=20)
     committed(dedup, A, text(1, tokens))
     assert committed(dedup, B, text(1, tokens)).verdict.status == expected
+
+
+def test_short_text_that_is_equal_is_known_whoever_proposes_it_first() -> None:
+    dedup = Deduplicator.open(short_text="exact", detectors=["simhash", "exact"])
+    committed(dedup, A, text(1, 10))
+    assert outcome(claim(dedup, B, text(1, 10))) == ("duplicate", A)
 
 
 def test_short_text_repeats_no_near_text() -> None:
@@ -426,7 +432,7 @@ def test_loose_urls_are_known_but_not_firm(dedup: Deduplicator) -> None:
 
 
 def test_family_of_rejected_candidates_has_bounded_cost(dedup: Deduplicator) -> None:
-    from scrapy_neardup.dedup import MAX_CANDIDATES
+    from scrapy_neardup.matching import MAX_CANDIDATES
 
     form = text(1, 100)
     for number in range(MAX_CANDIDATES + 50):
@@ -528,6 +534,6 @@ def test_document_may_be_html() -> None:
 
 def test_clock_gives_the_times(dedup: Deduplicator) -> None:
     times: Callable[[], float] = iter((5.0, 6.0, 7.0, 8.0)).__next__
-    timed = Deduplicator(dedup.store, dedup.detectors, dedup.rule, clock=times)
+    timed = Deduplicator(dedup.store, dedup.detectors, dedup.matcher.rule, clock=times)
     made = committed(timed, A)
     assert (made.signature.first_seen, timed.store.links(made.signature)[0].seen) == (5.0, 6.0)

@@ -1,4 +1,4 @@
-"""The indexes: one contract for both, and near fingerprints against trying them all."""
+"""The indexes: one contract for both, and both against trying all that they hold."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def found(index: Index[Any], *fingerprints: int) -> list[str]:
     return [entry.name for entry in index.find(fingerprints)]
 
 
-@pytest.fixture(params=[KeyIndex, lambda: HammingIndex(0), lambda: HammingIndex(3), lambda: HammingIndex(7)])
+@pytest.fixture(params=[KeyIndex, lambda: HammingIndex(0), lambda: HammingIndex(3), lambda: HammingIndex(12)])
 def index(request: pytest.FixtureRequest) -> Index[Any]:
     make: Callable[[], Index[Any]] = request.param
     return make()
@@ -104,7 +104,7 @@ def test_added_again_after_removal_is_found_once(index: Index[Any]) -> None:
     assert found(index, A) == ["again"]
 
 
-@pytest.mark.parametrize("distance", range(12))
+@pytest.mark.parametrize("distance", range(16))
 def test_hamming_index_finds_what_trying_all_finds(distance: int) -> None:
     rng = random.Random(distance)
     values = [rng.getrandbits(64) for _ in range(150)]
@@ -113,14 +113,83 @@ def test_hamming_index_finds_what_trying_all_finds(distance: int) -> None:
         for flips in range(distance + 3):
             for spread in (64, 16):  # over all bits, or within one block
                 place = rng.randrange(64 // spread) * spread
-                values.append(query ^ sum(1 << place + bit for bit in rng.sample(range(spread), flips)))
+                flipped = rng.sample(range(spread), min(flips, spread))
+                values.append(query ^ sum(1 << place + bit for bit in flipped))
     index: HammingIndex[Entry] = HammingIndex(distance)
     for number, value in enumerate(values):
         index.add([value], Entry(str(number)))
     for query in queries:
         near = [number for number, value in enumerate(values) if hamming(query, value) <= distance]
-        assert sorted(map(int, found(index, query))) == near
+        assert list(map(int, found(index, query))) == near
         assert len(near) >= 2 * distance + 2
+
+
+class Trial:
+    """An index that tries all it holds, in the order of coming, for each fingerprint in turn."""
+
+    def __init__(self, distance: int) -> None:
+        self.distance = distance
+        self.held: list[tuple[list[int], Entry]] = []
+
+    def find(self, fingerprints: list[int]) -> list[str]:
+        near = (
+            entry.name
+            for wanted in fingerprints
+            for values, entry in self.held
+            if any(hamming(wanted, value) <= self.distance for value in values)
+        )
+        return list(dict.fromkeys(near))
+
+
+@pytest.mark.parametrize("distance", [None, 0, 2, 3, 6, 7, 9, 13])
+def test_whatever_comes_and_goes_it_finds_what_trying_all_finds(distance: int | None) -> None:
+    rng = random.Random(distance)
+    index: Index[Entry] = KeyIndex() if distance is None else HammingIndex(distance)
+    trial = Trial(distance or 0)
+    centres = [rng.getrandbits(64) for _ in range(6)]
+
+    def fingerprints() -> list[int]:
+        """Return one to three that lie near each other or that others have too, one of them perhaps twice."""
+        flips = rng.sample(range(64), rng.randrange((distance or 0) + 2))
+        values = [centre ^ sum(1 << bit for bit in flips) for centre in rng.sample(centres, rng.randint(1, 3))]
+        return values + values[: rng.random() < 0.2]
+
+    for step in range(500):
+        if trial.held and rng.random() < 0.4:
+            values, entry = trial.held.pop(rng.randrange(len(trial.held)))
+            index.remove(values, entry)
+        else:
+            trial.held.append((fingerprints(), Entry(str(step))))
+            index.add(*trial.held[-1])
+        wanted = fingerprints()
+        assert found(index, *wanted) == trial.find(wanted)
+
+
+def test_documents_of_a_fingerprint_that_very_many_have_come_one_by_one(index: Index[Any]) -> None:
+    entries = [Entry(str(number)) for number in range(20_000)]
+    for entry in entries:
+        index.add([A, B], entry)
+    assert next(iter(index.find([A, B]))) is entries[0]
+    for entry in entries[:3]:
+        index.remove([A, B], entry)
+    assert found(index, B)[:2] == ["3", "4"]
+    assert len(found(index, A, B)) == len(entries) - 3
+
+
+def test_of_a_fingerprint_that_many_share_the_newest_are_found() -> None:
+    index: Index[Entry] = KeyIndex(3)
+    entries = [Entry(str(number)) for number in range(6)]
+
+    def found(*fingerprints: int) -> list[str]:
+        return [entry.name for entry in index.find(fingerprints)]
+
+    for number, entry in enumerate(entries):
+        index.add((7, 100 + number), entry)
+    assert found(7) == ["3", "4", "5"]
+    assert found(7, 100) == ["3", "4", "5", "0"]
+    for entry in entries[3:]:
+        index.remove((7,), entry)
+    assert found(7) == ["0", "1", "2"]
 
 
 def test_hamming_distance_beyond_the_limit_is_not_found() -> None:

@@ -8,6 +8,7 @@ from ..document import Document
 from ..fingerprints.minhash import super_shingles
 from ..index.keys import KeyIndex
 
+NEWEST = 16  # documents of one key: more have a set phrase in common, no text
 BANDS, ROWS = 12, 2  # half of the documents that resemble each other by .24 share a key, 99.9 % of those by .66
 
 
@@ -21,4 +22,4 @@ class Shingle:
         return super_shingles(document.shingles, BANDS, ROWS)
 
     def index(self) -> KeyIndex[Any]:
-        return KeyIndex()
+        return KeyIndex(NEWEST)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import combinations
+from struct import Struct
 from typing import Generic, TypeVar
+
+import numpy as np
 
 from .base import distinct
 
@@ -12,42 +15,58 @@ T = TypeVar("T")
 
 BLOCKS, BLOCK_BITS = 4, 16
 _MASK = (1 << BLOCK_BITS) - 1
+_ENTRY = Struct("<QQ")
+_ENTRIES = np.dtype([("value", "<u8"), ("number", "<u8")])
 
 
 class HammingIndex(Generic[T]):
-    """Documents by near fingerprints, found by the four 16-bit blocks of each.
+    """Documents by near fingerprints, found by the four 16-bit blocks of each, in the order of coming.
 
     Of two fingerprints at distance k one block differs in at most k/4 bits. Up to k = 3 some block is equal, so four
     look-ups find all (Manku et al. 2007, section 3); beyond, the blocks that are near are looked up too (Norouzi et
-    al. 2012, multi-index hashing): 68 look-ups up to k = 7, 548 up to k = 11.
+    al. 2012, multi-index hashing): 68 look-ups up to k = 7, 548 up to k = 11, 2788 up to k = 15.
+
+    A bucket is a run of bytes, 16 for each entry: a fingerprint and the number of its document. So all buckets that a
+    fingerprint leads to are joined and compared at once, and one more entry never makes the others be moved.
     """
 
     def __init__(self, distance: int) -> None:
         self.distance = distance
         self._flips = list(_flips(distance // BLOCKS))
-        self._buckets: dict[int, list[tuple[int, T]]] = {}
+        self._buckets: dict[int, bytearray] = {}
+        self._documents: list[T | None] = []  # by number; None where removed
 
     def add(self, fingerprints: Sequence[int], document: T) -> None:
         for value in fingerprints:
+            entry = _ENTRY.pack(value, len(self._documents))
+            self._documents.append(document)
             for block in _blocks(value):
-                self._buckets.setdefault(block, []).append((value, document))
+                self._buckets.setdefault(block, bytearray()).extend(entry)
 
     def remove(self, fingerprints: Sequence[int], document: T) -> None:
         for value in fingerprints:
-            for block in _blocks(value):
-                rest = [entry for entry in self._buckets.pop(block, ()) if entry[1] is not document]
-                if rest:
-                    self._buckets[block] = rest
+            gone = [number for number in self._near(value, 0) if self._documents[number] is document]
+            for number in gone:
+                self._documents[number] = None
+            for block in _blocks(value) if gone else ():
+                self._drop(block, gone)
 
     def find(self, fingerprints: Sequence[int]) -> Iterator[T]:
-        return distinct(document for value in fingerprints for document in self._near(value))
+        numbers = (number for value in fingerprints for number in self._near(value, self.distance))
+        return distinct(found for number in numbers if (found := self._documents[number]) is not None)
 
-    def _near(self, value: int) -> Iterator[T]:
-        for block in _blocks(value):
-            for flip in self._flips:
-                for other, document in self._buckets.get(block ^ flip, ()):
-                    if (other ^ value).bit_count() <= self.distance:
-                        yield document
+    def _near(self, value: int, distance: int) -> list[int]:
+        """Return the numbers of the fingerprints within a distance, ascending."""
+        buckets = [self._buckets.get(block ^ flip, b"") for block in _blocks(value) for flip in self._flips]
+        entries = np.frombuffer(b"".join(buckets), _ENTRIES)
+        near = np.bitwise_count(entries["value"] ^ np.uint64(value)) <= distance
+        return sorted(set(entries["number"][near].tolist()))  # near in several blocks is once enough
+
+    def _drop(self, block: int, numbers: list[int]) -> None:
+        entries = np.frombuffer(self._buckets.pop(block), _ENTRIES)
+        rest = entries[~np.isin(entries["number"], numbers)]
+        if len(rest):
+            self._buckets[block] = bytearray(rest.tobytes())
 
 
 def _blocks(value: int) -> Iterator[int]:
