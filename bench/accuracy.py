@@ -20,7 +20,7 @@ from typing import Any
 
 from scrapy_neardup.config import BUILTIN_DETECTORS, Config
 from scrapy_neardup.evaluate import decide, warm_up
-from scrapy_neardup.labels import MODES, Cluster, LabelledSet, pairs_of
+from scrapy_neardup.labels import MODES, Cluster, LabelledSet, Partition
 
 Rows = Mapping[Any, Mapping[str, Any]]
 Run = Callable[[Rows], Iterable[Cluster]]
@@ -103,7 +103,7 @@ def line(labelled: LabelledSet, run: Run) -> str:
     start = time.perf_counter()
     clusters = list(run(labelled.rows))
     rate = len(labelled.rows) / (time.perf_counter() - start)
-    predicted = pairs_of(clusters)
+    predicted = Partition(clusters)
     strict, lenient, hard = (labelled.score(predicted, mode) for mode in MODES.values())
     shares = (strict.precision, strict.recall, strict.f1, lenient.f1, hard.f1)
     agreement = labelled.agreement(predicted, MODES["strict"])

@@ -2,10 +2,10 @@
 
     python bench/curves.py DIR… -o docs/images        DIR holds docs.jsonl (id, text) and pairs.jsonl (a, b, label)
 
-precision_recall.svg   online decisions with NEARDUP_RESEMBLANCE from .1 to .9, beside datasketch's MinHash-LSH at
+precision_recall.png   online decisions with NEARDUP_RESEMBLANCE from .1 to .9, beside datasketch's MinHash-LSH at
                        thresholds from .2 to .9; strict
-sketch_size.svg        F1 of the verification, pair by pair, over the bytes of a sketch, at 2, 4 or 8 bits a bin
-distance.svg           what SimHash alone proposes up to Hamming distance k: recall of the duplicate pairs, and
+sketch_size.png        F1 of the verification, pair by pair, over the bytes of a sketch, at 2, 4 or 8 bits a bin
+distance.png           what SimHash alone proposes up to Hamming distance k: recall of the duplicate pairs, and
                        how many of all pairs become candidates
 """
 
@@ -30,12 +30,11 @@ from scrapy_neardup.evaluate import decide
 from scrapy_neardup.fingerprints.hashing import Hashes, mix
 from scrapy_neardup.fingerprints.minhash import minima
 from scrapy_neardup.items import item_document
-from scrapy_neardup.labels import MODES, Cluster, LabelledSet, Pair, Score, pairs_of
+from scrapy_neardup.labels import MODES, Cluster, LabelledSet, Pair, Partition, Score
 from scrapy_neardup.verify import Comparison, Rule, compare
 
-matplotlib.use("svg")
-matplotlib.rcParams["svg.hashsalt"] = "scrapy-neardup"  # the same points give the same file
-from matplotlib import pyplot as plt  # noqa: E402 - the backend comes first
+matplotlib.use("agg")
+from matplotlib import pyplot as plt
 
 LEVELS = (0.1, 0.2, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9)
 PEER_LEVELS = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
@@ -55,7 +54,7 @@ def name(labelled: LabelledSet) -> str:
 
 def precision_recall(labelled: LabelledSet, axes: Any) -> None:
     def point(clusters: Iterable[Cluster]) -> tuple[float, float]:
-        score = labelled.score(pairs_of(clusters), STRICT)
+        score = labelled.score(Partition(clusters), STRICT)
         return score.recall, score.precision
 
     lines = {"scrapy-neardup": [(r, point(decide(labelled.rows, Config(resemblance=r)).clusters)) for r in LEVELS]}
@@ -125,7 +124,10 @@ def sized_f1(labelled: LabelledSet, pairs: Sequence[Proposed], bins: int, bits: 
         shared = estimate(*(sketches[document] for document in documents), bits)
         if rule.accepts(found._replace(resemblance=shared)):
             accepted.append(pair)
-    return labelled.score(accepted, STRICT)
+    labels = [labelled.labels.get(pair) for pair in accepted]
+    right, ignored = labels.count("dup"), sum(label in STRICT.ignored for label in labels)
+    duplicates = list(labelled.labels.values()).count("dup")
+    return Score.of(right, len(labels) - ignored - right, duplicates - right)
 
 
 def sketch_size(labelled: LabelledSet, axes: Any) -> None:
@@ -174,7 +176,7 @@ def main() -> None:
             draw(labelled, axes)
             axes.grid(alpha=0.3)
         figure.tight_layout()
-        figure.savefig(arguments.output / f"{draw.__name__}.svg", metadata={"Date": None})
+        figure.savefig(arguments.output / f"{draw.__name__}.png", dpi=110, metadata={"Software": None})
 
 
 if __name__ == "__main__":

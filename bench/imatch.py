@@ -17,7 +17,7 @@ from scrapy_neardup.config import Config
 from scrapy_neardup.detectors import IMatch
 from scrapy_neardup.evaluate import decide, warm_up
 from scrapy_neardup.items import item_document
-from scrapy_neardup.labels import MODES, LabelledSet, pairs_of
+from scrapy_neardup.labels import MODES, LabelledSet, Partition
 from scrapy_neardup.text.lexicon import Lexicon, builtin
 
 BANDS = ((0.0, 1.0), (0.1, 0.5), (0.2, 0.6), (0.3, 0.7), (0.4, 0.6), (0.4, 0.8), (0.5, 0.7), (0.5, 0.9), (0.6, 0.8))
@@ -27,7 +27,7 @@ NUMBERS = (0, 1, 2, 5, 10, 20)
 def row(labelled: LabelledSet, detector: IMatch) -> str:
     """Return a line of either table: precision, recall, F1, candidates a document."""
     outcome = decide(labelled.rows, Config(detectors=(detector,)), verified=False)
-    score = labelled.score(pairs_of(outcome.clusters), MODES["strict"])
+    score = labelled.score(Partition(outcome.clusters), MODES["strict"])
     return f"{score.precision:6.3f} {score.recall:6.3f} {score.f1:6.3f} {outcome.candidates:6.2f}"
 
 

@@ -38,8 +38,6 @@ class Pairs(NamedTuple):
     resemblance: npt.NDArray[np.float64]
     right: npt.NDArray[np.bool_]
     """Whether it is a duplicate by its label."""
-    duplicates: int
-    """All that the set has, proposed or not."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +125,7 @@ def compared(labelled: LabelledSet, config: Config, mode: str = "strict") -> Pai
         if labelled.labels.get(pair) not in MODES[mode].ignored
     ]
     tokens, resemblance, labels = zip(*found, strict=True) if found else ((), (), ())
-    return Pairs(np.array(tokens, float), np.array(resemblance, float), np.array(labels, bool), len(right))
+    return Pairs(np.array(tokens, float), np.array(resemblance, float), np.array(labels, bool))
 
 
 def _proposed(labelled: LabelledSet, config: Config) -> Iterator[tuple[frozenset[Any], int, float]]:

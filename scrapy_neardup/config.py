@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
@@ -127,10 +128,16 @@ def _codes(value: Any) -> frozenset[int]:
     return codes
 
 
+def _literal(value: Any) -> Any:
+    """Read text as JSON or as Python, which is how `-s` gives a dictionary; return anything else as it is."""
+    for read in (json.loads, ast.literal_eval) if isinstance(value, str) else ():
+        with suppress(ValueError, SyntaxError):
+            return read(value)
+    return value
+
+
 def _hosts(value: Any) -> Mapping[str, str]:
-    if isinstance(value, str):  # as `-s` gives it
-        with suppress(ValueError):
-            value = json.loads(value)
+    value = _literal(value)
     if not isinstance(value, Mapping) or not all(isinstance(h, str) and h for pair in value.items() for h in pair):
         raise ValueError("a dictionary of mirror host to canonical host")
     return {mirror.lower(): canonical.lower() for mirror, canonical in value.items()}
@@ -138,9 +145,7 @@ def _hosts(value: Any) -> Mapping[str, str]:
 
 def _resemblance(value: Any) -> Any:
     """Read a share, or shares by length: from so many tokens on."""
-    if isinstance(value, str):  # as `-s` gives it
-        with suppress(ValueError):
-            value = json.loads(value)
+    value = _literal(value)
     try:
         if not isinstance(value, Mapping):
             return _number(0, 1)(value)

@@ -102,7 +102,8 @@ class Deduplicator:
         """Decide of a document and hold it, pending; it counts as held for the documents after it."""
         signature = self.sign(document)
         match = self.matcher.best(document, signature)
-        self.matcher.learn(document)
+        self.matcher.learn(document, match.signature if match else signature)
+        self.matcher.learn(document, match.signature if match else signature)
         claim = Claim(self, document, signature, match)
         if match is None and signature.sketch.tokens:
             self._pending[signature] = claim

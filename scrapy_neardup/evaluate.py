@@ -11,7 +11,7 @@ from typing import Any
 from .config import BUILTIN_DETECTORS, Config
 from .dedup import Deduplicator
 from .items import item_document
-from .labels import MODES, Cluster, LabelledSet, pairs_of
+from .labels import MODES, Cluster, LabelledSet, Partition
 from .signature import Signature
 from .text.tokens import tokenize
 from .verify import ANYTHING
@@ -49,7 +49,7 @@ def decide(rows: Mapping[Any, Mapping[str, Any]], config: Config, *, verified: b
 def evaluate(labelled: LabelledSet, config: Config, *, verified: bool = True) -> dict[str, Any]:
     """Return how well the detectors of a configuration, taken together, agree with the labels of a set."""
     outcome = decide(labelled.rows, config, verified=verified)
-    predicted = pairs_of(outcome.clusters)
+    predicted = Partition(outcome.clusters)
     return {
         "detectors": [part if isinstance(part, str) else part.name for part in config.detectors],
         **{name: labelled.score(predicted, mode)._asdict() for name, mode in MODES.items()},

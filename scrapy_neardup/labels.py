@@ -6,9 +6,8 @@ What may live here: reading such a set, and counting. What predicts the clusters
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -33,6 +32,20 @@ MODES = {
     "lenient": Mode(frozenset({"dup"}), frozenset({"partial", "rewrite", "template"})),
     "hard": Mode(frozenset({"dup", "rewrite"}), frozenset({"partial"})),
 }
+
+
+class Partition:
+    """Clusters, and which one each document is in; never pair by pair, so a large cluster costs no more than others."""
+
+    def __init__(self, clusters: Iterable[Cluster]) -> None:
+        self.number = {name: number for number, cluster in enumerate(clusters) for name in cluster}
+        self.pairs = _pairs(Counter(self.number.values()))
+        """How many pairs of documents share a cluster."""
+
+    def joins(self, pair: Pair) -> bool:
+        """Say whether both documents of a pair are in one cluster."""
+        first, second = (self.number.get(name) for name in pair)
+        return first is not None and first == second
 
 
 class Score(NamedTuple):
@@ -64,7 +77,7 @@ class LabelledSet:
     @classmethod
     def load(cls, folder: str) -> LabelledSet:
         """Read docs.jsonl (id, text, …) and pairs.jsonl (a, b, label); raise FeedError for what is amiss."""
-        docs, pairs = (str(Path(folder, name)) for name in ("docs.jsonl", "pairs.jsonl"))
+        docs, pairs = (_existing(Path(folder, name)) for name in ("docs.jsonl", "pairs.jsonl"))
         rows: dict[Any, dict[str, Any]] = {}
         for row in read_feeds([docs]):
             if rows.setdefault(_id(row, "id", docs), row.data) is not row.data:
@@ -79,47 +92,48 @@ class LabelledSet:
             labels[pair] = str(_field(row, "label", pairs))
         return cls(str(folder), rows, labels)
 
-    def score(self, predicted: Collection[Pair], mode: Mode) -> Score:
-        """Score predicted pairs, each counted once."""
-        right = {pair for pair, label in self.labels.items() if label in mode.right}
-        counted = {pair for pair in predicted if self.labels.get(pair) not in mode.ignored}
-        hits = len(counted & right)
-        return Score.of(hits, len(counted) - hits, len(right) - hits)
+    def score(self, predicted: Partition, mode: Mode) -> Score:
+        """Score all pairs of predicted clusters."""
+        found = self.found(predicted)
+        right = sum(found[label][0] for label in found if label in mode.right)
+        missed = sum(found[label][1] for label in found if label in mode.right) - right
+        ignored = sum(found[label][0] for label in found if label in mode.ignored)
+        return Score.of(right, predicted.pairs - ignored - right, missed)
 
-    def found(self, predicted: Collection[Pair]) -> dict[str, tuple[int, int]]:
+    def found(self, predicted: Partition) -> dict[str, tuple[int, int]]:
         """Return for each label how many of its pairs were predicted, and how many there are."""
-        total, found = Counter(self.labels.values()), Counter(self.labels.get(pair, "") for pair in predicted)
+        total = Counter(self.labels.values())
+        found = Counter(label for pair, label in self.labels.items() if predicted.joins(pair))
         return {label: (found[label], total[label]) for label in sorted(total)}
 
-    def agreement(self, predicted: Collection[Pair], mode: Mode) -> float:
+    def agreement(self, predicted: Partition, mode: Mode) -> float:
         """Return the adjusted Rand index of predicted clusters and those that the right pairs make up.
 
-        Pairs that the mode ignores are left out of both, and of the total.
+        Unlike a score it leaves no pair out: what a mode ignores is wrong here, unless other pairs imply it.
         """
         unions: Unions[Any] = Unions()
         for pair, label in self.labels.items():
             if label in mode.right:
                 unions.join(*pair)
-        ignored = {pair for pair, label in self.labels.items() if label in mode.ignored}
-        total = len(self.rows) * (len(self.rows) - 1) / 2 - len(ignored)
-        return adjusted_rand(set(predicted) - ignored, pairs_of(unions.clusters()) - ignored, total)
+        return adjusted_rand(predicted, Partition(unions.clusters()), len(self.rows))
 
 
-def pairs_of(clusters: Iterable[Cluster]) -> set[Pair]:
-    """Return all pairs of documents that share a cluster."""
-    return {frozenset(pair) for cluster in clusters for pair in combinations(cluster, 2)}
+def adjusted_rand(a: Partition, b: Partition, documents: int) -> float:
+    """Return the adjusted Rand index of two clusterings of so many documents: 1 where they agree, 0 by chance.
 
+    A document that is in no cluster is one of its own. 1.0 where neither has a pair.
 
-def adjusted_rand(a: Collection[Pair], b: Collection[Pair], total: float) -> float:
-    """Return the adjusted Rand index of two clusterings: 1 where they agree, 0 where they do so by chance only.
-
-    Each is given by the pairs that it puts together, out of `total` pairs. 1.0 where neither puts any together.
-
-    Hubert, Arabie 1985, Comparing partitions, equation 5; by pairs.
+    Hubert, Arabie 1985, Comparing partitions, equation 5.
     """
-    by_chance = len(a) * len(b) / total if total else 0.0
-    most = (len(a) + len(b)) / 2
-    return (len(set(a) & set(b)) - by_chance) / (most - by_chance) if most > by_chance else 1.0
+    both = _pairs(Counter((number, b.number[name]) for name, number in a.number.items() if name in b.number))
+    total = documents * (documents - 1) / 2
+    by_chance = a.pairs * b.pairs / total if total else 0.0
+    most = (a.pairs + b.pairs) / 2
+    return (both - by_chance) / (most - by_chance) if most > by_chance else 1.0
+
+
+def _pairs(sizes: Mapping[Any, int]) -> int:
+    return sum(size * (size - 1) // 2 for size in sizes.values())
 
 
 def _share(part: int, whole: int) -> float:
@@ -137,3 +151,9 @@ def _id(row: Row, name: str, path: str) -> str | int:
     if not isinstance(value, (str, int)):
         raise FeedError(f"{path}, row {row.number}: {name} is {value!r}; allowed is text or a whole number")
     return value
+
+
+def _existing(path: Path) -> str:
+    """Return a file's name, or that of the gzipped one where only that is there."""
+    gzipped = Path(f"{path}.gz")
+    return str(gzipped if gzipped.exists() and not path.exists() else path)

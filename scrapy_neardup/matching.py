@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
+from itertools import islice
 
 from .detectors import Exact, SimHash
 from .document import Document
 from .fingerprints.simhash import hamming
 from .signature import Evidence, Signature
 from .stores import Store
-from .templates import Templates
+from .templates import Page, Templates
 from .text.urls import canonical_url, domain, host
 from .verdict import Match
-from .verify import Comparison, Rule, compare
+from .verify import Rule, compare
 
 MAX_CANDIDATES = 200  # of a family of texts that share much, and that the verification tells apart
+MAX_PROPOSED = 2000  # among them those that are out of scope
+URL = "url"  # in place of a detector: the document's own URL gave the other before
 NEAREST = 0.1  # of resemblance: matches that lie so close together count as equally near
 
-_SCOPES: dict[str, Callable[[str], str]] = {"all": lambda url: "", "host": host, "domain": domain}
+_cached = lru_cache(maxsize=10_000)
+_SCOPES: dict[str, Callable[[str], str]] = {"all": lambda url: "", "host": _cached(host), "domain": _cached(domain)}
 
 
 class Matcher:
@@ -31,9 +36,9 @@ class Matcher:
         self._scope = _SCOPES[scope]
         self._templates = Templates()
 
-    def learn(self, document: Document) -> None:
-        """Take note of a document that was judged, for those that come after it."""
-        self._templates.learn(document)
+    def learn(self, document: Document, held: Signature) -> None:
+        """Take note of a document that is held now, or that repeats one that is, for those that come after it."""
+        self._templates.learn(Page(document), held)
 
     def best(self, document: Document, signature: Signature) -> Match | None:
         """Choose the document of this very URL if it is among the matches, else the one most repeated of the nearest.
@@ -56,20 +61,30 @@ class Matcher:
 
     def matches(self, document: Document, signature: Signature) -> Iterator[Match]:
         """Yield the documents held that the document repeats."""
+        page = Page(document)
+        for name, earlier in self._candidates(document, signature):
+            self.compared += 1
+            if match := self._match(document, page, signature, name, earlier):
+                yield match
+
+    def _candidates(self, document: Document, signature: Signature) -> Iterator[tuple[str, Signature]]:
+        """Yield what detectors propose in the document's scope, each once, and last what its own URL gave before."""
         scope = self._scope(document.url or "")
         seen: set[Signature] = set()
-        for name, earlier in self._store.find(signature.fingerprints):
-            if earlier in seen or scope != self._scope(earlier.url or ""):
-                continue
-            seen.add(earlier)
-            self.compared += 1
-            if match := self._match(document, signature, name, earlier):
-                yield match
+        for name, earlier in islice(self._store.find(signature.fingerprints), MAX_PROPOSED):
+            if earlier not in seen and scope == self._scope(earlier.url or ""):
+                seen.add(earlier)
+                yield name, earlier
             if len(seen) == MAX_CANDIDATES:
-                return
+                break
+        link = self._store.resolve(document.url) if document.url else None
+        if link and link.signature and not link.mirror and link.signature not in seen:
+            yield URL, link.signature
 
-    def _match(self, document: Document, signature: Signature, name: str, earlier: Signature) -> Match | None:
-        """Return the match of a document with an earlier one that a detector proposed, None where it is none."""
+    def _match(
+        self, document: Document, page: Page, signature: Signature, name: str, earlier: Signature
+    ) -> Match | None:
+        """Return the match of a document with an earlier one that was proposed, None where it is none."""
         repeated, same_text = earlier.repeats > 0, _same_text(signature, earlier)
         # Most of what is proposed ends here, so what costs more comes later.
         if not same_text and not self.rule.may_accept(signature.sketch, earlier.sketch, repeated=repeated):
@@ -78,17 +93,16 @@ class Matcher:
         same_url = same_text and self.is_own(document.url, earlier)
         if not self.rule.accepts(found, same_text=same_text, same_url=same_url, repeated=repeated):
             return None
-        if self._is_template(document, earlier, found):
+        if not same_text and self._is_template(document, page, earlier):
             return None
         evidence = (round(value, 4) for value in (found.resemblance, found.containment, found.length_ratio))
         return Match(earlier, Evidence(name, _distance(signature, earlier), *evidence))
 
-    def _is_template(self, document: Document, earlier: Signature, found: Comparison) -> bool:
+    def _is_template(self, document: Document, page: Page, earlier: Signature) -> bool:
         """Say whether two pages of one site share no more than its template."""
-        if not document.url or not earlier.url or host(document.url) != host(earlier.url):
+        if not page.site or page.site != host(earlier.url or "") or self.is_own(document.url, earlier):
             return False
-        is_template = self._templates.explain(document, earlier.sketch, found, self.rule.min_tokens)
-        return is_template and not self.is_own(document.url, earlier)
+        return self._templates.explain(page, earlier, self.rule.min_tokens)
 
     def is_own(self, url: str | None, signature: Signature) -> bool:
         """Say whether a URL is the document's own, or an alias of it, rather than a mirror's."""

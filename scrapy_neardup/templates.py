@@ -1,4 +1,4 @@
-"""Template text: lines that a site repeats on its pages. No Scrapy, no I/O.
+"""Template text: what a site repeats on its pages. No Scrapy, no I/O.
 
 Main-text extraction leaves most of it out, but not where the text of an item is more than the main text, or where a
 site sets its notices like paragraphs. Two pages of one site may then share most of their text and still say different
@@ -7,59 +7,102 @@ things.
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
 
 from .document import Document
-from .fingerprints.hashing import hash_text
-from .fingerprints.sketch import Sketch
-from .text.tokens import normalize
+from .fingerprints.hashing import Hashes, hash_text, shingle_hashes
+from .fingerprints.sketch import WIDTH, Sketch, make_sketch
+from .signature import Signature
 from .text.urls import host
-from .verify import Comparison, compare
+from .verify import compare
 
-SITES, LINES = 500, 1000  # sites that are remembered, and lines of each; those longest not seen are forgotten
-ALL_SHARED = 0.9  # containment: the smaller of two texts has nothing of its own
+SITES, LINES = 500, 2000  # sites that are remembered, and lines of each; those longest not seen are forgotten
+CLUSTERS = 8  # that are remembered of a line: one that so many have is on every page
 FOREIGN = 0.3  # containment below which a text is not taken from another
+_LINE_END = re.compile(r"\n|(?<=[.!?])\s+|(?<=[。！？])")
+
+
+class Line:
+    """A line or sentence of a page; cut into words only where it is needed."""
+
+    def __init__(self, text: str) -> None:
+        self.key = hash_text(text)
+        self._text = text
+
+    @cached_property
+    def hashes(self) -> Hashes:
+        """Of its tokens."""
+        return Document(text=self._text).hashes[:, 0]
+
+
+class Page:
+    """A document line by line, each line once."""
+
+    def __init__(self, document: Document) -> None:
+        self.site = host(document.url or "")
+        self._text = document.text
+
+    @cached_property
+    def lines(self) -> list[Line]:
+        parts = (" ".join(part.split()) for part in _LINE_END.split(self._text))
+        return [Line(part) for part in dict.fromkeys(parts) if part]
 
 
 class Templates:
-    """What each site's pages said so far, line by line, in this process."""
+    """In which documents held, of the same site, each line stood so far, in this process."""
 
     def __init__(self) -> None:
-        self._sites: OrderedDict[str, OrderedDict[int, None]] = OrderedDict()
+        self._sites: OrderedDict[str, OrderedDict[int, tuple[Signature, ...]]] = OrderedDict()
 
-    def learn(self, document: Document) -> None:
-        """Remember the lines of a page; nothing of a document without URL."""
-        if not document.url:
+    def learn(self, page: Page, held: Signature) -> None:
+        """Remember the lines of a page that is held, or that repeats a document held; nothing without a site."""
+        if not page.site:
             return
-        lines = self._sites.setdefault(host(document.url), OrderedDict())
-        self._sites.move_to_end(host(document.url))
-        for _, key in _lines(document.text):
-            lines[key] = None
-            lines.move_to_end(key)
+        lines = self._sites.setdefault(page.site, OrderedDict())
+        self._sites.move_to_end(page.site)
+        for line in page.lines:
+            known = lines.pop(line.key, ())
+            lines[line.key] = known if held in known else (*known, held)[:CLUSTERS]
         while len(lines) > LINES:
             lines.popitem(last=False)
         if len(self._sites) > SITES:
             self._sites.popitem(last=False)
 
-    def own_text(self, document: Document) -> str:
-        """Return the lines of a page that no page of its site has had."""
-        known = self._sites.get(host(document.url or ""), ())
-        return "\n".join(line for line, key in _lines(document.text) if key not in known)
+    def explain(self, page: Page, earlier: Signature, min_tokens: int) -> bool:
+        """Say whether what a page shares with one held of its site is no more than the site's template.
 
-    def explain(self, document: Document, earlier: Sketch, found: Comparison, min_tokens: int) -> bool:
-        """Say whether what a page shares with an earlier one of its site is no more than the site's template.
-
-        It is where both have text besides what they share, and the lines that are this page's own are a text long
-        enough to be compared, of which the earlier page has little. So an edited copy, whose changed lines are still
-        much like the original's, is none such, nor is a cut copy, nor one with something added.
+        Each must have a text of its own, long enough to be compared, and what is the page's own must be foreign to the
+        earlier one: so an edited copy, whose changed lines are still much like the original's, is none such, nor is a
+        cut copy, nor one with something added. Then the lines that they share decide. Those that other documents of
+        the site have too are its template; if as much as the page's own is in these two alone, it is a copy beside
+        other teasers. Where no other document of the site is known, it may be either, and counts as template: what is
+        stored twice is not lost.
         """
-        if found.containment >= ALL_SHARED:
+        lines: Mapping[int, Sequence[Signature]] = self._sites.get(page.site, {})
+        shared = [line for line in page.lines if _stands_in(earlier, lines.get(line.key, ()))]
+        own = [line for line in page.lines if not _stands_in(earlier, lines.get(line.key, ()))]
+        rest = earlier.sketch.tokens - _tokens(shared)
+        if min(_tokens(own), rest) < max(min_tokens, 1) or not _is_foreign(own, earlier.sketch):
             return False
-        own = Document(text=self.own_text(document))
-        return len(own.tokens) >= max(min_tokens, 1) and compare(own.sketch, earlier).containment < FOREIGN
+        only = [line for line in shared if lines[line.key] == (earlier,)]
+        others_known = any(known != (earlier,) for known in lines.values())
+        return _tokens(only) < _tokens(own) or not others_known
 
 
-def _lines(text: str) -> Iterator[tuple[str, int]]:
-    """Yield the lines that hold anything, each with its key."""
-    return ((line, hash_text(" ".join(normalize(line).split()))) for line in text.splitlines() if line.strip())
+def _stands_in(document: Signature, known: Sequence[Signature]) -> bool:
+    return document in known or len(known) == CLUSTERS
+
+
+def _tokens(lines: Sequence[Line]) -> int:
+    return sum(len(line.hashes) for line in lines)
+
+
+def _is_foreign(lines: Sequence[Line], earlier: Sketch) -> bool:
+    shingles = np.unique(np.concatenate([shingle_hashes(line.hashes, WIDTH) for line in lines]))
+    own = make_sketch(_tokens(lines), shingles, shingles[:0])
+    return compare(own, earlier).containment < FOREIGN

@@ -118,9 +118,10 @@ def test_calibrate_keeps_the_defaults_where_nothing_is_wrong(folder: Path) -> No
 
 
 def test_calibrate_says_where_no_threshold_will_do(folder: Path) -> None:
-    rows = [{"id": name, "text": text(1)} for name in "ab"]
+    rows = [{"id": name, "text": text(number)} for name, number in (("a", 1), ("b", 1), ("c", 2))]
     write_rows(folder / "news" / "docs.jsonl", rows)
-    write_rows(folder / "news" / "pairs.jsonl", [{"a": "a", "b": "b", "label": "different"}])
+    pairs = [{"a": "a", "b": "b", "label": "different"}, {"a": "a", "b": "c", "label": "dup"}]
+    write_rows(folder / "news" / "pairs.jsonl", pairs)
     assert "no thresholds reach precision 0.9 on news" in refused(folder, "calibrate", "news", "--precision", "0.9")
 
 
@@ -163,6 +164,7 @@ def test_a_crawl_store_goes_with_one_lexicon_only(tmp_path: Path) -> None:
     said = refused(tmp_path, *dedupe, "--store", "held.sqlite", *mine)
     assert "'imatch' was made as" in said
     assert "scrapy neardup dedupe" in said
+    assert "NEARDUP_LEXICON" in said
     with pytest.raises(StoreError, match="NEARDUP_NAMESPACE"):
         Deduplicator.open(**before, lexicon=str(tmp_path / "mine.lexicon"))
     assert (tmp_path / "held.sqlite").read_bytes() == held
@@ -194,10 +196,20 @@ def test_a_crawl_store_goes_with_one_lexicon_only(tmp_path: Path) -> None:
         ("lexicon news/docs.jsonl -o missing/out.lexicon", "missing/out.lexicon"),
         ("lexicon news/docs.jsonl -o out.lexicon --band 0.7 0.2", "0.7"),
         ("lexicon news/docs.jsonl -o out.lexicon --band 0.999 1 --min-documents 50", "no term"),
-        ("lexicon empty.jsonl -o out.lexicon", "0 documents"),
+        ("lexicon empty.jsonl -o out.lexicon", "no row has text"),
+        ("lexicon news/docs.jsonl -o out.lexicon --text-field nope", "'nope'"),
+        ("evaluate news --detectors exact,exact", "exact"),
+        ("evaluate news --detectors no.such", "no.such"),
+        ("lexicon pages.jsonl -o out.lexicon -s NEARDUP_EXTRACTOR=math.sqrt", "sqrt failed"),
+        ("dedupe pages.jsonl -o out.jsonl -s NEARDUP_EXTRACTOR=builtins.len", "len returned int"),
+        ("dedupe pages.jsonl -o out.jsonl -s NEARDUP_EXTRACTOR=nodots", "NEARDUP_EXTRACTOR = 'nodots'"),
+        ("calibrate other --precision 0.9", "no pair is labelled 'dup'"),
     ],
 )
 def test_error_is_one_line_and_nothing_is_written(folder: Path, arguments: str, said: str) -> None:
     (folder / "empty.jsonl").touch()
+    write_rows(folder / "pages.jsonl", [{"text": f"<html><p>{text(1)}</p></html>"}])
+    pairs = (write_labelled(folder / "other") / "pairs.jsonl").read_text()
+    (folder / "other" / "pairs.jsonl").write_text(pairs.replace('"dup"', '"copy"'))
     assert said in refused(folder, *arguments.split())
     assert sorted(os.listdir(folder / "news")) == ["docs.jsonl", "pairs.jsonl"]

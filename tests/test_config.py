@@ -66,6 +66,7 @@ GOOD: list[tuple[str, Any, Any]] = [
     ("resemblance", "1", 1.0),
     ("resemblance", {100: 0.5, "20": 0.9}, {20: 0.9, 100: 0.5}),
     ("resemblance", '{"20": 0.9}', {20: 0.9}),
+    ("resemblance", "{20: 0.9, 100: 0.5}", {20: 0.9, 100: 0.5}),
     ("imatch_lexicons", "0", 0),
     ("imatch_lexicons", 64, 64),
     ("min_tokens", "0", 0),

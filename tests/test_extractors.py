@@ -106,6 +106,24 @@ def test_a_module_that_fails_is_named(tmp_path: Path, monkeypatch: pytest.Monkey
         Config(extractor="lacks_something.read")
 
 
+@pytest.mark.parametrize("code", ["def read(html)", "raise RuntimeError('broken')", "1 / 0"])
+def test_a_module_that_is_broken_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str) -> None:
+    (tmp_path / "broken_module.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ConfigError, match=r"NEARDUP_EXTRACTOR = 'broken_module\.read'"):
+        Config(extractor="broken_module.read")
+
+
+def test_own_extractor_that_fails_is_named() -> None:
+    def bad(html: str) -> str:
+        raise KeyError("section")
+
+    with pytest.raises(extractors.ExtractorError, match=r"bad failed on a page: KeyError\('section'\)"):
+        build_reader(bad)(HTML)
+    with pytest.raises(extractors.ExtractorError, match="returned int; allowed is str or None"):
+        build_reader(len)(HTML)  # type: ignore[arg-type]
+
+
 def test_does_not_import_scrapy_or_trafilatura() -> None:
     code = "import sys, scrapy_neardup.text.extractors; sys.exit(bool({'scrapy', 'trafilatura'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -72,9 +72,9 @@ def test_row_that_is_none_is_named(tmp_path: Path, data: bytes, said: str) -> No
     ("name", "data", "said"),
     [
         ("missing.jsonl", None, "No such file"),
-        ("x.xlsx", b"", "no feed that can be read"),
-        ("x", b"", "no feed that can be read"),
-        ("x.jsonl.bz2", b"", "no feed that can be read"),
+        ("x.xlsx", b"", "no such kind of file"),
+        ("x", b"", "no such kind of file"),
+        ("x.jsonl.bz2", b"", "no such kind of file"),
         ("x.jsonl.gz", b'{"a": 1}\n', "can't be read"),
         ("x.jsonl.gz", gzip.compress(b'{"a": 1}\n' * 999)[:-12], "can't be read"),
         ("x.jsonl.gz", gzip.compress(os.urandom(999))[:20] + b"\xff" * 500, "can't be read"),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from helpers import edited, text
-from site_server import Page, article
+from helpers import edited, signature, text
+from site_server import Page as Served
+from site_server import article
 
 from scrapy_neardup import Deduplicator, Document
-from scrapy_neardup.templates import LINES, SITES, Templates
+from scrapy_neardup.templates import LINES, SITES, Page, Templates
 
 TEMPLATE = "\n".join(text(900 + line, 40) for line in range(5))
 
@@ -50,14 +51,39 @@ def test_a_cut_copy_and_one_with_more_are_found_on_the_same_site() -> None:
     assert verdicts(page(1, body), page(2, cut), page(3, more)) == ["unique", "duplicate", "duplicate"]
 
 
-def test_lines_that_other_pages_had_are_nothing_of_its_own() -> None:
-    # The same article twice, beside teasers that change from page to page but that the site has shown before.
-    teasers = [text(100 + n, 30) for n in range(4)]
-    body = text(1, 120)
-    list_page = Document("http://a.example/", "\n".join(teasers))
-    first = Document("http://a.example/1", f"{body}\n{teasers[0]}\n{teasers[1]}")
-    second = Document("http://a.example/2", f"{body}\n{teasers[2]}\n{teasers[3]}")
-    assert verdicts(list_page, first, second) == ["unique", "unique", "duplicate"]
+def test_copies_beside_other_teasers_are_found_where_the_site_is_known() -> None:
+    teasers = [text(100 + n, 30) for n in range(8)]
+    other = Document("http://a.example/0", f"{text(2, 120)}\n{teasers[0]}\n{teasers[1]}")
+    copies = [
+        Document(f"http://a.example/{n}", f"{text(1, 120)}\n{teasers[2 * n]}\n{teasers[2 * n + 1]}") for n in (1, 2, 3)
+    ]
+    assert verdicts(other, *copies) == ["unique", "unique", "duplicate", "duplicate"]
+
+
+def test_a_front_page_with_whole_articles_makes_none_of_them_a_copy() -> None:
+    articles = [text(n, 80) for n in range(12)]
+    front = page(99, "\n".join(articles))
+    assert verdicts(front, *(page(n, body) for n, body in enumerate(articles))) == ["unique"] * 13
+
+
+@pytest.mark.parametrize("own", [25, 40])
+def test_little_text_of_their_own_is_enough(own: int) -> None:
+    assert verdicts(*(page(n, text(n, own)) for n in range(8))) == ["unique"] * 8
+
+
+def test_sentences_count_where_there_are_no_lines() -> None:
+    notices = " ".join(f"{text(900 + n, 40)}." for n in range(5))
+    pages = [Document(f"http://a.example/{n}", f"Home News. {text(n, 80)}. {notices}") for n in range(6)]
+    assert verdicts(*pages) == ["unique"] * 6
+
+
+def test_a_page_that_was_withdrawn_does_not_count_against_its_twin() -> None:
+    with Deduplicator.open() as dedup:
+        for n in (1, 2):
+            dedup.claim(page(n, text(n, 80))).commit()
+        dedup.claim(page(3, text(3, 80))).withdraw()
+        assert dedup.claim(page(4, text(3, 80))).verdict.status == "unique"
+        assert dedup.claim(page(3, text(3, 80))).verdict.status == "duplicate"
 
 
 def test_other_sites_are_judged_as_ever() -> None:
@@ -74,22 +100,28 @@ def test_documents_without_url_are_judged_as_ever() -> None:
 
 
 def test_what_is_remembered_is_bounded() -> None:
-    templates = Templates()
-    templates.learn(page(0, "an old line"))
+    templates, held = Templates(), signature("a")
     for n in range(3):
-        templates.learn(Document("http://a.example/", "\n".join(f"line {n} {m}" for m in range(LINES // 2))))
-    assert templates.own_text(page(0, "an old line")).count("\n") == TEMPLATE.count("\n") + 2
-    assert templates.own_text(Document("http://a.example/", "line 2 3\nline 2 x")) == "line 2 x"
+        lines = "\n".join(f"line {n} {m}" for m in range(LINES // 2))
+        templates.learn(Page(Document("http://a.example/", lines)), held)
+    assert len(templates._sites["a.example"]) == LINES
     for n in range(SITES):
-        templates.learn(Document(f"http://{n}.example/", "one line"))
-    assert templates.own_text(Document("http://a.example/", "line 2 3")) == "line 2 3"
-    assert templates.own_text(Document("http://1.example/", " ONE  line")) == ""
+        templates.learn(Page(Document(f"http://{n}.example/", "one line")), held)
+    assert len(templates._sites) == SITES
+    assert "a.example" not in templates._sites
+
+
+def test_a_page_that_is_judged_again_still_has_its_own_lines() -> None:
+    with Deduplicator.open() as dedup:
+        dedup.claim(page(1, text(1, 80))).commit()
+        dedup.claim(page(2, text(2, 80))).withdraw()
+        assert dedup.claim(page(2, text(2, 80))).verdict.status == "unique"
 
 
 def test_a_site_with_much_template_is_crawled_whole(crawl, a) -> None:
     notice = "".join(f"<div>{article(900 + n, 40)}</div>" for n in range(5))
     for n in range(10):
-        a.pages[f"/{n}.html"] = Page(f"<html><title>{n}</title><body><p>{article(n, 80)}</p>{notice}</body></html>")
+        a.pages[f"/{n}.html"] = Served(f"<html><title>{n}</title><body><p>{article(n, 80)}</p>{notice}</body></html>")
     a.pages["/copy.html"] = a.pages["/3.html"]
     urls = [f"{a.url}/{n}.html" for n in (*range(10), "copy")]
     result = crawl("OneAfterAnother", urls=urls, field="html")

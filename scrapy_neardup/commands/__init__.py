@@ -59,6 +59,7 @@ class Command(ScrapyCommand):
         from ..config import ConfigError
         from ..feeds import FeedError
         from ..stores import StoreError
+        from ..text.extractors import ExtractorError
 
         if opts.verb is None:
             print(f"usage: scrapy neardup VERB [options]; VERB is one of: {', '.join(VERBS)}", file=sys.stderr)
@@ -68,7 +69,7 @@ class Command(ScrapyCommand):
             if args:
                 raise FeedError(f"{args[0]!r} is no option of {opts.verb}")
             _module(opts.verb).run(opts, self.settings)
-        except (ConfigError, FeedError, StoreError) as error:
+        except (ConfigError, ExtractorError, FeedError, StoreError) as error:
             print(f"scrapy neardup {opts.verb}: {error}", file=sys.stderr)
             self.exitcode = 2
         except BrokenPipeError:  # whoever reads has seen enough; the interpreter is not to flush into it either

@@ -33,6 +33,8 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
         raise FeedError(f"--precision {opts.precision}: allowed is more than 0, up to 1")
     config = Config.from_settings(settings)
     labelled = LabelledSet.load(opts.folder)
+    if not MODES[opts.labels].right.intersection(labelled.labels.values()):
+        raise FeedError(f"{opts.folder}: no pair is labelled 'dup', so there is nothing to learn from")
     try:
         found = calibrate(labelled, config, opts.precision, opts.labels)
     except ValueError as error:

@@ -12,6 +12,7 @@ from typing import Any
 from scrapy.settings import BaseSettings
 
 from ..config import Config
+from ..detectors.build import build_detectors
 from ..evaluate import contestants, evaluate, shuffled, warm_up
 from ..feeds import writing
 from ..labels import MODES, LabelledSet
@@ -40,6 +41,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
     config = Config.from_settings(settings)
     chosen = replace(config, detectors=opts.detectors).detectors if opts.detectors else None
+    configs = contestants(config, chosen)
+    for contestant in configs:
+        build_detectors(contestant)  # so that a wrong name is told before the first is measured
     sets = [LabelledSet.load(folder) for folder in opts.folders]
     warm_up()
     with ExitStack() as stack:
@@ -49,9 +53,11 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
             ordered = labelled if opts.shuffle is None else shuffled(labelled, opts.shuffle)
             print(f"{labelled.name}: {len(labelled.rows)} documents\n{_HEAD}")
             rows = []
-            for contestant in contestants(config, chosen):
+            for contestant in configs:
                 rows.append(evaluate(ordered, contestant, verified=not opts.unverified))
                 print(_line(rows[-1]), flush=True)
+            if "dup" not in rows[-1]["found"]:
+                print("no pair is labelled 'dup': there is nothing to be right about")
             print(f"of the pairs with a label the last found {_found(rows[-1]['found'])}\n")
             results.append({"set": labelled.name, "documents": len(labelled.rows), "results": rows})
         if file:

@@ -67,6 +67,7 @@ def _explain_files(dedup: Deduplicator, config: Config, paths: list[str]) -> dic
     signatures = [dedup.sign(document) for document in (first, second)]
     found = compare(first.sketch, second.sketch)
     dedup.claim(first)
+    proposed_by = [name for name, _ in dedup.store.find(signatures[1].fingerprints)]
     return {
         "verdict": dedup.claim(second).verdict.tag(),
         "comparison": found._asdict(),
@@ -76,7 +77,7 @@ def _explain_files(dedup: Deduplicator, config: Config, paths: list[str]) -> dic
             "length_ratio": dedup.matcher.rule.length_ratio,
             "missing_figures": round(dedup.matcher.rule.allowed_figures(found.tokens, found.figures), 4),
         },
-        "proposed_by": [name for name, _ in dedup.store.find(signatures[1].fingerprints)],
+        "proposed_by": proposed_by,
         "documents": {path: _described(s) for path, s in zip(paths, signatures, strict=True)},
     }
 

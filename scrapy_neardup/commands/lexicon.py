@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 from scrapy.settings import BaseSettings
 from tqdm import tqdm
@@ -44,7 +45,12 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
     config = Config.from_settings(settings)
     if opts.text_field:
         config = replace(config, fields=(opts.text_field,))
+    if not Path(opts.output).absolute().parent.is_dir():
+        raise FeedError(f"{opts.output}: can't be written: there is no such directory")
     frequencies, documents = _counted(opts.feeds, config)
+    if not documents:
+        field = f" in field {opts.text_field!r}" if opts.text_field else ""
+        raise FeedError(f"{', '.join(opts.feeds)}: no row has text{field}; nothing was written")
     low, high = opts.band
     try:
         lexicon = Lexicon.from_frequencies(

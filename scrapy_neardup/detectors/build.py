@@ -40,7 +40,7 @@ def _imported(path: str) -> object:
     module, _, name = path.rpartition(".")
     try:
         return getattr(import_module(module), name)()
-    except (ImportError, AttributeError, TypeError, ValueError) as error:
+    except Exception as error:  # whatever a module of the user's does on being imported
         raise ConfigError(f"NEARDUP_DETECTORS: {path!r} can't be made into a detector: {error}") from error
 
 

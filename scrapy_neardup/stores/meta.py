@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 FORMAT = 1
+_SETTINGS = {"imatch": " (NEARDUP_LEXICON, NEARDUP_IMATCH_LEXICONS)"}  # what a scheme depends on
 
 
 def merge_meta(stored: bytes | None, schemes: Mapping[str, str]) -> bytes:
@@ -20,7 +21,8 @@ def merge_meta(stored: bytes | None, schemes: Mapping[str, str]) -> bytes:
     for name, scheme in meta["schemes"].items():
         if schemes.get(name, scheme) != scheme:
             raise ValueError(
-                f"{name!r} was made as {scheme!r}, and is now {schemes[name]!r}; go back to that, or start another"
+                f"{name!r} was made as {scheme!r}, and is now {schemes[name]!r}{_SETTINGS.get(name, '')}; go back to"
+                " that, or start another"
                 " store with NEARDUP_STORE or NEARDUP_NAMESPACE, which `scrapy neardup dedupe FEED… -o OUT --store NEW`"
                 " fills from feeds that have the texts"
             )

@@ -36,11 +36,26 @@ def _named(name: str) -> Read:
     return _trafilatura() if name == TRAFILATURA else _own(_imported(name))
 
 
+class ExtractorError(Exception):
+    """A function of the user's failed on a page; the message names it and says how."""
+
+
 def _own(extract: object) -> Read:
     if isinstance(extract, type) or not callable(extract):
         raise ValueError(ALLOWED)
-    # Where it finds no text there is none: what a user's function leaves out is not to come back by another way.
-    return lambda html: Page(html_to_title(html), extract(html) or "")
+    name = getattr(extract, "__qualname__", repr(extract))
+
+    def read(html: str) -> Page:
+        try:
+            text = extract(html)
+        except Exception as error:
+            raise ExtractorError(f"NEARDUP_EXTRACTOR: {name} failed on a page: {error!r}") from error
+        if not isinstance(text, (str, type(None))):
+            raise ExtractorError(f"NEARDUP_EXTRACTOR: {name} returned {type(text).__name__}; allowed is str or None")
+        # Where it finds no text there is none: what a user's function leaves out is not to come back by another way.
+        return Page(html_to_title(html), text or "")
+
+    return read
 
 
 def _trafilatura() -> Read:
@@ -63,8 +78,10 @@ _TRAFILATURA_OPTIONS: dict[str, Any] = {"include_comments": False, "include_tabl
 
 
 def _imported(path: str) -> object:
-    module, _, name = path.rpartition(".")
+    module, dot, name = path.rpartition(".")
+    if not dot:
+        raise ValueError(ALLOWED)
     try:
         return getattr(import_module(module), name)
-    except (ImportError, AttributeError, TypeError, ValueError) as error:
+    except Exception as error:  # whatever a module of the user's does on being imported
         raise ValueError(f"{ALLOWED}; {path!r} can't be imported: {error}") from error

@@ -87,8 +87,11 @@ class Lexicon:
         header = [f"# {key}: {' '.join(value.split())}" for key, value in about.items() if value]
         data = "".join(f"{line}\n" for line in [MAGIC, *header, *sorted(self.terms)]).encode()
         part = Path(f"{os.fspath(path)}.part")
-        part.write_bytes(gzip.compress(data, mtime=0) if os.fspath(path).endswith(".gz") else data)
-        part.replace(path)
+        try:
+            part.write_bytes(gzip.compress(data, mtime=0) if os.fspath(path).endswith(".gz") else data)
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
 
 
 def normalized_idf(count: int, documents: int) -> float:
