@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from scrapy_neardup.config import BUILTIN_DETECTORS, Config
+from scrapy_neardup.config import BUILTIN_DETECTORS, DEFAULT_DETECTORS, Config
 from scrapy_neardup.evaluate import decide, warm_up
 from scrapy_neardup.labels import MODES, Cluster, LabelledSet, Partition
 
@@ -88,7 +88,7 @@ def simhash(distance: int) -> Run:
 
 
 CONTESTANTS: dict[str, tuple[str, Run]] = {
-    "default (all four)": ("", ours(*BUILTIN_DETECTORS)),
+    "default (all four)": ("", ours(*DEFAULT_DETECTORS)),
     **{name: ("", ours(name)) for name in BUILTIN_DETECTORS},
     **{f"{name}, raw": ("", ours(name, verified=False)) for name in BUILTIN_DETECTORS},
     "exact text": ("", exact),

@@ -17,7 +17,8 @@ from .text.extractors import BUILTIN, build_reader
 
 PREFIX = "NEARDUP_"
 STORE_NAME = "neardup.sqlite"  # in Scrapy's data folder
-BUILTIN_DETECTORS = ("exact", "imatch", "simhash", "shingle")
+DEFAULT_DETECTORS = ("exact", "imatch", "simhash", "shingle")
+BUILTIN_DETECTORS = (*DEFAULT_DETECTORS, "feature_code")
 _UNITS = {"s": 1, "second": 1, "m": 60, "minute": 60, "h": 3600, "hour": 3600, "d": 86400, "day": 86400, "week": 604800}
 
 
@@ -187,7 +188,7 @@ class Config:
     url_field: str = _setting("url", _name)
     tag_field: str = _setting("neardup", _name)
     extractor: str | Callable[[str], str | None] = field(default=BUILTIN, metadata={"check": _extractor})
-    detectors: tuple[Any, ...] = _setting(BUILTIN_DETECTORS, _detectors)
+    detectors: tuple[Any, ...] = _setting(DEFAULT_DETECTORS, _detectors)
     action: str = _setting("drop", _choice("drop", "tag", "audit"))
     revisit: str = _setting("keep", _choice("keep", "drop", "skip"))
     scope: str = _setting("all", _choice("all", "host", "domain"))

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .config import BUILTIN_DETECTORS, Config
+from .config import DEFAULT_DETECTORS, Config
 from .dedup import Deduplicator
 from .items import item_document
 from .labels import MODES, Cluster, LabelledSet, Partition
@@ -63,7 +63,7 @@ def evaluate(labelled: LabelledSet, config: Config, *, verified: bool = True) ->
 def contestants(config: Config, chosen: Sequence[Any] | None = None) -> list[Config]:
     """Return a configuration for each detector alone, and one for those of `config`, or those chosen, together."""
     together = replace(config, detectors=tuple(chosen)) if chosen else config
-    alone = dict.fromkeys(chosen or (*BUILTIN_DETECTORS, *config.detectors))
+    alone = dict.fromkeys(chosen or (*DEFAULT_DETECTORS, *config.detectors))
     configs = [replace(config, detectors=(part,)) for part in alone]
     return configs if configs[-1:] == [together] else [*configs, together]
 

@@ -440,6 +440,34 @@ def test_family_of_rejected_candidates_has_bounded_cost(dedup: Deduplicator) -> 
         assert committed(dedup, f"http://a.example/{number}", f"{form} {figures}").verdict.status == "unique"
 
 
+def test_own_document_is_found_among_very_many_equal_ones() -> None:
+    from scrapy_neardup.matching import MAX_CANDIDATES
+
+    dedup = Deduplicator.open(min_tokens=50)
+    urls = [f"http://a.example/{number}" for number in range(MAX_CANDIDATES + 50)]
+    assert {committed(dedup, url, text(1, 10)).verdict.status for url in urls} == {"unique"}
+    assert {committed(dedup, url, text(1, 10)).verdict.status for url in urls} == {"revisit"}
+
+
+def test_own_document_is_found_where_no_detector_proposes_it() -> None:
+    dedup = Deduplicator.open(detectors=["exact"])
+    committed(dedup, A, text(1))
+    again = committed(dedup, A, edited(text(1), 100))
+    assert (again.verdict.status, again.verdict.detector) == ("revisit", "url")
+
+
+def test_what_is_out_of_scope_costs_no_more_than_a_bounded_number_of_looks() -> None:
+    from scrapy_neardup.matching import MAX_PROPOSED
+
+    dedup = Deduplicator.open(scope="host", detectors=["exact"])
+    for number in range(MAX_PROPOSED + 100):
+        committed(dedup, f"http://{number}.example/", text(1, 30))
+    start = dedup.matcher.compared
+    assert committed(dedup, "http://1.example/copy", text(1, 30)).verdict.status == "duplicate"
+    assert committed(dedup, "http://new.example/", text(1, 30)).verdict.status == "unique"
+    assert dedup.matcher.compared == start + 1
+
+
 # Detectors of one's own
 
 

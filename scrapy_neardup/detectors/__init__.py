@@ -5,8 +5,9 @@ They propose and may be generous; `verify` decides.
 
 from .base import Detector
 from .exact import Exact
+from .feature_code import FeatureCode
 from .imatch import IMatch
 from .shingle import Shingle
 from .simhash import SimHash
 
-__all__ = ["Detector", "Exact", "IMatch", "Shingle", "SimHash"]
+__all__ = ["Detector", "Exact", "FeatureCode", "IMatch", "Shingle", "SimHash"]

@@ -9,6 +9,7 @@ from ..config import Config, ConfigError
 from ..text.lexicon import Lexicon, builtin
 from .base import Detector
 from .exact import Exact
+from .feature_code import FeatureCode
 from .imatch import IMatch
 from .shingle import Shingle
 from .simhash import SimHash
@@ -18,6 +19,7 @@ _BUILTIN: dict[str, Callable[[Config], Detector]] = {
     "imatch": lambda config: IMatch(_lexicon(config), config.imatch_lexicons),
     "simhash": lambda config: SimHash(config.simhash_distance),
     "shingle": lambda config: Shingle(),
+    "feature_code": lambda config: FeatureCode(),
 }
 
 

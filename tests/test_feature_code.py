@@ -1,0 +1,370 @@
+"""Feature codes: against values worked by hand, the cases of Peng et al., and the index against trying all it holds."""
+
+from __future__ import annotations
+
+import random
+from itertools import combinations
+
+import pytest
+
+from scrapy_neardup import Deduplicator, Document
+from scrapy_neardup.detectors import Detector, IMatch
+from scrapy_neardup.detectors.feature_code import FeatureCode
+from scrapy_neardup.fingerprints.feature_code import common_subsequence, feature_codes, pack, unpack
+from scrapy_neardup.index.ordered import OrderedIndex
+from scrapy_neardup.text.lexicon import builtin
+from scrapy_neardup.text.tokens import normalize
+
+# Codes
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("县政府拆除旧仓库。改建湿地公园。", "拆除旧仓库改建湿地公"),  # the second has nothing behind it
+        ("县政府拆除“旧仓库”。\n\n 改建,湿地公园", "拆除旧仓库改建湿地公"),  # punctuation and spaces are passed over
+        ("仓库。县政府拆除旧仓库。改建湿地公园", "拆除旧仓库改建湿地公"),  # too little before the first
+        ("拆除旧仓库。改建。湿地公园", "拆除旧仓库改建湿地公"),  # over a further stop
+        ("投资2300万。5月3日动工了", "2300万5月3日动"),  # figures count
+        ("拆除旧仓库!真的吗?改建湿地。公园很美丽", "吗改建湿地公园很美丽"),  # no full stops but the last
+        ("拆除旧仓库...改建湿地公。园很美丽啊", "改建湿地公园很美丽啊"),  # three points are none
+        ("拆除旧仓库.改建湿地公园", "拆除旧仓库改建湿地公"),  # a full-width point is that once normalized
+        ("拆除旧𠀀𠀁库。改建湿地公园", "除旧𠀀𠀁库改建湿地公"),  # beyond the 16-bit plane
+        ("古い倉庫をこわす。公園をつくります", "庫をこわす公園をつく"),
+    ],
+)
+def test_code_is_what_stands_around_the_first_full_stop(text: str, code: str) -> None:
+    assert feature_codes(text) == (code,)
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        # Fifteen letters: three for one Han character.
+        ("the council repairs the old tower. it was built long ago", "airstheoldtower" + "itwasbuiltlonga"),
+        ('he called it "the old harbour tower." (it was built long ago)', "oldharbourtower" + "itwasbuiltlonga"),
+        ("version 3.11 of example.com costs 4.50 crowns. it was built long ago", "mcosts450crowns" + "itwasbuiltlonga"),
+        (
+            "the old harbour tower... it was built in 1874. then it lost its lamp",
+            "twasbuiltin1874" + "thenitlostitsla",
+        ),
+        ("the council met mr. smith of the harbour office", "thecouncilmetmr" + "smithoftheharbo"),
+    ],
+)
+def test_code_of_a_script_with_spaces_is_longer(text: str, code: str) -> None:
+    assert feature_codes(text) == (code,)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "。",
+        "没有句号的文章",
+        "拆除旧仓。改建湿地公园",
+        "拆除旧仓库。改建湿地",
+        "no stop",
+        "Too little. on either side",
+        "。" * 9,
+    ],
+)
+def test_no_code_without_a_stop_that_has_enough_on_both_sides(text: str) -> None:
+    assert feature_codes(text) == ()
+    assert FeatureCode().fingerprints(Document(text=text)) == ()
+
+
+def test_length_is_that_of_a_side() -> None:
+    assert feature_codes("拆除旧仓库。改建湿地公园", 2) == ("仓库改建",)
+    assert feature_codes("the old tower. it was built", 2) == ("dtoweritwasb",)
+
+
+def test_places_are_spread_over_the_stops_from_the_first_on() -> None:
+    text = "".join(f"{name}{name}。" for name in "甲乙丙丁戊己庚")  # stops with a character on both sides: six
+    codes = ("甲乙", "乙丙", "丙丁", "丁戊", "戊己", "己庚")
+    assert feature_codes(text, 1, 1) == codes[:1]
+    assert feature_codes(text, 1, 2) == (codes[0], codes[3])
+    assert feature_codes(text, 1, 3) == (codes[0], codes[2], codes[4])
+    assert feature_codes(text, 1, 4) == (codes[0], codes[1], codes[3], codes[4])  # at 0, 1.5, 3 and 4.5
+    assert feature_codes(text, 1, 6) == feature_codes(text, 1, 60) == codes
+    assert feature_codes("", 1, 3) == ()
+
+
+# Common subsequences
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "length"),
+    [
+        ("", "", 0),
+        ("abc", "", 0),
+        ("", "abc", 0),
+        ("abc", "def", 0),
+        ("abc", "abc", 3),
+        ("abcde", "ace", 3),
+        ("abcbdab", "bdcaba", 4),  # bcba
+        ("aaaa", "aa", 2),
+        ("abab", "baba", 3),
+        ("拆除旧仓库改建湿地公", "拆出旧仓库改建湿地公", 9),  # one wrong
+        ("拆除旧仓库改建湿地公", "除旧仓库改建湿地公园", 9),  # shifted by one
+        ("拆除旧仓库改建湿地公", "旧仓库改建湿地公园将", 8),
+        ("拆除旧仓库改建湿地公", "改建湿地公拆除旧仓库", 5),
+    ],
+)
+def test_common_subsequence(a: str, b: str, length: int) -> None:
+    assert common_subsequence(a, b) == common_subsequence(b, a) == length
+
+
+def test_common_subsequence_is_the_longest_that_trying_all_finds() -> None:
+    rng = random.Random(1)
+    for _ in range(100):
+        a, b = ("".join(rng.choices("abc", k=rng.randrange(8))) for _ in range(2))
+        shared = (set(combinations(a, k)) & set(combinations(b, k)) for k in range(8))
+        assert common_subsequence(a, b) == max(k for k, found in enumerate(shared) if found)
+
+
+# Packing
+
+
+def test_three_code_points_of_21_bits_in_an_integer() -> None:
+    assert pack("abc", 1) == (0x61 << 42 | 0x62 << 21 | 0x63,)
+    assert pack("abcd", 2) == (0x61 << 42 | 0x62 << 21 | 0x63, 0x64 << 42)
+    assert pack("", 2) == (0, 0)
+    assert pack("\U0010ffff" * 3, 1) == (0x10FFFF << 42 | 0x10FFFF << 21 | 0x10FFFF,)
+    assert pack("\U0010ffff" * 3, 1)[0] < 2**63
+
+
+@pytest.mark.parametrize("code", ["", "a", "仓库改建湿", "𠀀𠀁", "a𠀀库\U0010ffffb", "拆除旧仓库改建湿地公"])
+def test_unpacked_is_what_was_packed(code: str) -> None:
+    assert unpack(pack(code, 4)) == code
+
+
+def test_packed_codes_are_ordered_as_the_codes_are() -> None:
+    codes = ["𠀀仓a", "仓库", "a", "库", "ab", "仓", "abcd", "b", "仓库改建", "\uffee", "𠀀"]
+    assert sorted(codes, key=lambda code: pack(code, 2)) == sorted(codes)
+
+
+def test_code_that_is_too_long_is_an_error() -> None:
+    with pytest.raises(ValueError, match="does not go into 1"):
+        pack("abcd", 1)
+
+
+# The index
+
+
+class Entry:
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Entry)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def fingerprints(*codes: str) -> list[int]:
+    return [value for code in codes for value in pack(code, 4)]
+
+
+def found(index: OrderedIndex[Entry], *codes: str) -> list[str]:
+    return [entry.name for entry in index.find(fingerprints(*codes))]
+
+
+def test_index_finds_by_identity_each_once_in_the_order_of_coming() -> None:
+    index: OrderedIndex[Entry] = OrderedIndex(4, 2)
+    assert found(index, "abcdefghij") == found(index) == []
+    first, second, third, fourth = map(Entry, "1234")
+    index.add(fingerprints("zbcdefghij", "abcdefghij"), first)
+    index.add(fingerprints("abcdefghij", "abcdefghij"), second)
+    index.add(fingerprints("bcdefghijk"), third)
+    index.add([], fourth)
+    assert found(index, "abcdefghij") == ["1", "2", "3"]
+    assert found(index, "0123456789", "bcdefghijk", "abcdefghij") == ["1", "2", "3"]
+    assert found(index, "abcdefgzyx") == []
+    index.remove(fingerprints("abcdefghij"), third)  # it is not there
+    index.remove(fingerprints("0123456789"), first)
+    assert found(index, "abcdefghij") == ["1", "2", "3"]
+    index.remove(fingerprints("abcdefghij", "abcdefghij"), second)
+    assert found(index, "abcdefghij") == ["1", "3"]
+    index.remove(fingerprints("zbcdefghij", "abcdefghij"), first)
+    index.remove(fingerprints("bcdefghijk"), third)
+    assert found(index, "abcdefghij", "bcdefghijk") == []
+    index.add(fingerprints("bcdefghijk"), third)
+    assert found(index, "abcdefghij") == ["3"]
+
+
+@pytest.mark.parametrize(
+    ("code", "least_tolerance"),
+    [
+        ("abcdefghij", 0),
+        ("abcdefghix", 1),
+        ("xbcdefghij", 1),
+        ("bcdefghijk", 1),
+        ("xabcdefghi", 1),
+        ("cdefghijkl", 2),
+        ("xyabcdefgh", 2),
+        ("axbcdefghy", 2),
+        ("bcdfghijxy", 2),
+        ("xabcefgyhi", 2),
+        ("bacdefghji", 2),
+        ("abcdefg", 9),  # of another length
+        ("abcdefghijk", 9),
+        ("xyzdefghij", 9),
+    ],
+)
+def test_index_finds_within_its_tolerance(code: str, least_tolerance: int) -> None:
+    for tolerance in range(3):
+        index: OrderedIndex[Entry] = OrderedIndex(4, tolerance)
+        index.add(fingerprints("abcdefghij"), Entry("it"))
+        assert found(index, code) == ["it"] * (tolerance >= least_tolerance)
+
+
+@pytest.mark.parametrize("tolerance", range(4))
+@pytest.mark.parametrize("alphabet", ["ab", "abcdef", "旧仓库改建湿地公园𠀀𠀁abc"])
+def test_whatever_comes_and_goes_index_finds_what_trying_all_finds(tolerance: int, alphabet: str) -> None:
+    rng = random.Random(f"{tolerance}{alphabet}")
+    index: OrderedIndex[Entry] = OrderedIndex(4, tolerance)
+    held: list[tuple[list[str], Entry]] = []
+    centres = ["".join(rng.choices(alphabet, k=length)) for length in (10, 10, 10, 12, 7)]
+
+    def near(code: str) -> str:
+        """Lose some characters and put in others, as many."""
+        characters = list(code)
+        for _ in range(rng.randrange(tolerance + 2)):
+            characters.pop(rng.randrange(len(characters)))
+            characters.insert(rng.randint(0, len(characters)), rng.choice(alphabet))
+        return "".join(characters)
+
+    def trying_all(codes: list[str]) -> list[str]:
+        pairs = {
+            entry.name: any(
+                len(code) == len(other) and common_subsequence(code, other) >= len(code) - tolerance
+                for code in codes
+                for other in others
+            )
+            for others, entry in held
+        }
+        return [name for name, matches in pairs.items() if matches]
+
+    for step in range(400):
+        if held and rng.random() < 0.4:
+            codes, entry = held.pop(rng.randrange(len(held)))
+            index.remove(fingerprints(*codes), entry)
+        else:
+            held.append(([near(rng.choice(centres)) for _ in range(rng.randint(1, 3))], Entry(str(step))))
+            index.add(fingerprints(*held[-1][0]), held[-1][1])
+        wanted = [near(rng.choice(centres)) for _ in range(rng.randint(1, 2))]
+        assert found(index, *wanted) == trying_all(wanted)
+
+
+def test_documents_of_a_code_that_very_many_have_come_one_by_one() -> None:
+    index: OrderedIndex[Entry] = OrderedIndex(4, 2)
+    entries = [Entry(str(number)) for number in range(20_000)]
+    for entry in entries:
+        index.add(fingerprints("abcdefghij"), entry)
+    assert next(index.find(fingerprints("abcdefghij"))) is entries[0]
+    index.remove(fingerprints("abcdefghij"), entries[0])
+    assert next(index.find(fingerprints("abcdefghix"))) is entries[1]
+
+
+# The detector, and the cases of Peng et al.
+
+PARAGRAPHS = [
+    "县政府上周宣布,拆除河边的旧仓库,改建一座湿地公园。工程预计投资两千万元,明年五月动工,后年秋天完工。",
+    "附近居民对此表示欢迎,但也担心施工期间的噪音和交通拥堵。环境保护部门的专家认为,芦苇和水生植物能够净化水质。",
+    "公园建成后免费开放,旅游局将开通公共汽车线路,并在入口处设立自行车租赁点。学校可以组织学生前来观察候鸟。",
+    "仓库建于上世纪五十年代,曾经存放粮食和棉花,铁路改道以后一直空置。部分老墙将作为纪念保留下来,供游客参观。",
+]
+CHINESE = "\n".join(PARAGRAPHS)
+ENGLISH = """The council of the harbour town decided on Monday to repair the old lighthouse before winter. The tower
+lost its lamp in a storm; since then the fishing boats have found their way by radio. The insurance paid most of it,
+and the museum gave the rest. Visitors will climb the steps again from May, when the brass band plays on the pier."""
+
+
+def agree(detector: Detector, one: str, two: str) -> bool:
+    """Say whether a detector that holds a text proposes it for another."""
+    index = detector.index()
+    index.add(detector.fingerprints(Document(text=one)), one)
+    return list(index.find(detector.fingerprints(Document(text=two)))) == [one]
+
+
+def status(one: str, two: str, length_ratio: float) -> str:
+    """Return what becomes of the second text, if a common code and the length ratio decide."""
+    detectors = [FeatureCode()]
+    with Deduplicator.open(detectors=detectors, length_ratio=length_ratio, resemblance=0, min_tokens=0) as dedup:
+        dedup.claim(Document(text=one)).commit()
+        return dedup.claim(Document(text=two)).verdict.status
+
+
+def test_golden_fingerprints() -> None:
+    """They change together with the scheme, and only then."""
+    detector = FeatureCode()
+    assert isinstance(detector, Detector)
+    assert (detector.name, detector.scheme) == ("feature_code", "feature_code/1 5x3 1")
+    assert detector.fingerprints(Document(text=CHINESE)) == pack("座湿地公园工程预计投", 10)
+    assert detector.fingerprints(Document(text=ENGLISH)) == pack("usebeforewinter" + "thetowerlostits", 10)
+    assert FeatureCode(places=3).scheme == "feature_code/1 5x3 3"
+    assert len(FeatureCode(places=3).fingerprints(Document(text=CHINESE))) == 30
+    assert len(FeatureCode(length=4).fingerprints(Document(text=CHINESE))) == 8
+
+
+def test_fingerprints_are_those_of_the_normalized_text() -> None:
+    full_width = ENGLISH.replace("M", "\uff2d").replace(".", "\uff0e").upper()
+    detector = FeatureCode()
+    assert detector.fingerprints(Document(text=full_width)) == detector.fingerprints(Document(text=ENGLISH))
+    assert detector.fingerprints(Document(text=CHINESE.replace("。", "\uff61"))) == pack("座湿地公园工程预计投", 10)
+
+
+@pytest.mark.parametrize("text", [CHINESE, ENGLISH])
+def test_cut_copy_has_the_same_code_and_is_told_apart_by_its_length(text: str) -> None:
+    """Section 3.1.1."""
+    cut, nearly_all = text[: len(text) * 3 // 4], text[: len(text) * 97 // 100]
+    assert agree(FeatureCode(), text, cut)
+    assert status(text, cut, 2.5) == "duplicate"
+    assert status(text, cut, 1.10) == "unique"
+    assert status(text, nearly_all, 1.10) == "duplicate"
+
+
+def test_copy_with_its_paragraphs_moved_has_another_code() -> None:
+    """Section 3.1.2; a set of words is the same in any order, and more stops may find it too."""
+    moved = "\n".join([*PARAGRAPHS[2:], *PARAGRAPHS[:2]])
+    assert not agree(FeatureCode(), CHINESE, moved)
+    assert status(CHINESE, moved, 1.10) == "unique"
+    assert agree(IMatch(builtin(), 3), CHINESE, moved)
+    assert agree(FeatureCode(places=8), CHINESE, moved)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "tolerance"),
+    [
+        ("湿地公园。", "湿地公园。", 0),
+        ("湿地公园。", "湿地公圆。", 1),  # a wrong character
+        ("湿地公园。", "湿地园。", 1),  # one left out
+        ("湿地公园。", "湿地的公园。", 1),  # one put in
+        ("园。工程", "圆。工成", 2),
+        ("园。工程", "。程", 2),
+        ("公园。工程", "花圆。工成", 3),
+    ],
+)
+def test_typing_errors_near_the_stop_are_tolerated(before: str, after: str, tolerance: int) -> None:
+    copy = CHINESE.replace(before, after)
+    assert [agree(FeatureCode(tolerance=t), CHINESE, copy) for t in range(4)] == [t >= tolerance for t in range(4)]
+
+
+def test_typing_errors_in_english() -> None:
+    assert agree(FeatureCode(), ENGLISH, ENGLISH.replace("winter. The", "wintre. Teh"))
+    assert not agree(FeatureCode(), ENGLISH, ENGLISH.replace("winter. The tower", "summer. A light"))
+
+
+def test_stop_that_was_lost_moves_the_code() -> None:
+    assert not agree(FeatureCode(), CHINESE, CHINESE.replace("。", ",", 1))
+
+
+def test_codes_of_two_scripts_in_one_text() -> None:
+    text = normalize(CHINESE + "\n" + ENGLISH)
+    assert {len(code) for code in feature_codes(text, places=len(text))} == {10, 30}
+
+
+@pytest.mark.parametrize("wrong", [{"length": 0}, {"places": 0}, {"tolerance": -1}])
+def test_parameters_out_of_range_are_an_error(wrong: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match="allowed"):
+        FeatureCode(**wrong)
