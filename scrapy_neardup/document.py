@@ -31,6 +31,8 @@ class Document:
     them: the item's own URL where another one was fetched, temporary redirects, error pages."""
     size: int = 0
     """Bytes that the fetch of this document took; 0 where unknown."""
+    layout: int = 0
+    """The fingerprint of its page's layout; 0 where unknown."""
 
     @classmethod
     def from_field(

@@ -24,6 +24,8 @@ class Fetch(NamedTuple):
     """Those that may well give something else another time."""
     size: int = 0
     """Bytes of the response."""
+    layout: int = 0
+    """The fingerprint of the response's layout; 0 where it is no HTML."""
 
 
 USUAL_FIELDS = ("text", "body", "content", "articleBody", "article_body", "article", "main_text", "html", "description")
@@ -46,7 +48,9 @@ def item_document(item: Any, config: Config, fetch: Fetch | None = None) -> Docu
         return None
     title = title or next((part.title for part in parts if part.title), "")
     url, aliases, loose = _urls(next(_strings(adapter.get(config.url_field)), ""), fetch)
-    return Document(url, text, title, aliases, loose, fetch.size)
+    # Of an item that has a page of its own, elsewhere, the layout is not that of the page which lists it.
+    layout = fetch.layout if url in fetch.urls else 0
+    return Document(url, text, title, aliases, loose, fetch.size, layout)
 
 
 def _urls(own: str, fetch: Fetch) -> tuple[str | None, tuple[str, ...], frozenset[str]]:

@@ -9,16 +9,19 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from itemadapter import ItemAdapter
+from lxml import etree
 from scrapy.exceptions import DropItem
-from scrapy.http import Response
+from scrapy.http import HtmlResponse, Response
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 from .dedup import Claim
 from .document import Document
 from .extension import NearDup
+from .fingerprints.layout import layout
 from .items import Fetch, item_document
 from .signature import Signature
+from .text.html import elements
 from .turns import Turns
 from .verdict import Verdict
 
@@ -139,4 +142,12 @@ def _fetch(response: Response | None) -> Fetch:
     lasting = all(reason in (301, 308) for reason in response.meta.get("redirect_reasons", ()))
     # A login or error page says nothing of what its URL, or one that was sent there for now, will give another time.
     loose = urls if response.status >= 300 else () if lasting else before
-    return Fetch(urls, frozenset(loose), len(response.body))
+    return Fetch(urls, frozenset(loose), len(response.body), _layout(response))
+
+
+def _layout(response: Response) -> int:
+    """Return the fingerprint of a page's layout, of the tree that its callback may have made; 0 where it is no HTML."""
+    if not isinstance(response, HtmlResponse) or not response.body:
+        return 0
+    root = response.selector.root
+    return layout(elements(root)) if isinstance(root, etree._Element) else 0

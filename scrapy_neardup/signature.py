@@ -20,6 +20,8 @@ class Signature:
     sketch: Sketch
     first_seen: float
     """Seconds since the epoch."""
+    layout: int = 0
+    """Of its page; 0 where unknown."""
     key: Key | None = None
     """None until it is written."""
     repeats: int = 0

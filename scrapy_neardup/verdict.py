@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from .fingerprints.layout import same_layout
 from .signature import Evidence, Signature
+
+SAME_CONTENT = 0.95  # resemblance: a corrected misprint or another date is the same content
 
 
 @dataclass(frozen=True)
@@ -22,6 +25,7 @@ class Verdict:
     containment: float | None = None
     length_ratio: float | None = None
     kind: str | None = None
+    """Of a duplicate page: see `page_kind`."""
     mirrors: int = 0
     """Mirror degree: how many other URLs have the content of the canonical."""
 
@@ -36,6 +40,21 @@ class Verdict:
     def tag(self) -> dict[str, Any]:
         """Return the verdict as the item's tag."""
         return asdict(self)
+
+
+def page_kind(resemblance: float, layout: int, earlier: int) -> str | None:
+    """Name the kind of a duplicate page; None where a layout is unknown.
+
+    `full`: same content, same layout; `content`: same content, another layout; `layout`: part of the content, same
+    layout; `partial`: part of the content, another layout.
+
+    After the four kinds of the notes on search engines (1.1); same content is a resemblance of SAME_CONTENT or more.
+    """
+    if not layout or not earlier:
+        return None
+    if resemblance >= SAME_CONTENT:
+        return "full" if same_layout(layout, earlier) else "content"
+    return "layout" if same_layout(layout, earlier) else "partial"
 
 
 @dataclass(frozen=True)

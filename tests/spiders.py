@@ -45,8 +45,8 @@ KINDS = {"dict": dict, "dataclass": DataclassItem, "attrs": AttrsItem, "pydantic
 class ListSpider(scrapy.Spider):
     """Requests what the test lists, one after another or together, and yields an item a page.
 
-    `spec`: `urls`, and optionally `kind` (of item), `with_url`, `field` (text or html), `start` (request them as start
-    requests), `together`, `meta`, `method`, `headers`, `errback`, `attributes`.
+    `spec`: `urls`, and optionally `kind` (of item), `with_url`, `item_url`, `field` (text or html), `start` (request
+    them as start requests), `together`, `meta`, `method`, `headers`, `errback`, `attributes`.
     """
 
     name = "list"
@@ -86,7 +86,7 @@ class ListSpider(scrapy.Spider):
         text = response.text if field == "html" else " ".join(response.css("p::text, #content div::text").getall())
         values = {"title": response.css("title::text").get(""), field: text}
         if self.spec.get("with_url", True):
-            values["url"] = response.url
+            values["url"] = response.urljoin(self.spec.get("item_url", response.url))
         if self.spec.get("with_meta"):
             values["meta"] = {k: v for k, v in response.meta.items() if k.startswith("neardup")}
             values["from"] = response.url

@@ -78,6 +78,23 @@ def test_tagged_items_pass_with_the_verdict(crawl, a, b):
     assert set(copy) >= {"resemblance", "length_ratio", "kind", "mirrors"}
 
 
+@pytest.mark.parametrize(
+    ("template", "words", "kind"),
+    [("a", 150, "full"), ("b", 150, "content"), ("a", 110, "layout"), ("b", 110, "partial")],
+)
+def test_the_tag_says_what_kind_of_duplicate_a_page_is(crawl, a, b, template, words, kind):
+    a.pages["/0.html"] = Page(html(article(0), "a"))
+    b.pages["/0.html"] = Page(html(" ".join(article(0).split()[:words]), template))
+    urls = [f"{site.url}/0.html" for site in (a, b)]
+    result = crawl("OneAfterAnother", {"NEARDUP_ACTION": "tag"}, urls=urls)
+    assert [item["neardup"]["kind"] for item in result.items] == [None, kind]
+
+
+def test_items_of_a_list_page_have_no_kind(crawl, a, b):
+    result = crawl("OneAfterAnother", {"NEARDUP_ACTION": "tag"}, urls=mirror(a, b, 1), item_url="/of-its-own")
+    assert [item["neardup"]["kind"] for item in result.items] == [None, None]
+
+
 def test_items_with_no_field_for_the_tag_pass_without_it(crawl, a, b):
     result = crawl("OneAfterAnother", {"NEARDUP_ACTION": "tag"}, urls=mirror(a, b, 2), kind="item")
     assert [sorted(item) for item in result.items] == [["text", "title", "url"]] * 4

@@ -9,11 +9,13 @@ import sqlite3
 import subprocess
 import sys
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
 import helpers
+import msgpack
 import pytest
 from helpers import detectors, hashes, link, names, python, signature
 
@@ -531,12 +533,24 @@ def test_row_of_nonsense_is_refused(path: str, kind: str, value: bytes) -> None:
     refusal(path)
 
 
+def test_store_of_the_first_format_is_read(path: str) -> None:
+    fill(path, "a")
+    meta, stored = json.loads(rows(path)["meta/"]), rows(path)
+    change(path, "meta/", json.dumps({**meta, "format": 1}).encode())
+    for key in [key for key in stored if key.startswith("segment/")]:
+        names, documents, links = msgpack.unpackb(stored[key][4:])
+        body = msgpack.packb([names, [document[:4] for document in documents], links])
+        change(path, key, zlib.crc32(body).to_bytes(4, "big") + body)
+    with closing(sqlite_store(path)) as store:
+        assert held(store) == ["a"]
+
+
 def test_newer_format_is_refused(path: str) -> None:
     fill(path, "a")
     meta = json.loads(rows(path)["meta/"])
-    change(path, "meta/", json.dumps({**meta, "format": 2}).encode())
+    change(path, "meta/", json.dumps({**meta, "format": 3}).encode())
     before = rows(path)
-    assert "format is 2" in refusal(path)
+    assert "format is 3" in refusal(path)
     assert rows(path) == before
 
 

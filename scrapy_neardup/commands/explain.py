@@ -93,6 +93,7 @@ def _described(signature: Signature) -> dict[str, Any]:
             name: " ".join(f"{value:016x}" for value in values) or "abstains"
             for name, values in signature.fingerprints.items()
         },
+        "layout": f"{signature.layout:016x}" if signature.layout else None,
         "first_seen": _time(signature.first_seen),
         "run": signature.key[0] if signature.key else None,
     }

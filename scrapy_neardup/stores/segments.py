@@ -2,7 +2,7 @@
 
 A segment is the CRC-32 of its body (4 bytes, big-endian), then the body in MessagePack: data only, so opening a
 file from a stranger runs nothing. The body is `[detectors, documents, links]`:
-- a document is `[url, first_seen, [fingerprints of each detector], sketch]`,
+- a document is `[url, first_seen, [fingerprints of each detector], sketch, layout]`; format 1 had no layout,
 - a link is `[url, document, mirror, seen, size, evidence, firm]`; its document is a place in this segment, `[run,
   segment, place]`, or nil, its evidence `[detector, hamming, resemblance, containment, length_ratio]` or nil.
 """
@@ -26,7 +26,9 @@ def encode(run: str, number: int, signatures: Sequence[Signature], links: Sequen
     for place, signature in enumerate(signatures):
         signature.key = (run, number, place)
     names = list(dict.fromkeys(name for s in signatures for name in s.fingerprints))
-    documents = [[s.url, s.first_seen, [s.fingerprints.get(n, ()) for n in names], s.sketch] for s in signatures]
+    documents = [
+        [s.url, s.first_seen, [s.fingerprints.get(n, ()) for n in names], s.sketch, s.layout] for s in signatures
+    ]
     body: bytes = msgpack.packb(
         [names, documents, [_packed(link, run, number) for link in links]], unicode_errors=_ERRORS
     )
@@ -63,5 +65,5 @@ def decode(
 
 
 def _signature(names: Sequence[str], row: Sequence[Any], key: Key) -> Signature:
-    url, first_seen, fingerprints, sketch = row
-    return Signature(url, dict(zip(names, fingerprints, strict=True)), Sketch(*sketch), first_seen, key)
+    url, first_seen, fingerprints, sketch, *layout = row
+    return Signature(url, dict(zip(names, fingerprints, strict=True)), Sketch(*sketch), first_seen, sum(layout), key)

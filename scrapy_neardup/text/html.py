@@ -114,6 +114,11 @@ def extract(root: etree._Element) -> Page:
     return Page(_title(root), "\n".join(lines.main()))
 
 
+def elements(root: etree._Element) -> frozenset[str]:
+    """Return what elements a page has, each by its tag and class, such as `div.story`."""
+    return frozenset(f"{element.tag}.{element.get('class', '')}" for element in root.iter(etree.Element))
+
+
 def _encoded(html: str | bytes) -> tuple[bytes, str | None]:
     if isinstance(html, str):
         html = html.encode("utf-8", "replace")

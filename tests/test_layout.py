@@ -1,0 +1,61 @@
+"""The layout of a page, and the kind of a duplicate."""
+
+from __future__ import annotations
+
+import pytest
+from site_server import article, html
+
+from scrapy_neardup.fingerprints.layout import SAME, layout, same_layout
+from scrapy_neardup.text.html import elements, parse
+from scrapy_neardup.verdict import page_kind
+
+OTHER = 2**64 - 8  # no bit of 7
+
+
+def of(page: str) -> int:
+    root = parse(page)
+    assert root is not None
+    return layout(elements(root))
+
+
+def test_elements_are_named_by_tag_and_class() -> None:
+    root = parse("<html><body class=wide><p>A<p class='lead big'>B<p>C</html>")
+    assert root is not None
+    assert elements(root) == {"html.", "body.wide", "p.", "p.lead big"}
+
+
+def test_what_the_page_says_and_how_long_it_is_changes_nothing() -> None:
+    assert of("<div class=a><p>one</div>") == of("<div class=a><p>two<p>three</div>")
+
+
+def test_another_template_is_another_layout() -> None:
+    assert same_layout(of(html(article(1), "a")), of(html(article(2), "a")))
+    assert not same_layout(of(html(article(1), "a")), of(html(article(1), "b")))
+
+
+def test_nothing_has_no_layout() -> None:
+    assert layout([]) == 0
+
+
+@pytest.mark.parametrize(("differing", "same"), [(0, True), (SAME, True), (SAME + 1, False)])
+def test_same_layout_up_to_a_distance(differing: int, same: bool) -> None:
+    assert same_layout(0xFFFF_FFFF_FFFF_FFFF, 0xFFFF_FFFF_FFFF_FFFF ^ (1 << differing) - 1) is same
+
+
+@pytest.mark.parametrize(
+    ("resemblance", "earlier", "kind"),
+    [
+        (1.0, 7, "full"),
+        (0.95, 7, "full"),
+        (0.94, 7, "layout"),
+        (1.0, OTHER, "content"),
+        (0.5, OTHER, "partial"),
+    ],
+)
+def test_the_four_kinds(resemblance: float, earlier: int, kind: str) -> None:
+    assert page_kind(resemblance, 7, earlier) == kind
+
+
+def test_unknown_layout_has_no_kind() -> None:
+    assert page_kind(1.0, 0, 7) is None
+    assert page_kind(1.0, 7, 0) is None
