@@ -39,6 +39,7 @@ from matplotlib import pyplot as plt
 LEVELS = (0.1, 0.2, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9)
 PEER_LEVELS = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 BINS = {2: (128, 256, 512, 1024, 2048), 4: (64, 128, 256, 512, 1024), 8: (64, 128, 256, 512)}
+SKETCH_BYTES = (32, 64, 128, 256, 512)
 SEEDS = 5
 DISTANCES = range(17)
 STRICT = MODES["strict"]
@@ -65,7 +66,7 @@ def precision_recall(labelled: LabelledSet, axes: Any) -> None:
         for level, at in points:
             axes.annotate(f"{level:g}", at, fontsize=6)
             print(f"{name(labelled)} | {label} | {level:g} | recall {at[0]:.3f} | precision {at[1]:.3f}", flush=True)
-    axes.set(title=name(labelled), xlabel="recall", ylabel="precision", xlim=(0, 1.02), ylim=(0, 1.02))
+    axes.set(title=name(labelled), xlabel="recall", ylabel="precision", xlim=(0.4, 1.02), ylim=(0.4, 1.02))
     axes.legend(fontsize=7, loc="lower left")
 
 
@@ -138,6 +139,8 @@ def sketch_size(labelled: LabelledSet, axes: Any) -> None:
         for bins, f1 in zip(sizes, means, strict=True):
             print(f"{name(labelled)} | {bins} bins of {bits} bits | {bins * bits // 8} bytes | F1 {f1:.4f}", flush=True)
     axes.set(title=name(labelled), xlabel="bytes a document", ylabel="F1, pair by pair", xscale="log")
+    axes.set_xticks(SKETCH_BYTES, list(map(str, SKETCH_BYTES)))
+    axes.minorticks_off()
     axes.legend(fontsize=7)
 
 

@@ -18,7 +18,7 @@ from .text.extractors import BUILTIN, build_reader
 PREFIX = "NEARDUP_"
 STORE_NAME = "neardup.sqlite"  # in Scrapy's data folder
 DEFAULT_DETECTORS = ("exact", "imatch", "simhash", "shingle")
-BUILTIN_DETECTORS = (*DEFAULT_DETECTORS, "feature_code")
+BUILTIN_DETECTORS = (*DEFAULT_DETECTORS, "feature_code", "dwdcs", "dwswn")
 _UNITS = {"s": 1, "second": 1, "m": 60, "minute": 60, "h": 3600, "hour": 3600, "d": 86400, "day": 86400, "week": 604800}
 
 
@@ -199,6 +199,7 @@ class Config:
     min_tokens: int = _setting(20, _number(0, kind=int))
     short_text: str = _setting("unique", _choice("unique", "exact"))
     lexicon: str | None = _setting(None, _optional(_path))
+    synonyms: tuple[str, ...] = _setting((), _names)
     skip_mirrors: bool = _setting(True, _flag)
     skip_start: bool = _setting(False, _flag)
     dead_links: bool = _setting(True, _flag)

@@ -44,8 +44,12 @@ class Page:
     """A document line by line, each line once."""
 
     def __init__(self, document: Document) -> None:
-        self.site = host(document.url or "")
+        self._url = document.url or ""
         self._text = document.text
+
+    @cached_property
+    def site(self) -> str:
+        return host(self._url)
 
     @cached_property
     def lines(self) -> list[Line]:

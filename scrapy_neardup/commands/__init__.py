@@ -19,6 +19,7 @@ VERBS = {
     "evaluate": "measure detectors on labelled documents",
     "calibrate": "find thresholds for a wanted precision, from labelled documents",
     "lexicon": "make an I-Match lexicon from feeds of documents",
+    "cluster": "find clusters of repeated documents in feeds, as a batch",
     "explain": "say why two documents are duplicates or not",
     "stats": "say what a store holds",
     "verify": "read all of a store and say whether it is whole",

@@ -18,7 +18,7 @@ from ..dedup import Claim, Deduplicator
 from ..feeds import FeedError, Row, read_feeds, writing
 from ..items import item_document
 from ..signature import Signature
-from .options import add_store, read_config
+from .options import add_store, read_config, row_id
 
 EXAMPLES = """examples:
   scrapy neardup dedupe items.jsonl -o unique.jsonl --duplicates duplicates.jsonl
@@ -95,7 +95,10 @@ class _Job:
             self._write_report(row, claim)
             return
         if claim:
-            self._ids.setdefault(claim.match.signature if claim.match else claim.signature, self._id(row))
+            self._ids.setdefault(
+                claim.match.signature if claim.match else claim.signature,
+                row_id(row, self._id_field, self._config.url_field),
+            )
         self._output.write(row.raw)
 
     def _is_dropped(self, claim: Claim) -> bool:
@@ -108,12 +111,5 @@ class _Job:
         if self._report and claim.match:
             verdict = claim.verdict.tag()
             original = self._ids.get(claim.match.signature, verdict["duplicate_of"])
-            entry = {"id": self._id(row), **verdict, "duplicate_of": original}
+            entry = {"id": row_id(row, self._id_field, self._config.url_field), **verdict, "duplicate_of": original}
             self._report.write(json.dumps(entry, ensure_ascii=False).encode() + b"\n")
-
-    def _id(self, row: Row) -> Any:
-        if self._id_field:
-            if self._id_field not in row.data:
-                raise FeedError(f"row {row.number}: there is no field {self._id_field!r}")
-            return row.data[self._id_field]
-        return row.data.get(self._config.url_field) or row.number

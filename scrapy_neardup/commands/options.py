@@ -14,6 +14,7 @@ from scrapy.utils.project import data_path, inside_project
 
 from ..config import STORE_NAME, Config, ConfigError
 from ..dedup import Deduplicator
+from ..feeds import FeedError, Row
 from ..stores import StoreError
 
 
@@ -24,6 +25,15 @@ def add_store(parser: argparse.ArgumentParser) -> None:
 
 def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def row_id(row: Row, id_field: str | None, url_field: str) -> Any:
+    """Return what names a row of a feed: the field asked for, else its URL, else its number."""
+    if id_field is None:
+        return row.data.get(url_field) or row.number
+    if id_field not in row.data:
+        raise FeedError(f"row {row.number}: there is no field {id_field!r}")
+    return row.data[id_field]
 
 
 def read_config(opts: argparse.Namespace, settings: BaseSettings, **changes: Any) -> Config:

@@ -4,10 +4,11 @@ They propose and may be generous; `verify` decides.
 """
 
 from .base import Detector
+from .dwdcs import DWDCS, DWSWN
 from .exact import Exact
 from .feature_code import FeatureCode
 from .imatch import IMatch
 from .shingle import Shingle
 from .simhash import SimHash
 
-__all__ = ["Detector", "Exact", "FeatureCode", "IMatch", "Shingle", "SimHash"]
+__all__ = ["DWDCS", "DWSWN", "Detector", "Exact", "FeatureCode", "IMatch", "Shingle", "SimHash"]

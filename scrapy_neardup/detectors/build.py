@@ -6,8 +6,10 @@ from collections.abc import Callable
 from importlib import import_module
 
 from ..config import Config, ConfigError
+from ..text.concepts import Concepts
 from ..text.lexicon import Lexicon, builtin
 from .base import Detector
+from .dwdcs import DWDCS, DWSWN
 from .exact import Exact
 from .feature_code import FeatureCode
 from .imatch import IMatch
@@ -20,6 +22,8 @@ _BUILTIN: dict[str, Callable[[Config], Detector]] = {
     "simhash": lambda config: SimHash(config.simhash_distance),
     "shingle": lambda config: Shingle(),
     "feature_code": lambda config: FeatureCode(),
+    "dwdcs": lambda config: _with_extra(lambda: DWDCS(_concepts(config))),
+    "dwswn": lambda config: _with_extra(DWSWN),
 }
 
 
@@ -59,3 +63,21 @@ def _lexicon(config: Config) -> Lexicon:
         return Lexicon.load(config.lexicon)
     except (OSError, ValueError) as error:
         raise ConfigError(f"NEARDUP_LEXICON = {config.lexicon!r} can't be read: {error}") from error
+
+
+def _concepts(config: Config) -> Concepts:
+    if not config.synonyms:
+        raise ConfigError(
+            "NEARDUP_SYNONYMS = () is not allowed with the detector 'dwdcs'; allowed are files of synonyms"
+        )
+    try:
+        return Concepts.load(*config.synonyms)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"NEARDUP_SYNONYMS = {config.synonyms!r} can't be read: {error}") from error
+
+
+def _with_extra(make: Callable[[], Detector]) -> Detector:
+    try:
+        return make()
+    except ModuleNotFoundError as error:
+        raise ConfigError(f"NEARDUP_DETECTORS: {error}") from error

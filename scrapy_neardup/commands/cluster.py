@@ -1,0 +1,135 @@
+"""`scrapy neardup cluster`: feeds in, the clusters of documents that repeat one another out."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from scrapy.settings import BaseSettings
+from tqdm import tqdm
+
+from ..clusters.shingle import shingle_clusters
+from ..clusters.som import MissingExtraError, Parameters, som_clusters
+from ..config import Config
+from ..document import Document
+from ..feeds import FeedError, read_feeds, writing
+from ..items import item_document
+from ..verify import Rule
+from .options import row_id
+
+EXAMPLES = """examples:
+  scrapy neardup cluster items.jsonl -o clusters.jsonl
+  scrapy neardup cluster monday.jsonl.gz tuesday.jsonl.gz -o clusters.jsonl --text-field body --id-field id
+  scrapy neardup cluster items.jsonl -o clusters.jsonl --method som --class-field category --title-weight 3
+
+A line of FILE is a cluster of two documents or more: {"cluster": 1, "documents": [id, id, …]}.
+
+shingle: what shares super-shingles is compared by its shingles, with the project's NEARDUP_RESEMBLANCE,
+NEARDUP_LENGTH_RATIO and NEARDUP_MIN_TOKENS. For batches of any size that fit into memory.
+som: a self-organising map of weighted terms; needs pip install 'scrapy-neardup[som]'. For small sets of up to about
+1,000 documents: what it takes grows faster than their number.
+Both look at a whole batch at once; `dedupe` decides row by row, and can go on where it stopped.
+"""
+
+OPTIONS = {
+    "class_field": "--class-field",
+    "title_weight": "--title-weight",
+    "similarity": "--similarity",
+    "seed": "--seed",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("feeds", nargs="+", metavar="IN", help="feeds of items: JSON lines, also .gz")
+    parser.add_argument("--method", choices=("shingle", "som"), default="shingle", help="how (default: shingle)")
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="where the clusters go: JSON lines")
+    parser.add_argument("--text-field", metavar="F", help="the field with the text (HTML or plain)")
+    parser.add_argument(
+        "--id-field", metavar="F", help="the field that names a row (default: its URL, else its number)"
+    )
+    parser.add_argument("--url-field", metavar="F", help="the field with the URL")
+    _add_som(parser.add_argument_group("for --method som"))
+
+
+def _add_som(group: argparse._ArgumentGroup) -> None:
+    usual = Parameters()
+    group.add_argument("--class-field", metavar="F", help="the field with the class, such as a category; else guessed")
+    group.add_argument(
+        "--title-weight",
+        type=float,
+        metavar="N",
+        help=f"times a term in the title counts (default: {usual.title_weight:g})",
+    )
+    group.add_argument(
+        "--similarity", type=float, metavar="N", help=f"the least cosine, from 0 to 1 (default: {usual.similarity})"
+    )
+    group.add_argument("--seed", type=int, metavar="N", help=f"of the map (default: {usual.seed})")
+
+
+def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
+    config, parameters = _config(opts, settings), _parameters(opts)
+    batch = _Batch(opts, config)
+    with writing(opts.output) as output:
+        try:
+            if opts.method == "som":
+                classes = batch.classes if opts.class_field else None  # they fill up as the documents are read
+                clusters = som_clusters(batch.read(), parameters, classes)
+            else:
+                clusters = shingle_clusters(batch.read(), Rule.from_config(config))
+        except MissingExtraError as error:
+            raise FeedError(f"--method {opts.method}: {error}") from error
+        if opts.text_field and batch.rows and not batch.ids:
+            raise FeedError(f"--text-field {opts.text_field}: no row has text in it")
+        for number, cluster in enumerate(clusters, 1):
+            entry = {"cluster": number, "documents": [batch.ids[place] for place in cluster]}
+            output.write(json.dumps(entry, ensure_ascii=False).encode() + b"\n")
+    held = sum(map(len, clusters))
+    print(
+        f"{batch.rows} rows, {len(batch.ids)} documents, {len(clusters)} clusters of {held} documents", file=sys.stderr
+    )
+
+
+def _config(opts: argparse.Namespace, settings: BaseSettings) -> Config:
+    if Path(opts.output).absolute() in (Path(feed).absolute() for feed in opts.feeds):
+        raise FeedError(f"{opts.output}: can't be both a feed and the output")
+    changes: dict[str, Any] = {"fields": [opts.text_field] if opts.text_field else None, "url_field": opts.url_field}
+    return replace(Config.from_settings(settings), **{name: value for name, value in changes.items() if value})
+
+
+def _parameters(opts: argparse.Namespace) -> Parameters:
+    given = {name: getattr(opts, name) for name in OPTIONS if getattr(opts, name) is not None}
+    if given and opts.method != "som":
+        raise FeedError(f"{OPTIONS[next(iter(given))]} is for --method som only")
+    checks = {"title_weight": (0, 1000), "similarity": (0, 1), "seed": (0, 2**32 - 1)}
+    for name, (low, high) in checks.items():
+        if name in given and not low <= given[name] <= high:
+            raise FeedError(f"{OPTIONS[name]} {given[name]}: allowed is a number from {low} to {high}")
+    given.pop("class_field", None)
+    return Parameters(**given)
+
+
+class _Batch:
+    """One pass over the rows: makes documents, and knows which row each one came from."""
+
+    def __init__(self, opts: argparse.Namespace, config: Config) -> None:
+        self.rows = 0
+        self.ids: list[Any] = []
+        self.classes: list[str] = []
+        """Of each document; a row without the field is in a class with all others that have none."""
+        self._opts = opts
+        self._config = config
+
+    def read(self) -> Iterator[Document]:
+        for row in tqdm(read_feeds(self._opts.feeds), unit=" docs", disable=None):
+            self.rows += 1
+            if document := item_document(row.data, self._config):
+                self.ids.append(row_id(row, self._opts.id_field, self._config.url_field))
+                self.classes.append(json.dumps(row.data.get(self._opts.class_field)))
+                yield document
+        if self._opts.class_field and set(self.classes) == {"null"}:
+            raise FeedError(f"--class-field {self._opts.class_field}: no row has that field")

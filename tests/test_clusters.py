@@ -1,0 +1,292 @@
+"""Tests of clusters/: each formula by numbers worked by hand, the map, and both ways to cluster."""
+
+from __future__ import annotations
+
+import math
+import sys
+
+import numpy as np
+import pytest
+from helpers import edited, hashes, python, text, words
+
+from scrapy_neardup.clusters import features
+from scrapy_neardup.clusters.features import Occurrences, count_terms
+from scrapy_neardup.clusters.shingle import NEWEST, resemblance, shingle_clusters
+from scrapy_neardup.clusters.som import MissingExtraError, Parameters, map_side, near_on_map, som_clusters
+from scrapy_neardup.config import Config
+from scrapy_neardup.document import Document
+from scrapy_neardup.verify import Rule
+
+RULE = Rule.from_config(Config())
+
+
+def documents(*texts: str) -> list[Document]:
+    return [Document(text=each) for each in texts]
+
+
+def batch(count: int = 30, size: int = 200) -> list[Document]:
+    """Return so many texts, each followed by a copy with two words changed."""
+    return documents(*(each for n in range(count) for each in (text(n, size), edited(text(n, size), 50, 100))))
+
+
+PAIRS = [[n, n + 1] for n in range(0, 60, 2)]
+
+
+# Counts and weights: a = "red red blue" titled "red", b = "blue green", c = "green".
+
+
+@pytest.fixture
+def three() -> Occurrences:
+    """Return the terms red 0, blue 1 and green 2 of three documents."""
+    return count_terms([Document(title="Red", text="red red blue"), *documents("blue green", "green")])
+
+
+def test_terms_are_counted_in_title_and_text(three: Occurrences) -> None:
+    assert three.documents.tolist() == [0, 0, 1, 1, 2]
+    assert three.terms.tolist() == [0, 1, 1, 2, 2]
+    assert three.in_title.tolist() == [1, 0, 0, 0, 0]
+    assert three.in_text.tolist() == [2, 1, 1, 1, 1]
+    assert three.size == (3, 3)
+    assert features.document_frequencies(three).tolist() == [1, 2, 2]
+
+
+def test_frequency_weights_equation_2(three: Occurrences) -> None:
+    # a: tf 3 × log(3/1 + .01) and 1 × log(3/2 + .01); b: two terms of equal weight; c: one term.
+    red, blue = 3 * math.log(3.01), math.log(1.51)
+    length = math.sqrt(red**2 + blue**2)
+    half = math.sqrt(0.5)
+    assert features.frequency_weights(three) == pytest.approx([red / length, blue / length, half, half, 1])
+    assert red / length == pytest.approx(0.99232, abs=1e-5)
+
+
+def test_a_term_of_all_documents_has_a_little_weight() -> None:
+    found = count_terms(documents("the cat", "the dog"))
+    the, cat = features.frequency_weights(found)[:2]
+    assert the / cat == pytest.approx(math.log(1.01) / math.log(2.01))
+
+
+@pytest.mark.parametrize(("alpha", "red"), [(1, 3), (2, 4), (3, 5), (4, 6), (6, 8)])
+def test_place_weights_equations_3_and_4(three: Occurrences, alpha: float, red: float) -> None:
+    assert features.place_weights(three, alpha).tolist() == [red, 1, 1, 1, 1]
+
+
+def test_term_weights_equation_1(three: Occurrences) -> None:
+    assert features.term_weights(three, 2)[4] == (1 + 1) / 2
+    assert features.term_weights(three, 2)[0] == pytest.approx((0.99232 + 4) / 2, abs=1e-5)
+
+
+def test_no_documents_and_documents_without_text_have_no_terms() -> None:
+    assert count_terms([]).size == (0, 0)
+    assert count_terms([Document(title="only a title"), *documents("", "…")]).size == (3, 0)
+    assert len(features.term_weights(count_terms([]), 2)) == 0
+
+
+# Selection: 10 documents, 5 in the class; a term is in 4 of them, 3 in the class.
+
+
+def scores(kind: str, both: int, with_term: int, in_class: int = 5, total: int = 10) -> float:
+    return float(getattr(features, kind)(np.array([both]), np.array([with_term]), in_class, total)[0])
+
+
+def test_mutual_information_equation_6() -> None:
+    assert scores("mutual_information", 3, 4) == pytest.approx(math.log(0.6) - math.log(0.4))
+    assert scores("mutual_information", 2, 4) == pytest.approx(0)
+    assert scores("mutual_information", 0, 4) == -math.inf
+
+
+def test_chi_square_equation_7() -> None:
+    # 10 (.3 × .4 − .1 × .2)² / (.4 × .6 × .5 × .5) = 10 × .01 / .06
+    assert scores("chi_square", 3, 4) == pytest.approx(1 / 0.6)
+    assert scores("chi_square", 2, 4) == pytest.approx(0)
+    assert scores("chi_square", 5, 5) == pytest.approx(10)
+    assert scores("chi_square", 5, 10) == 0
+    assert scores("chi_square", 4, 4, in_class=10) == 0
+
+
+def test_joint_score_equation_8_in_the_best_class() -> None:
+    # `cat` is in both documents of class 0, `dog` in one of each, `eel` in one of class 1.
+    found = count_terms(documents("cat dog", "cat", "dog eel", "fox"))
+    joint = features.joint_score(found, np.array([0, 0, 1, 1]), 0.25)
+    assert joint[0] == pytest.approx(0.25 * 4 + 0.75 * math.log(2))
+    assert joint[1] == pytest.approx(0)
+    # chi: 4 (.25 × .5 − 0 × .25)² / (.25 × .75 × .25) = 4/3
+    assert joint[2] == pytest.approx(0.25 * 4 / 3 + 0.75 * math.log(2))
+
+
+def test_highest_keeps_the_order_and_the_first_of_equal_ones() -> None:
+    assert features.highest(np.array([1.0, 3.0, -np.inf, 3.0, 1.0]), 3).tolist() == [0, 1, 3]
+    assert features.highest(np.array([1.0]), 3).tolist() == [0]
+
+
+def test_unit_vectors_equations_9_to_11(three: Occurrences) -> None:
+    vectors = features.unit_vectors(three, np.array([3.0, 4.0, 1.0, 2.0, 2.0]), np.array([0, 1]))
+    assert vectors.tolist() == [[0.6, 0.8], [0, 1], [0, 0]]
+
+
+def test_whole_vectors_have_all_terms_of_the_chosen_documents(three: Occurrences) -> None:
+    weights = np.array([3.0, 4.0, 1.0, 2.0, 2.0])
+    assert features.whole_vectors(three, weights, np.array([0, 2])).tolist() == [[0.6, 0.8, 0], [0, 0, 1]]
+    assert features.whole_vectors(three, weights, np.array([2])).tolist() == [[1]]
+
+
+def test_classes_are_numbered_as_they_come() -> None:
+    assert features.class_numbers(["b", None, "a", "b"]).tolist() == [0, 1, 2, 0]
+
+
+def test_rough_classes_hold_what_is_alike_together() -> None:
+    east, north = np.array([1.0, 0.1, 0.0]), np.array([0.0, 0.1, 1.0])
+    vectors = features.normalized(np.array([east, east, north, east, north, north, east, north]))
+    assert features.rough_classes(vectors).tolist() == [0, 0, 1, 0, 1, 1, 0, 1]
+
+
+# The map
+
+
+def test_map_side_is_that_of_five_root_n_units_or_of_half_as_many_as_documents() -> None:
+    assert [map_side(count) for count in (2, 3, 8, 18, 100, 1000)] == [1, 2, 2, 3, 8, 13]  # the last: 158 units
+
+
+def joined(units: list[list[int]], cosines: list[float], similarity: float) -> list[list[int]]:
+    """Return the clusters of documents whose cosine with the first is given."""
+    vectors = np.array([[cosine, math.sqrt(1 - cosine**2)] for cosine in cosines])
+    return near_on_map(np.array(units), lambda chosen: vectors[chosen], similarity)
+
+
+def test_near_documents_of_the_same_and_of_adjacent_units_are_joined() -> None:
+    assert joined([[0, 0], [0, 0]], [1, 1], 1) == [[0, 1]]
+    assert joined([[0, 0], [1, 1]], [1, 1], 0.9) == [[0, 1]]  # they touch at a corner
+    assert joined([[0, 0], [0, 2]], [1, 1], 0.9) == []
+    assert joined([[0, 0], [0, 2], [1, 1]], [1, 1, 1], 0.9) == [[0, 1, 2]]  # by way of the last
+    assert joined([[0, 0], [3, 3], [0, 0], [3, 3]], [1, 0, 1, 0], 0.9) == [[0, 2], [1, 3]]
+
+
+def test_documents_are_near_from_the_least_cosine_on() -> None:
+    assert joined([[0, 0], [0, 0]], [1, 0.6], 0.6) == [[0, 1]]
+    assert joined([[0, 0], [0, 0]], [1, 0.6], 0.61) == []
+
+
+def test_som_finds_the_copies() -> None:
+    pytest.importorskip("minisom")
+    assert som_clusters(batch()) == PAIRS
+    assert som_clusters(batch(), classes=["ab"[n // 2 % 2] for n in range(60)]) == PAIRS
+
+
+def test_som_of_texts_that_are_equal_but_for_their_titles() -> None:
+    pytest.importorskip("minisom")
+    rows = [Document(title=f"title{n}", text=text(n // 2, 40)) for n in range(10)]
+    assert som_clusters(rows, Parameters(title_weight=1)) == [[n, n + 1] for n in range(0, 10, 2)]
+    assert som_clusters(rows, Parameters(title_weight=6)) == []
+
+
+def test_som_of_almost_nothing() -> None:
+    pytest.importorskip("minisom")
+    assert som_clusters([]) == []
+    assert som_clusters(documents("", "", "…")) == []
+    assert som_clusters(documents("", "one two", "")) == []
+    assert som_clusters(documents("", "one two", "", "one two")) == [[1, 3]]
+    assert som_clusters(documents("one", "two"), classes=["a", "b"]) == []
+
+
+def test_som_is_the_same_in_every_process_and_finds_the_same_with_another_seed() -> None:
+    pytest.importorskip("minisom")
+    # Units, not clusters: those would agree anyway.
+    code = """
+import minisom
+from test_clusters import batch
+from scrapy_neardup.clusters import features, som
+found = features.count_terms(batch())
+weights = features.term_weights(found, 2)
+selected = features.highest(features.joint_score(found, features.class_numbers(range(60)), 0.5), 500)
+print(som.train(minisom, features.unit_vectors(found, weights, selected), 1).tolist())
+"""
+    first, second = (python(code, PYTHONHASHSEED=seed) for seed in "12")
+    assert first.returncode == 0, first.stderr
+    assert first.stdout == second.stdout
+    assert som_clusters(batch(), Parameters(seed=7)) == PAIRS
+
+
+def test_without_minisom_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "minisom", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'scrapy-neardup\[som\]'"):
+        som_clusters(batch())
+
+
+# Shingles
+
+
+def test_resemblance_is_what_both_have_over_what_either_has() -> None:
+    a = np.array([1, 2, 3, 4], dtype=np.uint64)
+    b = np.array([3, 4, 5], dtype=np.uint64)
+    none = a[:0]
+    assert resemblance(a, b) == resemblance(b, a) == 0.4
+    assert resemblance(a, a) == 1
+    assert resemblance(a, none) == 0
+    assert resemblance(none, none) == 1
+    assert resemblance(hashes(1000, 1), hashes(1000, 2)) == 0
+
+
+def test_resemblance_of_texts() -> None:
+    a, b = documents(text(1, 102), edited(text(1, 102), 50))
+    assert resemblance(a.shingles, b.shingles) == 97 / 103  # 100 shingles, 3 of them changed
+
+
+def test_shingle_finds_the_copies() -> None:
+    assert shingle_clusters(iter(batch()), RULE) == PAIRS
+    assert shingle_clusters(reversed(batch()), RULE) == PAIRS
+
+
+def test_shingle_joins_by_way_of_others() -> None:
+    one, three = text(1), text(2)
+    two = " ".join(one.split()[:100] + three.split()[:100])
+    apart = Rule(0.3, 2.5, 20)
+    assert shingle_clusters(documents(one, three), apart) == []
+    assert shingle_clusters(documents(one, three, two), apart) == [[0, 1, 2]]
+
+
+def test_shingle_asks_the_rule() -> None:
+    pair = documents(text(1), edited(text(1), *range(0, 200, 10)))  # 198 shingles, 59 changed: 139/257 = .54
+    assert shingle_clusters(pair, Rule(0.5, 2.5, 20)) == [[0, 1]]
+    assert shingle_clusters(pair, Rule(0.53, 2.5, 20)) == []  # and .025 more for 200 tokens
+    assert shingle_clusters(pair, Rule(0.5, 2.5, 300)) == []
+
+
+def test_shingle_of_short_and_empty_texts() -> None:
+    assert shingle_clusters([], RULE) == []
+    assert shingle_clusters(documents("", "", "…"), RULE) == []
+    short = documents("one two", "one two")
+    assert shingle_clusters(short, RULE) == []
+    assert shingle_clusters(short, Rule.from_config(Config(short_text="exact"))) == [[0, 1]]
+    revisit = [Document(f"http://a.example/{part}", "one two") for part in ("x?b=1&a=2", "x?a=2&b=1", "y")]
+    assert shingle_clusters(revisit, RULE) == [[0, 1]]
+
+
+def test_figures_tell_texts_of_one_form_apart() -> None:
+    form = " ".join(f"{word} {{}}" if n % 4 == 0 else word for n, word in enumerate(words(100, 1)))
+    reports = documents(*(form.format(*range(start, start + 25)) for start in (100, 200)))
+    assert shingle_clusters(reports, Rule(0.0, 2.5, 20, short_allowance=0)) == []
+
+
+def test_a_set_phrase_does_not_make_it_compare_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    from scrapy_neardup.clusters import shingle
+
+    compared = 0
+
+    def counting(*arguments: object) -> bool:
+        nonlocal compared
+        compared += 1
+        return False
+
+    monkeypatch.setattr(shingle, "repeats", counting)
+    assert shingle_clusters([Document(text=text(1))] * 200, RULE) == []
+    assert compared == sum(min(number, NEWEST) for number in range(200))
+
+
+def test_copies_beyond_the_newest_are_found_by_way_of_those_in_between() -> None:
+    copies = [edited(text(1), n) for n in range(100)]
+    assert shingle_clusters(documents(*copies), RULE) == [list(range(100))]
+
+
+def test_clusters_are_made_without_scrapy() -> None:
+    code = "import scrapy_neardup.clusters.som, scrapy_neardup.clusters.shingle, sys; print('minisom' in sys.modules)"
+    made = python(code)
+    assert made.stdout == "False\n", made.stderr

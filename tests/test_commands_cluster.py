@@ -1,0 +1,149 @@
+"""`scrapy neardup cluster`, each call in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli import neardup, refused, rows, succeeded, write
+from helpers import edited, run, text
+
+ROWS: list[dict[str, Any]] = [
+    {"id": "a", "url": "http://one.example/a", "title": "First", "kind": "x", "text": text(1)},
+    {"id": "b", "url": "http://one.example/b", "title": "Second", "kind": "y", "text": text(2)},
+    {"id": "c", "title": "First again", "kind": "x", "text": edited(text(1), 50, 100)},
+    {"id": "d", "title": "Nothing", "text": ""},
+    {"id": "e", "url": "http://two.example/", "title": "Third", "kind": "x", "text": text(3)},
+    {"id": 6, "title": "Second again", "kind": "y", "text": f"<p>{edited(text(2), 20)}</p>"},
+    {"id": "g", "title": "First once more", "kind": "x", "text": edited(text(1), 150)},
+]
+WANTED = [{"cluster": 1, "documents": ["a", "c", "g"]}, {"cluster": 2, "documents": ["b", 6]}]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write(tmp_path / "in.jsonl", ROWS)
+    return tmp_path
+
+
+def clustered(folder: Path, *arguments: str) -> list[dict[str, Any]]:
+    """Return the clusters of in.jsonl."""
+    succeeded(folder, "cluster", "in.jsonl", "-o", "out.jsonl", *arguments)
+    return rows(folder / "out.jsonl")
+
+
+def test_shingle_is_the_default(folder: Path) -> None:
+    made = succeeded(folder, "cluster", "in.jsonl", "-o", "out.jsonl", "--id-field", "id")
+    assert rows(folder / "out.jsonl") == WANTED
+    assert made.stdout == ""
+    assert made.stderr.splitlines()[-1] == "7 rows, 6 documents, 2 clusters of 5 documents"
+    assert clustered(folder, "--id-field", "id", "--method", "shingle") == WANTED
+
+
+def test_som(folder: Path) -> None:
+    pytest.importorskip("minisom")
+    assert clustered(folder, "--id-field", "id", "--method", "som") == WANTED
+    options = ("--class-field", "kind", "--title-weight", "1.5", "--seed", "3", "--similarity", "0.8")
+    assert clustered(folder, "--id-field", "id", "--method", "som", *options) == WANTED
+    assert clustered(folder, "--method", "som", "--similarity", "1") == []
+
+
+def test_som_counts_titles(folder: Path) -> None:
+    pytest.importorskip("minisom")
+    assert clustered(folder, "--method", "som", "--title-weight", "200") == []
+
+
+def test_without_id_field_documents_go_by_url_or_row_number(folder: Path) -> None:
+    assert [entry["documents"] for entry in clustered(folder)] == [
+        ["http://one.example/a", 3, 7],
+        ["http://one.example/b", 6],
+    ]
+    assert clustered(folder, "--url-field", "title")[1]["documents"] == ["Second", "Second again"]
+
+
+def test_several_feeds_gzipped_with_other_names(tmp_path: Path) -> None:
+    renamed = [{"main": row["text"], "text": "", "where": row["id"]} for row in ROWS]
+    write(tmp_path / "one.jsonl.gz", renamed[:3])
+    write(tmp_path / "two.jsonl", renamed[3:])
+    options = ("--text-field", "main", "--id-field", "where")
+    succeeded(tmp_path, "cluster", "one.jsonl.gz", "two.jsonl", "-o", "out.jsonl.gz", *options)
+    assert rows(tmp_path / "out.jsonl.gz") == WANTED
+
+
+def test_settings_count(folder: Path) -> None:
+    assert clustered(folder, "-s", "NEARDUP_RESEMBLANCE=1") == []
+    assert clustered(folder, "-s", "NEARDUP_MIN_TOKENS=500") == []
+
+
+def test_an_empty_feed_has_no_clusters(tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").touch()
+    assert clustered(tmp_path) == []
+
+
+def test_help_says_what_som_is_for(tmp_path: Path) -> None:
+    said = succeeded(tmp_path, "cluster", "--help").stdout
+    assert "small sets" in said
+    assert "scrapy-neardup[som]" in said
+
+
+def test_without_minisom_it_says_what_to_install(folder: Path) -> None:
+    (folder / "minisom.py").write_text("raise ImportError('not here')")
+    # Of the folder, before the one that is installed.
+    arguments = ("neardup", "cluster", "in.jsonl", "-o", "out.jsonl", "--method", "som")
+    made = run([sys.executable, "-m", "scrapy", *arguments], cwd=folder, PYTHONPATH=str(folder))
+    assert made.returncode == 2
+    assert made.stderr.splitlines() == [
+        "scrapy neardup cluster: --method som: MiniSom is not installed: pip install 'scrapy-neardup[som]'"
+    ]
+    assert not (folder / "out.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("in.jsonl", "--output"),
+        ("-o out.jsonl", "IN"),
+        ("missing.jsonl -o out.jsonl", "missing.jsonl"),
+        ("in.jsonl -o out.txt", "out.txt"),
+        ("in.jsonl -o missing/out.jsonl", "missing/out.jsonl"),
+        ("in.jsonl -o ./in.jsonl", "both a feed and the output"),
+        ("in.jsonl -o out.jsonl --method kmeans", "kmeans"),
+        ("in.jsonl -o out.jsonl --id-field number", "number"),
+        ("in.jsonl -o out.jsonl --text-field main", "no row has text"),
+        ("in.jsonl -o out.jsonl --class-field kind", "--method som only"),
+        ("in.jsonl -o out.jsonl --seed 0", "--method som only"),
+        ("in.jsonl -o out.jsonl --method som --class-field genre", "genre"),
+        ("in.jsonl -o out.jsonl --method som --title-weight -1", "-1"),
+        ("in.jsonl -o out.jsonl --method som --title-weight nan", "nan"),
+        ("in.jsonl -o out.jsonl --method som --title-weight much", "much"),
+        ("in.jsonl -o out.jsonl --method som --similarity 1.1", "from 0 to 1"),
+        ("in.jsonl -o out.jsonl --method som --seed -1", "--seed"),
+        ("in.jsonl -o out.jsonl -s NEARDUP_RESEMBLANCE=2", "NEARDUP_RESEMBLANCE"),
+        ("broken.jsonl -o out.jsonl", "broken.jsonl, line 2"),
+    ],
+)
+def test_error_is_one_line_and_nothing_is_written(folder: Path, arguments: str, said: str) -> None:
+    if "--method som" in arguments:
+        pytest.importorskip("minisom")
+    (folder / "broken.jsonl").write_text(json.dumps(ROWS[0]) + "\n{\n")
+    assert said in refused(folder, "cluster", *arguments.split())
+
+
+def test_rows_without_the_class_field_are_in_one_class(folder: Path) -> None:
+    pytest.importorskip("minisom")
+    write(
+        folder / "in.jsonl", [{name: row[name] for name in row if (name, row[name]) != ("kind", "y")} for row in ROWS]
+    )
+    assert clustered(folder, "--id-field", "id", "--method", "som", "--class-field", "kind") == WANTED
+
+
+def test_another_run_gives_the_same_bytes(folder: Path) -> None:
+    pytest.importorskip("minisom")
+    made = []
+    for _ in range(2):
+        assert neardup(folder, "cluster", "in.jsonl", "-o", "out.jsonl", "--method", "som").returncode == 0
+        made.append((folder / "out.jsonl").read_bytes())
+    assert made[0] == made[1]

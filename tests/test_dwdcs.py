@@ -1,0 +1,464 @@
+"""Key concepts, their network and their index, against numbers worked by hand and against trying all."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers import python
+
+from scrapy_neardup.detectors import Detector
+from scrapy_neardup.document import Document
+from scrapy_neardup.fingerprints.concepts import OCCURRENCES, cosine, pack, span, spread, unpack
+from scrapy_neardup.fingerprints.hashing import hash_text
+from scrapy_neardup.fingerprints.network import (
+    Graph,
+    co_occurrence,
+    contributions,
+    key_nodes,
+    main_part,
+    mean_path,
+    path_sums,
+)
+from scrapy_neardup.index.concepts import ConceptIndex
+from scrapy_neardup.text.concepts import Concepts, merge, rel
+
+# Concepts
+
+
+def test_rel_is_the_overlap_over_the_mean_size() -> None:  # formula 7
+    assert rel(2, 2, 2) == 1
+    assert rel(2, 3, 5) == 0.5
+    assert rel(0, 3, 5) == 0
+
+
+def test_terms_of_the_same_groups_are_one_concept() -> None:  # formula 5
+    groups = [frozenset({"lack", "deficiency", "want"}), frozenset({"pier", "jetty"})]
+    assert merge(groups, 0.5) == {"lack": "deficiency", "want": "deficiency", "pier": "jetty"}
+
+
+def test_a_term_of_several_meanings_is_merged_only_above_the_threshold() -> None:
+    # Con(bank) = {bank, shore, strand, lender}, Con(shore) = {bank, shore, strand} = Con(strand),
+    # Con(lender) = {bank, lender}: Rel is 3/3.5 of bank and shore, 2/3 of bank and lender, 1/2.5 of lender and shore.
+    groups = [frozenset({"bank", "shore", "strand"}), frozenset({"bank", "lender"})]
+    assert merge(groups, 0.5) == {"shore": "bank", "strand": "bank", "lender": "bank"}
+    assert merge(groups, 0.7) == {"shore": "bank", "strand": "bank"}
+    # Not above 3/3.5 is bank; what is left are shore and strand, with Rel 1.
+    assert merge(groups, 3 / 3.5) == {"strand": "shore"}
+
+
+def test_no_chain_of_meanings_makes_one_concept() -> None:
+    # Rel of neighbours is 2/2.5 at the ends and 2/3 in the middle, of a and c 1/2.5, of a and d 0.
+    groups = [frozenset(pair) for pair in ("ab", "bc", "cd")]
+    assert merge(groups, 0.5) == {"b": "a", "d": "c"}
+
+
+def test_the_order_of_groups_does_not_matter() -> None:
+    groups = [frozenset(random.Random(seed).choices("abcdefghij", k=3)) for seed in range(12)]
+    assert merge(groups, 0.4) == merge(groups[::-1], 0.4)
+
+
+FILES = {
+    "plain": "# words of the same meaning\npier\tjetty\tlanding stage\n渡口\t码头\n",
+    "词林": "Bn01A01= pier jetty 渡头\nBn01A02# 桥 船 车\nBn01A03@ 灯塔\nBn01A04= 渡口 码头\n",
+    "omw": "# A wordnet\tcmn\thttps://example.org\tfree\n00000001-n\tcmn:lemma\t渡口\n00000002-n\teng:lemma\tpier\n"
+    "00000001-n\tcmn:lemma\t码头\n00000001-n\tcmn:def\t0\tshore\n00000002-n\tlemma\tjetty\n00000003-n\tlemma\tlamp\n",
+    "wordnet": "  1 This is a licence.\n00000001 06 n 03 pier 0 jetty 1 landing_stage 0 001 @ 00000009 n 0000 | \n"
+    "00000012 06 n 01 lamp 0 000 | shines\n00000013 06 n 02 渡口 0 码头 0 000 | \n",
+}
+
+
+@pytest.mark.parametrize("form", FILES)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "gb18030"])
+def test_file_of_synonyms(form: str, encoding: str, tmp_path: Path) -> None:
+    path = tmp_path / "synonyms"
+    path.write_bytes(FILES[form].encode(encoding))
+    concepts = Concepts.load(path)
+    assert concepts.of("pier") == concepts.of("jetti") == "jetti"  # terms are stems
+    assert concepts.of("码头") == concepts.of("渡口") == min("码头", "渡口")
+    for term in ("桥", "船", "lamp", "land", "stage", "shore"):
+        assert concepts.of(term) == term
+
+
+def test_id_depends_on_the_mapping_alone(tmp_path: Path) -> None:
+    for number, form in enumerate(("plain", "omw", "wordnet")):
+        (tmp_path / str(number)).write_text(FILES[form], encoding="utf8")
+    ids = {Concepts.load(tmp_path / name).id for name in "012"} | {Concepts.load(*(tmp_path / n for n in "201")).id}
+    assert len(ids) == 1
+    assert Concepts().id == "none"
+    assert Concepts({"b": "a"}).id != Concepts({"c": "a"}).id
+
+
+@pytest.mark.parametrize("content", [b"", b"a sentence of prose\n", b"# nothing\n", b"\xff\xff\xff"])
+def test_file_that_holds_no_synonyms(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "odd.txt").write_bytes(content)
+    with pytest.raises(ValueError, match=r"odd\.txt"):
+        Concepts.load(tmp_path / "odd.txt")
+
+
+def test_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match=r"gone\.txt"):
+        Concepts.load(tmp_path / "gone.txt")
+
+
+# The network
+
+
+def graph_of(*edges: str) -> Graph:
+    """Return the graph of edges written as two letters."""
+    graph: Graph = {}
+    for one, other in edges:
+        graph.setdefault(one, set()).add(other)
+        graph.setdefault(other, set()).add(one)
+    return graph
+
+
+# Two triangles that share c, and e hanging on d:  a─b, a─c, b─c, c─d, c─f, d─f, d─e
+KITE = graph_of("ab", "ac", "bc", "cd", "cf", "df", "de")
+
+
+def test_terms_at_most_two_places_apart_are_joined() -> None:  # section 3.2.2, step 2
+    assert co_occurrence([["a", "b", "c", "d"]]) == graph_of("ab", "ac", "bc", "bd", "cd")
+    assert co_occurrence([["a", "b"], ["c", "a"]]) == graph_of("ab", "ac")  # not across sentences
+    assert co_occurrence([["a", "a", "b", "a"]]) == graph_of("ab")
+    assert co_occurrence([["a"], []]) == {"a": set()}
+    assert co_occurrence([]) == {}
+
+
+def test_main_part() -> None:  # section 3.2.2, step 4
+    assert main_part({**graph_of("xy"), **KITE, "z": set()}) == KITE
+    assert main_part(graph_of("ab", "cd")) == graph_of("ab")
+    assert main_part({}) == {}
+
+
+def test_mean_path() -> None:  # formulas 3 and 4
+    # Sums of the distances of a … f: 1 1 2 2 3, 1 1 2 2 3, 1 1 1 1 2, 1 1 1 2 2, 1 2 2 3 3, 1 1 2 2 2.
+    assert path_sums(KITE, [None]) == [9 + 9 + 6 + 7 + 11 + 8]
+    assert mean_path(KITE) == 50 / 30
+    assert mean_path(graph_of("ab")) == 1
+    assert mean_path({"a": set()}) == mean_path({}) == 0
+
+
+def test_growth_of_the_mean_path_without_a_node() -> None:  # section 3.3, CB
+    # Without a: b c d e f are at 1 2 2 3, 1 1 1 2, 1 1 1 2, 1 2 2 3, 1 1 2 2: 32 over 20 ordered pairs.
+    # Without c, {a b} and {d e f} are parted: 2 + 6 + 2 · 6 pairs, of which 12 count as the longest path left, 2:
+    # a─b 1 twice; d─e, d─f 1 and e─f 2 twice.
+    # Without d, e is parted from a b c f: those have 1 1 2, 1 1 2, 1 1 1, 1 2 2 = 16, and 8 pairs count 2.
+    assert path_sums(KITE, ["a", "c", "d"]) == [8 + 5 + 5 + 8 + 6, 2 + 8 + 12 * 2, 16 + 8 * 2]
+    assert contributions(KITE, ["a", "c", "d"]) == [32 / 20 - 50 / 30, 34 / 20 - 50 / 30, 32 / 20 - 50 / 30]
+    assert contributions(graph_of("ab"), ["a"]) == [0]
+
+
+def test_key_nodes() -> None:
+    ones = dict.fromkeys(KITE, 1)
+    # Degrees: c 4, d 3, a b f 2, e 1. Sums without: a b 32, c 34, d 32; without f the others keep theirs: 34.
+    assert path_sums(KITE, list("bf")) == [32, 34]
+    assert key_nodes(KITE, 2, 2, ones) == ["c", "d"]
+    assert key_nodes(KITE, 5, 3, ones) == ["c", "f", "d"]  # 34 34 32: of equal ones the higher degree first
+    assert key_nodes(KITE, 3, 9, {**ones, "f": 2}) == ["c", "f", "d"]  # f tried before a and b, for its count
+    assert key_nodes({}, 30, 20, {}) == []
+
+
+def paths_by_trying(graph: Graph, removed: str | None) -> int:
+    """Return what `path_sums` should give, by Floyd's and Warshall's algorithm."""
+    nodes = [node for node in graph if node != removed]
+    ways = {(a, b): 0 if a == b else 1 if b in graph[a] else math.inf for a in nodes for b in nodes}
+    for middle in nodes:
+        for a in nodes:
+            for b in nodes:
+                ways[a, b] = min(ways[a, b], ways[a, middle] + ways[middle, b])
+    longest = max(way for way in ways.values() if way < math.inf)
+    return int(sum(min(way, longest) for way in ways.values()))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_path_sums_are_those_of_another_algorithm(seed: int) -> None:
+    rng = random.Random(seed)
+    nodes = [str(number) for number in range(rng.choice([2, 30, 64, 65, 70]))]
+    edges = [rng.choices(nodes, k=2) for _ in range(rng.choice([1, 2]) * len(nodes))]
+    graph = main_part(co_occurrence(edges))
+    removed = [None, *list(graph)[:4]] if len(graph) > 1 else [None]
+    assert path_sums(graph, removed) == [paths_by_trying(graph, node) for node in removed]
+
+
+# Fingerprints
+
+
+def test_a_fingerprint_for_each_occurrence() -> None:  # formula 8
+    packed = pack({"pier": [3, 70], "码头": [5]})
+    assert packed == (key("pier") << 24 | 3, key("pier") << 24 | 70, key("码头") << 24 | 5)
+    assert unpack(packed) == {key("pier"): [3, 70], key("码头"): [5]}
+    assert unpack(reversed(packed)) == unpack(packed)
+    assert pack({}) == ()
+    assert unpack(()) == {}
+
+
+def test_of_a_concept_that_stands_everywhere_the_first_places_are_kept() -> None:
+    assert unpack(pack({"pier": range(1000)})) == {key("pier"): list(range(OCCURRENCES))}
+    assert unpack(pack({"pier": [2**24 + 7]})) == {key("pier"): [2**24 - 1]}
+    assert all(0 <= value < 2**64 for value in pack({"pier": [2**30]}))
+
+
+def key(concept: str) -> int:
+    return hash_text(concept) >> 24
+
+
+def test_cosine() -> None:  # formula 9
+    # (2, 1, 0) and (1, 1, 2): 3 / √5 √6
+    assert cosine(3, 5, 6) == 3 / math.sqrt(30)
+    assert cosine(7, 7, 7) == 1
+    assert cosine(0, 0, 7) == 0
+
+
+def test_spread() -> None:  # formulas 10 to 13
+    a = {1: [10, 20, 40], 2: [5], 3: [9]}
+    # Concept 1 moved by -2, 0, -4: mean -2, deviation √(8/3); 2 moved by -3, alone: 0. 3 and 4 are in one text only.
+    b = {1: [12, 20, 44], 2: [8], 4: [9]}
+    assert spread(a, b) == pytest.approx(math.sqrt(8 / 3) / 2)
+    assert spread(b, a) == spread(a, b)
+    # What moved as a whole moved evenly, whichever comes first; occurrences that one text lacks do not count.
+    assert spread({1: [1, 5, 9]}, {1: [11, 15]}) == spread({1: [11, 15]}, {1: [1, 5, 9]}) == 0
+    assert spread({1: [1]}, {2: [1]}) == spread({}, {}) == 0
+
+
+def test_span() -> None:
+    assert span({1: [0, 7], 2: [3]}, {2: [5]}) == span({2: [5]}, {1: [0, 7], 2: [3]}) == 8
+    assert span({}, {1: [0]}) == 1
+    assert span({}, {}) == 0
+
+
+# The index
+
+
+class Entry:
+    """Something to be found, equal to all others: the index must go by identity."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Entry)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def found(index: ConceptIndex[Any], fingerprints: tuple[int, ...]) -> list[str]:
+    return [entry.name for entry in index.find(fingerprints)]
+
+
+def test_index_needs_like_concepts_in_like_places() -> None:
+    index: ConceptIndex[Entry] = ConceptIndex(0.9, 0.1)
+    index.add(pack({"a": [10, 20], "b": [15], "c": [30]}), Entry("same"))
+    index.add(pack({"a": [60, 70], "b": [65], "c": [80]}), Entry("moved"))
+    index.add(pack({"a": [10, 80], "b": [15], "c": [30]}), Entry("torn apart"))
+    index.add(pack({"a": [10, 20], "d": [15], "e": [30]}), Entry("other concepts"))
+    index.add((), Entry("abstains"))
+    assert found(index, pack({"a": [11, 21], "b": [16], "c": [31]})) == ["same", "moved"]
+    assert found(index, pack({"c": [31]})) == []  # a cosine of 1/√6
+    assert found(index, ()) == []
+
+
+def test_index_holds_exactly_what_is_above_the_cosine_and_below_the_spread() -> None:
+    # (3, 4) and (4, 3): 24/25. One step of two: concept a moved by 0, 0, 2, deviation √(8/9); b by 0: half of it,
+    # of 10 words.
+    a, b = pack({"a": [1, 3, 5], "b": [2, 4, 6, 8]}), pack({"a": [1, 3, 7, 9], "b": [2, 4, 6]})
+    for least, most, expected in ((0.95, 0.05, ["a"]), (24 / 25, 0.05, []), (0.95, math.sqrt(8 / 9) / 2 / 10, [])):
+        index: ConceptIndex[Entry] = ConceptIndex(least, most)
+        index.add(a, Entry("a"))
+        assert found(index, b) == expected
+
+
+class Trial:
+    """An index that tries all it holds."""
+
+    def __init__(self, least_cosine: float, most_spread: float) -> None:
+        self.thresholds = least_cosine, most_spread
+        self.held: list[tuple[tuple[int, ...], Entry]] = []
+
+    def find(self, fingerprints: tuple[int, ...]) -> list[str]:
+        names = [entry.name for values, entry in self.held if self.near(unpack(values), unpack(fingerprints))]
+        return list(dict.fromkeys(names))
+
+    def near(self, a: dict[int, list[int]], b: dict[int, list[int]]) -> bool:
+        dot = sum(len(a[concept]) * len(b[concept]) for concept in a.keys() & b.keys())
+        squares = (sum(len(positions) ** 2 for positions in vector.values()) for vector in (a, b))
+        return cosine(dot, *squares) > self.thresholds[0] and spread(a, b) / span(a, b) < self.thresholds[1]
+
+
+@pytest.mark.parametrize("thresholds", [(0.9, 0.1), (0.9, 0.02), (0.5, 0.2), (0.0, math.inf)])
+def test_whatever_comes_and_goes_it_finds_what_trying_all_finds(thresholds: tuple[float, float]) -> None:
+    rng = random.Random(7)
+    index: ConceptIndex[Entry] = ConceptIndex(*thresholds)
+    trial = Trial(*thresholds)
+    texts = [{f"{text} {n // 2}": rng.sample(range(99), rng.randint(1, 9)) for n in range(9)} for text in range(4)]
+
+    def fingerprints() -> tuple[int, ...]:
+        """Return those of a text, perhaps with a concept less, a place moved, or another text's concept."""
+        made = {concept: sorted(places) for concept, places in rng.choice(texts).items()}
+        for _ in range(rng.randrange(3)):
+            changed = rng.choice(list(made))
+            made[changed] = [place + rng.randrange(9) for place in made[changed]]
+            made.update(rng.sample(list(made.items()), 1) if rng.random() < 0.5 else [("0 1", [rng.randrange(99)])])
+        return pack({concept: sorted(set(places)) for concept, places in made.items()})
+
+    hits = 0
+    for step in range(400):
+        if trial.held and rng.random() < 0.4:
+            values, entry = trial.held.pop(rng.randrange(len(trial.held)))
+            index.remove(values, entry)
+        else:
+            trial.held.append((fingerprints(), Entry(str(step))))
+            index.add(*trial.held[-1])
+        wanted = fingerprints()
+        assert found(index, wanted) == trial.find(wanted)
+        hits += len(trial.find(wanted))
+    assert hits > 100
+    while trial.held:
+        index.remove(*trial.held.pop())
+    assert not index._entries
+    assert not index._postings
+
+
+def test_removing_what_is_not_there_changes_nothing() -> None:
+    index: ConceptIndex[Entry] = ConceptIndex(0.9, 0.1)
+    values, stays = pack({"a": [1], "b": [2]}), Entry("stays")
+    index.add(values, stays)
+    index.remove(values, Entry("stranger"))
+    index.remove(pack({"c": [1]}), stays)
+    index.remove((), stays)
+    assert found(index, values) == ["stays"]
+
+
+def test_document_entered_twice_is_found_once() -> None:
+    index: ConceptIndex[Entry] = ConceptIndex(0.9, 0.1)
+    entry, values = Entry("twice"), pack({"a": [1], "b": [2]})
+    index.add(values, entry)
+    index.add(values, entry)
+    assert found(index, values) == ["twice"]
+    index.remove(values, entry)
+    assert found(index, values) == []
+
+
+# The detectors: from here on with the packages of the extra
+
+pytest.importorskip("snowballstemmer")
+pytest.importorskip("stopwordsiso")
+
+from scrapy_neardup.detectors.dwdcs import DWDCS, DWSWN, concept_fingerprints  # noqa: E402
+from scrapy_neardup.text.terms import Term, sentences  # noqa: E402
+
+ENGLISH = """The council of the harbour town decided on Monday to repair the old lighthouse before winter. The tower,
+built in 1874, lost its lamp in a storm 12 years ago; since then the fishing boats have found their way by radio.
+The insurance paid 45,000 crowns, and the museum gave the rest. Visitors will climb the 212 steps again from 3 May,
+a Saturday, when the brass band of the fire brigade plays on the pier and the hotel serves soup to children. The
+storm that broke the lamp sank 3 boats at the pier. The council of the town wants the tower to be a museum of storms,
+boats and the harbour. The insurance of the boats paid the lamp; the lighthouse pays for itself with visitors."""
+CHINESE = """县政府上周宣布,拆除河边的旧仓库,改建一座面积8600平方米的湿地公园。工程预计投资2300万元,明年5月动工。
+附近居民对此表示欢迎,但也担心施工期间的噪音和交通拥堵。环境保护部门的专家认为,芦苇和水生植物能够净化水质,
+还会吸引白鹭等候鸟前来越冬。公园建成后免费开放,旅游局将开通3条公共汽车线路,并在入口处设立自行车租赁点。
+公园的湿地与河边的芦苇是白鹭越冬的地方,政府的工程保护湿地的植物与水质,居民担心的是交通与施工的噪音。"""
+BIRDS = CHINESE.replace("公园", "车站").replace("湿地", "铁路").replace("芦苇", "列车").replace("白鹭", "旅客")
+SYNONYMS = Concepts(
+    {"boat": "ship", "vessel": "ship", "lamp": "light", "wharf": "pier", "沼泽": "湿地", "苇子": "芦苇", "园林": "公园"}
+)
+
+
+def test_terms_are_stems_without_stop_words_and_figures() -> None:
+    text = "The boats sank at 3.5 knots in 1874. Boats sank! 白鹭在湿地越冬。\n\nBrücke"
+    assert [terms for terms in sentences(text) if terms] == [
+        [Term("boat", 1), Term("sank", 2), Term("knot", 6)],
+        [Term("boat", 9), Term("sank", 10)],
+        [Term("白鹭", 11), Term("湿地", 13), Term("越冬", 14)],
+        [Term("brücke", 15)],
+    ]
+    assert [term for sentence in sentences("") for term in sentence] == []
+
+
+def test_a_line_that_ends_within_a_sentence_joins() -> None:
+    assert [len(terms) for terms in sentences("lighthouse\nlamp\n\nharbour")] == [2, 1]
+
+
+@pytest.mark.parametrize("text", [ENGLISH, CHINESE], ids=["english", "chinese"])
+def test_detectors(text: str) -> None:
+    for detector in (DWDCS(SYNONYMS), DWSWN()):
+        assert isinstance(detector, Detector)
+        values = detector.fingerprints(Document(text=text))
+        assert len(unpack(values)) == detector.key_concepts
+        index = detector.index()
+        index.add(values, "held")
+        assert list(index.find(values)) == ["held"]
+
+
+@pytest.mark.parametrize(
+    ("text", "changes"),
+    [
+        (ENGLISH, {"boats": "vessels", "pier": "wharf"}),
+        (CHINESE, {"湿地": "沼泽", "芦苇": "苇子", "公园": "园林"}),
+    ],
+    ids=["english", "chinese"],
+)
+def test_replaced_synonyms_are_found_by_dwdcs_and_missed_by_dwswn(text: str, changes: dict[str, str]) -> None:
+    rewritten = text
+    for old, new in changes.items():
+        rewritten = rewritten.replace(old, new)
+    assert rewritten != text
+    for detector, expected in ((DWDCS(SYNONYMS), ["held"]), (DWSWN(), [])):
+        index = detector.index()
+        index.add(detector.fingerprints(Document(text=text)), "held")
+        assert list(index.find(detector.fingerprints(Document(text=rewritten)))) == expected
+
+
+def test_another_text_is_not_found() -> None:
+    for detector in (DWDCS(SYNONYMS), DWSWN()):
+        index = detector.index()
+        index.add(detector.fingerprints(Document(text=ENGLISH)), "english")
+        index.add(detector.fingerprints(Document(text=CHINESE)), "chinese")
+        assert list(index.find(detector.fingerprints(Document(text=BIRDS)))) == []
+
+
+def test_the_same_concepts_in_other_places_are_not_found() -> None:
+    detector = DWSWN()
+    index = detector.index()
+    index.add(detector.fingerprints(Document(text=f"{ENGLISH} {ENGLISH}")), "twice as a whole")
+    each_twice = ". ".join(part for sentence in ENGLISH.split(". ") for part in (sentence, sentence))
+    assert list(index.find(detector.fingerprints(Document(text=each_twice)))) == []
+
+
+@pytest.mark.parametrize("text", ["", "灯塔", "The old lighthouse.", " ".join(f"word{n}. " for n in range(99))])
+def test_short_and_loose_texts_abstain(text: str) -> None:
+    assert concept_fingerprints(text, Concepts()) == ()
+    assert DWSWN().fingerprints(Document(text=text)) == ()
+
+
+def test_scheme_tells_what_fingerprints_depend_on() -> None:
+    schemes = {detector.scheme for detector in (DWSWN(), DWDCS(Concepts()), DWDCS(SYNONYMS), DWDCS(SYNONYMS, 40))}
+    assert len(schemes) == 4
+    assert SYNONYMS.id in DWDCS(SYNONYMS).scheme
+
+
+def values() -> list[list[str]]:
+    """Return all fingerprints of both texts."""
+    documents = [Document(text=text) for text in (ENGLISH, CHINESE)]
+    made = [detector.fingerprints(document) for detector in (DWDCS(SYNONYMS), DWSWN()) for document in documents]
+    return [[f"{value:016x}" for value in values] for values in made]
+
+
+def test_the_same_in_every_process() -> None:
+    for seed in ("0", "12345"):
+        made = python("import json; from test_dwdcs import *; print(json.dumps(values()))", PYTHONHASHSEED=seed)
+        assert json.loads(made.stdout) == values(), made.stderr
+
+
+def test_without_the_packages_it_says_what_to_install() -> None:
+    for package in ("snowballstemmer", "stopwordsiso"):
+        made = python(
+            f"import sys; sys.modules['{package}'] = None; sys.modules['{package}.english_stemmer'] = None\n"
+            "from scrapy_neardup.detectors.dwdcs import concept_fingerprints, Concepts\n"
+            "try:\n    concept_fingerprints('lighthouse', Concepts())\n"
+            "except ModuleNotFoundError as error:\n    print(error)"
+        )
+        assert "pip install 'scrapy-neardup[dwdcs]'" in made.stdout, made.stderr
