@@ -171,9 +171,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="+", metavar="DIR")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FOLDER")
+    parser.add_argument("--only", choices=("precision_recall", "sketch_size", "distance"))
     arguments = parser.parse_args()
     sets = [LabelledSet.load(folder) for folder in arguments.folders]
     for draw in (precision_recall, sketch_size, distance):
+        if arguments.only not in (None, draw.__name__):
+            continue
         figure, panels = plt.subplots(1, len(sets), figsize=(4 * len(sets), 3.6), squeeze=False)
         for labelled, axes in zip(sets, panels[0], strict=True):
             draw(labelled, axes)

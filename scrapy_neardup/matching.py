@@ -85,10 +85,11 @@ class Matcher:
         self, document: Document, page: Page, signature: Signature, name: str, earlier: Signature
     ) -> Match | None:
         """Return the match of a document with an earlier one that was proposed, None where it is none."""
-        repeated, same_text = earlier.repeats > 0, _same_text(signature, earlier)
+        repeated = earlier.repeats > 0
         # Most of what is proposed ends here, so what costs more comes later.
-        if not same_text and not self.rule.may_accept(signature.sketch, earlier.sketch, repeated=repeated):
+        if not self.rule.may_accept(signature.sketch, earlier.sketch, repeated=repeated):
             return None
+        same_text = _same_text(signature, earlier)
         found = compare(signature.sketch, earlier.sketch)
         same_url = same_text and self.is_own(document.url, earlier)
         if not self.rule.accepts(found, same_text=same_text, same_url=same_url, repeated=repeated):

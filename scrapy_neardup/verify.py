@@ -86,9 +86,11 @@ class Rule:
         )
 
     def may_accept(self, a: Sketch, b: Sketch, *, repeated: bool = False) -> bool:
-        """Say whether two texts, not known to be equal, resemble each other enough: the quickest part of `accepts`."""
-        required = self.required_resemblance(min(a.tokens, b.tokens), repeated=repeated)
-        return sketch.resemblance(a, b) >= required
+        """Say whether two texts resemble each other enough, or are too short to tell: the quick part of `accepts`."""
+        tokens = min(a.tokens, b.tokens)
+        return tokens < self.min_tokens or sketch.resemblance(a, b) >= self.required_resemblance(
+            tokens, repeated=repeated
+        )
 
     def required_resemblance(self, tokens: int, *, repeated: bool = False) -> float:
         """Return the least resemblance, given the tokens of the shorter text."""
