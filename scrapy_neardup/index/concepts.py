@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Generic, NamedTuple, TypeVar
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,8 @@ from .base import distinct
 T = TypeVar("T")
 
 
-class _Entry(NamedTuple, Generic[T]):
+@dataclass(frozen=True, eq=False)
+class _Entry(Generic[T]):
     document: T
     fingerprints: npt.NDArray[np.uint64]
     square: int
