@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import python
+from helpers import Entry, python
 
 from scrapy_neardup.detectors import Detector
 from scrapy_neardup.document import Document
@@ -232,18 +232,6 @@ def test_span() -> None:
 
 
 # The index
-
-
-class Entry:
-    """Something to be found, equal to all others: the index must go by identity."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Entry)
-
-    __hash__ = None  # type: ignore[assignment]
 
 
 def found(index: ConceptIndex[Any], fingerprints: tuple[int, ...]) -> list[str]:

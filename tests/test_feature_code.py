@@ -6,6 +6,7 @@ import random
 from itertools import combinations
 
 import pytest
+from helpers import Entry
 
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.detectors import Detector, IMatch
@@ -149,16 +150,6 @@ def test_code_that_is_too_long_is_an_error() -> None:
 
 
 # The index
-
-
-class Entry:
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Entry)
-
-    __hash__ = None  # type: ignore[assignment]
 
 
 def fingerprints(*codes: str) -> list[int]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from helpers import Entry
 
 from scrapy_neardup.fingerprints.simhash import hamming
 from scrapy_neardup.index.base import Index
@@ -15,21 +16,6 @@ from scrapy_neardup.index.keys import KeyIndex
 
 # Far from each other, so that both indexes tell them apart.
 A, B, C = 0x0123_4567_89AB_CDEF, 0xFEDC_BA98_7654_3210, 0x5A5A_A5A5_C3C3_3C3C
-
-
-class Entry:
-    """Something to be found, equal to all others: indexes must go by identity."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Entry)
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        return self.name
 
 
 def found(index: Index[Any], *fingerprints: int) -> list[str]:

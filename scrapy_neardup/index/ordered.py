@@ -8,7 +8,7 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import Generic, TypeVar
 
-from sortedcontainers import SortedList  # type: ignore[import-untyped]
+from sortedcontainers import SortedList
 
 from ..fingerprints.feature_code import common_subsequence, unpack
 from .base import distinct
