@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from scrapy_neardup.config import BUILTIN_DETECTORS, DEFAULT_DETECTORS, Config
+from scrapy_neardup.config import DEFAULT_DETECTORS, Config
 from scrapy_neardup.evaluate import decide, warm_up
 from scrapy_neardup.labels import MODES, Cluster, LabelledSet, Partition
 
@@ -87,10 +87,12 @@ def simhash(distance: int) -> Run:
     return run
 
 
+ALONE = (*DEFAULT_DETECTORS, "feature_code")  # dwdcs and dwswn need files and time: see dwdcs.py
+
 CONTESTANTS: dict[str, tuple[str, Run]] = {
     "default (all four)": ("", ours(*DEFAULT_DETECTORS)),
-    **{name: ("", ours(name)) for name in BUILTIN_DETECTORS},
-    **{f"{name}, raw": ("", ours(name, verified=False)) for name in BUILTIN_DETECTORS},
+    **{name: ("", ours(name)) for name in ALONE},
+    **{f"{name}, raw": ("", ours(name, verified=False)) for name in ALONE},
     "exact text": ("", exact),
     "datasketch MinHash-128 at .5": ("datasketch", minhash(0.5)),
     "datasketch MinHash-128 at .7": ("datasketch", minhash(0.7)),
