@@ -87,7 +87,7 @@ def simhash(distance: int) -> Run:
     return run
 
 
-ALONE = (*DEFAULT_DETECTORS, "feature_code")  # dwdcs and dwswn need files and time: see dwdcs.py
+ALONE = (*DEFAULT_DETECTORS, "feature_code", "dwdcs", "dwswn")
 
 CONTESTANTS: dict[str, tuple[str, Run]] = {
     "default (all four)": ("", ours(*DEFAULT_DETECTORS)),

@@ -1,12 +1,12 @@
 """The detectors on key concepts: how good they are alone, what their parameters do, what they cost.
 
-    python bench/dwdcs.py DIR… --synonyms FILE…      DIR holds docs.jsonl (id, text) and pairs.jsonl (a, b, label)
+    python bench/dwdcs.py DIR… [--synonyms FILE…]      DIR holds docs.jsonl (id, text) and pairs.jsonl (a, b, label)
 
 Whatever a detector proposes is taken for a duplicate, without verification: precision and recall are its own (strict
 and lenient: see accuracy.py). `cand.` is how many earlier documents were proposed for a document. For each folder:
 dwdcs, dwswn and imatch; thresholds of the spread, S_thr; p key concepts (experiment 3 of 曹玉娟 et al. 2011); l
 candidates (experiment 4), on documents that are labelled and as many others; by length of text nodes and milliseconds
-with and without merged concepts (experiment 2); and the nodes for thresholds of merging, Rel_thr.
+with and without merged concepts (experiment 2); and, given files, the nodes for thresholds of merging, Rel_thr.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from scrapy_neardup.fingerprints.network import co_occurrence, main_part
 from scrapy_neardup.index.concepts import ConceptIndex
 from scrapy_neardup.labels import MODES, LabelledSet, Partition
 from scrapy_neardup.text.concepts import Concepts
+from scrapy_neardup.text.concepts import builtin as builtin_concepts
 from scrapy_neardup.text.lexicon import builtin
 from scrapy_neardup.text.terms import sentences
 
@@ -140,16 +141,17 @@ def merging(texts: Sequence[str], synonyms: Sequence[str]) -> Iterator[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="+", metavar="DIR")
-    parser.add_argument("--synonyms", nargs="+", required=True, metavar="FILE")
+    parser.add_argument("--synonyms", nargs="+", metavar="FILE", help="else the built-in ones")
     options = parser.parse_args()
-    concepts = Concepts.load(*options.synonyms)
+    concepts = Concepts.load(*options.synonyms) if options.synonyms else builtin_concepts()
     warm_up()
     for folder in options.folders:
         labelled = LabelledSet.load(folder)
         texts = [str(row["text"]) for row in labelled.rows.values()]
         concept_fingerprints(texts[0], concepts)
         print(f"\n{folder}: {len(texts)} documents", flush=True)
-        tables = (costs(texts, concepts), merging(texts, options.synonyms), candidates(labelled, concepts))
+        merged = merging(texts, options.synonyms) if options.synonyms else ()
+        tables = (costs(texts, concepts), merged, candidates(labelled, concepts))
         for text in chain(*tables, quality(labelled, concepts)):
             print(text, flush=True)
 

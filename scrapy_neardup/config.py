@@ -210,6 +210,7 @@ class Config:
     mirror_ttl: float = _setting(30 * 86400.0, _seconds)
     unclean_run: str = _setting("forget", _choice("forget", "keep"))
     trusted_hosts: tuple[str, ...] = _setting((), _names)
+    workers: int = _setting(1, _number(0, 1024, int))
 
     def __post_init__(self) -> None:
         for setting in fields(self):

@@ -14,7 +14,7 @@ from .document import Document
 from .matching import Matcher
 from .signature import Evidence, Link, Signature
 from .stores import Store, StoreError, open_store
-from .verdict import Match, Verdict, page_kind
+from .verdict import Match, Verdict
 from .verify import Rule
 
 
@@ -112,7 +112,8 @@ class Deduplicator:
 
     def sign(self, document: Document) -> Signature:
         """Return the signature of a document, held nowhere."""
-        fingerprints = {d.name: d.fingerprints(document) for d in self.detectors}
+        ready = document.ready
+        fingerprints = {d.name: ready[d.name] if d.name in ready else d.fingerprints(document) for d in self.detectors}
         return Signature(document.url, fingerprints, document.sketch, self._clock(), document.layout)
 
     def verdict(self, document: Document, match: Match | None) -> Verdict:
@@ -123,7 +124,6 @@ class Deduplicator:
             "revisit" if self.matcher.is_own(document.url, match.signature) else "duplicate",
             match.signature.url,
             **match.evidence._asdict(),
-            kind=page_kind(match.evidence.resemblance, document.layout, match.signature.layout),
             mirrors=match.signature.repeats,
         )
 

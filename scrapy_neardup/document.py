@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
 from .fingerprints.hashing import Hashes, hash_tokens, shingle_hashes
+from .fingerprints.layout import layout
 from .fingerprints.sketch import WIDTH, Sketch, make_sketch
 from .text.extractors import BUILTIN, Extract, build_reader
 from .text.html import looks_like_html
@@ -33,6 +34,8 @@ class Document:
     """Bytes that the fetch of this document took; 0 where unknown."""
     layout: int = 0
     """The fingerprint of its page's layout; 0 where unknown."""
+    ready: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    """Fingerprints that were made in another process, by detector."""
 
     @classmethod
     def from_field(
@@ -44,7 +47,7 @@ class Document:
         """
         if looks_like_html(value):
             page = build_reader(extractor)(value)
-            return cls(url=url, text=page.text, title=title or page.title)
+            return cls(url=url, text=page.text, title=title or page.title, layout=layout(page.elements))
         return cls(url=url, text=value, title=title)
 
     @cached_property

@@ -21,6 +21,7 @@ from scrapy.utils.project import data_path
 from .config import STORE_NAME, Config
 from .dedup import Claim, Deduplicator
 from .stores import StoreError
+from .workers import Workers
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -53,6 +54,7 @@ class NearDup:
         self.dedup = Deduplicator.from_config(config, run=run)
         if self._run_file:
             self._run_file.write_text(self.dedup.store.run)
+        self.workers = Workers.from_config(config, self.dedup.detectors)
         self._store_failed = False
         self._giving_more: WeakSet[Response] = WeakSet()
         self._tasks: list[AsyncioLoopingCall | LoopingCall] = []
@@ -99,6 +101,7 @@ class NearDup:
             self.dedup.close()
         except StoreError as error:
             logger.error("The store was not closed well, so the next run forgets this one: %s", error)
+        self.workers.close()
 
     def sync(self) -> None:
         """Write what was committed and read what others did; a store that fails loses no item."""

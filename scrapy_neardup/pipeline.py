@@ -78,6 +78,7 @@ class NearDupPipeline:
             self.neardup.give_more()
             self.neardup.dedup.keep_fetching(Document(aliases=fetch.urls))
             return None
+        await self.neardup.workers.prepare(document)
         claim = await self._turns.claim(document, response)
         while claim.rival and claim.rival.state != "committed":
             if claim.rival.state == "pending":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import sys
 import warnings
 from pathlib import Path
@@ -15,6 +16,7 @@ from scrapy.exceptions import ScrapyDeprecationWarning
 def main(spec: dict) -> None:
     warnings.simplefilter("error", ScrapyDeprecationWarning)
     warnings.simplefilter("error", ResourceWarning)
+    os.environ["NEARDUP_TEST_CRAWL"] = str(os.getpid())
     spider = getattr(importlib.import_module("spiders"), spec["spider"])
     settings = {
         "ADDONS": {"scrapy_neardup.Addon": 500},

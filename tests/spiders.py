@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +11,8 @@ import attrs
 import scrapy
 from pydantic import BaseModel
 from scrapy.exceptions import DropItem
+
+from scrapy_neardup.detectors import Exact
 
 
 @dataclass
@@ -227,3 +230,15 @@ class Failing:
         from scrapy_neardup.index.keys import KeyIndex
 
         return KeyIndex()
+
+
+class NotHere(Exact):
+    """A detector that refuses to work in the process which crawls."""
+
+    name = "not_here"
+    heavy = True
+
+    def fingerprints(self, document):
+        if os.environ["NEARDUP_TEST_CRAWL"] == str(os.getpid()):
+            raise AssertionError("asked in the process that crawls")
+        return super().fingerprints(document)

@@ -13,7 +13,6 @@ sys.path.append(str(Path(__file__).parents[1] / "example_project"))
 
 from example import papers
 
-SYNONYMS = "begin\tstart\nquick\tfast\n开始\t起始\n"
 EXTRAS = {"dwdcs": "snowballstemmer", "dwswn": "snowballstemmer"}
 TOO_SHORT = {"dwdcs": 1, "dwswn": 1}  # articles with less than 20 joined concepts, of which these two say nothing
 
@@ -28,13 +27,10 @@ def mirrored(a: Site, b: Site) -> list[str]:
 
 
 @pytest.mark.parametrize("detector", ["exact", "imatch", "simhash", "shingle", "feature_code", "dwdcs", "dwswn"])
-def test_one_detector_alone_drops_copies_and_skips_them_in_the_next_run(crawl, a, b, tmp_path, detector):
+def test_one_detector_alone_drops_copies_and_skips_them_in_the_next_run(crawl, a, b, detector):
     if detector in EXTRAS:
         pytest.importorskip(EXTRAS[detector])
-    (tmp_path / "synonyms.tsv").write_text(SYNONYMS)
     settings: dict[str, Any] = {"NEARDUP_DETECTORS": [detector]}
-    if detector == "dwdcs":
-        settings["NEARDUP_SYNONYMS"] = [str(tmp_path / "synonyms.tsv")]
     urls = mirrored(a, b)
     copies = len(urls) // 2 - TOO_SHORT.get(detector, 0)
     first = crawl("OneAfterAnother", settings, urls=urls)

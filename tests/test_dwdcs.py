@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 import random
+from importlib import resources
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 from helpers import Entry, python
 
+from scrapy_neardup.config import Config
 from scrapy_neardup.detectors import Detector
+from scrapy_neardup.detectors.build import build_detectors
 from scrapy_neardup.document import Document
 from scrapy_neardup.fingerprints.concepts import OCCURRENCES, cosine, pack, span, spread, unpack
 from scrapy_neardup.fingerprints.hashing import hash_text
@@ -25,18 +30,19 @@ from scrapy_neardup.fingerprints.network import (
     path_sums,
 )
 from scrapy_neardup.index.concepts import ConceptIndex
-from scrapy_neardup.text.concepts import Concepts, merge, rel
+from scrapy_neardup.text.concepts import THRESHOLD, Concepts, builtin, merge, rel
 
 # Concepts
 
 
 def test_rel_is_the_overlap_over_the_mean_size() -> None:  # formula 7
-    assert rel(2, 2, 2) == 1
-    assert rel(2, 3, 5) == 0.5
+    assert rel(2, 2, 2) == 1  # 2 / ((2 + 2) / 2)
+    assert rel(2, 3, 5) == 0.5  # 2 / ((3 + 5) / 2) = 2/4
     assert rel(0, 3, 5) == 0
 
 
 def test_terms_of_the_same_groups_are_one_concept() -> None:  # formula 5
+    # Con(lack) = Con(deficiency) = Con(want) = {deficiency, lack, want}: Rel of any two is 3/3; Con(pier) = Con(jetty).
     groups = [frozenset({"lack", "deficiency", "want"}), frozenset({"pier", "jetty"})]
     assert merge(groups, 0.5) == {"lack": "deficiency", "want": "deficiency", "pier": "jetty"}
 
@@ -105,6 +111,49 @@ def test_file_that_is_not_there(tmp_path: Path) -> None:
         Concepts.load(tmp_path / "gone.txt")
 
 
+def shipped(language: str) -> bytes:
+    return resources.files("scrapy_neardup.text").joinpath("synonyms", f"{language}.txt.gz").read_bytes()
+
+
+def shipped_groups(language: str) -> list[list[str]]:
+    return [line.split("\t") for line in gzip.decompress(shipped(language)).decode().splitlines()]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["auto", "car", "motorcar"], ["attorney", "lawyer"], ["commenc", "start"], ["医生", "医师"], ["快速", "迅速"]],
+)
+def test_synonyms_that_are_built_in(words: list[str]) -> None:
+    assert len({builtin().of(word) for word in words}) == 1
+
+
+def test_what_is_no_synonym_is_not_merged_by_the_built_in_ones() -> None:
+    words = ["lighthous", "boat", "council", "灯塔", "政府", "医生", "迅速"]
+    assert len({builtin().of(word) for word in words}) == len(words)
+
+
+def test_id_of_the_built_in_synonyms() -> None:
+    # With another one users need a new store: the changelog has to say so.
+    assert builtin().id == "3dd63e2f272b27a7"
+    assert builtin() is builtin()
+
+
+@pytest.mark.parametrize(("language", "terms", "concepts"), [("en", 27_046, 10_214), ("zh", 40_407, 12_543)])
+def test_shipped_file_is_sorted_and_has_each_term_once(language: str, terms: int, concepts: int) -> None:
+    groups = shipped_groups(language)
+    held = [term for group in groups for term in group]
+    assert (len(set(held)), len(held), len(groups)) == (terms, terms, concepts)
+    assert all(one < other for group in [[group[0] for group in groups], *groups] for one, other in pairwise(group))
+    assert all(len(group) > 1 for group in groups)
+    assert {term.isascii() for term in held} == {language == "en"}
+    assert shipped(language)[4:8] == bytes(4)  # no time of making: the same terms are the same bytes
+
+
+def test_merging_the_shipped_concepts_once_more_changes_nothing() -> None:
+    groups = [frozenset(group) for language in ("en", "zh") for group in shipped_groups(language)]
+    assert merge(groups, THRESHOLD) == builtin().names
+
+
 # The network
 
 
@@ -136,7 +185,8 @@ def test_main_part() -> None:  # section 3.2.2, step 4
 
 
 def test_mean_path() -> None:  # formulas 3 and 4
-    # Sums of the distances of a … f: 1 1 2 2 3, 1 1 2 2 3, 1 1 1 1 2, 1 1 1 2 2, 1 2 2 3 3, 1 1 2 2 2.
+    # Sums of the distances of a … f: 1 1 2 2 3, 1 1 2 2 3, 1 1 1 1 2, 1 1 1 2 2, 1 2 2 3 3, 1 1 2 2 2; over the 5
+    # other nodes they are formula 3, and the mean of those for all 6 nodes is formula 4: 50/5/6.
     assert path_sums(KITE, [None]) == [9 + 9 + 6 + 7 + 11 + 8]
     assert mean_path(KITE) == 50 / 30
     assert mean_path(graph_of("ab")) == 1
@@ -208,7 +258,7 @@ def key(concept: str) -> int:
 
 
 def test_cosine() -> None:  # formula 9
-    # (2, 1, 0) and (1, 1, 2): 3 / √5 √6
+    # (2, 1, 0) and (1, 1, 2): 2·1 + 1·1 + 0·2 = 3, 2² + 1² = 5, 1² + 1² + 2² = 6; 3 / √5 √6
     assert cosine(3, 5, 6) == 3 / math.sqrt(30)
     assert cosine(7, 7, 7) == 1
     assert cosine(0, 0, 7) == 0
@@ -216,7 +266,9 @@ def test_cosine() -> None:  # formula 9
 
 def test_spread() -> None:  # formulas 10 to 13
     a = {1: [10, 20, 40], 2: [5], 3: [9]}
-    # Concept 1 moved by -2, 0, -4: mean -2, deviation √(8/3); 2 moved by -3, alone: 0. 3 and 4 are in one text only.
+    # Formula 10: concept 1 moved by 10 - 12, 20 - 20, 40 - 44 = -2, 0, -4. Formula 11: the mean is -6/3 = -2. Formula
+    # 12: the deviation is √((0² + 2² + 2²)/3) = √(8/3). Concept 2 moved by -3 alone: 0. 3 and 4 are in one text only.
+    # Formula 13: the mean of both is (√(8/3) + 0)/2.
     b = {1: [12, 20, 44], 2: [8], 4: [9]}
     assert spread(a, b) == pytest.approx(math.sqrt(8 / 3) / 2)
     assert spread(b, a) == spread(a, b)
@@ -382,22 +434,36 @@ def test_detectors(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "changes"),
+    ("text", "changes", "concepts"),
     [
-        (ENGLISH, {"boats": "vessels", "pier": "wharf"}),
-        (CHINESE, {"湿地": "沼泽", "芦苇": "苇子", "公园": "园林"}),
+        (ENGLISH, {"boats": "vessels", "pier": "wharf"}, SYNONYMS),
+        (CHINESE, {"湿地": "沼泽", "芦苇": "苇子", "公园": "园林"}, SYNONYMS),
+        (ENGLISH, {"boats": "yachts", "pier": "dock", "town": "township", "lighthouse": "pharos"}, builtin()),
+        (CHINESE, {"政府": "官方", "工程": "项目", "居民": "居住者", "担心": "焦虑", "噪音": "杂音"}, builtin()),
     ],
-    ids=["english", "chinese"],
+    ids=["english", "chinese", "english, built in", "chinese, built in"],
 )
-def test_replaced_synonyms_are_found_by_dwdcs_and_missed_by_dwswn(text: str, changes: dict[str, str]) -> None:
+def test_replaced_synonyms_are_found_by_dwdcs_and_missed_by_dwswn(
+    text: str, changes: dict[str, str], concepts: Concepts
+) -> None:
     rewritten = text
     for old, new in changes.items():
         rewritten = rewritten.replace(old, new)
     assert rewritten != text
-    for detector, expected in ((DWDCS(SYNONYMS), ["held"]), (DWSWN(), [])):
+    for detector, expected in ((DWDCS(concepts), ["held"]), (DWSWN(), [])):
         index = detector.index()
         index.add(detector.fingerprints(Document(text=text)), "held")
         assert list(index.find(detector.fingerprints(Document(text=rewritten)))) == expected
+
+
+def test_fingerprints_of_a_text_worked_by_hand() -> None:  # sections 3.2 to 3.4
+    # "vessel bkqz. boat blqz. …": boat and vessel are one concept, ship, a star with 24 leaves. As the node of highest
+    # degree it is the only candidate. It stands at 0, 2, 4, …, 46, of which the first 16 are kept.
+    leaves = [f"{a}{b}qz" for a in "bcdfg" for b in "klmpr"][:24]
+    text = " ".join(f"{'boat' if place % 2 else 'vessel'} {leaf}." for place, leaf in enumerate(leaves))
+    assert concept_fingerprints(text, SYNONYMS, 1, 1) == pack({"ship": range(0, 32, 2)})
+    # Unmerged there are two stars of 13 nodes, too few.
+    assert concept_fingerprints(text, Concepts(), 1, 1) == ()
 
 
 def test_another_text_is_not_found() -> None:
@@ -420,6 +486,14 @@ def test_the_same_concepts_in_other_places_are_not_found() -> None:
 def test_short_and_loose_texts_abstain(text: str) -> None:
     assert concept_fingerprints(text, Concepts()) == ()
     assert DWSWN().fingerprints(Document(text=text)) == ()
+
+
+def test_built_in_synonyms_are_used_where_no_files_are_named(tmp_path: Path) -> None:
+    (tmp_path / "synonyms.tsv").write_text(FILES["plain"], encoding="utf8")
+    named = [str(tmp_path / "synonyms.tsv")]
+    for synonyms, concepts in (([], builtin()), (named, Concepts.load(*named))):
+        (detector,) = build_detectors(Config(detectors=["dwdcs"], synonyms=synonyms))
+        assert detector.scheme == DWDCS(concepts).scheme
 
 
 def test_scheme_tells_what_fingerprints_depend_on() -> None:

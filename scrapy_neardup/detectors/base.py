@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 class Detector(Protocol):
     """Proposes earlier documents that a document may repeat.
 
-    A class of your own, named by its import path in NEARDUP_DETECTORS, is called without arguments.
+    A class of your own, named by its import path in NEARDUP_DETECTORS, is called without arguments. If its
+    fingerprints take long, give it an attribute `heavy = True`: crawls then make them in processes of their own.
     """
 
     name: str

@@ -7,6 +7,7 @@ from importlib import import_module
 
 from ..config import Config, ConfigError
 from ..text.concepts import Concepts
+from ..text.concepts import builtin as builtin_concepts
 from ..text.lexicon import Lexicon, builtin
 from .base import Detector
 from .dwdcs import DWDCS, DWSWN
@@ -34,6 +35,11 @@ def build_detectors(config: Config) -> list[Detector]:
     if len(set(names)) < len(names):
         raise ConfigError(f"NEARDUP_DETECTORS = {list(config.detectors)!r} is not allowed; allowed is each name once")
     return detectors
+
+
+def is_heavy(detector: Detector) -> bool:
+    """Say whether a detector takes so long that a crawl should not wait for it: its `heavy` is true."""
+    return bool(getattr(detector, "heavy", False))
 
 
 def _build(part: str | Detector, config: Config) -> Detector:
@@ -67,9 +73,7 @@ def _lexicon(config: Config) -> Lexicon:
 
 def _concepts(config: Config) -> Concepts:
     if not config.synonyms:
-        raise ConfigError(
-            "NEARDUP_SYNONYMS = () is not allowed with the detector 'dwdcs'; allowed are files of synonyms"
-        )
+        return builtin_concepts()
     try:
         return Concepts.load(*config.synonyms)
     except (OSError, ValueError) as error:

@@ -44,6 +44,7 @@ class DWDCS:
     """
 
     name = "dwdcs"
+    heavy = True
 
     def __init__(self, concepts: Concepts, candidates: int = CANDIDATES, key_concepts: int = KEY_CONCEPTS) -> None:
         self.concepts = concepts

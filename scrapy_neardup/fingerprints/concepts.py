@@ -68,6 +68,6 @@ def _spread(a: Sequence[int], b: Sequence[int]) -> float:
     (formula 12): then a text with something put before it moved evenly or not depending on which of the two comes
     first. Here both have their sign.
     """
-    distances = [one - other for one, other in zip(a, b, strict=False)]
-    mean = math.fsum(distances) / len(distances)
-    return math.sqrt(math.fsum((distance - mean) ** 2 for distance in distances) / len(distances))
+    distances = [one - other for one, other in zip(a, b, strict=False)]  # formula 10: δP
+    mean = math.fsum(distances) / len(distances)  # formula 11: AVG
+    return math.sqrt(math.fsum((distance - mean) ** 2 for distance in distances) / len(distances))  # formula 12: S

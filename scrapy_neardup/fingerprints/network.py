@@ -16,7 +16,7 @@ import numpy.typing as npt
 REACH = 2  # terms: farther from each other, they are not joined
 
 Graph: TypeAlias = dict[str, set[str]]
-"""Each node's neighbours."""
+"""Each node's neighbours: ξ of section 3.2.2, step 3, is 1 where one is among them."""
 _Bits: TypeAlias = npt.NDArray[np.uint64]
 
 
@@ -75,7 +75,10 @@ def key_nodes(graph: Graph, candidates: int, wanted: int, counts: Mapping[str, i
 
 
 def contributions(graph: Graph, nodes: Sequence[str]) -> list[float]:
-    """Return by how much the mean path of a connected graph grows without each node: CB of section 3.3."""
+    """Return by how much the mean path of a connected graph grows without each node.
+
+    曹玉娟 et al. 2011, section 3.3: CB = d without the node - d.
+    """
     pairs = (len(graph) - 1) * (len(graph) - 2)
     return [total / pairs - mean_path(graph) if pairs else 0.0 for total in path_sums(graph, nodes)]
 

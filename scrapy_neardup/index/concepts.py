@@ -65,6 +65,8 @@ class ConceptIndex(Generic[T]):
     def _candidates(self, counts: Mapping[int, int]) -> set[int]:
         """Return the numbers of all documents that may be alike: they have one of the rarest concepts.
 
+        The first n dimensions of section 3.5, step 3, with n no larger than it needs to be.
+
         Of those that lack the concepts looked up, the cosine is at most the length of the rest of the vector over its
         whole length; so when that is at most the least cosine, the rest need not be looked up.
         """
@@ -79,10 +81,12 @@ class ConceptIndex(Generic[T]):
         return found
 
     def _alike(self, counts: Mapping[int, int], number: int) -> bool:
+        """Say whether the cosine, formula 9, is above Sim_thr: steps 6 and 7."""
         dot = sum(count * self._postings.get(concept, {}).get(number, 0) for concept, count in counts.items())
         return cosine(dot, _square(counts), self._entries[number].square) > self._least_cosine
 
     def _in_place(self, wanted: Vector, entry: _Entry[T]) -> bool:
+        """Say whether S, formula 13, is below S_thr: steps 8 and 9."""
         held = unpack(entry.fingerprints.tolist())
         return spread(wanted, held) / span(wanted, held) < self._most_spread
 

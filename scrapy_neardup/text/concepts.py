@@ -1,11 +1,11 @@
-"""Concepts: which words mean the same, read from files of synonyms that the user provides.
+"""Concepts: which words mean the same, by the synonyms that are built in or by the user's files.
 
-None is shipped: what is free to be passed on is not to be had as a package for both languages, and what is to be had
-as one is not free. docs/algorithms/dwdcs.md says where files are from, and under which licence.
+What the built-in ones are made from, and under which licences: see synonyms/NOTICE.en and synonyms/NOTICE.zh.
 """
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import os
 import re
@@ -13,6 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
+from importlib import resources
 from pathlib import Path
 
 from .terms import stem
@@ -54,6 +55,21 @@ class Concepts:
         group of synonyms.
         """
         return _load(tuple(sorted({os.fspath(path) for path in paths})), threshold)
+
+
+@cache
+def builtin() -> Concepts:
+    """Return the built-in concepts: English and simplified Chinese ones.
+
+    They are merged already, at the default threshold: that takes longer than a process should wait for.
+    """
+    folder = resources.files("scrapy_neardup.text").joinpath("synonyms")
+    names: dict[str, str] = {}
+    for language in ("en", "zh"):  # no term is in both
+        for line in gzip.decompress(folder.joinpath(f"{language}.txt.gz").read_bytes()).decode().splitlines():
+            name, *others = line.split("\t")
+            names.update(dict.fromkeys(others, name))
+    return Concepts(names)
 
 
 @cache
@@ -103,17 +119,18 @@ def _entries(line: str, number: str) -> Iterator[tuple[str, str]]:
 def merge(groups: Iterable[frozenset[str]], threshold: float) -> dict[str, str]:
     """Return for each term that is merged with another one the name of their concept.
 
-    Con(t), the terms of all groups that t is in (formula 5), stands for the meaning of t; two terms mean the same where
-    Rel of theirs (formula 7) is above the threshold. Term after term, in the order of their code points, becomes the
-    name of a concept and takes in all terms left that mean the same as it does. So no chain of meanings close to each
-    other makes one concept, and a name depends on the groups alone.
+    Con(t), the terms of all groups that t is in (formula 5; of phrases of one word formula 6 says the same), stands for
+    the meaning of t; two terms mean the same where Rel of theirs (formula 7) is above the threshold, Rel_thr. Term
+    after term, in the order of their code points, becomes the name of a concept and takes in all terms left that mean
+    the same as it does. So no chain of meanings close to each other makes one concept, and a name depends on the groups
+    alone.
 
     曹玉娟 et al. 2011, section 3.2.1.
     """
     con: dict[str, set[str]] = defaultdict(set)
     for group in groups:
         for term in group:
-            con[term] |= group
+            con[term] |= group  # formula 5
     names: dict[str, str] = {}
     for term in sorted(con):
         if term not in names:
@@ -131,5 +148,8 @@ def _related(term: str, con: Mapping[str, set[str]], threshold: float) -> Iterat
 
 
 def rel(overlap: int, a: int, b: int) -> float:
-    """Return how alike two concepts are, given how many terms they have in common and each of them has: formula 7."""
+    """Return how alike two concepts are, given how many terms they have in common and each of them has.
+
+    曹玉娟 et al. 2011, formula 7.
+    """
     return overlap / ((a + b) / 2)
