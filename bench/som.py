@@ -1,21 +1,18 @@
 """The map and the shingles, as clusters of small batches: how often each judges a document as people did.
 
     python bench/som.py DIR… [--classes category]
-    python bench/som.py --whole DIR…
 
 DIR holds docs.jsonl (id, text, title) and pairs.jsonl (a, b, label). Each sample is 100 documents: random clusters of
 duplicates until they make up 40, the rest drawn from all others. `accuracy` is the share of documents of which it is
 rightly said whether the sample holds a duplicate of them, `worst` that of the worst sample, `found` the same of those
 that have one. P, R and F1 count pairs (strict: see accuracy.py), all that share a cluster. Each is the mean of the
 samples, `s` the seconds, from tokens to clusters. The last lines are of larger batches, half of whose documents have
-duplicates as far as the set has so many. With --whole, the shingles alone, on all documents of a set, for several
-numbers of super-shingles and of documents of one super-shingle; `compared` is how many documents one is compared with.
+duplicates as far as the set has so many.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,7 +23,6 @@ from unittest.mock import patch
 
 import numpy as np
 
-from scrapy_neardup.clusters import shingle as shingle_module
 from scrapy_neardup.clusters import som as som_module
 from scrapy_neardup.clusters.shingle import shingle_clusters
 from scrapy_neardup.clusters.som import Parameters, som_clusters
@@ -42,7 +38,6 @@ SIZE, REPEATED = 100, 0.4
 FIRST_SEED = 1000  # the defaults were chosen with samples of other seeds
 ALPHAS = (1, 2, 3, 4, 6)
 BATCHES = (300, 1000)
-SETTINGS = ((12, 16), (32, 4), (32, 16), (32, 64))  # super-shingles, newest of one
 VARIANTS: dict[str, dict[str, Any]] = {
     **{f"similarity {value}": {"similarity": value} for value in (0.8, 0.85, 0.95)},
     **{f"terms {value}": {"terms": value} for value in (300, 1000)},
@@ -51,8 +46,6 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 TRAIN, NEAR_ON_MAP = som_module.train, som_module.near_on_map
 HEAD = f"{'':36} accuracy  worst  found      P      R     F1       s"
-
-WHOLE_HEAD = "  keys  newest       P       R      F1 lenient    hard     ARI  compared  docs/s"
 
 Documents = Mapping[Any, Document]
 Method = Callable[[LabelledSet, Documents], list[list[int]]]
@@ -158,37 +151,15 @@ def contestants(field: str | None) -> Iterator[tuple[str, Method]]:
         yield f"som, α = 2, {name}", partial(som, **changes)
 
 
-def whole(labelled: LabelledSet, bands: int, newest: int) -> str:
-    """Return a line of the table of whole sets."""
-    documents, names = read([labelled]), list(labelled.rows)
-    repeats, compared = shingle_module.repeats, itertools.count()
-    settings = {"BANDS": bands, "NEWEST": newest, "repeats": lambda *texts: next(compared) >= 0 and repeats(*texts)}
-    start = time.perf_counter()
-    with patch.multiple(shingle_module, **settings):
-        numbers = shingle(labelled, documents)
-    seconds = time.perf_counter() - start
-    predicted = Partition([names[number] for number in cluster] for cluster in numbers)
-    strict, *others = (labelled.score(predicted, mode) for mode in MODES.values())
-    shares = [*strict[:3], *(score.f1 for score in others), labelled.agreement(predicted, MODES["strict"])]
-    values = "".join(f" {value:7.4f}" for value in shares)
-    return f"{bands:6} {newest:7}{values} {next(compared) / len(names):9.2f} {len(names) / seconds:7.0f}"
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="+", metavar="DIR")
     parser.add_argument("--classes", metavar="F", help="also with the classes of this field")
     parser.add_argument("--samples", type=int, default=10, metavar="N", help="how many (default: 10)")
-    parser.add_argument("--whole", action="store_true", help="the shingles on whole sets")
     opts = parser.parse_args()
     warm_up()
     for folder in opts.folders:
         labelled = LabelledSet.load(folder)
-        if opts.whole:
-            print(f"\n{folder}: {len(labelled.rows)} documents\n{WHOLE_HEAD}")
-            for bands, newest in SETTINGS:
-                print(whole(labelled, bands, newest), flush=True)
-            continue
         samples = [sample(labelled, SIZE, REPEATED, FIRST_SEED + number) for number in range(opts.samples)]
         documents = read(samples)
         print(f"\n{folder}: {len(samples)} samples of {SIZE} documents\n{HEAD}")

@@ -21,7 +21,7 @@ class Comparison(NamedTuple):
     resemblance: float
     containment: float
     length_ratio: float
-    """Tokens of the longer over tokens of the shorter."""
+    """Tokens of the longer over tokens of the shorter. Peng et al., section 3.2, step 3; a is the most allowed."""
     tokens: int
     """Of the shorter."""
     figures: int

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
 from helpers import edited, hashes, python, text, words
 
-from scrapy_neardup.clusters import features
+from scrapy_neardup.clusters import features, som
 from scrapy_neardup.clusters.features import Occurrences, count_terms
 from scrapy_neardup.clusters.shingle import NEWEST, resemblance, shingle_clusters
 from scrapy_neardup.clusters.som import MissingExtraError, Parameters, map_side, near_on_map, som_clusters
@@ -144,6 +145,45 @@ def test_rough_classes_hold_what_is_alike_together() -> None:
 
 def test_map_side_is_that_of_five_root_n_units_or_of_half_as_many_as_documents() -> None:
     assert [map_side(count) for count in (2, 3, 8, 18, 100, 1000)] == [1, 2, 2, 3, 8, 13]  # the last: 158 units
+
+
+class Begun:
+    """Stands for the library: makes its map with the weights given, and keeps it."""
+
+    def __init__(self, *weights: list[list[float]]) -> None:
+        self.weights = weights
+        self.map: Any = None
+
+    def MiniSom(self, *size: int, **options: Any) -> Any:  # noqa: N802 - the library's name
+        self.map = pytest.importorskip("minisom").MiniSom(*size, **options)
+        self.map.get_weights()[:] = self.weights
+        return self.map
+
+
+def test_training_equations_15_and_16(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Two steps on a map of one unit, w = (1, 0), x = (0, 1); the rate is .9 (1 − t/2): .9, then .45.
+    # t = 0: w + .9 (x − w) = (.1, .9), of length √.82 = .90554: (.11043, .99388) once made of length 1.
+    # t = 1: w + .45 (x − w) = (.55 · .11043, .55 · .99388 + .45) = (.06074, .99664), of length .99849.
+    monkeypatch.setattr(som, "STEPS", 2)
+    monkeypatch.setattr(som, "STEPS_A_DOCUMENT", 1)
+    library = Begun([[1.0, 0.0]])
+    assert som.train(library, np.array([[0.0, 1.0]] * 2), 1).tolist() == [[0, 0]] * 2
+    assert library.map.get_weights()[0, 0] == pytest.approx([0.06074 / 0.99849, 0.99664 / 0.99849], abs=1e-5)
+
+
+def test_training_equations_13_14_and_17(monkeypatch: pytest.MonkeyPatch) -> None:
+    # One step on a map of nine units. x = (0, 1) is at (.6² + .2²) = .4 from the unit in the corner, (1, 0) at 2 from
+    # all others: the corner wins. It becomes (.6, .8) + .9 (−.6, .2) = (.06, .98), of length √.964; those that touch
+    # it (1, 0) + .9 (−1, 1) = (.1, .9), of length √.82; those two steps away stay.
+    monkeypatch.setattr(som, "STEPS", 1)
+    monkeypatch.setattr(som, "STEPS_A_DOCUMENT", 0)
+    monkeypatch.setattr(som, "map_side", lambda documents: 3)
+    away = [1.0, 0.0]
+    library = Begun([[0.6, 0.8], away, away], [away] * 3, [away] * 3)
+    assert som.train(library, np.array([[0.0, 1.0]]), 1).tolist() == [[0, 0]]
+    won, near = np.array([0.06, 0.98]) / math.sqrt(0.964), np.array([0.1, 0.9]) / math.sqrt(0.82)
+    expected = np.array([[won, near, away], [near, near, away], [away] * 3])
+    assert library.map.get_weights() == pytest.approx(expected)
 
 
 def joined(units: list[list[int]], cosines: list[float], similarity: float) -> list[list[int]]:

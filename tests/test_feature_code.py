@@ -14,7 +14,7 @@ from scrapy_neardup.detectors.feature_code import FeatureCode
 from scrapy_neardup.fingerprints.feature_code import common_subsequence, feature_codes, pack, unpack
 from scrapy_neardup.index.ordered import OrderedIndex
 from scrapy_neardup.text.lexicon import builtin
-from scrapy_neardup.text.tokens import normalize
+from scrapy_neardup.text.tokens import normalize, tokenize
 
 # Codes
 
@@ -313,6 +313,14 @@ def test_cut_copy_has_the_same_code_and_is_told_apart_by_its_length(text: str) -
     assert status(text, cut, 2.5) == "duplicate"
     assert status(text, cut, 1.10) == "unique"
     assert status(text, nearly_all, 1.10) == "duplicate"
+
+
+@pytest.mark.parametrize(("tokens", "expected"), [(100, "duplicate"), (110, "duplicate"), (111, "unique")])
+def test_length_ratio_by_hand(tokens: int, expected: str) -> None:
+    """Section 3.2: of L = 100 tokens and a = 1.10 may differ S = L (a − 1) = 10."""
+    count = len(tokenize(ENGLISH))
+    one, two = (f"{ENGLISH} {' '.join(f'more{n}' for n in range(size - count))}" for size in (100, tokens))
+    assert status(one, two, 1.10) == status(two, one, 1.10) == expected
 
 
 def test_copy_with_its_paragraphs_moved_has_another_code() -> None:

@@ -277,6 +277,21 @@ def test_sketch_is_small() -> None:
     assert len(made.codes) + len(made.figure_sample) == 128 + 32
 
 
+def with_codes(*codes: int) -> Sketch:
+    """Return a sketch with these codes in its first bins, and nothing in the others."""
+    planes = [sum((code >> bit & 1) << BINS - 1 - place for place, code in enumerate(codes)) for bit in (0, 1)]
+    return Sketch(100, 100, 0, b"".join(plane.to_bytes(BINS // 8, "big") for plane in planes), b"")
+
+
+def test_resemblance_by_hand() -> None:
+    # Li, König 2010, section 2, with c = 1/3. Of six bins five are full in either; four in both, of which three are
+    # equal and one differs: (3 − 1 · 1/3 / (2/3)) / 5 = 2.5 / 5.
+    assert resemblance(with_codes(1, 2, 3, 1, 2, 0), with_codes(1, 2, 3, 2, 0, 0)) == pytest.approx(0.5)
+    # One of three equal, as chance has it: (1 − 2 · 1/2) / 3 = 0. None equal: less than nothing is nothing.
+    assert resemblance(with_codes(1, 2, 3), with_codes(1, 3, 2)) == pytest.approx(0)
+    assert resemblance(with_codes(1, 2, 3), with_codes(2, 3, 1)) == 0
+
+
 @pytest.mark.parametrize("count", [1, 5, 60, 400, 5000])
 def test_resemblance_of_equal_sets_is_one(count: int) -> None:
     made = sketch(shingles=hashes(count, seed=count))

@@ -183,3 +183,16 @@ def test_hamming_distance_beyond_the_limit_is_not_found() -> None:
     index.add([A ^ 0b111], Entry("three"))
     index.add([A ^ 0b1111], Entry("four"))
     assert found(index, A) == ["three"]
+
+
+def test_blocks_by_hand() -> None:
+    """Manku et al. 2007, section 3: three bits lie in three of the four blocks at most, so one block is equal.
+
+    Beyond, some block of 16 bits differs in a quarter of them or fewer: of four bits in one, of eight in two.
+    """
+    in_three, in_four = 0x0001_0001_0001_0000, 0x0001_0001_0001_0001
+    for distance, found_by in ((3, [in_three]), (4, [in_three, in_four]), (8, [in_three, in_four, in_four * 3])):
+        index: HammingIndex[Entry] = HammingIndex(distance)
+        for flipped in (in_three, in_four, in_four * 3):
+            index.add([A ^ flipped], Entry(f"{flipped:x}"))
+        assert found(index, A) == [f"{flipped:x}" for flipped in found_by]

@@ -154,7 +154,10 @@ def whole_vectors(found: Occurrences, weights: Floats, chosen: Integers) -> Floa
 
 
 def normalized(vectors: Floats) -> Floats:
-    """Return vectors made of length 1; those of length 0 stay as they are."""
+    """Return vectors made of length 1; those of length 0 stay as they are.
+
+    Equations 10 and 11.
+    """
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
     made: Floats = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
     return made

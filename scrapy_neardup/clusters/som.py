@@ -104,7 +104,9 @@ def _selected(
 def train(library: Any, vectors: Floats, seed: int) -> Integers:
     """Train a map on unit vectors, and return each one's unit, as row and column; shape (documents, 2).
 
-    Section 3.2 of the paper. RandomState gives the same numbers with every version of numpy.
+    Section 3.2 of the paper, steps 1 to 6; equation 12 is the vector that is drawn. The neighbourhood shrinks to the
+    winner and the units that touch it, not to the winner alone as in the paper: MiniSom's radius stays above 1.
+    RandomState gives the same numbers with every version of numpy.
     """
     side, steps = map_side(len(vectors)), max(STEPS, STEPS_A_DOCUMENT * len(vectors))
     # Radius and rate fall in a straight line: η(t) = 0.9 (1 − t/1000) in the paper.
@@ -124,7 +126,7 @@ def train(library: Any, vectors: Floats, seed: int) -> Integers:
     order = np.random.RandomState(seed).randint(len(vectors), size=steps)
     for step, number in enumerate(order):
         vector = vectors[number]
-        som.update(vector, som.winner(vector), step, steps)  # equations 13 and 14, then 15 and 16
+        som.update(vector, som.winner(vector), step, steps)  # equations 13 and 14, then 15 to 17
         # MiniSom leaves this out: adjusted vectors are no longer of length 1. The quickest way with so many numbers.
         weights /= np.sqrt(np.einsum("ijk,ijk->ij", weights, weights))[:, :, None]
     return np.array([som.winner(vector) for vector in vectors], dtype=np.intp)

@@ -60,7 +60,8 @@ def _codes(text: str, length: int) -> Iterator[str]:
 def common_subsequence(a: str, b: str) -> int:
     """Return the length of the longest common subsequence of two strings.
 
-    A bit for each character of `a`, 0 where the subsequence grows. Hyyrö 2004, figure 3 (bit-parallel).
+    A bit for each character of `a`, 0 where the subsequence grows. Hyyrö 2004, figure 3 (bit-parallel). What codes are
+    compared by: Zhang et al. 2002; Peng et al., section 2.2.
     """
     masks: dict[str, int] = {}
     for place, character in enumerate(a):

@@ -26,5 +26,5 @@ def simhash(features: Hashes) -> int:
 
 
 def hamming(a: int, b: int) -> int:
-    """Return the Hamming distance of two SimHashes: how many of their 64 bits differ."""
+    """Return the Hamming distance of two SimHashes: how many of their 64 bits differ. Manku et al. 2007, section 3."""
     return (a ^ b).bit_count()

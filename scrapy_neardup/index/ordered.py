@@ -19,7 +19,8 @@ T = TypeVar("T")
 class OrderedIndex(Generic[T]):
     """Documents by codes, each packed into `width` integers, in the order of coming.
 
-    Found are all codes of equal length n with a common subsequence of n - `tolerance` characters or more.
+    Found are all codes of equal length n with a common subsequence of n - `tolerance` characters or more (Zhang et al.
+    2002; Peng et al., section 2.2: one or two short of the whole code, in a balanced search tree).
 
     A code is cut into `tolerance` + 1 pieces. Whichever `tolerance` of its characters the other code lacks, one piece
     is whole there, with at most `tolerance` characters before or between that do not belong. So each code stands in one

@@ -98,6 +98,8 @@ def normalized_idf(count: int, documents: int) -> float:
     """Return ln(N / n) / ln N for a term in n = `count` of N = `documents`: 0 if in all of them, 1 if in one only.
 
     ValueError: not 1 <= count <= documents, or fewer than 2 documents.
+
+    Chowdhury et al. 2002: the IDF by which I-Match chooses terms, here as a share of the highest possible one.
     """
     if not 1 <= count <= documents or documents < 2:
         raise ValueError(f"a term can't be in {count} of {documents} documents (at least 2 documents are needed)")
