@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .config import DEFAULT_DETECTORS, Config
+import msgpack
+
+from .config import Config
 from .dedup import Deduplicator
 from .items import item_document
 from .labels import MODES, Cluster, LabelledSet, Partition
@@ -27,6 +29,8 @@ class Outcome:
     """Earlier documents that were compared with a document, on average."""
     rate: float
     """Documents a second, from text to verdict."""
+    size: float
+    """Bytes of a document's fingerprints and sketch, on average, as the store on disk has them."""
 
 
 def decide(rows: Mapping[Any, Mapping[str, Any]], config: Config, *, verified: bool = True) -> Outcome:
@@ -43,7 +47,16 @@ def decide(rows: Mapping[Any, Mapping[str, Any]], config: Config, *, verified: b
                 claim.commit()
                 clusters.setdefault(claim.match.signature if claim.match else claim.signature, []).append(name)
         seconds = time.perf_counter() - start
-        return Outcome(list(clusters.values()), dedup.matcher.compared / (len(rows) or 1), len(rows) / seconds)
+        return Outcome(
+            list(clusters.values()),
+            dedup.matcher.compared / (len(rows) or 1),
+            len(rows) / seconds,
+            sum(map(_size, dedup.store.signatures())) / (len(dedup) or 1),
+        )
+
+
+def _size(signature: Signature) -> int:
+    return len(msgpack.packb((list(signature.fingerprints.values()), signature.sketch)))
 
 
 def evaluate(labelled: LabelledSet, config: Config, *, verified: bool = True) -> dict[str, Any]:
@@ -56,15 +69,14 @@ def evaluate(labelled: LabelledSet, config: Config, *, verified: bool = True) ->
         "adjusted_rand": round(labelled.agreement(predicted, MODES["strict"]), 4),
         "candidates_per_document": round(outcome.candidates, 3),
         "documents_per_second": round(outcome.rate),
+        "bytes_per_document": round(outcome.size),
         "found": labelled.found(predicted),
     }
 
 
-def contestants(config: Config, chosen: Sequence[Any] | None = None) -> list[Config]:
-    """Return a configuration for each detector alone, and one for those of `config`, or those chosen, together."""
-    together = replace(config, detectors=tuple(chosen)) if chosen else config
-    alone = dict.fromkeys(chosen or (*DEFAULT_DETECTORS, *config.detectors))
-    configs = [replace(config, detectors=(part,)) for part in alone]
+def contestants(together: Config, alone: Sequence[Any]) -> list[Config]:
+    """Return a configuration for each detector alone, and that in which several work together."""
+    configs = [replace(together, detectors=(part,)) for part in dict.fromkeys(alone)]
     return configs if configs[-1:] == [together] else [*configs, together]
 
 

@@ -49,7 +49,7 @@ def item_document(item: Any, config: Config, fetch: Fetch | None = None) -> Docu
     title = title or next((part.title for part in parts if part.title), "")
     url, aliases, loose = _urls(next(_strings(adapter.get(config.url_field)), ""), fetch)
     # Of an item that has a page of its own, elsewhere, the layout is not that of the page which lists it.
-    layout = fetch.layout if url in fetch.urls else 0
+    layout = fetch.layout if url in fetch.urls else next((part.layout for part in parts if part.layout), 0)
     return Document(url, text, title, aliases, loose, fetch.size, layout)
 
 

@@ -13,7 +13,7 @@ from .signature import Evidence, Signature
 from .stores import Store
 from .templates import Page, Templates
 from .text.urls import canonical_url, domain, host
-from .verdict import Match
+from .verdict import Match, page_kind
 from .verify import Rule, compare
 
 MAX_CANDIDATES = 200  # of a family of texts that share much, and that the verification tells apart
@@ -96,8 +96,15 @@ class Matcher:
             return None
         if not same_text and self._is_template(document, page, earlier):
             return None
-        evidence = (round(value, 4) for value in (found.resemblance, found.containment, found.length_ratio))
-        return Match(earlier, Evidence(name, _distance(signature, earlier), *evidence))
+        evidence = Evidence(
+            name,
+            _distance(signature, earlier),
+            round(found.resemblance, 4),
+            round(found.containment, 4),
+            round(found.length_ratio, 4),
+            page_kind(found.resemblance, signature.layout, earlier.layout),
+        )
+        return Match(earlier, evidence)
 
     def _is_template(self, document: Document, page: Page, earlier: Signature) -> bool:
         """Say whether two pages of one site share no more than its template."""

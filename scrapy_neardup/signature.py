@@ -38,6 +38,8 @@ class Evidence(NamedTuple):
     resemblance: float
     containment: float
     length_ratio: float
+    kind: str | None = None
+    """Of a duplicate page, see `verdict.page_kind`; None where a layout is unknown."""
 
 
 @dataclass(eq=False, slots=True)

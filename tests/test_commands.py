@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from cli import ids, refused, rows, succeeded, write
 from helpers import edited, text
+from site_server import html
 
 from scrapy_neardup import Deduplicator, Document
 
@@ -41,7 +42,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_help_names_the_verbs(tmp_path: Path) -> None:
     out = succeeded(tmp_path, "--help").stdout
-    assert all(verb in out for verb in ("dedupe", "explain", "stats", "verify"))
+    assert all(verb in out for verb in ("dedupe", "explain", "stats", "clusters", "verify"))
 
 
 @pytest.mark.parametrize(
@@ -151,6 +152,38 @@ def test_stats(held: Path) -> None:
     assert stats["bytes"] == (held / "held.sqlite").stat().st_size
     printed = succeeded(held, "stats", "--store", "held.sqlite").stdout
     assert ["documents", "2"] in [line.split() for line in printed.splitlines()]
+
+
+def test_clusters(held: Path) -> None:
+    (cluster,) = json.loads(succeeded(held, "clusters", "--store", "held.sqlite", "--json").stdout)
+    assert (cluster["canonical"], cluster["mirrors"]) == ("http://a.example/1", 1)
+    (member,) = cluster["members"]
+    assert (member["url"], member["kind"]) == ("http://b.example/1", None)
+    assert 0.5 < member["resemblance"] <= member["containment"] <= 1
+    printed = succeeded(held, "clusters", "--store", "held.sqlite").stdout.splitlines()
+    assert printed == [
+        "http://a.example/1  (1 mirrors)",
+        f"  {member['resemblance']:>6}  -        http://b.example/1",
+        "1 of 1 clusters",
+    ]
+
+
+def test_clusters_of_whole_pages_say_their_kind(tmp_path: Path) -> None:
+    pages = [(f"http://{name}.example/", html(text(1), name)) for name in "aab"]
+    write(tmp_path / "in.jsonl", [{"url": f"{url}{n}", "html": page} for n, (url, page) in enumerate(pages)])
+    succeeded(tmp_path, "dedupe", "in.jsonl", "-o", "out.jsonl", "--store", "held.sqlite")
+    (cluster,) = json.loads(succeeded(tmp_path, "clusters", "--store", "held.sqlite", "--json").stdout)
+    assert [member["kind"] for member in cluster["members"]] == ["full", "content"]
+
+
+def test_clusters_come_largest_first(tmp_path: Path) -> None:
+    degrees = {1: 2, 2: 4, 3: 3}
+    urls = [(seed, f"http://h{n}.example/{seed}") for seed, count in degrees.items() for n in range(count)]
+    write(tmp_path / "in.jsonl", [{"url": url, "text": text(seed)} for seed, url in urls])
+    succeeded(tmp_path, "dedupe", "in.jsonl", "-o", "out.jsonl", "--store", "held.sqlite")
+    for limit, wanted in ((2, [3, 2]), (0, [3, 2, 1])):
+        made = succeeded(tmp_path, "clusters", "--store", "held.sqlite", "--limit", str(limit), "--json")
+        assert [cluster["mirrors"] for cluster in json.loads(made.stdout)] == wanted
 
 
 def test_explain_a_mirror(held: Path) -> None:

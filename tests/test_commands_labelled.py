@@ -14,6 +14,7 @@ from cli import refused, succeeded
 from helpers import text, words, write_labelled, write_rows
 
 from scrapy_neardup import Config, Deduplicator, Document, StoreError
+from scrapy_neardup.config import BUILTIN_DETECTORS
 from scrapy_neardup.text.lexicon import Lexicon
 
 
@@ -53,7 +54,7 @@ def test_evaluate_measures_each_detector_and_all_together(folder: Path) -> None:
 def test_evaluate_prints_a_table(folder: Path) -> None:
     printed = succeeded(folder, "evaluate", "news").stdout.splitlines()
     assert printed[0] == "news: 100 documents"
-    assert printed[1].split() == ["P", "R", "F1", "lenient", "hard", "ARI", "cand./doc", "docs/s"]
+    assert printed[1].split() == ["P", "R", "F1", "lenient", "hard", "ARI", "cand./doc", "docs/s", "bytes/doc"]
     assert printed[-3].split()[:7] == ["exact", "imatch", "simhash", "shingle", "0.8000", "1.0000", "0.8889"]
     assert printed[-2] == "of the pairs with a label the last found different 10 of 10, dup 40 of 40"
 
@@ -213,3 +214,10 @@ def test_error_is_one_line_and_nothing_is_written(folder: Path, arguments: str, 
     (folder / "other" / "pairs.jsonl").write_text(pairs.replace('"dup"', '"copy"'))
     assert said in refused(folder, *arguments.split())
     assert sorted(os.listdir(folder / "news")) == ["docs.jsonl", "pairs.jsonl"]
+
+
+def test_evaluate_measures_every_detector(folder: Path) -> None:
+    pytest.importorskip("snowballstemmer")
+    printed = succeeded(folder, "evaluate", "news", "--detectors", "all").stdout.splitlines()
+    assert [line.split()[0] for line in printed[2:10]] == [*BUILTIN_DETECTORS, "exact"]
+    assert all(int(line.split()[-1]) > 140 for line in printed[2:10])  # bytes: the sketch alone has 128

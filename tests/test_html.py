@@ -27,7 +27,7 @@ def test_article_without_what_surrounds_it() -> None:
         f'<script>let x = "a script"</script></div><aside>Read this too</aside><div class="siteSidebar">{ARTICLE}</div>'
         f'<div id="comments">{ARTICLE * 3}</div><div class="cookie-banner">We use cookies.</div><footer>©</footer>'
     )
-    assert page == Page("Boats - The Daily Pier", "\n".join(PARAGRAPHS))
+    assert page[:2] == ("Boats - The Daily Pier", "\n".join(PARAGRAPHS))
 
 
 def test_same_article_in_two_templates() -> None:
@@ -60,7 +60,7 @@ def test_chinese() -> None:
     page = html_to_page(
         f"<title>十一条船_港口日报</title><h1>十一条船</h1><ul>{menu}</ul><div>{f'<p>{paragraph}</p>' * 4}"
     )
-    assert page == Page("十一条船", "\n".join([paragraph] * 4))
+    assert page[:2] == ("十一条船", "\n".join([paragraph] * 4))
 
 
 @pytest.mark.parametrize(
@@ -221,4 +221,4 @@ def test_does_not_import_scrapy() -> None:
 def test_content_without_a_body_tag_is_read():
     # libxml2 puts elements that it does not know, such as <nav>, into the head when no body was opened.
     page = html_to_page("<html><title>T</title><nav>Menu</nav><article><p>Some words here.</p></article></html>")
-    assert page == ("T", "Some words here.")
+    assert page[:2] == ("T", "Some words here.")

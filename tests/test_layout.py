@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from site_server import article, html
 
+from scrapy_neardup.document import Document
 from scrapy_neardup.fingerprints.layout import SAME, layout, same_layout
 from scrapy_neardup.text.html import elements, parse
 from scrapy_neardup.verdict import page_kind
@@ -59,3 +60,13 @@ def test_the_four_kinds(resemblance: float, earlier: int, kind: str) -> None:
 def test_unknown_layout_has_no_kind() -> None:
     assert page_kind(1.0, 0, 7) is None
     assert page_kind(1.0, 7, 0) is None
+
+
+@pytest.mark.parametrize(("html", "known"), [("<html><body><p>x</p></body></html>", True), ("<p>x</p><p>y</p>", False)])
+def test_a_field_that_holds_a_whole_page_has_a_layout(html: str, known: bool) -> None:
+    assert bool(Document.from_field(html).layout) is known
+    assert bool(Document.from_field(html, extractor=len_text).layout) is known
+
+
+def len_text(html: str) -> str:
+    return str(len(html))

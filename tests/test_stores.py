@@ -185,7 +185,7 @@ def test_everything_survives_reopening(path: str) -> None:
     sketch = helpers.sketch(77, hashes(60, seed=1), figures=[3, 9])
     a = Signature("http://site.example/a", {"exact": (2**64 - 1,), "simhash": (3,)}, sketch, 1234.5)
     nameless = Signature(None, {"exact": (8,), "simhash": ()}, sketch, 6.0)
-    evidence = Evidence("simhash", 2, 0.875, 0.9, 1.25)
+    evidence = Evidence("simhash", 2, 0.875, 0.9, 1.25, "content")
     with closing(sqlite_store(path)) as store:
         for each in (a, nameless):
             store.add(each)
@@ -548,9 +548,9 @@ def test_store_of_the_first_format_is_read(path: str) -> None:
 def test_newer_format_is_refused(path: str) -> None:
     fill(path, "a")
     meta = json.loads(rows(path)["meta/"])
-    change(path, "meta/", json.dumps({**meta, "format": 3}).encode())
+    change(path, "meta/", json.dumps({**meta, "format": 4}).encode())
     before = rows(path)
-    assert "format is 3" in refusal(path)
+    assert "format is 4" in refusal(path)
     assert rows(path) == before
 
 

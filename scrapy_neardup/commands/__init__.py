@@ -22,6 +22,7 @@ VERBS = {
     "cluster": "find clusters of repeated documents in feeds, as a batch",
     "explain": "say why two documents are duplicates or not",
     "stats": "say what a store holds",
+    "clusters": "list the documents of a store that have mirrors",
     "verify": "read all of a store and say whether it is whole",
 }
 

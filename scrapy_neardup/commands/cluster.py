@@ -6,7 +6,6 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from ..document import Document
 from ..feeds import FeedError, read_feeds, writing
 from ..items import item_document
 from ..verify import Rule
-from .options import row_id
+from .options import add_feeds, row_id, with_fields
 
 EXAMPLES = """examples:
   scrapy neardup cluster items.jsonl -o clusters.jsonl
@@ -32,7 +31,7 @@ A line of FILE is a cluster of two documents or more: {"cluster": 1, "documents"
 shingle: what shares super-shingles is compared by its shingles, with the project's NEARDUP_RESEMBLANCE,
 NEARDUP_LENGTH_RATIO and NEARDUP_MIN_TOKENS. For batches of any size that fit into memory.
 som: a self-organising map of weighted terms; needs pip install 'scrapy-neardup[som]'. For small sets of up to about
-1,000 documents: what it takes grows faster than their number.
+1,000 documents that have many words each and few in common; what it takes grows faster than their number.
 Both look at a whole batch at once; `dedupe` decides row by row, and can go on where it stopped.
 """
 
@@ -45,14 +44,9 @@ OPTIONS = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("feeds", nargs="+", metavar="IN", help="feeds of items: JSON lines, also .gz")
+    add_feeds(parser)
     parser.add_argument("--method", choices=("shingle", "som"), default="shingle", help="how (default: shingle)")
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="where the clusters go: JSON lines")
-    parser.add_argument("--text-field", metavar="F", help="the field with the text (HTML or plain)")
-    parser.add_argument(
-        "--id-field", metavar="F", help="the field that names a row (default: its URL, else its number)"
-    )
-    parser.add_argument("--url-field", metavar="F", help="the field with the URL")
     _add_som(parser.add_argument_group("for --method som"))
 
 
@@ -97,8 +91,7 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
 def _config(opts: argparse.Namespace, settings: BaseSettings) -> Config:
     if Path(opts.output).absolute() in (Path(feed).absolute() for feed in opts.feeds):
         raise FeedError(f"{opts.output}: can't be both a feed and the output")
-    changes: dict[str, Any] = {"fields": [opts.text_field] if opts.text_field else None, "url_field": opts.url_field}
-    return replace(Config.from_settings(settings), **{name: value for name, value in changes.items() if value})
+    return with_fields(Config.from_settings(settings), opts)
 
 
 def _parameters(opts: argparse.Namespace) -> Parameters:

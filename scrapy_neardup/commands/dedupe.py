@@ -18,7 +18,7 @@ from ..dedup import Claim, Deduplicator
 from ..feeds import FeedError, Row, read_feeds, writing
 from ..items import item_document
 from ..signature import Signature
-from .options import add_store, read_config, row_id
+from .options import add_feeds, add_store, read_config, row_id, with_fields
 
 EXAMPLES = """examples:
   scrapy neardup dedupe items.jsonl -o unique.jsonl --duplicates duplicates.jsonl
@@ -28,17 +28,12 @@ EXAMPLES = """examples:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("feeds", nargs="+", metavar="IN", help="feeds of items: JSON lines, also .gz")
+    add_feeds(parser)
     parser.add_argument(
         "-o", "--output", required=True, metavar="OUT", help="where the rows go that are kept, untouched"
     )
     parser.add_argument("--duplicates", metavar="FILE", help="where it says what was dropped, and why")
     parser.add_argument("--detectors", metavar="A,B", help="detectors to use instead of the default ones")
-    parser.add_argument("--text-field", metavar="F", help="the field with the text (HTML or plain)")
-    parser.add_argument(
-        "--id-field", metavar="F", help="the field that names a row (default: its URL, else its number)"
-    )
-    parser.add_argument("--url-field", metavar="F", help="the field with the URL")
     add_store(parser)
 
 
@@ -60,13 +55,8 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
 
 def _config(opts: argparse.Namespace, settings: BaseSettings) -> Config:
     # Without --store nothing is remembered: a project's crawl store is not the place for a feed.
-    config = replace(read_config(opts, settings), store=opts.store)
-    changes: dict[str, Any] = {
-        "detectors": opts.detectors,
-        "fields": [opts.text_field] if opts.text_field else None,
-        "url_field": opts.url_field,
-    }
-    return replace(config, **{name: value for name, value in changes.items() if value})
+    config = with_fields(replace(read_config(opts, settings), store=opts.store), opts)
+    return replace(config, detectors=opts.detectors) if opts.detectors else config
 
 
 class _Job:

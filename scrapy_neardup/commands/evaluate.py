@@ -11,7 +11,7 @@ from typing import Any
 
 from scrapy.settings import BaseSettings
 
-from ..config import Config
+from ..config import BUILTIN_DETECTORS, DEFAULT_DETECTORS, Config
 from ..detectors.build import build_detectors
 from ..evaluate import contestants, evaluate, shuffled, warm_up
 from ..feeds import writing
@@ -20,6 +20,7 @@ from ..labels import MODES, LabelledSet
 EXAMPLES = """examples:
   scrapy neardup evaluate news laws
   scrapy neardup evaluate news --detectors simhash,shingle --json figures.json
+  scrapy neardup evaluate news --detectors all
   scrapy neardup evaluate news --shuffle 1 -s NEARDUP_RESEMBLANCE=0.5
 
 A folder holds docs.jsonl, a document a line: {"id": …, "text": …}, and pairs.jsonl, a judged pair a line:
@@ -27,12 +28,18 @@ A folder holds docs.jsonl, a document a line: {"id": …, "text": …}, and pair
 "template" is not counted either, F1 is called lenient; where "rewrite" counts as duplicate, hard.
 """
 
-_HEAD = f"{'':34} {'P':>6} {'R':>6} {'F1':>6} {'lenient':>8} {'hard':>6} {'ARI':>6} {'cand./doc':>10} {'docs/s':>7}"
+ALL = "all"
+_HEAD = (
+    f"{'':34} {'P':>6} {'R':>6} {'F1':>6} {'lenient':>8} {'hard':>6} {'ARI':>6} {'cand./doc':>10} {'docs/s':>7}"
+    f" {'bytes/doc':>9}"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folders", nargs="+", metavar="DIR", help="folders with docs.jsonl and pairs.jsonl")
-    parser.add_argument("--detectors", metavar="A,B", help="detectors to measure, each alone and all together")
+    parser.add_argument(
+        "--detectors", metavar="A,B", help=f"detectors to measure, each alone and all together; {ALL!r}: each there is"
+    )
     parser.add_argument("--unverified", action="store_true", help="take all that a detector proposes for a duplicate")
     parser.add_argument("--shuffle", type=int, metavar="SEED", help="documents in random order")
     parser.add_argument("--json", metavar="FILE", help="also write all figures to a file")
@@ -40,8 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
     config = Config.from_settings(settings)
-    chosen = replace(config, detectors=opts.detectors).detectors if opts.detectors else None
-    configs = contestants(config, chosen)
+    configs = _contestants(config, opts.detectors)
     for contestant in configs:
         build_detectors(contestant)  # so that a wrong name is told before the first is measured
     sets = [LabelledSet.load(folder) for folder in opts.folders]
@@ -64,12 +70,19 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
             file.write(json.dumps(results, ensure_ascii=False, indent=2).encode() + b"\n")
 
 
+def _contestants(config: Config, chosen: Any) -> list[Config]:
+    if chosen and chosen != ALL:
+        together = replace(config, detectors=chosen)
+        return contestants(together, together.detectors)
+    return contestants(config, (*(BUILTIN_DETECTORS if chosen else DEFAULT_DETECTORS), *config.detectors))
+
+
 def _line(row: Mapping[str, Any]) -> str:
     strict, lenient, hard = (row[mode] for mode in MODES)
     return (
         f"{' '.join(row['detectors']):34} {strict['precision']:6.4f} {strict['recall']:6.4f} {strict['f1']:6.4f}"
         f" {lenient['f1']:8.4f} {hard['f1']:6.4f} {row['adjusted_rand']:6.4f} {row['candidates_per_document']:10.2f}"
-        f" {row['documents_per_second']:7d}"
+        f" {row['documents_per_second']:7d} {row['bytes_per_document']:9d}"
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from ..feeds import FeedError
 from ..signature import Link, Signature
 from ..stores import StoreError
 from ..verify import compare
-from .options import add_json, add_store, open_existing, print_result
+from .options import add_json, add_store, moment, open_existing, print_result
 
 EXAMPLES = """examples:
   scrapy neardup explain http://example.com/a.html
@@ -55,7 +54,7 @@ def _explain_url(dedup: Deduplicator, url: str) -> dict[str, Any]:
         "url": url,
         "status": "mirror" if link.mirror else "held",
         "duplicate_of": link.signature.url if link.mirror else None,
-        "last_seen": _time(link.seen),
+        "last_seen": moment(link.seen),
         "evidence": link.evidence._asdict() if link.evidence and link.mirror else None,
         "document": _described(link.signature),
         "links": [_described_link(other) for other in dedup.store.links(link.signature)],
@@ -94,17 +93,13 @@ def _described(signature: Signature) -> dict[str, Any]:
             for name, values in signature.fingerprints.items()
         },
         "layout": f"{signature.layout:016x}" if signature.layout else None,
-        "first_seen": _time(signature.first_seen),
+        "first_seen": moment(signature.first_seen),
         "run": signature.key[0] if signature.key else None,
     }
 
 
 def _described_link(link: Link) -> dict[str, Any]:
-    return {"url": link.url, "mirror": link.mirror, "last_seen": _time(link.seen)}
-
-
-def _time(seconds: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
+    return {"url": link.url, "mirror": link.mirror, "last_seen": moment(link.seen)}
 
 
 def _document(path: str, config: Config) -> Document:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +26,22 @@ def add_store(parser: argparse.ArgumentParser) -> None:
 
 def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def add_feeds(parser: argparse.ArgumentParser) -> None:
+    """Let the user name feeds, and which of a row's fields hold what."""
+    parser.add_argument("feeds", nargs="+", metavar="IN", help="feeds of items: JSON lines, also .gz")
+    parser.add_argument("--text-field", metavar="F", help="the field with the text (HTML or plain)")
+    parser.add_argument("--url-field", metavar="F", help="the field with the URL")
+    parser.add_argument(
+        "--id-field", metavar="F", help="the field that names a row (default: its URL, else its number)"
+    )
+
+
+def with_fields(config: Config, opts: argparse.Namespace) -> Config:
+    """Return a configuration with the fields that the options of `add_feeds` name."""
+    changes = {"fields": opts.text_field and [opts.text_field], "url_field": opts.url_field}
+    return replace(config, **{name: value for name, value in changes.items() if value})
 
 
 def row_id(row: Row, id_field: str | None, url_field: str) -> Any:
@@ -57,6 +74,11 @@ def open_existing(opts: argparse.Namespace, settings: BaseSettings) -> Deduplica
     if "://" not in store and not Path(store).exists():
         raise StoreError(f"store {store!r} does not exist")
     return Deduplicator.from_config(replace(config, store=store), run=None)
+
+
+def moment(seconds: float) -> str:
+    """Return a time of the store as people of this place read it."""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
 
 
 def print_result(result: Mapping[str, Any], *, as_json: bool) -> None:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-FORMAT = 2  # 1 had no layouts
+FORMAT = 3  # 1 had no layouts, 2 no kinds of duplicates
 _SETTINGS = {"imatch": " (NEARDUP_LEXICON, NEARDUP_IMATCH_LEXICONS)"}  # what a scheme depends on
 
 

@@ -4,7 +4,8 @@ A segment is the CRC-32 of its body (4 bytes, big-endian), then the body in Mess
 file from a stranger runs nothing. The body is `[detectors, documents, links]`:
 - a document is `[url, first_seen, [fingerprints of each detector], sketch, layout]`; format 1 had no layout,
 - a link is `[url, document, mirror, seen, size, evidence, firm]`; its document is a place in this segment, `[run,
-  segment, place]`, or nil, its evidence `[detector, hamming, resemblance, containment, length_ratio]` or nil.
+  segment, place]`, or nil, its evidence `[detector, hamming, resemblance, containment, length_ratio, kind]` or nil;
+  before format 3 without kind.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from .html import Page, html_to_page, html_to_title
+from .html import Page, html_to_page
 
 Extract = Callable[[str], str | None]
 """Takes the HTML of a page, gives its main text; None or "" where it has none."""
@@ -53,7 +53,7 @@ def _own(extract: object) -> Read:
         if not isinstance(text, (str, type(None))):
             raise ExtractorError(f"NEARDUP_EXTRACTOR: {name} returned {type(text).__name__}; allowed is str or None")
         # Where it finds no text there is none: what a user's function leaves out is not to come back by another way.
-        return Page(html_to_title(html), text or "")
+        return html_to_page(html, text or "")
 
     return read
 

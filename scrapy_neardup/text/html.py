@@ -52,10 +52,13 @@ _LETTERS_PER_TAG = 1_000
 
 
 class Page(NamedTuple):
-    """The title of a page and its main text, a line for each block; "" where it has none."""
+    """What is read of a page; "" for what it lacks."""
 
     title: str
     text: str
+    """The main text, a line for each block."""
+    elements: frozenset[str] = frozenset()
+    """What it is built of, see `elements`; none where it is a fragment, which has no layout of its own."""
 
 
 def looks_like_html(text: str) -> bool:
@@ -73,16 +76,14 @@ def looks_like_html(text: str) -> bool:
     return _TAG.match(sample) is not None or ("/" in tags and is_dense)
 
 
-def html_to_page(html: str | bytes) -> Page:
-    """Return the title and the main text of `html`, both "" where there is nothing to read; raise nothing."""
+def html_to_page(html: str | bytes, text: str | None = None) -> Page:
+    """Read `html`, whose main text is `text` if that was found by other means; raise nothing."""
     root = parse(html)
-    return Page("", "") if root is None else extract(root)
-
-
-def html_to_title(html: str | bytes) -> str:
-    """Return the title of `html` alone, "" where it has none."""
-    root = parse(html)
-    return "" if root is None else _title(root)
+    if root is None:
+        return Page("", text or "")
+    page = extract(root) if text is None else Page(_title(root), text)
+    is_whole = isinstance(html, str) and _DOCUMENT.match(html)
+    return page._replace(elements=elements(root)) if is_whole else page
 
 
 def parse(html: str | bytes) -> etree._Element | None:

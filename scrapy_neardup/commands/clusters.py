@@ -1,0 +1,64 @@
+"""`scrapy neardup clusters`: the documents of a store that are repeated elsewhere, each with its mirrors."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterable, Mapping
+from heapq import nlargest
+from typing import Any
+
+from scrapy.settings import BaseSettings
+
+from ..signature import Link, Signature
+from ..stores import Store
+from .options import add_json, add_store, moment, open_existing
+
+EXAMPLES = """examples:
+  scrapy neardup clusters
+  scrapy neardup clusters --store neardup.sqlite --limit 1000 --json
+
+The document with most mirrors comes first. Its mirror degree says how many other URLs have its content, so it may serve
+as a signal for ranking. The kind of a mirror: content same (full, content) or same in part (layout, partial), in the
+same layout (full, layout) or in another one.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--limit", type=int, default=20, metavar="N", help="list so many (default: 20; 0: all)")
+    add_store(parser)
+    add_json(parser)
+
+
+def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
+    with open_existing(opts, settings) as dedup:
+        repeated = [signature for signature in dedup.store.signatures() if signature.repeats]
+        largest = nlargest(opts.limit if opts.limit > 0 else len(repeated), repeated, key=lambda s: s.repeats)
+        clusters = [_cluster(dedup.store, signature) for signature in largest]
+    if opts.json:
+        print(json.dumps(clusters, ensure_ascii=False, indent=2))
+    else:
+        for cluster in clusters:
+            print(*_lines(cluster), sep="\n")
+        print(f"{len(clusters)} of {len(repeated)} clusters")
+
+
+def _cluster(store: Store, signature: Signature) -> dict[str, Any]:
+    return {
+        "canonical": signature.url,
+        "mirrors": signature.repeats,
+        "first_seen": moment(signature.first_seen),
+        "members": [_member(link) for link in store.links(signature) if link.mirror],
+    }
+
+
+def _member(link: Link) -> dict[str, Any]:
+    evidence = link.evidence._asdict() if link.evidence else {}
+    return {"url": link.url, "last_seen": moment(link.seen), **evidence}
+
+
+def _lines(cluster: Mapping[str, Any]) -> Iterable[str]:
+    yield f"{cluster['canonical'] or 'without URL'}  ({cluster['mirrors']} mirrors)"
+    for member in cluster["members"]:
+        resemblance, kind = member.get("resemblance"), member.get("kind") or "-"
+        yield f"  {resemblance if resemblance is not None else '-':>6}  {kind:7}  {member['url']}"
