@@ -113,7 +113,11 @@ def _detectors(value: Any) -> tuple[Any, ...]:
         raise ValueError(f"a list of {', '.join(BUILTIN_DETECTORS)} or import paths of your own")
     for part in value:
         if isinstance(part, str) and part not in BUILTIN_DETECTORS and "." not in part:
-            raise ValueError(f"a list of {', '.join(BUILTIN_DETECTORS)} or import paths of your own, not {part!r}")
+            near = get_close_matches(part, BUILTIN_DETECTORS, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise ValueError(
+                f"a list of {', '.join(BUILTIN_DETECTORS)} or import paths of your own, not {part!r}{hint}"
+            )
     return tuple(value)
 
 
@@ -206,6 +210,7 @@ class Config:
     dead_http_codes: frozenset[int] = _setting(frozenset({404, 410}), _codes)
     mirror_hosts: Mapping[str, str] = field(default_factory=dict, metadata={"check": _hosts})
     learn_hosts: bool = _setting(True, _flag)
+    unheld_mirrors: str = _setting("redirect", _choice("redirect", "skip", "leave"))
     recheck: float = _setting(0.01, _number(0, 1))
     mirror_ttl: float = _setting(30 * 86400.0, _seconds)
     unclean_run: str = _setting("forget", _choice("forget", "keep"))

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import os
-from dataclasses import replace
+import threading
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import text
+from helpers import python, text
 
-from scrapy_neardup.config import Config
+from scrapy_neardup.config import Config, ConfigError
 from scrapy_neardup.detectors import Exact, SimHash
 from scrapy_neardup.detectors.build import build_detectors
 from scrapy_neardup.document import Document
 from scrapy_neardup.index.keys import KeyIndex
-from scrapy_neardup.workers import Workers
+from scrapy_neardup.workers import DetectorError, Workers
 
 
 class Heavy:
-    """Says in which process it was asked; nothing of a text that begins with "fail", which ends that process."""
+    """Says in which process it was asked; some texts are the end of that process, or of an attempt."""
 
     name = "heavy"
     scheme = "1"
@@ -27,59 +29,94 @@ class Heavy:
 
     def fingerprints(self, document: Document) -> tuple[int, ...]:
         if document.text.startswith("fail"):
-            raise ValueError("no fingerprint of this text")
-        if document.text.startswith("die") and document.title != str(os.getpid()):
+            raise OddError("no fingerprint", "of this text")
+        if document.text.startswith("die"):
             os._exit(1)
+        if document.text.startswith("once"):
+            once(Path(document.title))
         return (os.getpid(),)
 
     def index(self) -> KeyIndex[Any]:
         return KeyIndex()
 
 
-def prepared(config: Config, *documents: Document) -> list[dict[str, tuple[int, ...]]]:
-    async def prepare() -> None:
-        await asyncio.gather(*(workers.prepare(document) for document in documents))
+class OddError(Exception):
+    """Can't be sent from one process to another."""
 
-    workers = Workers.from_config(config, build_detectors(config))
+    def __init__(self, one: str, other: str) -> None:
+        super().__init__(f"{one} {other}")
+
+
+def once(file: Path) -> None:
+    """End the process that comes here first."""
+    if not file.exists():
+        file.touch()
+        os._exit(1)
+
+
+def prepared(detectors: list[Any], *documents: Document, count: int = 1) -> tuple[list[Any], int]:
+    """Return each document's fingerprints, or what went wrong, and how often a process died."""
+
+    async def prepare() -> list[Any]:
+        results = await asyncio.gather(*(workers.prepare(d) for d in documents), return_exceptions=True)
+        return [result or document.ready for result, document in zip(results, documents, strict=True)]
+
+    workers = Workers(detectors, count)
     try:
-        asyncio.run(prepare())
+        return asyncio.run(prepare()), workers.restarts
     finally:
         workers.close()
-    return [document.ready for document in documents]
+
+
+def documents(count: int) -> list[Document]:
+    return [Document(text=text(seed)) for seed in range(count)]
 
 
 def test_only_heavy_detectors_are_asked_elsewhere() -> None:
-    config = Config(detectors=[Exact(), SimHash(3), Heavy()])
-    documents = [Document(text=text(seed)) for seed in range(5)]
-    made = prepared(config, *documents)
+    made, _ = prepared([Exact(), SimHash(3), Heavy()], *documents(9))
     assert {tuple(each) for each in made} == {("heavy",)}
     assert os.getpid() not in {each["heavy"][0] for each in made}
 
 
-@pytest.mark.parametrize("changes", [{"workers": 0}, {"detectors": [Exact()]}])
-def test_nothing_is_started_where_nothing_is_to_be_done(changes: dict[str, Any]) -> None:
-    config = replace(Config(detectors=[Heavy()]), **changes)
-    assert prepared(config, Document(text=text(1))) == [{}]
+@pytest.mark.parametrize(("detectors", "count"), [([Heavy()], 0), ([Exact()], 1)])
+def test_nothing_is_started_where_nothing_is_to_be_done(detectors: list[Any], count: int) -> None:
+    assert prepared(detectors, *documents(1), count=count) == ([{}], 0)
 
 
 def test_fingerprints_are_those_made_here() -> None:
     pytest.importorskip("snowballstemmer")
-    config = Config(detectors=["dwswn"])
-    document = Document(text=text(1, 400))
-    (detector,) = build_detectors(config)
-    assert prepared(config, document) == [{"dwswn": detector.fingerprints(Document(text=text(1, 400)))}]
+    (detector,) = build_detectors(Config(detectors=["dwswn"]))
+    made, _ = prepared([detector], Document(text=text(1, 400)))
+    assert made == [{"dwswn": detector.fingerprints(Document(text=text(1, 400)))}]
 
 
-def test_what_a_detector_raises_is_raised_here() -> None:
-    with pytest.raises(ValueError, match="no fingerprint of this text"):
-        prepared(Config(detectors=[Heavy()]), Document(text="fail"))
+def test_what_a_detector_raises_is_told_and_harms_no_other() -> None:
+    (wrong, right), restarts = prepared([Heavy()], Document(text="fail"), *documents(1))
+    assert (type(wrong), str(wrong), restarts) == (DetectorError, "OddError('no fingerprint of this text')", 0)
+    assert "heavy" in right
 
 
-def test_when_a_worker_dies_the_work_is_done_here(caplog: pytest.LogCaptureFixture) -> None:
-    deadly = [Document(text=f"die {n}", title=str(os.getpid())) for n in range(3)]
-    assert prepared(Config(detectors=[Heavy()]), *deadly) == [{}, {}, {}]
-    assert [record.levelname for record in caplog.records] == ["WARNING"]
-    assert Heavy().fingerprints(deadly[0]) == (os.getpid(),)
+def test_a_document_that_kills_its_process_harms_no_other(caplog: pytest.LogCaptureFixture) -> None:
+    deadly = Document(url="http://a.example/", text="die")
+    made, restarts = prepared([Heavy()], *documents(3), deadly, *documents(3), count=2)
+    assert [type(each) for each in made] == [dict, dict, dict, DetectorError, dict, dict, dict]
+    assert "http://a.example/ died twice" in str(made[3])
+    assert all(each["heavy"][0] != os.getpid() for each in made if isinstance(each, dict))
+    assert restarts >= 1
+    assert {record.levelname for record in caplog.records} == {"WARNING"}
+
+
+def test_what_a_process_was_at_when_it_died_is_tried_again(tmp_path: Path) -> None:
+    made, restarts = prepared([Heavy()], Document(text="once", title=str(tmp_path / "died")), *documents(2))
+    assert [list(each) for each in made] == [["heavy"]] * 3
+    assert restarts == 1
+
+
+def test_a_detector_that_can_not_be_sent_is_refused() -> None:
+    detector = Heavy()
+    detector.lock = threading.Lock()  # type: ignore[attr-defined]
+    with pytest.raises(ConfigError, match="'heavy' is heavy, so it has to be sent to another process, and can't"):
+        Workers([detector], 1)
 
 
 @pytest.mark.parametrize("reactor", ["asyncioreactor.AsyncioSelectorReactor", "selectreactor.SelectReactor"])
@@ -90,3 +127,27 @@ def test_a_crawl_makes_them_elsewhere(crawl: Any, a: Any, b: Any, reactor: str) 
     settings = {"NEARDUP_DETECTORS": ["spiders.NotHere"], "TWISTED_REACTOR": f"twisted.internet.{reactor}"}
     result = crawl("OneAfterAnother", settings, urls=[f"{site.url}/0.html" for site in (a, b)])
     assert result.count("duplicates/not_here") == result.count("duplicates") == 1
+
+
+KILLED = """
+import asyncio, os, signal
+from test_workers import Heavy, documents
+from scrapy_neardup.workers import Workers
+
+(document,) = documents(1)
+asyncio.run(Workers([Heavy()], 1).prepare(document))
+print(document.ready["heavy"][0], flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_crawl_that_is_killed_leaves_no_process_behind() -> None:
+    worker = int(python(KILLED).stdout)
+    for _ in range(100):
+        try:
+            os.kill(worker, 0)
+        except ProcessLookupError:
+            break
+        time.sleep(0.1)
+    else:
+        pytest.fail("the worker lives on")

@@ -10,6 +10,7 @@ from typing import Any
 
 from scrapy.settings import BaseSettings
 
+from ..feeds import FeedError
 from ..signature import Link, Signature
 from ..stores import Store
 from .options import add_json, add_store, moment, open_existing
@@ -31,9 +32,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
+    if opts.limit < 0:
+        raise FeedError(f"--limit {opts.limit}: allowed is a number from 0 up")
     with open_existing(opts, settings) as dedup:
         repeated = [signature for signature in dedup.store.signatures() if signature.repeats]
-        largest = nlargest(opts.limit if opts.limit > 0 else len(repeated), repeated, key=lambda s: s.repeats)
+        largest = nlargest(opts.limit or len(repeated), repeated, key=lambda s: s.repeats)
         clusters = [_cluster(dedup.store, signature) for signature in largest]
     if opts.json:
         print(json.dumps(clusters, ensure_ascii=False, indent=2))

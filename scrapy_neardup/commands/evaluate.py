@@ -71,7 +71,7 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
 
 
 def _contestants(config: Config, chosen: Any) -> list[Config]:
-    if chosen and chosen != ALL:
+    if chosen is not None and chosen != ALL:
         together = replace(config, detectors=chosen)
         return contestants(together, together.detectors)
     return contestants(config, (*(BUILTIN_DETECTORS if chosen else DEFAULT_DETECTORS), *config.detectors))

@@ -3,7 +3,7 @@
 They propose and may be generous; `verify` decides.
 """
 
-from .base import Detector
+from .base import Detector, checked
 from .dwdcs import DWDCS, DWSWN
 from .exact import Exact
 from .feature_code import FeatureCode
@@ -11,4 +11,4 @@ from .imatch import IMatch
 from .shingle import Shingle
 from .simhash import SimHash
 
-__all__ = ["DWDCS", "DWSWN", "Detector", "Exact", "FeatureCode", "IMatch", "Shingle", "SimHash"]
+__all__ = ["DWDCS", "DWSWN", "Detector", "Exact", "FeatureCode", "IMatch", "Shingle", "SimHash", "checked"]

@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from collections.abc import Iterable
+from operator import index
+from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, runtime_checkable
 
 if TYPE_CHECKING:
     from ..document import Document
     from ..index.base import Index
+
+
+def checked(name: str, fingerprints: Iterable[SupportsIndex]) -> tuple[int, ...]:
+    """Return what a detector gave as plain integers.
+
+    TypeError, ValueError: there is something else among them, which no store could keep.
+    """
+    try:
+        values = tuple(map(index, fingerprints))
+    except TypeError as error:
+        raise TypeError(f"detector {name!r}: fingerprints are unsigned integers of 64 bits; {error}") from None
+    if values and not (min(values) >= 0 and max(values) < 2**64):
+        raise ValueError(f"detector {name!r}: fingerprints are unsigned integers of 64 bits, not {values}")
+    return values
 
 
 @runtime_checkable

@@ -65,7 +65,7 @@ class ConceptIndex(Generic[T]):
     def _candidates(self, counts: Mapping[int, int]) -> set[int]:
         """Return the numbers of all documents that may be alike: they have one of the rarest concepts.
 
-        The first n dimensions of section 3.5, step 3, with n no larger than it needs to be.
+        Section 3.5, step 3, looks up the first n dimensions, by their rank; here the rarest are, as many as it takes.
 
         Of those that lack the concepts looked up, the cosine is at most the length of the rest of the vector over its
         whole length; so when that is at most the least cosine, the rest need not be looked up.
