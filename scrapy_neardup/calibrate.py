@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import islice, product
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +19,6 @@ from .dedup import Deduplicator
 from .evaluate import evaluate
 from .items import item_document
 from .labels import MODES, LabelledSet
-from .matching import MAX_CANDIDATES
 from .signature import Signature
 from .verify import Rule, compare
 
@@ -137,8 +136,7 @@ def _proposed(labelled: LabelledSet, config: Config) -> Iterator[tuple[frozenset
             if document is None or not document.tokens:
                 continue
             signature = dedup.sign(document)
-            earlier = dict.fromkeys(held for _, held in dedup.store.find(signature.fingerprints))
-            for held in islice(earlier, MAX_CANDIDATES):
+            for _, held in dedup.matcher.candidates(document, signature):
                 comparison = compare(signature.sketch, held.sketch)
                 if anyhow.accepts(comparison):
                     yield frozenset((name, names[held])), comparison.tokens, comparison.resemblance

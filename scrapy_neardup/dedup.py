@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from types import TracebackType
 from typing import Any
 
 from .config import Config
-from .detectors import Detector
+from .detectors import Detector, checked
 from .detectors.build import build_detectors
 from .document import Document
+from .index.hosts import Change, Finding
 from .matching import Matcher
 from .signature import Evidence, Link, Signature
 from .stores import Store, StoreError, open_store
@@ -74,11 +76,15 @@ class Deduplicator:
         rule: Rule,
         *,
         scope: str = "all",
+        learns_hosts: bool = True,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.store = store
         self.detectors = list(detectors)
         self.matcher = Matcher(store, rule, scope)
+        self.changes: list[Change] = []
+        """Rules on host mirrors that came into force or were dropped, for whoever wants to tell of it."""
+        self._learns_hosts = learns_hosts
         self._clock = clock
         self._pending: dict[Signature, Claim] = {}
         self._closed = False
@@ -96,7 +102,8 @@ class Deduplicator:
         """Open as a configuration says; `run` names a run to go on with, None only looks into the store."""
         detectors = build_detectors(config)
         store = open_store(config.store, detectors, namespace=config.namespace, unclean_run=config.unclean_run, run=run)
-        return cls(store, detectors, Rule.from_config(config), scope=config.scope)
+        rule = Rule.from_config(config)
+        return cls(store, detectors, rule, scope=config.scope, learns_hosts=config.learn_hosts)
 
     def claim(self, document: Document) -> Claim:
         """Decide of a document and hold it, pending; it counts as held for the documents after it."""
@@ -106,14 +113,17 @@ class Deduplicator:
         self.matcher.learn(document, match.signature if match else signature)
         claim = Claim(self, document, signature, match)
         if match is None and signature.sketch.tokens:
-            self._pending[signature] = claim
             self.store.add(signature)
+            self._pending[signature] = claim
         return claim
 
     def sign(self, document: Document) -> Signature:
-        """Return the signature of a document, held nowhere."""
+        """Return the signature of a document, held nowhere. Raise TypeError, ValueError for what is no fingerprint."""
         ready = document.ready
-        fingerprints = {d.name: ready[d.name] if d.name in ready else d.fingerprints(document) for d in self.detectors}
+        fingerprints = {
+            d.name: checked(d.name, ready[d.name] if d.name in ready else d.fingerprints(document))
+            for d in self.detectors
+        }
         return Signature(document.url, fingerprints, document.sketch, self._clock(), document.layout)
 
     def verdict(self, document: Document, match: Match | None) -> Verdict:
@@ -134,6 +144,8 @@ class Deduplicator:
     def settle(self, claim: Claim) -> None:
         """Take in what a claim came to; called by the claim, once."""
         held = self._pending.pop(claim.signature, None)
+        if claim.state == "committed" and self._learns_hosts:
+            self._learn(claim)
         if claim.state == "withdrawn":
             if held:
                 self.store.withdraw(claim.signature)
@@ -145,6 +157,24 @@ class Deduplicator:
             mirror = claim.verdict.status == "duplicate"
             claim.match.signature.repeats += not claim.document.url
             self._link(claim.document, claim.match.signature, mirror=mirror, evidence=claim.match.evidence)
+
+    def _learn(self, claim: Claim) -> None:
+        """Take in what a document shows of the hosts that mirror its own."""
+        document, signature = claim.document, claim.signature
+        known = [link.url for link in self.store.links(claim.match.signature)] if claim.match else []
+        for url in _urls(document):
+            if url not in document.loose:
+                look = partial(self._look, signature)
+                changes, trials = self.store.hosts.learn(
+                    url, known, look, signature.first_seen, claimed=document.claimed
+                )
+                self.changes += changes
+                self.store.learn(trials)
+
+    def _look(self, signature: Signature, url: str) -> Finding | None:
+        """Compare a document with what is held at a URL."""
+        link = self.store.resolve(url)
+        return self.matcher.trial(signature, link) if link else None
 
     def keep_fetching(self, document: Document) -> None:
         """Note that a document's URLs, if they are known as mirrors, also give what is held nowhere."""

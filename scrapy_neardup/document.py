@@ -34,6 +34,8 @@ class Document:
     """Bytes that the fetch of this document took; 0 where unknown."""
     layout: int = 0
     """The fingerprint of its page's layout; 0 where unknown."""
+    claimed: tuple[str, ...] = ()
+    """URLs that the page itself names as its canonical."""
     ready: dict[str, tuple[int, ...]] = field(default_factory=dict)
     """Fingerprints that were made in another process, by detector."""
 

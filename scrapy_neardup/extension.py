@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+PREFIX = "neardup/"  # of our stats
 FLUSH_INTERVAL = 0.5  # seconds: what is committed is durable within one
 SUMMARY_INTERVAL = 60.0
 
@@ -54,7 +55,7 @@ class NearDup:
         self.dedup = Deduplicator.from_config(config, run=run)
         if self._run_file:
             self._run_file.write_text(self.dedup.store.run)
-        self.workers = Workers.from_config(config, self.dedup.detectors)
+        self.workers = Workers(self.dedup.detectors, config.workers)
         self._store_failed = False
         self._giving_more: WeakSet[Response] = WeakSet()
         self._tasks: list[AsyncioLoopingCall | LoopingCall] = []
@@ -90,6 +91,8 @@ class NearDup:
         for task in self._tasks:
             if task.running:
                 task.stop()
+        self.stats.set_value("neardup/workers/restarted", self.workers.restarts)
+        self._tell_of_hosts()
         self.stats.set_value("neardup/store/documents", len(self.dedup))
         self.log_summary()
         if self._run_file and reason == "finished":
@@ -97,15 +100,19 @@ class NearDup:
 
     def engine_stopped(self) -> None:
         # Not at spider_closed: until every handler of that is done, feeds may still be on their way.
+        counted = {name: value for name, value in self.stats.get_stats().items() if name.startswith(PREFIX)}
+        self.dedup.store.stats = {name.removeprefix(PREFIX): int(value) for name, value in counted.items()}
         try:
             self.dedup.close()
         except StoreError as error:
             logger.error("The store was not closed well, so the next run forgets this one: %s", error)
-        self.workers.close()
+        finally:
+            self.workers.close()
 
     def sync(self) -> None:
         """Write what was committed and read what others did; a store that fails loses no item."""
         self.stats.set_value("neardup/store/documents", len(self.dedup))
+        self._tell_of_hosts()
         try:
             self.dedup.store.flush(wait=False)
             self.dedup.store.refresh()
@@ -114,6 +121,20 @@ class NearDup:
             if not self._store_failed:
                 self._store_failed = True
                 logger.warning("Items pass, and are kept in memory until the store can be written: %s", error)
+
+    def _tell_of_hosts(self) -> None:
+        changes, self.dedup.changes = self.dedup.changes, []
+        for relation, in_force in changes:
+            first, second = relation.sites
+            if in_force:
+                self.count("mirror_hosts/learned")
+                logger.info("%(first)s and %(second)s mirror each other", {"first": first, "second": second})
+            else:
+                self.count("mirror_hosts/dropped")
+                logger.warning(
+                    "%(first)s and %(second)s no longer mirror each other: pages are fetched from both again",
+                    {"first": first, "second": second},
+                )
 
     def _remember_responses(self) -> None:
         """Have each item's response at hand in the pipeline, where Scrapy passes only the item."""
@@ -184,7 +205,7 @@ class NearDup:
 
     def count(self, name: str, by: int = 1) -> None:
         """Count in Scrapy's stats."""
-        self.stats.inc_value(f"neardup/{name}", by)
+        self.stats.inc_value(f"{PREFIX}{name}", by)
 
     def log_summary(self) -> None:
         """Log one line that sums the crawl up."""

@@ -26,6 +26,8 @@ class Fetch(NamedTuple):
     """Bytes of the response."""
     layout: int = 0
     """The fingerprint of the response's layout; 0 where it is no HTML."""
+    claimed: tuple[str, ...] = ()
+    """URLs that the response names as its canonical."""
 
 
 USUAL_FIELDS = ("text", "body", "content", "articleBody", "article_body", "article", "main_text", "html", "description")
@@ -48,9 +50,11 @@ def item_document(item: Any, config: Config, fetch: Fetch | None = None) -> Docu
         return None
     title = title or next((part.title for part in parts if part.title), "")
     url, aliases, loose = _urls(next(_strings(adapter.get(config.url_field)), ""), fetch)
-    # Of an item that has a page of its own, elsewhere, the layout is not that of the page which lists it.
-    layout = fetch.layout if url in fetch.urls else next((part.layout for part in parts if part.layout), 0)
-    return Document(url, text, title, aliases, loose, fetch.size, layout)
+    # Of an item that has a page of its own, elsewhere, what is known of the page which lists it says nothing.
+    is_listed = url is not None and canonical_url(url) not in map(canonical_url, fetch.urls)
+    layouts = (0 if is_listed else fetch.layout, *(part.layout for part in parts))
+    claimed = () if is_listed else fetch.claimed
+    return Document(url, text, title, aliases, loose, fetch.size, next(filter(None, layouts), 0), claimed)
 
 
 def _urls(own: str, fetch: Fetch) -> tuple[str | None, tuple[str, ...], frozenset[str]]:

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from itertools import islice
+from itertools import groupby, islice
+from operator import itemgetter
+
+import mmh3
 
 from .detectors import Exact, SimHash
 from .document import Document
 from .fingerprints.simhash import hamming
-from .signature import Evidence, Signature
+from .index.hosts import Finding
+from .index.relations import judge
+from .signature import Evidence, Link, Signature
 from .stores import Store
 from .templates import Page, Templates
 from .text.urls import canonical_url, domain, host
 from .verdict import Match, page_kind
 from .verify import Rule, compare
 
-MAX_CANDIDATES = 200  # of a family of texts that share much, and that the verification tells apart
-MAX_PROPOSED = 2000  # among them those that are out of scope
+MAX_CANDIDATES = 200  # of each detector: of a family of texts that share much, and that the verification tells apart
 URL = "url"  # in place of a detector: the document's own URL gave the other before
 NEAREST = 0.1  # of resemblance: matches that lie so close together count as equally near
 
@@ -62,21 +66,21 @@ class Matcher:
     def matches(self, document: Document, signature: Signature) -> Iterator[Match]:
         """Yield the documents held that the document repeats."""
         page = Page(document)
-        for name, earlier in self._candidates(document, signature):
+        for name, earlier in self.candidates(document, signature):
             self.compared += 1
             if match := self._match(document, page, signature, name, earlier):
                 yield match
 
-    def _candidates(self, document: Document, signature: Signature) -> Iterator[tuple[str, Signature]]:
+    def candidates(self, document: Document, signature: Signature) -> Iterator[tuple[str, Signature]]:
         """Yield what detectors propose in the document's scope, each once, and last what its own URL gave before."""
         scope = self._scope(document.url or "")
         seen: set[Signature] = set()
-        for name, earlier in islice(self._store.find(signature.fingerprints), MAX_PROPOSED):
-            if earlier not in seen and scope == self._scope(earlier.url or ""):
+        for name, proposed in groupby(self._store.find(signature.fingerprints), key=itemgetter(0)):
+            # Each detector has its share: one that proposes much is not to crowd the others out.
+            fresh = (s for _, s in proposed if s not in seen and scope == self._scope(s.url or ""))
+            for earlier in islice(fresh, MAX_CANDIDATES):
                 seen.add(earlier)
                 yield name, earlier
-            if len(seen) == MAX_CANDIDATES:
-                break
         link = self._store.resolve(document.url) if document.url else None
         if link and link.signature and not link.mirror and link.signature not in seen:
             yield URL, link.signature
@@ -105,6 +109,17 @@ class Matcher:
             page_kind(found.resemblance, signature.layout, earlier.layout),
         )
         return Match(earlier, evidence)
+
+    def trial(self, signature: Signature, link: Link) -> Finding | None:
+        """Compare a document with what is held at a corresponding URL; None where that tells nothing."""
+        held = link.signature
+        if held is None or not link.firm:
+            return None
+        found, same_text = compare(signature.sketch, held.sketch), _same_text(signature, held)
+        repeats = same_text or self.rule.accepts(found, repeated=held.repeats > 0)
+        outcome = judge(same_text=same_text, duplicate=repeats, containment=found.containment, tokens=found.tokens)
+        content = mmh3.hash64(held.sketch.codes, signed=False)[0]
+        return Finding(outcome, content, not link.mirror) if outcome is not None else None
 
     def _is_template(self, document: Document, page: Page, earlier: Signature) -> bool:
         """Say whether two pages of one site share no more than its template."""

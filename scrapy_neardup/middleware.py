@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, NoReturn
 
 from scrapy import Request, signals
 from scrapy.downloadermiddlewares.offsite import OffsiteMiddleware
@@ -15,11 +14,14 @@ from scrapy.exceptions import (
     IgnoreRequest,
 )
 from scrapy.http import Response
-from scrapy.http.request import NO_CALLBACK
+from scrapy.utils.datatypes import LocalCache
 from twisted.internet import error as twisted_error
 
+from .detours import detour, is_open, is_ours, is_safe
 from .extension import NearDup
-from .mirrors import Mirrors
+from .mirrors import SKIP, Advice, Mirrors
+from .probes import Probes
+from .text.urls import canonical_url
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MAX_MIRROR_TIMES = 3
+MAX_GONE = 100_000
 DEAD = (
     CannotResolveHostError,
     DownloadConnectionRefusedError,
@@ -49,8 +52,11 @@ class MirrorMiddleware:
         self._skips = self.config.action != "audit"
         self._rescues = self.config.dead_links and self.config.action != "audit"
         self.mirrors = Mirrors.from_config(neardup.dedup.store, neardup.config)
+        self._probes = Probes(crawler, self.mirrors)
         self._crawler = crawler
         self._offsite: OffsiteMiddleware | None = None
+        self._gone: LocalCache[str, bool] = LocalCache(MAX_GONE)
+        """URLs that failed in this crawl, the oldest of which are forgotten."""
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -60,39 +66,97 @@ class MirrorMiddleware:
 
     def engine_started(self) -> None:
         self._offsite = self._crawler.get_downloader_middleware(OffsiteMiddleware)
+        self._look_again_before_the_fetch()
+
+    def _look_again_before_the_fetch(self) -> None:
+        """Skip also what came to be known while a request waited for its turn at its host, which may be long.
+
+        Middlewares see a request before that wait only. A downloader of the user's own may do without handlers.
+        """
+        handlers = getattr(getattr(self._crawler.engine, "downloader", None), "handlers", None)
+        download = getattr(handlers, "download_request_async", None)
+        if download is None:
+            return
+
+        async def download_request_async(request: Request) -> Response:
+            if self._skips and is_ours(request):
+                await self._probes.wait(request)
+            advice = self._advice(request)
+            if advice and advice.action == SKIP:
+                self._skip(request, advice)
+            response: Response = await download(request)
+            return response
+
+        handlers.download_request_async = download_request_async  # type: ignore[union-attr]
 
     # Before the fetch
 
-    def process_request(self, request: Request) -> None:
-        if not self._skips or not _is_ours(request) or "neardup_dead_link" in request.meta:
-            return
+    def process_request(self, request: Request) -> Request | None:
+        advice = self._advice(request)
+        if advice is None:
+            return None
+        if advice.action == SKIP or advice.url is None:
+            self._skip(request, advice)
+        return self._redirect(request, advice.url)
+
+    def _advice(self, request: Request) -> Advice | None:
+        """Return what to do about a request instead of sending it."""
+        if not self._skips or not is_ours(request) or {"neardup_dead_link", "neardup_recheck"} & request.meta.keys():
+            return None
         if request.meta.get("is_start_request") and not self.config.skip_start:
-            return
-        link = self.mirrors.held_by(request.url)
-        if link is None or link.signature is None:
-            return
-        if self.mirrors.rechecks(request.url):
-            self.neardup.count("requests/rechecked")
-            request.meta["neardup_recheck"] = True
-            return
+            return None
+        advice = self.mirrors.advise(request.url)
+        return None if advice is None or self._is_rechecked(request, advice) else advice
+
+    def _is_rechecked(self, request: Request, advice: Advice) -> bool:
+        if not self.mirrors.rechecks(request.url, advice.recheck):
+            return False
+        self.neardup.count("requests/rechecked")
+        request.meta["neardup_recheck"] = True
+        return True
+
+    def _skip(self, request: Request, advice: Advice) -> NoReturn:
         self.neardup.count("requests/skipped")
-        self.neardup.count("bytes_saved", link.size)
-        logger.debug(
-            "Skipped %(request)s: its content is held as %(url)s",
-            {"request": request, "url": link.signature.url},
-            extra={"spider": self._crawler.spider},
-        )
-        raise IgnoreRequest(f"content is held as {link.signature.url}")
+        self.neardup.count("bytes_saved", advice.size)
+        self._log("Skipped %(request)s: its content is held as %(url)s", request=request, url=advice.url)
+        raise IgnoreRequest(f"content is held as {advice.url}")
+
+    def _redirect(self, request: Request, url: str) -> Request | None:
+        """Fetch a page that is held nowhere from the canonical host; if that fails, from where it was asked for."""
+        made = detour(request, url, neardup_mirror_of=request.url)
+        if "neardup_mirror_of" in request.meta or self._is_gone(url) or not is_open(request):
+            return None
+        if not self._may_follow(made, request.url):
+            return None
+        self.neardup.count("requests/redirected")
+        self._log("%(made)s instead of %(request)s, whose host mirrors it", made=made, request=request)
+        return made
 
     # After a failed fetch
 
     def process_response(self, request: Request, response: Response) -> Request | Response:
+        if response.status >= 400 and (restored := self._restored(request)):
+            return restored
         if response.status not in self.config.dead_http_codes or self._is_wanted(request, response.status):
             return response
         return self._rescue(request, f"status {response.status}") or response
 
     def process_exception(self, request: Request, exception: Exception) -> Request | None:
-        return self._rescue(request, type(exception).__name__) if isinstance(exception, DEAD) else None
+        if restored := self._restored(request):
+            return restored
+        # A mirror may also be forbidden, or be broken in its own way: then the next one's turn has come.
+        if not isinstance(exception, DEAD) and "neardup_dead_link" not in request.meta:
+            return None
+        return self._rescue(request, type(exception).__name__)
+
+    def _restored(self, request: Request) -> Request | None:
+        """Return the request that was made before a rule led elsewhere."""
+        original = request.meta.get("neardup_mirror_of")
+        if original is None or canonical_url(original) == canonical_url(request.url):
+            return None
+        self._gone[canonical_url(request.url)] = True
+        made = detour(request, original)
+        return made.replace(dont_filter=True)
 
     def _is_wanted(self, request: Request, status: int) -> bool:
         """Say whether the spider asked to see this status itself, in the ways that Scrapy knows."""
@@ -105,50 +169,42 @@ class MirrorMiddleware:
         )
 
     def _rescue(self, request: Request, reason: str) -> Request | None:
-        if not self._rescues or not _is_ours(request):
+        if not self._rescues or not is_ours(request):
             return None
         self.neardup.count("dead_links/seen")
+        self._gone[canonical_url(request.url)] = True
         dead = request.meta.get("neardup_dead_link", request.url)
         tried = [*request.meta.get("neardup_tried", ()), request.url]
         if len(tried) > MAX_MIRROR_TIMES:
             return None
-        for url in self.mirrors.alternatives(dead, tried):
-            mirror = _redirected(request, url, dead, tried)
-            if self._may_follow(mirror):
+        for other in self.mirrors.alternatives(dead, tried):
+            if self._is_gone(other.url):
+                continue
+            # Past the dupefilter: the mirror may have been fetched for itself.
+            meta = {"neardup_dead_link": dead, "neardup_mirror_times": len(tried), "neardup_tried": tried}
+            mirror = detour(request, other.url, **meta).replace(dont_filter=True)
+            if self._may_follow(mirror, dead):
                 self.neardup.count("dead_links/redirected")
-                logger.debug(
+                self._log(
                     "Dead link (%(reason)s): %(mirror)s instead of %(request)s",
-                    {"reason": reason, "mirror": mirror, "request": request},
-                    extra={"spider": self._crawler.spider},
+                    reason=reason,
+                    mirror=mirror,
+                    request=request,
                 )
                 return mirror
         return None
 
-    def _may_follow(self, request: Request) -> bool:
+    def _is_gone(self, url: str) -> bool:
+        return canonical_url(url) in self._gone
+
+    def _may_follow(self, request: Request, origin: str) -> bool:
         """Apply the offsite rules here: that middleware lets requests with dont_filter through."""
         spider = self._crawler.spider
+        if not is_safe(request.url, origin):
+            return False
         if self._offsite is None or spider is None or request.meta.get("allow_offsite"):
             return True
         return self._offsite.should_follow(request, spider)
 
-
-def _is_ours(request: Request) -> bool:
-    """Say whether a request is one that a URL alone describes, and that nobody asked us to leave alone."""
-    return request.method == "GET" and request.callback is not NO_CALLBACK and not request.meta.get("dont_neardup")
-
-
-def _origin(url: str) -> tuple[str, str]:
-    parts = urlsplit(url)
-    return parts.scheme, parts.netloc
-
-
-def _redirected(request: Request, url: str, dead: str, tried: list[str]) -> Request:
-    """Return the request for a mirror: past the dupefilter, since the mirror may have been fetched for itself."""
-    mirror = request.replace(url=url, dont_filter=True, cookies=None)
-    mirror.meta.update(neardup_dead_link=dead, neardup_mirror_times=len(tried), neardup_tried=tried)
-    for key in ("redirect_urls", "redirect_reasons", "retry_times", "neardup_recheck", "download_slot"):
-        mirror.meta.pop(key, None)
-    if _origin(url) != _origin(request.url):
-        for name in ("Cookie", "Authorization"):
-            mirror.headers.pop(name, None)
-    return mirror
+    def _log(self, message: str, **arguments: object) -> None:
+        logger.debug(message, arguments, extra={"spider": self._crawler.spider})

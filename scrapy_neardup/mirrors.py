@@ -4,14 +4,42 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import mmh3
 
 from .config import Config
+from .index.hosts import Counterpart, Hosts
 from .signature import Link
 from .stores import Store
 from .text.urls import canonical_url, host
+
+DAY = 86_400.0
+SKIP, REDIRECT, LEAVE = "skip", "redirect", "leave"
+
+
+class Advice(NamedTuple):
+    """What to do about a URL instead of fetching it."""
+
+    action: str
+    """SKIP, or REDIRECT: fetch `url` instead."""
+    url: str | None
+    """Where its content is held, or is to be found."""
+    size: int = 0
+    """Bytes that its fetch would take; 0 where unknown."""
+    recheck: float = 0.0
+    """The share of such URLs that is better fetched, beyond what the user asked for."""
+
+
+class Alternative(NamedTuple):
+    """Another URL with the content of a dead one."""
+
+    url: str
+    link: Link | None
+    """What it gave when it was last fetched; None where a rule made it."""
+    confidence: float = 1.0
+    """Of the rule."""
 
 
 class Mirrors:
@@ -27,6 +55,8 @@ class Mirrors:
         skip_revisits: bool = False,
         trusted_hosts: Collection[str] = (),
         hosts: Mapping[str, str] | None = None,
+        learned: Hosts | None = None,
+        unheld: str = LEAVE,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._store = store
@@ -36,6 +66,8 @@ class Mirrors:
         self._skip_revisits = skip_revisits
         self._trusted = frozenset(host(f"//{name}") for name in trusted_hosts)
         self._hosts = {_netloc(f"//{mirror}"): canonical for mirror, canonical in (hosts or {}).items()}
+        self._learned = learned
+        self._unheld = unheld
         self._clock = clock
 
     @classmethod
@@ -48,57 +80,119 @@ class Mirrors:
             skip_revisits=config.revisit == "skip",
             trusted_hosts=config.trusted_hosts,
             hosts=config.mirror_hosts,
+            learned=store.hosts if config.learn_hosts else None,
+            unheld=config.unheld_mirrors,
         )
 
-    def held_by(self, url: str) -> Link | None:
-        """Return the link that says that a URL's content is held, so that it need not be fetched; else None."""
+    # Before the fetch
+
+    def advise(self, url: str) -> Advice | None:
+        """Say what to do about a URL whose content is held, or is another host's to give; None: fetch it.
+
+        What its own fetches gave outranks every rule.
+        """
         link = self._store.resolve(url)
-        if link is None:
-            return self._ruled(url) if self._skip_mirrors else None
-        if link.signature is None or not link.firm or self._clock() - link.seen > self._ttl:
+        if link is not None:
+            return self._advise_known(url, link)
+        return self._advise_unknown(url) if self._skip_mirrors else None
+
+    def _advise_known(self, url: str, link: Link) -> Advice | None:
+        if link.signature is None or not self._is_sure(link):
             return None
-        if not link.mirror:
-            return link if self._skip_revisits else None
-        return link if self._skip_mirrors and not self._is_trusted(url, link.signature.url) else None
+        skips = self._skip_mirrors if link.mirror else self._skip_revisits
+        if not skips or (link.mirror and self._is_trusted(url, link.signature.url)):
+            return None
+        return Advice(SKIP, link.signature.url, link.size)
 
-    def rechecks(self, url: str) -> bool:
-        """Say whether this URL belongs to the share that is fetched all the same; another share in each run."""
-        share = mmh3.hash64(canonical_url(url) + self._store.run, signed=False)[0] / 2**64
-        return share < self._recheck
+    def _advise_unknown(self, url: str) -> Advice | None:
+        """Apply the rules: the first counterpart that is held is enough; else the first of which nothing is known."""
+        unheld: str | None = None
+        for other, rule in self._counterparts(url):
+            link = self._store.resolve(other)
+            if rule and not rule.is_canonical:
+                continue
+            if link is None:
+                unheld = unheld or other
+            elif link.signature and (rule is None or self._is_sure(link)):
+                return Advice(SKIP, link.signature.url, link.size, rule.recheck if rule else 0.0)
+        return Advice(self._unheld, unheld) if unheld and self._unheld != LEAVE else None
 
-    def alternatives(self, url: str, tried: Collection[str] = ()) -> Iterator[str]:
-        """Yield where else the content of a URL lies, the canonical first, then the mirrors last seen first."""
+    def is_on_trial(self, url: str) -> bool:
+        """Say whether nothing is known of a URL but that its host may mirror one that holds a page in its place."""
+        if not self._learned or not self._skip_mirrors or self._store.resolve(url):
+            return False
+        return any(self._store.resolve(other) for other in self._learned.suspects(url))
+
+    def rechecks(self, url: str, share: float = 0.0) -> bool:
+        """Say whether this URL belongs to the share that is fetched all the same; another share in each run.
+
+        A user who wants no rechecks gets none; else it may be more than asked for.
+        """
+        place = mmh3.hash64(canonical_url(url) + self._store.run, signed=False)[0] / 2**64
+        return place < (max(self._recheck, share) if self._recheck else 0.0)
+
+    # After a failed fetch
+
+    def alternatives(self, url: str, tried: Collection[str] = ()) -> Iterator[Alternative]:
+        """Yield where else the content of a URL lies, best first.
+
+        First what gave it, by the day on which it last did, the latest first; on one day trusted hosts, then https,
+        then the shorter URL. Last what rules make up.
+        """
         seen = {canonical_url(known) for known in (url, *tried)}
         for other in self._copies(url):
-            if canonical_url(other) not in seen and host(other) and other.startswith(("http://", "https://")):
-                seen.add(canonical_url(other))
+            if (
+                canonical_url(other.url) not in seen
+                and host(other.url)
+                and other.url.startswith(("http://", "https://"))
+            ):
+                seen.add(canonical_url(other.url))
                 yield other
 
-    def _copies(self, url: str) -> Iterator[str]:
+    def _copies(self, url: str) -> Iterator[Alternative]:
         link = self._store.resolve(url)
         if link and link.signature:
-            if link.signature.url:
-                yield link.signature.url
             links = self._store.links(link.signature)
-            yield from (other.url for other in sorted(links, key=lambda other: (other.mirror, -other.seen)))
-        if counterpart := self._counterpart(url):
-            yield counterpart
+            yield from (Alternative(other.url, other) for other in sorted(links, key=self._rank))
+            if link.signature.url:
+                yield Alternative(link.signature.url, None)
+        for other, rule in self._counterparts(url):
+            yield Alternative(other, None, rule.confidence if rule else 1.0)
 
-    def _ruled(self, url: str) -> Link | None:
-        """Apply the user's rules to a URL of which nothing is known: is its counterpart held?"""
-        counterpart = self._counterpart(url)
-        link = self._store.resolve(counterpart) if counterpart else None
-        return link if link and link.signature and not self._is_trusted(url, counterpart) else None
+    def _rank(self, link: Link) -> tuple[float, bool, bool, int]:
+        days = (self._clock() - link.seen) // DAY
+        return days, host(link.url) not in self._trusted, not link.url.startswith("https:"), len(link.url)
 
-    def _counterpart(self, url: str) -> str | None:
+    # Rules
+
+    def _counterparts(self, url: str) -> Iterator[tuple[str, Counterpart | None]]:
+        """Yield where rules say that the content of a URL lies, with the rule; the user's own, None, come first."""
+        named = self._named(url)
+        if named and not self._is_trusted(url, named):
+            yield named, None
+        for rule in self._learned.counterparts(url, self._clock() - self._ttl) if self._learned else ():
+            if not self._is_trusted(url, rule.url):
+                yield _requestable(url, rule.url), rule
+
+    def _named(self, url: str) -> str | None:
         parts = urlsplit(url)
         for name in (_netloc(url), host(url)):
             if canonical := self._hosts.get(name):
                 return parts._replace(netloc=canonical).geturl()
         return None
 
+    def _is_sure(self, link: Link) -> bool:
+        return link.firm and self._clock() - link.seen <= self._ttl
+
     def _is_trusted(self, url: str, other: str | None) -> bool:
         return host(url) in self._trusted and host(url) != host(other or "")
+
+
+def _requestable(url: str, counterpart: str) -> str:
+    """Return a counterpart in the spelling of the URL that it corresponds to: what is compared is no address."""
+    parts, other = urlsplit(url), urlsplit(counterpart)
+    path = parts.path if other.path == urlsplit(canonical_url(url)).path else other.path
+    return parts._replace(netloc=other.netloc, path=path).geturl()
 
 
 def _netloc(url: str) -> str:

@@ -21,7 +21,7 @@ from .extension import NearDup
 from .fingerprints.layout import layout
 from .items import Fetch, item_document
 from .signature import Signature
-from .text.html import elements
+from .text.html import canonical_links, elements
 from .turns import Turns
 from .verdict import Verdict
 
@@ -47,6 +47,7 @@ class NearDupPipeline:
     def __init__(self, neardup: NearDup) -> None:
         self.neardup = neardup
         self._given: WeakKeyDictionary[Response, set[Signature]] = WeakKeyDictionary()
+        self._fetches: WeakKeyDictionary[Response, Fetch] = WeakKeyDictionary()
         self._turns = Turns(neardup)
         self._untaggable: set[type] = set()
 
@@ -71,7 +72,7 @@ class NearDupPipeline:
 
     async def _claim(self, item: Any, response: Response | None) -> Claim | None:
         """Claim an item's document in its turn; where its twin is pending, once the fate of that is known."""
-        fetch = _fetch(response)
+        fetch = self._fetch(response)
         document = item_document(item, self.neardup.config, fetch)
         if document is None or not document.tokens:
             self.neardup.count("no_text")
@@ -88,6 +89,14 @@ class NearDupPipeline:
             claim = self.neardup.dedup.claim(document)
         return claim
 
+    def _fetch(self, response: Response | None) -> Fetch:
+        """Say where an item came from; worked out once for all items of a response."""
+        if response is None:
+            return Fetch()
+        if response not in self._fetches:
+            self._fetches[response] = _fetch(response)
+        return self._fetches[response]
+
     def _judge_source(self, claim: Claim, response: Response | None) -> None:
         """Take the response into account: what it already gave, and whether it was fetched to check a mirror."""
         if response is None:
@@ -102,10 +111,17 @@ class NearDupPipeline:
             claim.verdict = replace(claim.verdict, status="revisit")
         given.add(claim.match.signature if claim.match else claim.signature)
         repeats = claim.verdict.status != "unique"
-        if first and repeats and "neardup_dead_link" in response.meta:
-            self.neardup.count("dead_links/rescued")
+        if first and "neardup_dead_link" in response.meta:
+            self._judge_rescue(claim, response)
         if first and not repeats and response.meta.get("neardup_recheck"):
             self.neardup.count("requests/wrongly_skipped")
+
+    def _judge_rescue(self, claim: Claim, response: Response) -> None:
+        """Say whether a mirror gave what the dead link did when it was last fetched."""
+        dead = self.neardup.dedup.store.resolve(response.meta["neardup_dead_link"])
+        same = bool(claim.match and dead and claim.match.signature is dead.signature)
+        response.meta["neardup_rescued"] = same
+        self.neardup.count("dead_links/rescued" if same else "dead_links/unconfirmed")
 
     def _count(self, verdict: Verdict) -> None:
         self.neardup.count("documents")
@@ -134,21 +150,26 @@ class NearDupPipeline:
                 logger.warning("Items of %(type)s pass without tag: %(error)s", {"type": type(item), "error": error})
 
 
-def _fetch(response: Response | None) -> Fetch:
+def _fetch(response: Response) -> Fetch:
     """Say where the items of a response came from; nothing where a URL alone does not say what was asked for."""
-    if response is None or response.request is None or response.request.method != "GET":
+    if response.request is None or response.request.method != "GET":
         return Fetch()
     before = tuple(reversed(response.meta.get("redirect_urls", ())))
     urls = (response.url, *before)
     lasting = all(reason in (301, 308) for reason in response.meta.get("redirect_reasons", ()))
     # A login or error page says nothing of what its URL, or one that was sent there for now, will give another time.
     loose = urls if response.status >= 300 else () if lasting else before
-    return Fetch(urls, frozenset(loose), len(response.body), _layout(response))
+    return Fetch(urls, frozenset(loose), len(response.body), *_page(response))
 
 
-def _layout(response: Response) -> int:
-    """Return the fingerprint of a page's layout, of the tree that its callback may have made; 0 where it is no HTML."""
+def _page(response: Response) -> tuple[int, tuple[str, ...]]:
+    """Return the fingerprint of a page's layout and its rel=canonical; 0 and () where it is no HTML.
+
+    Both are read from the tree that the callback may have made.
+    """
     if not isinstance(response, HtmlResponse) or not response.body:
-        return 0
+        return 0, ()
     root = response.selector.root
-    return layout(elements(root)) if isinstance(root, etree._Element) else 0
+    if not isinstance(root, etree._Element):
+        return 0, ()
+    return layout(elements(root)), tuple(response.urljoin(url) for url in canonical_links(root))

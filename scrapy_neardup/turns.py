@@ -8,13 +8,11 @@ from itertools import count
 from urllib.parse import urlsplit
 
 from scrapy.http import Response
-from scrapy.utils.asyncio import call_later
-from scrapy.utils.defer import maybe_deferred_to_future
-from twisted.internet.defer import Deferred
 
 from .dedup import Claim
 from .document import Document
 from .extension import NearDup
+from .pause import pause
 
 TURN = 0.5  # seconds
 MAX_TURNS = 10
@@ -47,7 +45,7 @@ class Turns:
         entry = _Waiting(rank, next(self._number), document, response)
         self._waiting.append(entry)
         for _ in range(MAX_TURNS):
-            await _sleep(TURN)
+            await pause(TURN)
             if not self._is_preceded(entry):
                 break
         return self._claim_waiting(entry)
@@ -70,9 +68,3 @@ class Turns:
 def _place(url: str) -> tuple[str, str]:
     parts = urlsplit(url)
     return parts.path, parts.query
-
-
-async def _sleep(seconds: float) -> None:
-    moment: Deferred[None] = Deferred()
-    call_later(seconds, moment.callback, None)
-    await maybe_deferred_to_future(moment)

@@ -109,6 +109,23 @@ class ManySpider(ListSpider):
             yield {"price": 3}
 
 
+class OneSiteAfterAnother(ListSpider):
+    """Requests the URLs of `then` together when those of `urls` have been dealt with."""
+
+    @classmethod
+    def from_crawler(cls, crawler, *args, **kwargs):
+        spider = super().from_crawler(crawler, *args, **kwargs)
+        crawler.signals.connect(spider.idle, signal=scrapy.signals.spider_idle)
+        return spider
+
+    def idle(self):
+        then, self.spec["then"] = self.spec["then"], []
+        for number, url in enumerate(then):
+            self.crawler.engine.crawl(self.request(url, priority=-number))
+        if then:
+            raise scrapy.exceptions.DontCloseSpider
+
+
 class OneAfterAnother(ListSpider):
     """Requests each URL when the one before has been dealt with."""
 

@@ -95,7 +95,8 @@ def test_robots_txt_is_always_fetched(crawl, a, b, urls):
 def test_a_rule_of_the_users_skips_what_the_counterpart_holds(crawl, a, b, urls):
     crawl("OneAfterAnother", urls=urls[:3])
     hosts = {b.url.removeprefix("http://"): a.url.removeprefix("http://")}
-    result = crawl("ListSpider", {"NEARDUP_MIRROR_HOSTS": hosts}, urls=urls[4:])
+    settings = {"NEARDUP_MIRROR_HOSTS": hosts, "NEARDUP_UNHELD_MIRRORS": "leave"}
+    result = crawl("ListSpider", settings, urls=urls[4:])
     assert b.asked() == ["/3.html"]
     assert result.count("requests/skipped") == 3
 

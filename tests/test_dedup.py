@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from helpers import edited, python, text
 
 from scrapy_neardup import Claim, ConfigError, Deduplicator, Document, StoreError, Verdict
+from scrapy_neardup.detectors import Exact
 from scrapy_neardup.index.keys import KeyIndex
+from scrapy_neardup.matching import MAX_CANDIDATES
 
 A, B, C = "http://a.example/1", "http://b.example/2", "http://c.example/3"
 
@@ -457,7 +461,7 @@ def test_own_document_is_found_where_no_detector_proposes_it() -> None:
 
 
 def test_what_is_out_of_scope_costs_no_more_than_a_bounded_number_of_looks() -> None:
-    from scrapy_neardup.matching import MAX_PROPOSED
+    from scrapy_neardup.stores.memory import MAX_PROPOSED
 
     dedup = Deduplicator.open(scope="host", detectors=["exact"])
     for number in range(MAX_PROPOSED + 100):
@@ -565,3 +569,63 @@ def test_clock_gives_the_times(dedup: Deduplicator) -> None:
     timed = Deduplicator(dedup.store, dedup.detectors, dedup.matcher.rule, clock=times)
     made = committed(timed, A)
     assert (made.signature.first_seen, timed.store.links(made.signature)[0].seen) == (5.0, 6.0)
+
+
+# Detectors of the user's own that go wrong
+
+
+class Giving(Exact):
+    """A detector that gives what the test says."""
+
+    name = "giving"
+
+    def __init__(self, *given: Any) -> None:
+        self.given = given
+
+    def fingerprints(self, document: Document) -> Any:
+        return self.given
+
+
+@pytest.mark.parametrize("value", [-1, 2**64, int.from_bytes(b"x" * 20, "big"), 1.5, "1", None])
+def test_what_is_no_fingerprint_is_refused_and_nothing_is_held(value: Any) -> None:
+    with Deduplicator.open(None, detectors=["exact", Giving(7, value)]) as made:
+        with pytest.raises((TypeError, ValueError), match="'giving': fingerprints are unsigned integers of 64 bits"):
+            claim(made, A)
+        assert len(made) == 0
+
+
+def test_integers_of_numpy_are_fingerprints(tmp_path: Path) -> None:
+    with Deduplicator.open(str(tmp_path / "store"), detectors=[Giving(*np.array([2**64 - 1, 3], np.uint64))]) as made:
+        assert claim(made, A).signature.fingerprints == {"giving": (2**64 - 1, 3)}
+        committed(made, B)
+        made.flush()
+
+
+class Broken(Giving):
+    """Its index takes nothing."""
+
+    def index(self) -> Any:
+        class Index(KeyIndex[Any]):
+            def add(self, fingerprints: Any, document: Any) -> None:
+                raise RuntimeError("no")
+
+        return Index()
+
+
+def test_an_index_that_fails_leaves_no_half_a_document() -> None:
+    with Deduplicator.open(None, detectors=["exact", Broken(1)]) as made:
+        for url in (A, B):
+            with pytest.raises(RuntimeError):
+                claim(made, url)
+        assert len(made) == 0
+
+
+@pytest.mark.parametrize("order", [("common", "shingle"), ("shingle", "common")])
+def test_a_detector_that_proposes_much_does_not_crowd_out_others(order: tuple[str, str]) -> None:
+    common = Giving(1)
+    common.name = "common"
+    with Deduplicator.open(None, detectors=[common if name == "common" else name for name in order]) as made:
+        for number in range(MAX_CANDIDATES + 50):
+            committed(made, f"http://c.example/{number}", 1000 + number)
+        committed(made, A, 1)
+        assert outcome(claim(made, B, 1)) == ("duplicate", A)

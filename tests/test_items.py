@@ -179,3 +179,27 @@ def test_url_in_another_field_or_a_list() -> None:
 def test_url_that_is_no_text_is_none(value: object) -> None:
     document = read({"body": BODY, "url": value}, fetched=(URL,))
     assert document.url == URL
+
+
+WHOLE = "<html><body><div class=story><p>Some text that is long enough to be one.</p></div></body></html>"
+
+
+@pytest.mark.parametrize(
+    ("item", "layout"),
+    [
+        ({"text": "text", "url": "http://a.example/?b=1&a=2#top"}, 7),
+        ({"text": "text"}, 7),
+        ({"text": "text", "url": "http://b.example/"}, 0),
+    ],
+)
+def test_layout_of_the_response_is_that_of_items_with_its_url(item: dict[str, str], layout: int) -> None:
+    fetch = Fetch(("http://a.example/?a=2&b=1",), layout=7, claimed=("http://c.example/",))
+    made = item_document(item, Config(), fetch)
+    assert made is not None
+    assert (made.layout, bool(made.claimed)) == (layout, bool(layout))
+
+
+def test_a_field_may_hold_the_whole_page_where_the_response_is_no_html() -> None:
+    made = item_document({"html": WHOLE}, Config(), Fetch(("http://a.example/api",)))
+    assert made is not None
+    assert made.layout

@@ -36,8 +36,8 @@ def document(store: MemoryStore) -> Signature:
 
 
 def holder(known: Mirrors, url: str) -> str | None:
-    found = known.held_by(url)
-    return found.signature.url if found and found.signature else None
+    found = known.advise(url)
+    return found.url if found else None
 
 
 # Before the fetch
@@ -50,12 +50,12 @@ def test_mirror_need_not_be_fetched(store: MemoryStore) -> None:
 
 @pytest.mark.parametrize("url", [OWN, "http://m.example/2", "http://unknown.example/"])
 def test_what_is_no_mirror_is_fetched(store: MemoryStore, url: str) -> None:
-    assert mirrors(store).held_by(url) is None
+    assert mirrors(store).advise(url) is None
 
 
 def test_url_that_leads_nowhere_is_fetched(store: MemoryStore) -> None:
     store.record(link(MIRROR, None, seen=NOW))
-    assert mirrors(store).held_by(MIRROR) is None
+    assert mirrors(store).advise(MIRROR) is None
 
 
 @pytest.mark.parametrize(("ttl", "expected"), [(2 * DAY, OWN), (DAY, OWN), (DAY - 1, None), (0, None)])
@@ -64,13 +64,13 @@ def test_mirror_not_confirmed_for_so_long_is_fetched(store: MemoryStore, ttl: fl
 
 
 def test_revisits_are_skipped_only_where_asked_for(store: MemoryStore) -> None:
-    assert mirrors(store).held_by(OWN) is None
+    assert mirrors(store).advise(OWN) is None
     assert holder(mirrors(store, skip_revisits=True), OWN) == OWN
-    assert mirrors(store, skip_revisits=True, ttl=DAY - 1).held_by(OWN) is None
+    assert mirrors(store, skip_revisits=True, ttl=DAY - 1).advise(OWN) is None
 
 
 def test_trusted_host_is_never_skipped_in_favour_of_another(store: MemoryStore) -> None:
-    assert mirrors(store, trusted_hosts=["M.example"]).held_by(MIRROR) is None
+    assert mirrors(store, trusted_hosts=["M.example"]).advise(MIRROR) is None
     assert holder(mirrors(store, trusted_hosts=["a.example"]), MIRROR) == OWN
 
 
@@ -88,22 +88,22 @@ def test_trusted_host_is_skipped_in_favour_of_itself(store: MemoryStore) -> None
 def test_rule_stands_for_a_host_of_which_nothing_is_known(store: MemoryStore, rule: str) -> None:
     known = mirrors(store, hosts={rule: "a.example"})
     assert holder(known, "http://N.example:8080/1") == OWN
-    assert known.held_by("http://n.example:8080/2") is None
-    assert known.held_by("http://sub.n.example:8080/1") is None
+    assert known.advise("http://n.example:8080/2") is None
+    assert known.advise("http://sub.n.example:8080/1") is None
 
 
 def test_rule_with_a_port_is_for_that_port(store: MemoryStore) -> None:
-    assert mirrors(store, hosts={"n.example:8080": "a.example"}).held_by("http://n.example/1") is None
+    assert mirrors(store, hosts={"n.example:8080": "a.example"}).advise("http://n.example/1") is None
 
 
 def test_knowledge_comes_before_rules(store: MemoryStore) -> None:
     store.record(link("http://n.example/1", None, seen=NOW))
-    assert mirrors(store, hosts={"n.example": "a.example"}).held_by("http://n.example/1") is None
+    assert mirrors(store, hosts={"n.example": "a.example"}).advise("http://n.example/1") is None
 
 
 def test_rule_does_not_override_trust(store: MemoryStore) -> None:
     known = mirrors(store, hosts={"n.example": "a.example"}, trusted_hosts=["n.example"])
-    assert known.held_by("http://n.example/1") is None
+    assert known.advise("http://n.example/1") is None
 
 
 def test_rule_that_leads_to_a_mirror_leads_to_what_is_held(store: MemoryStore) -> None:
@@ -148,7 +148,7 @@ def test_rechecks_go_by_the_canonical_url(store: MemoryStore) -> None:
 
 
 def alternatives(store: MemoryStore, url: str, *tried: str, **options: Any) -> list[str]:
-    return list(mirrors(store, **options).alternatives(url, tried))
+    return [other.url for other in mirrors(store, **options).alternatives(url, tried)]
 
 
 @pytest.fixture
@@ -160,16 +160,23 @@ def family(store: MemoryStore) -> MemoryStore:
     return store
 
 
-def test_canonical_first_then_the_mirrors_last_seen(family: MemoryStore) -> None:
-    others = ["http://a.example/alias", "http://new.example/1", "http://old.example/1"]
-    assert alternatives(family, MIRROR) == [OWN, *others]
-    assert alternatives(family, OWN) == [others[0], others[1], MIRROR, others[2]]
+def test_the_last_seen_come_first(family: MemoryStore) -> None:
+    old = ["http://old.example/1", "http://a.example/alias"]
+    assert alternatives(family, MIRROR) == ["http://new.example/1", OWN, *old]
+    assert alternatives(family, OWN) == ["http://new.example/1", MIRROR, *old]
+
+
+def test_of_those_seen_on_one_day_trusted_hosts_then_https_then_the_shorter_come_first(store: MemoryStore) -> None:
+    urls = ["http://t.example/long/1", "https://s.example/long/1", "http://u.example/1", "http://v.example/long/1"]
+    for second, url in enumerate(urls):
+        store.record(link(url, document(store), mirror=True, seen=NOW - second))
+    assert alternatives(store, OWN, trusted_hosts=["t.example"]) == [*urls, MIRROR]
 
 
 def test_what_was_tried_is_not_tried_again(family: MemoryStore) -> None:
     assert alternatives(family, MIRROR, "https://a.example/1#x", "http://new.example/1") == [
-        "http://a.example/alias",
         "http://old.example/1",
+        "http://a.example/alias",
     ]
 
 
@@ -213,5 +220,5 @@ def test_settings_make_the_rules(store: MemoryStore) -> None:
     store.record(link(OWN, document(store), seen=2e9))
     assert holder(known, OWN) == OWN
     assert holder(known, "http://n.example/1") == OWN
-    assert known.held_by(MIRROR) is None
+    assert known.advise(MIRROR) is None
     assert known.rechecks(OWN)

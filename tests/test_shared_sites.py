@@ -5,10 +5,12 @@ from __future__ import annotations
 import functools
 import http.server
 import json
+import re
 import threading
 from pathlib import Path
 
 import pytest
+from site_server import Page
 
 SITES = Path(__file__).parents[2] / "shared" / "eval" / "sites"
 HOSTS = {"127.0.0.1": "amd64", "127.0.0.2": "i386"}
@@ -64,6 +66,32 @@ def test_the_second_copies_are_dropped_and_in_the_next_run_not_fetched(crawl, si
     second = crawl(urls=urls, field="html")
     assert {path.lstrip("/") for path in servers[1].requests[asked:]} == kept
     assert sorted(second.urls) == sorted(first.urls)
+
+
+FRAME = (
+    "<div id='masthead'><h1>Mirror</h1><p>Manuals of free software, kindly hosted by Example University.</p><ul>"
+    "<li><a href='/about'>About this mirror</a><li><a href='/news'>News</a></ul></div>",
+    "<div id='footer'><p>Updated four times a day. Questions to webmaster@example.org. All rights reserved.</p></div>",
+)
+
+
+@pytest.mark.parametrize("language", ["zh_CN", "en"])
+def test_a_true_mirror_in_another_frame_is_learned_and_misses_no_page(crawl, a, b, language):
+    folder = SITES / "installation-guide-amd64" / language
+    for page in sorted(folder.glob("*.html")):
+        text = page.read_text(errors="replace")
+        framed = re.sub(r"<body[^>]*>", lambda found: found[0] + FRAME[0], text).replace(
+            "</body>", FRAME[1] + "</body>"
+        )
+        a.pages[f"/{page.name}"], b.pages[f"/{page.name}"] = Page(text), Page(framed)
+    urls = [[f"{site.url}{path}" for path in site.pages] for site in (a, b)]
+    alone = crawl(urls=urls[0], field="html", settings={"NEARDUP_NAMESPACE": "alone"})
+    result = crawl("OneSiteAfterAnother", {"NEARDUP_RECHECK": 0.01}, urls=urls[0], then=urls[1], field="html")
+    assert len(b.asked()) <= 0.4 * len(b.pages)
+    assert {url.rpartition("/")[2] for url in result.urls} == {url.rpartition("/")[2] for url in alone.urls}
+    asked = len(b.requests)
+    crawl(urls=urls[1], field="html", settings={"NEARDUP_RECHECK": 0.01})
+    assert len(b.asked(since=asked)) <= 0.05 * len(b.pages)
 
 
 def test_when_the_second_host_dies_the_first_one_answers(crawl, sites):

@@ -538,7 +538,7 @@ def test_store_of_the_first_format_is_read(path: str) -> None:
     meta, stored = json.loads(rows(path)["meta/"]), rows(path)
     change(path, "meta/", json.dumps({**meta, "format": 1}).encode())
     for key in [key for key in stored if key.startswith("segment/")]:
-        names, documents, links = msgpack.unpackb(stored[key][4:])
+        names, documents, links, _ = msgpack.unpackb(stored[key][4:])
         body = msgpack.packb([names, [document[:4] for document in documents], links])
         change(path, key, zlib.crc32(body).to_bytes(4, "big") + body)
     with closing(sqlite_store(path)) as store:

@@ -22,7 +22,10 @@ VERBS = {
     "cluster": "find clusters of repeated documents in feeds, as a batch",
     "explain": "say why two documents are duplicates or not",
     "stats": "say what a store holds",
+    "mirrors": "list the hosts that mirror each other",
+    "resolve": "say where else the content of URLs lies",
     "clusters": "list the documents of a store that have mirrors",
+    "report": "draw a report of a store as one HTML page",
     "verify": "read all of a store and say whether it is whole",
 }
 

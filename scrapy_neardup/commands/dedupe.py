@@ -50,6 +50,7 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
             job.take(row)
         if opts.text_field and job.rows and not job.documents:
             raise FeedError(f"--text-field {opts.text_field}: no row has text in it")
+        dedup.store.stats = {"documents": job.documents, "duplicates": job.dropped}
     print(f"{job.rows} rows, {job.rows - job.dropped} kept, {job.dropped} duplicates", file=sys.stderr)
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol
 
+from ..index.hosts import Hosts
+from ..index.relations import Row
 from ..signature import Link, Signature
+from .runs import Run
 
 
 class StoreError(Exception):
@@ -21,6 +24,10 @@ class Store(Protocol):
 
     run: str
     """The id of the run that this store was opened for; "" where there is none."""
+    hosts: Hosts
+    """What was learned of host mirrors, in this run and all others."""
+    stats: dict[str, int]
+    """What this run came to so far, by the names of Scrapy's stats: to be kept with it when it ends."""
 
     def find(self, fingerprints: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, Signature]]:
         """Yield each detector's name with each document that it proposes, in the detectors' order."""
@@ -43,8 +50,14 @@ class Store(Protocol):
     def links(self, signature: Signature) -> list[Link]:
         """Return the URLs that led to a document, oldest first."""
 
+    def learn(self, trials: Iterable[Row]) -> None:
+        """Keep evidence that `hosts` has taken in."""
+
     def signatures(self) -> Iterable[Signature]:
         """Return all documents that are held, pending ones included."""
+
+    def runs(self) -> list[Run]:
+        """Return what is known of all runs, oldest first."""
 
     def describe(self) -> dict[str, object]:
         """Return what there is to say of the store itself."""

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 
 from ..detectors.base import Detector
 from ..index.base import Index
+from ..index.hosts import Hosts
+from ..index.relations import Row
 from ..signature import Link, Signature
 from ..text.urls import canonical_url
+from .runs import Run
+
+MAX_PROPOSED = 2000  # by a detector: what very many documents have in common tells none of them from another
 
 
 class MemoryStore:
@@ -20,16 +26,25 @@ class MemoryStore:
         self._signatures: dict[Signature, None] = {}
         self._urls: dict[str, Link] = {}
         self._links: dict[Signature, dict[str, Link]] = {}
+        self.hosts = Hosts()
+        self.stats: dict[str, int] = {}
 
     def find(self, fingerprints: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, Signature]]:
         for name, index in self._indexes.items():
-            for signature in index.find(fingerprints.get(name, ())):
+            for signature in islice(index.find(fingerprints.get(name, ())), MAX_PROPOSED):
                 yield name, signature
 
     def add(self, signature: Signature) -> None:
+        entered: list[str] = []
+        try:
+            for name, index in self._indexes.items():
+                index.add(signature.fingerprints.get(name, ()), signature)
+                entered.append(name)
+        except BaseException:  # in an index of the user's: half a document is not to be found
+            for name in entered:
+                self._indexes[name].remove(signature.fingerprints.get(name, ()), signature)
+            raise
         self._signatures[signature] = None
-        for name, index in self._indexes.items():
-            index.add(signature.fingerprints.get(name, ()), signature)
 
     def commit(self, signature: Signature) -> None:
         pass
@@ -62,8 +77,14 @@ class MemoryStore:
     def links(self, signature: Signature) -> list[Link]:
         return list(self._links.get(signature, {}).values())
 
+    def learn(self, trials: Iterable[Row]) -> None:
+        pass
+
     def signatures(self) -> Iterable[Signature]:
         return list(self._signatures)
+
+    def runs(self) -> list[Run]:
+        return []
 
     def describe(self) -> dict[str, object]:
         return {"store": "in memory"}

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import time
-from dataclasses import asdict, dataclass, replace
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -24,6 +26,8 @@ class Run:
     """Its segments below this number are past being forgotten; the next one gets this number or a higher one."""
     forgotten: tuple[tuple[int, int], ...] = ()
     """The segments that were forgotten: ranges, from the first number to before the second."""
+    stats: Mapping[str, int] = field(default_factory=dict)
+    """What it came to, by the names of Scrapy's stats; of a run that was resumed the sums."""
 
     def has_forgotten(self, number: int) -> bool:
         """Say whether a segment was forgotten."""
@@ -35,6 +39,10 @@ class Run:
         return replace(
             self, closed=time.time(), sealed=max(self.sealed, segments), forgotten=self.forgotten + forgotten
         )
+
+    def with_stats(self, stats: Mapping[str, int]) -> Run:
+        """Return the record with what the run came to since it was last opened."""
+        return replace(self, stats=dict(Counter(self.stats) + Counter(stats)))
 
     def dump(self) -> bytes:
         return json.dumps(asdict(self)).encode()

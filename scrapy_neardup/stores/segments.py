@@ -1,38 +1,50 @@
-"""Segments: the bytes in which a batch of signatures and links lies on disk. No I/O.
+"""Segments: the bytes in which a batch of signatures, links and trials lies on disk. No I/O.
 
 A segment is the CRC-32 of its body (4 bytes, big-endian), then the body in MessagePack: data only, so opening a
-file from a stranger runs nothing. The body is `[detectors, documents, links]`:
+file from a stranger runs nothing. The body is `[detectors, documents, links, trials]`:
 - a document is `[url, first_seen, [fingerprints of each detector], sketch, layout]`; format 1 had no layout,
 - a link is `[url, document, mirror, seen, size, evidence, firm]`; its document is a place in this segment, `[run,
   segment, place]`, or nil, its evidence `[detector, hamming, resemblance, containment, length_ratio, kind]` or nil;
-  before format 3 without kind.
+  before format 3 without kind,
+- trials, from format 3 on, are evidence on host mirrors by pair of hosts: `[sites, prefixes, endings, [[path, outcome,
+  content, branch, holder, seen, claimed], …]]`.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
 
 import msgpack
 
 from ..fingerprints.sketch import Sketch
+from ..index.relations import Row
 from ..signature import Evidence, Key, Link, Signature
 
 _ERRORS = "surrogatepass"  # a URL may hold what is no character
+_PAIR = 3  # fields of a Row that say of which hosts it is
 
 
-def encode(run: str, number: int, signatures: Sequence[Signature], links: Sequence[Link]) -> bytes:
+class Batch(NamedTuple):
+    """What is written together."""
+
+    signatures: list[Signature]
+    links: list[Link]
+    trials: list[Row]
+
+
+def encode(run: str, number: int, batch: Batch) -> bytes:
     """Return the segment of a batch; its signatures get their keys."""
-    for place, signature in enumerate(signatures):
+    for place, signature in enumerate(batch.signatures):
         signature.key = (run, number, place)
-    names = list(dict.fromkeys(name for s in signatures for name in s.fingerprints))
+    names = list(dict.fromkeys(name for s in batch.signatures for name in s.fingerprints))
     documents = [
-        [s.url, s.first_seen, [s.fingerprints.get(n, ()) for n in names], s.sketch, s.layout] for s in signatures
+        [s.url, s.first_seen, [s.fingerprints.get(n, ()) for n in names], s.sketch, s.layout] for s in batch.signatures
     ]
-    body: bytes = msgpack.packb(
-        [names, documents, [_packed(link, run, number) for link in links]], unicode_errors=_ERRORS
-    )
+    links = [_packed(link, run, number) for link in batch.links]
+    body: bytes = msgpack.packb([names, documents, links, _grouped(batch.trials)], unicode_errors=_ERRORS)
     return zlib.crc32(body).to_bytes(4, "big") + body
 
 
@@ -42,9 +54,12 @@ def _packed(link: Link, run: str, number: int) -> list[Any]:
     return [link.url, key[2] if key and here else key, link.mirror, link.seen, link.size, link.evidence, link.firm]
 
 
-def decode(
-    run: str, number: int, segment: bytes, find: Callable[[Key], Signature | None]
-) -> tuple[list[Signature], list[Link]]:
+def _grouped(trials: Iterable[Row]) -> list[Any]:
+    ordered = sorted(trials, key=lambda row: row[:_PAIR])
+    return [[*pair, [row[_PAIR:] for row in rows]] for pair, rows in groupby(ordered, key=lambda row: row[:_PAIR])]
+
+
+def decode(run: str, number: int, segment: bytes, find: Callable[[Key], Signature | None]) -> Batch:
     """Return the batch of a segment; `find` gives the documents of other segments, or None for those forgotten.
 
     A link whose document is forgotten is left out. Raise ValueError where the bytes are damaged.
@@ -52,7 +67,7 @@ def decode(
     body = segment[4:]
     if zlib.crc32(body) != int.from_bytes(segment[:4], "big"):
         raise ValueError(f"segment {number} of run {run} is damaged: its checksum does not match")
-    names, documents, links = msgpack.unpackb(body, use_list=False, unicode_errors=_ERRORS)
+    names, documents, links, *trials = msgpack.unpackb(body, use_list=False, unicode_errors=_ERRORS)
     signatures = [_signature(names, d, (run, number, place)) for place, d in enumerate(documents)]
 
     def target(reference: int | Key | None) -> Signature | None:
@@ -62,9 +77,15 @@ def decode(
         Link(url, target(reference), mirror, seen, size, Evidence(*evidence) if evidence else None, firm)
         for url, reference, mirror, seen, size, evidence, firm in links
     ]
-    return signatures, [link for link, row in zip(read, links, strict=True) if link.signature or row[1] is None]
+    kept = [link for link, row in zip(read, links, strict=True) if link.signature or row[1] is None]
+    return Batch(signatures, kept, list(_trials(*trials)))
 
 
 def _signature(names: Sequence[str], row: Sequence[Any], key: Key) -> Signature:
     url, first_seen, fingerprints, sketch, *layout = row
     return Signature(url, dict(zip(names, fingerprints, strict=True)), Sketch(*sketch), first_seen, sum(layout), key)
+
+
+def _trials(groups: Iterable[Any] = ()) -> Iterator[Row]:
+    for *pair, rows in groups:
+        yield from (Row(*pair, *row) for row in rows)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
@@ -20,6 +20,7 @@ from urllib.parse import quote
 
 from ..detectors.base import Detector
 from ..fingerprints import sketch
+from ..index.relations import Row
 from ..signature import Key, Link, Signature
 from ..text import tokens
 from . import segments
@@ -28,6 +29,7 @@ from .log import Log
 from .memory import MemoryStore
 from .meta import merge_meta
 from .runs import Run, RunLock, new_id
+from .segments import Batch
 
 BATCH, BATCH_SECONDS = 1000, 0.5  # what a segment holds at most, and how long it is held back
 Rows = list[tuple[str, bytes]]
@@ -54,7 +56,7 @@ class SqliteStore(MemoryStore):
         self._runs: dict[str, Run] = {}
         self._keys: dict[Key, Signature] = {}
         self._segments: dict[str, set[int]] = {}
-        self._batch: tuple[list[Signature], list[Link]] = ([], [])
+        self._batch = Batch([], [], [])
         self._flushed = time.monotonic()
         self._news: Future[Rows] | None = None
         # One name for the file and its locks, by whatever link it was reached.
@@ -72,18 +74,22 @@ class SqliteStore(MemoryStore):
     # What is asked of every store
 
     def commit(self, signature: Signature) -> None:
-        self._batch[0].append(signature)
+        self._batch.signatures.append(signature)
         self._flush_in_time()
 
     def record(self, link: Link) -> None:
         super().record(link)
         if self.resolve(link.url) is link:
-            self._batch[1].append(link)
+            self._batch.links.append(link)
             self._flush_in_time()
+
+    def learn(self, trials: Iterable[Row]) -> None:
+        self._batch.trials.extend(trials)
+        self._flush_in_time()
 
     def _flush_in_time(self) -> None:
         """Set out to write a batch that is large or old, for those who do not flush; what fails is tried again."""
-        if len(self._batch[0]) + len(self._batch[1]) >= BATCH or time.monotonic() - self._flushed > BATCH_SECONDS:
+        if sum(len(part) for part in self._batch) >= BATCH or time.monotonic() - self._flushed > BATCH_SECONDS:
             with suppress(StoreError):
                 self.flush(wait=False)
 
@@ -94,11 +100,10 @@ class SqliteStore(MemoryStore):
 
     def flush(self, *, wait: bool = True) -> None:
         self._flushed = time.monotonic()
-        signatures, links = self._batch
-        if signatures or links:
-            segment = segments.encode(self.run, self._number, signatures, links)
-            self._batch = ([], [])
-            self._keys.update((s.key, s) for s in signatures if s.key)
+        batch, self._batch = self._batch, Batch([], [], [])
+        if any(batch):
+            segment = segments.encode(self.run, self._number, batch)
+            self._keys.update((s.key, s) for s in batch.signatures if s.key)
             self._log.append(self._segment_key(self.run, self._number), segment)
             self._segments.setdefault(self.run, set()).add(self._number)
             self._number += 1
@@ -126,10 +131,13 @@ class SqliteStore(MemoryStore):
         try:
             self.flush()
             if self.run and clean:
-                self._save(self._runs[self.run].ended(self._number))
+                self._save(self._runs[self.run].ended(self._number).with_stats(self.stats))
                 self._log.sync(wait=True)
         finally:
             self._abandon()
+
+    def runs(self) -> list[Run]:
+        return sorted(self._runs.values(), key=lambda run: run.started)
 
     def describe(self) -> dict[str, object]:
         path = Path(self._log.path)
@@ -255,11 +263,12 @@ class SqliteStore(MemoryStore):
 
     def _enter(self, run: str, number: int, segment: bytes) -> None:
         try:
-            signatures, links = segments.decode(run, number, segment, self._keys.get)
+            batch = segments.decode(run, number, segment, self._keys.get)
         except ValueError as error:
             raise self._refusal("can't be read", error) from error
-        for signature in signatures:
+        for signature in batch.signatures:
             self.add(signature)
-        self._keys.update((s.key, s) for s in signatures if s.key)
-        for link in links:
+        self._keys.update((s.key, s) for s in batch.signatures if s.key)
+        for link in batch.links:
             super().record(link)
+        self.hosts.load(batch.trials)

@@ -120,6 +120,12 @@ def elements(root: etree._Element) -> frozenset[str]:
     return frozenset(f"{element.tag}.{element.get('class', '')}" for element in root.iter(etree.Element))
 
 
+def canonical_links(root: etree._Element) -> list[str]:
+    """Return the URLs that a page names as its canonical, as they stand there; most pages name none or one."""
+    links = root.iter("link")
+    return [url for link in links if "canonical" in link.get("rel", "").lower().split() and (url := link.get("href"))]
+
+
 def _encoded(html: str | bytes) -> tuple[bytes, str | None]:
     if isinstance(html, str):
         html = html.encode("utf-8", "replace")

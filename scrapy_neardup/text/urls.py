@@ -8,6 +8,7 @@ from __future__ import annotations
 import posixpath
 import re
 from functools import cache, lru_cache
+from ipaddress import ip_address
 from urllib.parse import urlsplit, urlunsplit
 
 import tldextract
@@ -21,6 +22,10 @@ _TRACKING = re.compile(
     re.IGNORECASE,
 )
 _DEFAULT_PORTS = {"http": 80, "https": 443}
+# Names that are given out within a network only (RFC 6762, 6761, 8375, 9476 and the usual habit).
+_PRIVATE = frozenset(
+    ["local", "localhost", "internal", "intranet", "lan", "home", "corp", "private", "test", "invalid"]
+)
 
 
 @lru_cache(maxsize=1024)  # a request's URL is looked up several times on its way
@@ -72,6 +77,21 @@ def domain(url: str) -> str:
     """Return the registered domain of `url` (`bbc.co.uk` for `news.bbc.co.uk`), or its host where it has none."""
     name = host(url)
     return _suffixes()(name).top_domain_under_public_suffix or name
+
+
+def is_private(url: str) -> bool:
+    """Say whether the host of `url` is none of the public Internet, as far as its name says; also where it has none.
+
+    Addresses of private, loopback, link-local and reserved networks, in whatever way they are written; names that
+    public DNS does not have.
+    """
+    name = host(url)
+    try:
+        return not ip_address(name).is_global
+    except ValueError:
+        last = name.rpartition(".")[2]
+        # Resolvers take `127.1`, `0x7f.1` and the like for addresses.
+        return "." not in name or last in _PRIVATE or last[:1].isdigit() or name.endswith(".home.arpa")
 
 
 @cache

@@ -1,0 +1,73 @@
+"""`scrapy neardup mirrors`: which hosts mirror each other, as far as was learned and as the settings say."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from scrapy.settings import BaseSettings
+
+from ..index.hosts import Hosts
+from ..index.relations import Relation
+from .options import add_json, add_store, moment, open_existing, read_config
+
+EXAMPLES = """examples:
+  scrapy neardup mirrors
+  scrapy neardup mirrors --store neardup.sqlite --all --json
+
+The canonical host is the one whose pages were held when the other's were fetched. Confidence: with a risk of 5 %, the
+share of pages with the same content is lower. same, near, different: how many pages at corresponding URLs had the same
+text, much of it, or another one; of the last 200.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--all", action="store_true", help="also pairs of hosts that share pages without being mirrors")
+    add_store(parser)
+    add_json(parser)
+
+
+def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
+    named = read_config(opts, settings).mirror_hosts
+    with open_existing(opts, settings) as dedup:
+        found = [*map(_named, named.items()), *learned(dedup.store.hosts)]
+    shown = [pair for pair in found if opts.all or pair["in_force"]]
+    if opts.json:
+        print(json.dumps(shown, ensure_ascii=False, indent=2))
+    else:
+        print(*map(_line, shown), f"{len(shown)} of {len(found)} pairs of hosts", sep="\n")
+
+
+def _named(rule: tuple[str, str]) -> dict[str, Any]:
+    return {"mirror": rule[0], "canonical": rule[1], "in_force": True, "known_by": "NEARDUP_MIRROR_HOSTS"}
+
+
+def learned(hosts: Hosts) -> Iterator[dict[str, Any]]:
+    """Yield what was learned of each pair of hosts, the surest first."""
+    for relation in hosts.relations():
+        canonical = relation.canonical() or 0
+        yield {
+            "mirror": _side(relation, 1 - canonical),
+            "canonical": _side(relation, canonical),
+            "in_force": relation.in_force,
+            "known_by": "pages",
+            "confidence": round(relation.confidence, 4),
+            **relation.tally._asdict(),
+            "confirmed": moment(relation.confirmed) if relation.tally.same else None,
+        }
+
+
+def _side(relation: Relation, side: int) -> str:
+    """Name a host with the prefix and the ending that its paths have."""
+    prefix, ending = relation.shape.prefixes[side], relation.shape.endings[side]
+    return relation.sites[side] + prefix + (f"/…{ending}" if prefix or any(relation.shape.endings) else "")
+
+
+def _line(pair: Mapping[str, Any]) -> str:
+    force = "" if pair["in_force"] else "  (no rule)"
+    if "confidence" not in pair:
+        return f"{pair['mirror']} → {pair['canonical']}  by {pair['known_by']}"
+    counts = f"{pair['same']} same, {pair['near']} near, {pair['different']} different"
+    return f"{pair['mirror']} → {pair['canonical']}  confidence {pair['confidence']:.2f}: {counts}{force}"

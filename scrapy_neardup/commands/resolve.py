@@ -1,0 +1,56 @@
+"""`scrapy neardup resolve`: where else the content of a URL lies, for link checkers and search front ends."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from scrapy.settings import BaseSettings
+
+from ..mirrors import Alternative, Mirrors
+from .options import add_json, add_store, moment, open_existing, read_config
+
+EXAMPLES = """examples:
+  scrapy neardup resolve http://example.com/gone.html
+  scrapy neardup resolve --store neardup.sqlite --json http://example.com/a.html http://example.com/b.html
+
+The best comes first: what gave the content last, by the day; on one day trusted hosts, then https, then the shorter
+URL; at the end what rules on host mirrors make up, which nobody has seen. Nothing is fetched.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("urls", nargs="+", metavar="URL", help="URLs, dead or not")
+    add_store(parser)
+    add_json(parser)
+
+
+def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
+    with open_existing(opts, settings) as dedup:
+        mirrors = Mirrors.from_config(dedup.store, read_config(opts, settings))
+        found = [{"url": url, "alternatives": list(map(_described, mirrors.alternatives(url)))} for url in opts.urls]
+    if opts.json:
+        print(json.dumps(found, ensure_ascii=False, indent=2))
+    else:
+        for entry in found:
+            print(*_lines(entry), sep="\n")
+
+
+def _described(other: Alternative) -> dict[str, Any]:
+    link = other.link
+    if link is None:
+        return {"url": other.url, "known_by": "rule", "confidence": round(other.confidence, 4)}
+    evidence = link.evidence._asdict() if link.evidence and link.mirror else None
+    known_by = "mirror" if link.mirror else "canonical"
+    return {"url": other.url, "known_by": known_by, "last_seen": moment(link.seen), "evidence": evidence}
+
+
+def _lines(entry: Mapping[str, Any]) -> Iterable[str]:
+    yield entry["url"]
+    for other in entry["alternatives"]:
+        when = other.get("last_seen") or f"confidence {other['confidence']}"
+        yield f"  {other['known_by']:9}  {when:19}  {other['url']}"
+    if not entry["alternatives"]:
+        yield "  no other URL is known to have its content"

@@ -1,0 +1,232 @@
+"""Host mirrors that are learned while crawling: the evidence, and what it says of a URL. No Scrapy, no I/O, no clock.
+
+Bharat, Broder, Dean, Henzinger 2000, "A comparison of techniques to find mirrored hosts on the WWW": two hosts mirror
+each other where most paths that are valid on one are valid on the other, and give similar content (section 2).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from heapq import nlargest
+from itertools import islice
+from typing import NamedTuple, TypeAlias
+
+from ..text.shapes import Shape, shape, site
+from ..text.urls import canonical_url
+from .relations import BOUND, WARM_UP, Outcome, Relation, Row, Trial
+
+_Key: TypeAlias = tuple[tuple[str, str], Shape]
+
+PER_PAIR = 8  # relations of two hosts
+PER_PAGE = 32  # relations of a host that are looked at: each costs a look-up
+TOTAL = 20_000  # relations
+MAX_KNOWN = 16  # URLs of a document that are looked at: a page copied everywhere tells little
+CAUTION = 1 / 5  # of the doubt that is left: the share of URLs to fetch in spite of a rule
+
+
+class Finding(NamedTuple):
+    """What comparing a document with the one held at another URL gave."""
+
+    outcome: Outcome
+    content: int
+    """Any id of the document that is held there, below 2 ** 64 and the same in every process."""
+    is_own: bool = True
+    """Whether it was first found there; else that URL is known as a mirror itself."""
+
+
+class Counterpart(NamedTuple):
+    """Where a rule says that the content of a URL also lies."""
+
+    url: str
+    """In canonical form: to be looked up, not to be requested."""
+    confidence: float
+    relation: Relation
+    is_canonical: bool
+    """Whether it was that host's pages which were held first: whoever copies a site later is not to take its place."""
+
+    @property
+    def recheck(self) -> float:
+        """The share of such URLs to fetch all the same: a rule that is young has more to prove."""
+        return (1 - self.confidence) * CAUTION
+
+
+class Change(NamedTuple):
+    """A rule came into force, or was dropped."""
+
+    relation: Relation
+    in_force: bool
+
+
+class Hosts:
+    """Learns which hosts mirror each other, from documents that were fetched.
+
+    What is known of a very URL outranks a rule: ask for `counterparts` only of URLs of which nothing is known.
+    """
+
+    def __init__(self, *, bound: float = BOUND, warm_up: int = WARM_UP) -> None:
+        self._bound = bound
+        self._warm_up = warm_up
+        self._by_site: dict[str, dict[_Key, Relation]] = {}
+        self._count = 0
+
+    def learn(
+        self,
+        url: str,
+        known: Iterable[str],
+        look: Callable[[str], Finding | None],
+        now: float,
+        *,
+        claimed: Iterable[str] = (),
+    ) -> tuple[list[Change], list[Row]]:
+        """Take in that a document was fetched at `url`; return which rules changed, and the evidence to store.
+
+        `known`: other URLs that gave this document. `look` compares it with what is held at a URL; None where
+        nothing is, or where the two are too short to tell. `now` in seconds since the epoch. `claimed`: URLs of which
+        the page says itself that it is their copy, such as by rel=canonical. That proves nothing, but where the content
+        is the same too, it counts twice.
+        """
+        own = site(url)
+        others = list(islice(filter(site, known), MAX_KNOWN)) if own else []
+        twins = [other for other in others if site(other) == own]
+        for other in others:
+            self._suspect(url, other)
+        claims = frozenset(map(canonical_url, claimed))
+        rows: list[Row] = []
+        changes: list[Change] = []
+        for relation in self._busiest(own):
+            found = [
+                *_retractions(relation, own, twins, now),
+                *_trials(relation, url, look, now, claims, frame=bool(twins)),
+            ]
+            rows += found
+            changes += self._take_in(relation, found)
+        return changes, rows
+
+    def load(self, rows: Iterable[Row]) -> list[Change]:
+        """Take in stored evidence, in any order; the same again changes nothing. Rows may come out of JSON."""
+        found: dict[_Key, list[Row]] = {}
+        for row in sorted((Row(*row) for row in rows), key=lambda row: row.seen):
+            (first, second), shape = row.sites, Shape(*map(_pair, (row.prefixes, row.endings)))
+            found.setdefault(((first, second), shape), []).append(row)
+        return [change for key, rows in found.items() for change in self._take_in(self._relation(*key), rows)]
+
+    def dump(self) -> list[Row]:
+        """Return all evidence, oldest first."""
+        rows = (relation.row(*trial) for relation in self.relations() for trial in relation.trials.items())
+        return sorted(rows, key=lambda row: row.seen)
+
+    def counterparts(self, url: str, since: float = -math.inf) -> list[Counterpart]:
+        """Return where the rules in force say that the content of a URL also lies, the surest first.
+
+        Left out are rules that were not confirmed `since` then (seconds since the epoch).
+        """
+        own = site(url)
+        found = (_apply(relation, url, own) for relation in self._busiest(own) if relation.confirmed >= since)
+        return sorted(filter(None, found), key=lambda counterpart: -counterpart.confidence)
+
+    def suspects(self, url: str) -> list[str]:
+        """Return where the content of a URL may also lie: on hosts that look like mirrors so far, without proof."""
+        own = site(url)
+        promising = [relation for relation in self._busiest(own) if relation.is_promising]
+        return [other for r in promising if (other := r.counterpart(url, r.side(own)))]
+
+    def relations(self) -> list[Relation]:
+        """Return all pairs of hosts that share anything, in force or not, the surest first."""
+        once = {key: relation for known in self._by_site.values() for key, relation in known.items()}
+        return sorted(once.values(), key=lambda relation: (-relation.confidence, relation.sites, relation.shape))
+
+    def __len__(self) -> int:
+        """How many relations there are."""
+        return self._count
+
+    def _take_in(self, relation: Relation, rows: list[Row]) -> list[Change]:
+        if not rows:
+            return []
+        before = relation.in_force
+        relation.add(rows)
+        is_warm = relation.tally.same + relation.tally.near >= self._warm_up
+        relation.in_force = is_warm and relation.confidence >= self._bound
+        return [Change(relation, relation.in_force)] if relation.in_force != before else []
+
+    def _suspect(self, url: str, other: str) -> None:
+        """Note that two hosts share a document at corresponding URLs, if these do correspond."""
+        (first, a), (second, b) = sorted((site(u), u) for u in (url, other))
+        if first != second and (found := shape(a, b)):
+            self._relation((first, second), found)
+
+    def _relation(self, sites: tuple[str, str], shape: Shape) -> Relation:
+        key = (sites, shape)
+        if known := self._by_site.get(sites[0], {}).get(key):
+            return known
+        self._make_room(sites)
+        relation = Relation(sites, shape)
+        self._count += 1
+        for name in sites:
+            self._by_site.setdefault(name, {})[key] = relation
+        return relation
+
+    def _make_room(self, sites: tuple[str, str]) -> None:
+        """Drop the relations with the least evidence where there are too many."""
+        pair = [relation for relation in self._by_site.get(sites[0], {}).values() if relation.sites == sites]
+        if len(pair) >= PER_PAIR:
+            self._drop(min(pair, key=_evidence))
+        if self._count >= TOTAL:  # some at once, since it takes a look at all of them
+            for relation in sorted(self.relations(), key=_evidence)[: TOTAL // 10]:
+                self._drop(relation)
+
+    def _drop(self, relation: Relation) -> None:
+        self._count -= 1
+        for name in relation.sites:
+            del self._by_site[name][relation.sites, relation.shape]
+            if not self._by_site[name]:
+                del self._by_site[name]
+
+    def _busiest(self, own: str) -> list[Relation]:
+        known = self._by_site.get(own, {}).values()
+        return list(known) if len(known) <= PER_PAGE else nlargest(PER_PAGE, known, key=_evidence)
+
+
+def _apply(relation: Relation, url: str, own: str) -> Counterpart | None:
+    side = relation.side(own)
+    other, here = relation.counterpart(url, side), relation.place(url, side)
+    if not (relation.in_force and other and here and relation.covers(here)):
+        return None
+    return Counterpart(other, relation.confidence, relation, relation.canonical() in (None, 1 - side))
+
+
+def _pair(names: Iterable[str]) -> tuple[str, str]:
+    first, second = names
+    return first, second
+
+
+def _evidence(relation: Relation) -> tuple[int, float]:
+    return relation.tally.same, relation.confirmed
+
+
+def _retractions(relation: Relation, own: str, twins: list[str], now: float) -> Iterator[Row]:
+    """Yield that nothing is known where pages of one host gave the same: what differed was the frame around them."""
+    side = relation.side(own)
+    for here in filter(None, (relation.place(twin, side) for twin in twins)):
+        trial = relation.trials.get(here.path)
+        if trial and trial.outcome is Outcome.DIFFERENT:
+            yield relation.row(here.path, trial._replace(outcome=Outcome.UNKNOWN, seen=now))
+
+
+def _trials(
+    relation: Relation,
+    url: str,
+    look: Callable[[str], Finding | None],
+    now: float,
+    claims: frozenset[str],
+    *,
+    frame: bool,
+) -> Iterator[Row]:
+    """Yield what a document shows of one relation of its host; `frame`: it is a repeated page of its own host."""
+    side = relation.side(site(url))
+    other, here = relation.counterpart(url, side), relation.place(url, side)
+    found = look(other) if other and here else None
+    if found and here and not (frame and found.outcome is Outcome.DIFFERENT):
+        holder = 1 - side if found.is_own else side
+        trial = Trial(found.outcome, found.content, here.branch, holder, now, other in claims)
+        yield relation.row(here.path, trial)

@@ -1,0 +1,131 @@
+"""How the URLs of one host correspond to those of another. Pure functions of strings; nothing is fetched."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+from urllib.parse import SplitResult, urlsplit
+
+import mmh3
+
+from .urls import canonical_url
+
+MAX_URL = 2000  # longer ones are no page's address, and cost time to take apart
+MAX_PREFIX = 200
+
+_ENDING = re.compile(r"(?:/|\.[A-Za-z][A-Za-z0-9]{0,4})$")  # ".2" of "/v1.2" is none
+
+
+class Place(NamedTuple):
+    """Where a page lies under its host's prefix: equal for two URLs that correspond to each other."""
+
+    path: int
+    """Hash of the path and query that both have in common."""
+    branch: int
+    """Hash of the directory directly under the prefix; pages that lie in none share one."""
+
+
+class Shape(NamedTuple):
+    """What corresponding URLs of two hosts differ in, beside the host; each pair in the order of the hosts.
+
+    Two empty prefixes and two empty endings: the same path.
+    """
+
+    prefixes: tuple[str, str] = ("", "")
+    """Such as `("", "/mirror")`; never with a slash at the end."""
+    endings: tuple[str, str] = ("", "")
+    """Such as `(".html", ".htm")` or `("", "/")`; empty where both end in the same way, whatever that is."""
+
+    def flip(self) -> Shape:
+        """Return the same shape with the hosts in the other order."""
+        return Shape(self.prefixes[::-1], self.endings[::-1])
+
+
+def site(url: str) -> str:
+    """Return the host and, where it is not the default, the port; "" for what can't be fetched by HTTP."""
+    parts = _split(url)
+    return parts.netloc if parts else ""
+
+
+def shape(a: str, b: str) -> Shape | None:
+    """Return how two URLs correspond, by the longest end of the path that both share; else None.
+
+    They share at least one whole segment, the file name counted less its extension, and have equal queries. Their hosts
+    play no part. Bharat, Broder, Dean, Henzinger 2000, section 2: mirrors have corresponding paths.
+    """
+    ours, theirs = _split(a), _split(b)
+    if not ours or not theirs or ours.query != theirs.query:
+        return None
+    if ours.path == theirs.path:
+        return Shape()
+    (stem_a, ending_a), (stem_b, ending_b) = _stem(ours.path), _stem(theirs.path)
+    prefixes = _prefixes(stem_a.split("/")[1:], stem_b.split("/")[1:])
+    if prefixes is None or max(map(len, prefixes)) > MAX_PREFIX:
+        return None
+    return Shape(prefixes, ("", "") if ending_a == ending_b else (ending_a, ending_b))
+
+
+def counterpart(url: str, shape: Shape, site: str) -> str | None:
+    """Return the URL on the second host that corresponds to one on the first, in canonical form; None where none can.
+
+    To be looked up, not to be requested: it says `http` for any scheme.
+    """
+    parts = _split(url)
+    rest = _rest(parts, shape) if parts else None
+    if parts is None or rest is None:
+        return None
+    path = f"{shape.prefixes[1]}{rest}{shape.endings[1]}"
+    return parts._replace(netloc=site, path=path).geturl()
+
+
+def place(url: str, shape: Shape) -> Place | None:
+    """Return where a URL of the first host lies under its prefix; None where the shape does not fit it."""
+    parts = _split(url)
+    rest = _rest(parts, shape) if parts else None
+    if parts is None or rest is None:
+        return None
+    branch = rest.split("/", 2)[1] if rest.count("/") > 1 else ""
+    return Place(_hash(f"{rest}?{parts.query}"), _hash(branch))
+
+
+def _split(url: str) -> SplitResult | None:
+    if len(url) > MAX_URL or not url.startswith(("http://", "https://")):
+        return None
+    try:
+        parts = urlsplit(canonical_url(url))
+    except ValueError:  # brackets that hold no address
+        return None
+    return parts if parts.netloc and parts.path.startswith("/") else None
+
+
+def _rest(parts: SplitResult, shape: Shape) -> str | None:
+    """Return the path without the first host's prefix, and without its ending where the hosts' endings differ."""
+    prefix, ending = shape.prefixes[0], shape.endings[0]
+    if not parts.path.startswith(f"{prefix}/"):
+        return None
+    rest = parts.path[len(prefix) :]
+    if shape.endings == ("", ""):
+        return rest
+    stem, found = _stem(rest)
+    return stem if stem and found == ending else None
+
+
+def _stem(path: str) -> tuple[str, str]:
+    """Part a path into what comes before its ending, and the ending: an extension, a final slash or nothing."""
+    found = _ENDING.search(path)
+    start = found.start() if found else len(path)
+    return path[:start], path[start:]
+
+
+def _prefixes(a: list[str], b: list[str]) -> tuple[str, str] | None:
+    shared = 0
+    while shared < min(len(a), len(b)) and a[-1 - shared] == b[-1 - shared]:
+        shared += 1
+    if not shared:
+        return None
+    first, second = ("".join(f"/{part}" for part in parts[: len(parts) - shared]) for parts in (a, b))
+    return first, second
+
+
+def _hash(text: str) -> int:
+    return int(mmh3.hash64(text.encode(errors="replace"), signed=False)[0])

@@ -1,0 +1,97 @@
+"""`scrapy neardup mirrors` and `resolve`: which hosts mirror each other, and where a dead link leads."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli import refused, succeeded
+from helpers import text
+
+from scrapy_neardup import Deduplicator, Document
+
+ENOUGH = 19
+A, B, C = "http://a.example", "http://b.example/m", "https://c.example"
+
+
+@pytest.fixture
+def held(tmp_path: Path) -> Path:
+    """Return a directory with a store: b mirrors a under a prefix; c has one page of a, and others of its own."""
+    with Deduplicator.open(str(tmp_path / "held.sqlite")) as dedup:
+        for site, numbers in ((A, range(ENOUGH)), (B, range(ENOUGH)), (C, [0, 101, 102])):
+            for number in numbers:
+                url = f"{site}/{number % 100}.html"
+                dedup.claim(Document(url=url, text=text(number))).commit()
+    return tmp_path
+
+
+def told(folder: Path, *arguments: str) -> Any:
+    return json.loads(succeeded(folder, *arguments, "--store", "held.sqlite", "--json").stdout)
+
+
+def test_mirrors(held: Path) -> None:
+    (pair,) = told(held, "mirrors")
+    assert (pair["mirror"], pair["canonical"], pair["in_force"]) == ("b.example/m/…", "a.example", True)
+    assert (pair["same"], pair["near"], pair["different"]) == (ENOUGH, 0, 0)
+    assert pair["confidence"] == pytest.approx(0.05 ** (1 / (ENOUGH + 1)), abs=1e-4)
+    printed = succeeded(held, "mirrors", "--store", "held.sqlite").stdout.splitlines()
+    assert printed == [
+        "b.example/m/… → a.example  confidence 0.86: 19 same, 0 near, 0 different",
+        "1 of 2 pairs of hosts",
+    ]
+
+
+def test_mirrors_all(held: Path) -> None:
+    _, pair = told(held, "mirrors", "--all")
+    assert (pair["mirror"], pair["canonical"], pair["in_force"]) == ("c.example", "a.example", False)
+    assert (pair["same"], pair["different"]) == (1, 2)
+    assert "c.example → a.example" in succeeded(held, "mirrors", "--store", "held.sqlite", "--all").stdout
+
+
+def test_mirrors_of_the_settings(held: Path) -> None:
+    rule = 'NEARDUP_MIRROR_HOSTS={"d.example": "a.example"}'
+    pair, _ = told(held, "mirrors", "-s", rule)
+    assert pair == {
+        "mirror": "d.example",
+        "canonical": "a.example",
+        "in_force": True,
+        "known_by": "NEARDUP_MIRROR_HOSTS",
+    }
+    printed = succeeded(held, "mirrors", "--store", "held.sqlite", "-s", rule).stdout
+    assert "d.example → a.example  by NEARDUP_MIRROR_HOSTS" in printed
+
+
+def test_resolve(held: Path) -> None:
+    known, ruled, unknown = told(held, "resolve", f"{A}/0.html", f"{B}/999.html", "http://x.example/")
+    assert known["url"] == f"{A}/0.html"
+    assert [(other["url"], other["known_by"]) for other in known["alternatives"]] == [
+        (f"{C}/0.html", "mirror"),
+        (f"{B}/0.html", "mirror"),
+    ]
+    assert known["alternatives"][0]["evidence"]["resemblance"] == 1
+    assert ruled["alternatives"] == [{"url": f"{A}/999.html", "known_by": "rule", "confidence": 0.8609}]
+    assert unknown["alternatives"] == []
+
+
+def test_resolve_prints_the_best_first(held: Path) -> None:
+    printed = succeeded(
+        held, "resolve", f"{B}/1.html", "http://x.example/", "--store", "held.sqlite"
+    ).stdout.splitlines()
+    assert printed[0] == f"{B}/1.html"
+    assert printed[1].split()[0] == "canonical"
+    assert printed[1].endswith(f"  {A}/1.html")
+    assert printed[2:] == ["http://x.example/", "  no other URL is known to have its content"]
+
+
+def test_trusted_hosts_come_first(held: Path) -> None:
+    (known,) = told(held, "resolve", f"{A}/0.html", "-s", "NEARDUP_TRUSTED_HOSTS=b.example")
+    assert known["alternatives"][0]["url"] == f"{B}/0.html"
+
+
+@pytest.mark.parametrize(
+    "arguments", ["resolve", "resolve http://a.example/ --store no.sqlite", "mirrors --store no.sqlite"]
+)
+def test_errors(tmp_path: Path, arguments: str) -> None:
+    refused(tmp_path, *arguments.split())

@@ -1,0 +1,227 @@
+"""Host mirrors are learned while crawling, save fetches, and are un-learned."""
+
+from __future__ import annotations
+
+import pytest
+from site_server import Page, article, html, serving
+
+from scrapy_neardup import Deduplicator, Document
+
+COUNT = 60
+ENOUGH = 19
+
+
+def page(number, template="b"):
+    return Page(html(article(number), template))
+
+
+def mirrored(a, b, count=COUNT):
+    """Serve the same pages on two hosts."""
+    for number in range(count):
+        a.pages[f"/{number}.html"], b.pages[f"/{number}.html"] = page(number, "a"), page(number)
+
+
+def urls(site, numbers=range(COUNT)):
+    return [f"{site.url}/{number}.html" for number in numbers]
+
+
+def learn(crawl, a, b, settings=None):
+    """Crawl so many pages of both hosts that a rule comes into force."""
+    mirrored(a, b)
+    known = range(ENOUGH)
+    result = crawl("OneAfterAnother", settings, urls=urls(a, known) + urls(b, known))
+    assert result.count("mirror_hosts/learned") == 1
+    return result
+
+
+def asked_of(site, before):
+    return site.asked(since=before)
+
+
+# What is saved
+
+
+def test_a_mirror_is_learned_in_the_first_run_and_no_page_is_missed(crawl, a, b):
+    mirrored(a, b)
+    result = crawl("OneSiteAfterAnother", urls=urls(a), then=urls(b))
+    assert len(b.asked()) <= 0.5 * COUNT
+    assert {item["text"] for item in result.items} == {article(number) for number in range(COUNT)}
+    assert result.count("requests/skipped") == COUNT - len(b.asked())
+    assert "mirror each other" in result.log
+
+
+def test_a_rule_is_remembered(crawl, a, b):
+    learn(crawl, a, b)
+    new = range(ENOUGH, COUNT)
+    crawl("OneAfterAnother", urls=urls(a, new))
+    before = len(b.requests)
+    result = crawl(urls=urls(b, new))
+    assert (asked_of(b, before), result.count("requests/skipped")) == ([], len(new))
+
+
+def test_hosts_that_only_look_alike_are_no_mirrors(crawl, a, b):
+    for number in range(COUNT):
+        a.pages[f"/{number}.html"], b.pages[f"/{number}.html"] = page(number, "a"), page(number + 1000)
+    b.pages["/0.html"] = page(0)
+    result = crawl("OneAfterAnother", urls=urls(a) + urls(b))
+    assert (result.count("mirror_hosts/learned"), len(b.asked()), len(result.items)) == (0, COUNT, 2 * COUNT - 1)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"NEARDUP_LEARN_HOSTS": False},
+        {"NEARDUP_SKIP_MIRRORS": False},
+        {"NEARDUP_TRUSTED_HOSTS": ["127.0.0.2"]},
+        {"NEARDUP_MIRROR_TTL": 0},
+        {"NEARDUP_ACTION": "audit"},
+    ],
+)
+def test_what_the_user_wants_fetched_is_fetched(crawl, a, b, settings):
+    learn(crawl, a, b)
+    new = range(ENOUGH, ENOUGH + 5)
+    crawl("OneAfterAnother", urls=urls(a, new))
+    before = len(b.requests)
+    crawl(urls=urls(b, new), settings=settings)
+    assert len(asked_of(b, before)) == 5
+
+
+# Pages of the mirror that are held nowhere
+
+
+@pytest.mark.parametrize(("unheld", "of_a", "of_b"), [("redirect", 5, 0), ("leave", 0, 5), ("skip", 0, 0)])
+def test_what_is_held_nowhere(crawl, a, b, unheld, of_a, of_b):
+    learn(crawl, a, b)
+    before = len(a.requests), len(b.requests)
+    result = crawl(urls=urls(b, range(ENOUGH, ENOUGH + 5)), settings={"NEARDUP_UNHELD_MIRRORS": unheld})
+    assert (len(asked_of(a, before[0])), len(asked_of(b, before[1]))) == (of_a, of_b)
+    assert len(result.items) == of_a + of_b
+    assert result.count("requests/redirected") == of_a
+    assert result.count("requests/skipped") == 5 - of_a - of_b
+
+
+@pytest.mark.parametrize("broken", [Page(status=404), Page(status=403), Page(status=500)])
+def test_what_the_canonical_host_does_not_have_comes_from_the_mirror(crawl, a, b, broken):
+    learn(crawl, a, b)
+    a.pages["/50.html"] = broken
+    result = crawl(urls=urls(b, [50]))
+    assert result.urls == urls(b, [50])
+    assert (result.count("requests/redirected"), result.count("dead_links/seen")) == (1, 0)
+
+
+def test_when_the_canonical_host_has_died_pages_come_from_the_mirror(crawl, b):
+    with serving("127.0.0.3") as a:
+        learn(crawl, a, b)
+    new = range(ENOUGH, ENOUGH + 3)
+    assert sorted(crawl(urls=urls(b, new)).urls) == urls(b, new)
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        {"headers": {"Authorization": "Basic c2VjcmV0"}},
+        {"cookies": {"secret": "1"}},
+        {"meta": {"cookiejar": 1}},
+        {"meta": {"dont_neardup": True}},
+        {"method": "POST"},
+        {"start": True},
+        {"attributes": {"allowed_domains": ["127.0.0.2"]}},
+    ],
+)
+def test_what_is_not_led_to_another_host(crawl, a, b, args):
+    learn(crawl, a, b)
+    before = len(a.requests)
+    result = crawl(urls=urls(b, [50]), **args)
+    assert (asked_of(a, before), result.urls) == ([], urls(b, [50]))
+
+
+def test_robots_txt_of_the_canonical_host_applies(crawl, a, b):
+    learn(crawl, a, b)
+    a.pages["/robots.txt"] = Page("User-agent: *\nDisallow: /")
+    before = len(a.requests)
+    result = crawl(urls=urls(b, [50]), settings={"ROBOTSTXT_OBEY": True})
+    assert (asked_of(a, before), result.urls) == ([], urls(b, [50]))
+
+
+# Un-learning, and attacks
+
+
+def test_rechecks_drop_a_rule_that_is_wrong(crawl, a, b):
+    learn(crawl, a, b)
+    crawl("OneAfterAnother", urls=urls(a, [50, 51, 52, 53]))
+    for number in range(50, 54):
+        b.pages[f"/{number}.html"] = page(number + 1000)
+    result = crawl("OneAfterAnother", {"NEARDUP_RECHECK": 1}, urls=urls(b, [50, 51]))
+    assert (result.count("requests/rechecked"), result.count("requests/wrongly_skipped")) == (1, 1)
+    assert result.count("mirror_hosts/dropped") == 1
+    assert "WARNING: 127.0.0.1" in result.log
+    assert crawl(urls=urls(b, [52, 53])).urls == urls(b, [52, 53])
+
+
+def test_who_copies_a_site_later_does_not_take_its_place(crawl, a, b):
+    """The copier b has 19 pages of a, and now a page of its own where a will have one."""
+    learn(crawl, a, b)
+    b.pages["/50.html"] = page(5000)
+    crawl(urls=urls(b, [50]), settings={"NEARDUP_UNHELD_MIRRORS": "leave"})
+    assert crawl(urls=urls(a, [50])).urls == urls(a, [50])
+
+
+def test_a_claim_to_be_canonical_does_not_take_a_page_s_place(crawl, a, b):
+    """The copier's pages say that they are the canonical ones, and it says so of pages that it never had."""
+    mirrored(a, b)
+    for number in range(COUNT):
+        claim = f'<link rel="canonical" href="{b.url}/{number}.html">'
+        b.pages[f"/{number}.html"].body = b.pages[f"/{number}.html"].body.replace(
+            "<html>", f"<html><head>{claim}</head>"
+        )
+    crawl("OneAfterAnother", urls=urls(a, range(ENOUGH)) + urls(b, range(ENOUGH)))
+    before = len(a.requests)
+    crawl(urls=urls(a, range(COUNT)))
+    assert len(asked_of(a, before)) == COUNT
+
+
+def test_one_page_under_many_urls_makes_no_mirror(crawl, a, b):
+    for number in range(COUNT):
+        a.pages[f"/{number}.html"], b.pages[f"/{number}.html"] = page(1, "a"), page(1)
+    result = crawl("OneAfterAnother", urls=urls(a) + urls(b))
+    assert result.count("mirror_hosts/learned") == 0
+
+
+def test_pages_that_say_of_which_they_are_copies_are_believed_sooner(crawl, a, b):
+    mirrored(a, b)
+    few = range(12)
+    for number in few:
+        claim = f'<link rel="canonical" href="{a.url}/{number}.html">'
+        b.pages[f"/{number}.html"].body = b.pages[f"/{number}.html"].body.replace(
+            "<html>", f"<html><head>{claim}</head>"
+        )
+    assert crawl("OneAfterAnother", urls=urls(a, few) + urls(b, few)).count("mirror_hosts/learned") == 1
+
+
+# Dead links
+
+
+def test_a_dead_link_of_which_nothing_is_known_leads_where_a_rule_says(crawl, a, b):
+    learn(crawl, a, b)
+    del b.pages["/50.html"]
+    result = crawl(urls=urls(b, [50]), with_meta=True, settings={"NEARDUP_UNHELD_MIRRORS": "leave"})
+    assert [item["from"] for item in result.items] == urls(a, [50])
+    counts = [result.count(f"dead_links/{name}") for name in ("seen", "redirected", "rescued", "unconfirmed")]
+    assert counts == [1, 1, 0, 1]
+
+
+def test_a_mirror_may_answer_for_the_canonical_host(crawl, a, b):
+    learn(crawl, a, b)
+    del a.pages["/50.html"]
+    result = crawl(urls=urls(a, [50]), with_meta=True)
+    assert [item["from"] for item in result.items] == urls(b, [50])
+
+
+def test_a_mirror_that_failed_in_this_crawl_is_not_asked_again(crawl, a, b):
+    with Deduplicator.open(crawl.store) as dedup:
+        for number in range(3):
+            for url in (f"{a.url}/{number}.html", f"{b.url}/gone.html?{number}"):
+                dedup.claim(Document(url=url, text=article(number))).commit()
+    lost = [f"{b.url}/gone.html?0", f"{a.url}/0.html", f"{b.url}/gone.html?0#again"]
+    crawl("OneAfterAnother", {"NEARDUP_SKIP_MIRRORS": False}, urls=lost, dont_filter=True)
+    assert len(a.asked()) == 2  # once in place of the first, once for itself

@@ -1,0 +1,106 @@
+"""Requests that lead to another host: what they carry along, and where they never go."""
+
+from __future__ import annotations
+
+import pytest
+from scrapy import Request
+
+from scrapy_neardup.detours import detour, is_open, is_safe
+from scrapy_neardup.text.urls import is_private
+
+PRIVATE = [
+    "http://127.0.0.1/",
+    "http://127.1/",
+    "http://0x7f.1/",
+    "http://2130706433/",
+    "http://10.0.0.8:8080/",
+    "http://192.168.1.1/",
+    "http://172.16.3.4/",
+    "http://169.254.169.254/latest/meta-data/",
+    "http://100.64.0.1/",
+    "http://0.0.0.0/",
+    "http://[::1]/",
+    "http://[fd00::1]/",
+    "http://[fe80::1]/",
+    "http://[::ffff:127.0.0.1]/",
+    "http://localhost/",
+    "http://LOCALHOST./",
+    "http://db.localhost/",
+    "http://router/",
+    "http://printer.local/",
+    "http://wiki.corp/",
+    "http://x.home.arpa/",
+    "http://user:password@127.0.0.1/",
+    "file:///etc/passwd",
+    "",
+]
+PUBLIC = [
+    "http://example.com/",
+    "https://8.8.8.8/",
+    "http://[2606:4700::1111]/",
+    "http://例子.中国/",
+    "http://1.example.com/",
+]
+
+
+@pytest.mark.parametrize("url", PRIVATE)
+def test_private_hosts(url):
+    assert is_private(url)
+    assert not is_safe(url, "http://example.com/")
+
+
+@pytest.mark.parametrize("url", PUBLIC)
+def test_public_hosts(url):
+    assert not is_private(url)
+    assert is_safe(url, "http://example.org/")
+    assert is_safe(url, "http://127.0.0.1/")
+
+
+def test_within_private_networks_pages_may_lead_to_each_other():
+    assert is_safe("http://127.0.0.2/", "http://wiki.corp/")
+
+
+@pytest.mark.parametrize(
+    "url", ["ftp://example.com/", "file:///etc/passwd", "data:,x", "javascript:alert(1)", "s3://a/b"]
+)
+def test_only_the_web(url):
+    assert not is_safe(url, "http://127.0.0.1/")
+
+
+SECRETS = {"Cookie": "a=1", "Authorization": "Basic x", "Proxy-Authorization": "Basic y", "X-Other": "kept"}
+META = {"proxy": "http://user:secret@10.0.0.1:3128", "cookiejar": 7, "bindaddress": "10.0.0.2", "download_slot": "a"}
+FETCH = {"redirect_urls": ["x"], "redirect_reasons": [301], "retry_times": 2, "neardup_recheck": True}
+
+
+@pytest.mark.parametrize(
+    "url", ["http://b.example/", "http://a.example:8080/", "https://a.example/", "http://sub.a.example/"]
+)
+def test_another_host_gets_no_secret(url):
+    request = Request("http://a.example/1", headers=SECRETS, cookies={"a": "1"}, meta={**META, **FETCH, "depth": 3})
+    made = detour(request, url, neardup_dead_link="http://a.example/1")
+    assert (made.url, made.cookies) == (url, {})
+    assert dict(made.headers.to_unicode_dict()) == {"X-Other": "kept"}
+    assert made.meta == {"depth": 3, "neardup_dead_link": "http://a.example/1"}
+    assert request.headers["Cookie"] == b"a=1"  # the first request is as it was
+    assert request.meta["cookiejar"] == 7
+
+
+def test_the_same_host_gets_its_own():
+    request = Request("http://a.example/1", headers=SECRETS, meta={**META, **FETCH})
+    made = detour(request, "http://a.example/2")
+    assert (made.meta, len(made.headers)) == (META, 4)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, True),
+        ({"headers": {"X-Other": "1"}}, True),
+        ({"headers": {"authorization": "Basic x"}}, False),
+        ({"cookies": {"a": "1"}}, False),
+        ({"meta": {"proxy": "http://p"}}, False),
+        ({"meta": {"cookiejar": 0}}, False),
+    ],
+)
+def test_open_is_what_anybody_may_ask_for(options, expected):
+    assert is_open(Request("http://a.example/", **options)) is expected

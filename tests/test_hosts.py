@@ -1,0 +1,361 @@
+"""Host mirrors learned while crawling: shapes of URLs, the confidence bound, and what evidence does to a rule."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+import pytest
+
+from scrapy_neardup.index import hosts as module
+from scrapy_neardup.index.hosts import Finding, Hosts
+from scrapy_neardup.index.relations import WINDOW, Outcome, Tally, beta_quantile, confidence, judge
+from scrapy_neardup.text.shapes import Shape, counterpart, place, shape, site
+
+A, B = "http://a.example", "http://b.example"
+SAME, NEAR, DIFFERENT = Outcome.SAME, Outcome.NEAR, Outcome.DIFFERENT
+ENOUGH = 19  # equal pages that bring a rule into force
+
+
+class World:
+    """Host a's pages are held; b's are fetched, and give what the test says."""
+
+    def __init__(self, a: str = A, b: str = B, **options: float) -> None:
+        self.hosts = Hosts(**options)
+        self.a, self.b = a, b
+        self.log: list[bool] = []
+        self.rows: list[object] = []
+
+    def fetch(self, path: str, outcome: Outcome = SAME, *, at: str | None = None, content: int = 0, now: float = 0.0):
+        held = f"{self.a}{at or path}"
+        finding = Finding(outcome, content or hash_of(held))
+        known = [] if outcome is DIFFERENT else [held]
+        self.see(f"{self.b}{path}", known, {held: finding}, now)
+
+    def see(self, url: str, known: Iterable[str], findings: dict[str, Finding], now: float = 0.0) -> None:
+        changes, rows = self.hosts.learn(url, known, findings.get, now)
+        self.log += [change.in_force for change in changes]
+        self.rows += rows
+
+    def many(self, count: int = ENOUGH, outcome: Outcome = SAME, start: int = 0, **options: float) -> World:
+        for number in range(start, start + count):
+            self.fetch(f"/{number}.html", outcome, **options)
+        return self
+
+    def leads(self, path: str, since: float = 0.0) -> list[str]:
+        return [found.url for found in self.hosts.counterparts(f"{self.b}{path}", since)]
+
+
+def hash_of(text: str) -> int:
+    return int.from_bytes(text.encode(), "big") % 2**64
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "expected"),
+    [
+        ("/x/1.html", "/x/1.html", Shape()),
+        ("/", "/index.html", Shape()),
+        ("/x/1.html", "/m/x/1.html", Shape(("", "/m"))),
+        ("/de/x/1.html", "/m/n/x/1.html", Shape(("/de", "/m/n"))),
+        ("/1.html", "/1.htm", Shape(endings=(".html", ".htm"))),
+        ("/x/1.html", "/m/x/1", Shape(("", "/m"), (".html", ""))),
+        ("/x", "/x/", Shape(endings=("", "/"))),
+        ("/x/1.html?b=2&a=1", "/m/x/1.html?a=1&b=2", Shape(("", "/m"))),
+        ("/x?a=1", "/x?a=2", None),
+        ("/x/1.html", "/x/2.html", None),
+        ("/v1.2", "/v1.3", None),
+        ("/fox.html", "/x.html", None),
+        ("/", "/m/", None),
+    ],
+)
+def test_shape(a, b, expected):
+    assert shape(A + a, B + b) == expected
+    assert shape(B + b, A + a) == (expected and expected.flip())
+    if expected:
+        assert counterpart(A + a, expected, "b.example") == counterpart(B + b, Shape(), "b.example")
+        assert place(A + a, expected) == place(B + b, expected.flip())
+
+
+@pytest.mark.parametrize(
+    "url", ["", "ftp://a.example/x", "mailto:x", "http://", "http://[x/1", f"http://a.example/{'x' * 3000}"]
+)
+def test_what_is_no_page_s_address_has_no_shape(url):
+    assert shape(url, f"{A}/x") is None
+    assert counterpart(url, Shape(), "b.example") is None
+    assert place(url, Shape()) is None
+    assert site(url) == ""
+
+
+def test_a_prefix_ends_at_a_slash():
+    assert counterpart(f"{A}/deep/x", Shape(("/de", "")), "b.example") is None
+    assert counterpart(f"{A}/de/x?q=1", Shape(("/de", "")), "b.example") == f"{B}/x?q=1"
+
+
+def test_a_long_prefix_is_no_shape():
+    assert shape(f"{A}/x", f"{B}/{'d/' * 200}x") is None
+
+
+def test_the_quantile_of_the_beta_distribution():
+    assert beta_quantile(0.05, 1, 1) == pytest.approx(0.05)
+    assert beta_quantile(0.05, 20, 1) == pytest.approx(0.05 ** (1 / 20))
+    assert beta_quantile(0.05, 1, 2) == pytest.approx(1 - 0.95**0.5)
+    # P(X ≤ x) = 3x² - 2x³ for Beta(2, 2): half of it at x = .5, .15625 at .25
+    assert beta_quantile(0.5, 2, 2) == pytest.approx(0.5)
+    assert beta_quantile(0.15625, 2, 2) == pytest.approx(0.25)
+    assert 0 < beta_quantile(0.05, 1, 2001) < beta_quantile(0.05, 2, 2001) < 1e-2
+
+
+def test_confidence():
+    assert confidence(Tally(18, 0, 0)) < module.BOUND < confidence(Tally(19, 0, 0))
+    assert confidence(Tally(20, 1, 0)) == pytest.approx(beta_quantile(0.05, 21, 2))
+    assert confidence(Tally(20, 0, 1)) < confidence(Tally(20, 5, 0)) < confidence(Tally(20, 0, 0))
+    # A full window of near copies proves as much as one of equal texts, until one page differs.
+    assert confidence(Tally(0, WINDOW, 0)) == confidence(Tally(WINDOW, 0, 0)) > 0.98
+    assert confidence(Tally(WINDOW - 2, 0, 2)) > module.BOUND > confidence(Tally(WINDOW - 3, 0, 3))
+
+
+def test_judge():
+    same = {"same_text": True, "duplicate": True, "containment": 1.0, "tokens": 100}
+    assert judge(**same) is SAME
+    assert judge(**same | {"same_text": False}) is SAME
+    assert judge(**same | {"same_text": False, "containment": 0.97}) is NEAR
+    assert judge(**same | {"same_text": False, "containment": 0.97, "duplicate": False}) is DIFFERENT
+    assert judge(**same | {"same_text": False, "containment": 0.97, "duplicate": False, "tokens": 30}) is None
+
+
+def test_a_rule_comes_into_force():
+    world = World().many(ENOUGH - 1)
+    assert not world.leads("/new.html")
+    world.many(1, start=ENOUGH)
+    assert world.leads("/new.html?q=1") == [f"{A}/new.html?q=1"]
+    assert world.log == [True]
+
+
+def test_a_rule_holds_both_ways():
+    world = World().many()
+    assert [found.url for found in world.hosts.counterparts(f"{A}/new.html")] == [f"{B}/new.html"]
+
+
+def test_which_host_is_held_is_known():
+    [relation] = World().many().hosts.relations()
+    assert (relation.sites, relation.holders()) == (("a.example", "b.example"), (ENOUGH, 0))
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "ending"),
+    [
+        (A, f"{A}:8080", ".html"),
+        ("http://www.a.example", "https://a.example", ".html"),
+        (A, f"{B}/mirror/a", ".html"),
+        (f"{A}/~me", B, ".htm"),
+    ],
+)
+def test_prefix_port_and_extension(a, b, ending):
+    world = World(a, b)
+    for number in range(ENOUGH):
+        world.fetch(f"/{number}.html", at=f"/{number}{ending}")
+    assert world.leads("/new.html") == [f"{a}/new{ending}"]
+
+
+def test_one_scheme_apart_is_the_same_host():
+    assert not World("http://a.example", "https://a.example").many().hosts.relations()
+
+
+def test_a_path_counts_once():
+    world = World()
+    for number in range(100):
+        world.fetch("/front.html", content=number + 1)
+    assert world.hosts.relations()[0].tally == (1, 0, 0)
+
+
+def test_a_page_copied_under_many_urls_counts_once():
+    world = World().many(100, content=7)
+    assert world.hosts.relations()[0].tally == (1, 0, 0)
+    assert not world.leads("/new.html")
+
+
+def test_alike_hosts_are_no_mirrors():
+    world = World().many(3)
+    world.many(200, DIFFERENT, start=3)
+    assert not world.leads("/new.html")
+    assert not world.log
+
+
+def test_a_few_copies_and_thousands_of_its_own():
+    world = World().many(20)
+    for number in range(20, 2000):
+        world.see(f"{B}/{number}.html", [], {})
+    assert world.leads("/own.html")  # which helps nobody: a does not hold it
+    world.many(1, DIFFERENT, start=3000)
+    assert not world.leads("/own.html")
+
+
+def test_versions_of_a_site_are_no_mirrors():
+    world = World()
+    for number in range(150):
+        world.fetch(f"/{number}.html", NEAR if number % 6 == 0 else SAME)
+    assert not world.log
+
+
+def test_mirrors_that_all_differ_a_little_are_learned_in_the_end():
+    world = World().many(WINDOW - 1, NEAR)
+    assert not world.log
+    world.many(1, NEAR, start=WINDOW)
+    assert world.log == [True]
+
+
+def test_evidence_that_turns():
+    world = World().many(WINDOW)
+    world.many(3, DIFFERENT, start=1000)
+    assert world.log == [True, False]
+    assert not world.leads("/new.html")
+    world.many(WINDOW, start=2000)
+    assert world.log == [True, False, True]
+
+
+def test_the_last_outcome_of_a_path_counts():
+    world = World().many()
+    world.fetch("/0.html", DIFFERENT)
+    assert not world.leads("/new.html")
+    world.fetch("/0.html", SAME)
+    assert world.leads("/new.html")
+
+
+def test_a_rule_that_is_not_confirmed_expires():
+    world = World().many(now=50.0)
+    assert world.leads("/new.html", since=50.0)
+    assert not world.leads("/new.html", since=51.0)
+    world.fetch("/0.html", now=160.0)
+    assert world.leads("/new.html", since=100.0)
+
+
+def test_nothing_is_said_of_directories_without_evidence():
+    world = World()
+    for number in range(30):
+        world.fetch(f"/manual/{number}.html")
+    assert world.leads("/manual/new.html")
+    assert not world.leads("/blog/new.html")
+    for number in range(5):
+        world.fetch(f"/d{number}/1.html")
+    assert world.leads("/blog/new.html")
+
+
+def test_a_frame_taken_for_text_is_taken_back():
+    world = World().many(10)
+    world.fetch("/frame.html", DIFFERENT)
+    assert world.hosts.relations()[0].tally == (10, 0, 1)
+    findings = {f"{A}/other.html": Finding(DIFFERENT, 5)}
+    world.see(f"{B}/other.html", [f"{B}/frame.html"], findings)
+    assert world.hosts.relations()[0].tally == (10, 0, 0)
+
+
+def test_a_young_rule_is_rechecked_more():
+    young, old = (World().many(count).hosts.counterparts(f"{B}/x")[0] for count in (ENOUGH, WINDOW))
+    assert 0.1 > young.recheck > old.recheck > 0
+
+
+def test_the_surest_comes_first():
+    world = World().many()
+    world.a = "http://c.example"
+    world.many(50)
+    assert world.leads("/new.html") == ["http://c.example/new.html", f"{A}/new.html"]
+
+
+def test_evidence_survives_and_adds_up():
+    whole, one, two = World().many(30), World().many(15), World().many(15, start=15)
+    for rows in (whole.hosts.dump(), json.loads(json.dumps(two.rows + one.rows))):
+        hosts = Hosts()
+        changes = hosts.load(rows)
+        hosts.load(rows)
+        assert [change.in_force for change in changes] == [True]
+        assert [r.tally for r in hosts.relations()] == [r.tally for r in whole.hosts.relations()]
+        assert sorted(hosts.dump()) == sorted(whole.hosts.dump())
+
+
+def test_what_was_taken_back_stays_so():
+    world = World().many(10)
+    world.fetch("/frame.html", DIFFERENT, now=1.0)
+    world.see(f"{B}/other.html", [f"{B}/frame.html"], {}, now=2.0)
+    hosts = Hosts()
+    hosts.load(world.rows)
+    assert hosts.relations()[0].tally == (10, 0, 0)
+
+
+def test_hostile_urls_are_bounded():
+    world = World().many()
+    for number in range(3000):
+        world.see(f"{B}/p{number}/x", [f"{A}/q{number}/x", f"{A}/{'y' * 5000}", "::", ""], {})
+    assert len(world.hosts) <= module.PER_PAIR
+    assert world.leads("/new.html") == [f"{A}/new.html"]
+
+
+def test_many_hosts_are_bounded(monkeypatch):
+    monkeypatch.setattr(module, "TOTAL", 100)
+    world = World().many()
+    for number in range(1000):
+        world.see(f"http://h{number}.example/x", [f"{A}/x"], {})
+    assert len(world.hosts) == len(world.hosts.relations()) <= 100
+    assert world.leads("/new.html")
+
+
+def test_a_host_of_many_mirrors_costs_few_look_ups():
+    world = World()
+    for number in range(200):
+        world.see(f"http://h{number}.example/x", [f"{A}/x"], {})
+    asked: list[str] = []
+    world.hosts.learn(f"{A}/y", [], lambda url: asked.append(url), 0.0)
+    assert len(asked) == module.PER_PAGE
+
+
+def test_who_was_held_first_is_canonical():
+    world = World().many()
+    assert [found.is_canonical for found in world.hosts.counterparts(f"{B}/new.html")] == [True]
+    assert [found.is_canonical for found in world.hosts.counterparts(f"{A}/new.html")] == [False]
+    (relation,) = world.hosts.relations()
+    assert (relation.holders(), relation.canonical()) == ((ENOUGH, 0), 0)
+
+
+def test_where_both_were_held_as_often_either_is_canonical():
+    world = World().many(ENOUGH - 1)
+    for number in range(ENOUGH - 1):
+        held = f"{B}/other-{number}.html"
+        world.see(f"{A}/other-{number}.html", [held], {held: Finding(SAME, hash_of(held))})
+    (relation,) = world.hosts.relations()
+    assert relation.canonical() is None
+    assert all(found.is_canonical for url in (A, B) for found in world.hosts.counterparts(f"{url}/new.html"))
+
+
+def claiming(outcome: Outcome, claim: str, count: int) -> Hosts:
+    hosts = Hosts()
+    for number in range(count):
+        held = f"{A}/{number}.html"
+        finding = Finding(outcome, hash_of(held))
+        known = [] if outcome is DIFFERENT else [held]
+        hosts.learn(f"{B}/{number}.html", known, {held: finding}.get, 0.0, claimed=[f"{claim}/{number}.html"])
+    return hosts
+
+
+def test_what_the_page_claims_itself_counts_twice():
+    assert claiming(SAME, "https://a.example", 10).counterparts(f"{B}/new.html")
+    assert not claiming(SAME, "https://c.example", 10).counterparts(f"{B}/new.html")
+
+
+@pytest.mark.parametrize("outcome", [NEAR, DIFFERENT])
+def test_a_claim_alone_proves_nothing(outcome):
+    assert not claiming(outcome, A, 100).counterparts(f"{B}/new.html")
+
+
+def test_claims_are_stored():
+    rows = claiming(SAME, A, 10).dump()
+    other = Hosts()
+    other.load(json.loads(json.dumps(rows)))
+    assert other.counterparts(f"{B}/new.html")
+
+
+def test_a_revisit_of_the_canonical_page_does_not_make_the_mirror_canonical():
+    world = World().many()
+    for number in range(ENOUGH):
+        copy = f"{B}/{number}.html"
+        world.see(f"{A}/{number}.html", [copy], {copy: Finding(SAME, number, is_own=False)})
+    (relation,) = world.hosts.relations()
+    assert relation.holders() == (ENOUGH, 0)
