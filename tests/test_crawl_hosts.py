@@ -8,7 +8,7 @@ from site_server import Page, article, html, serving
 from scrapy_neardup import Deduplicator, Document
 
 COUNT = 60
-ENOUGH = 19
+ENOUGH = 23
 
 
 def page(number, template="b"):
@@ -155,11 +155,11 @@ def test_rechecks_drop_a_rule_that_is_wrong(crawl, a, b):
     assert (result.count("requests/rechecked"), result.count("requests/wrongly_skipped")) == (1, 1)
     assert result.count("mirror_hosts/dropped") == 1
     assert "WARNING: 127.0.0.1" in result.log
-    assert crawl(urls=urls(b, [52, 53])).urls == urls(b, [52, 53])
+    assert sorted(crawl(urls=urls(b, [52, 53])).urls) == urls(b, [52, 53])
 
 
 def test_who_copies_a_site_later_does_not_take_its_place(crawl, a, b):
-    """The copier b has 19 pages of a, and now a page of its own where a will have one."""
+    """The copier b has 23 pages of a, and now a page of its own where a will have one."""
     learn(crawl, a, b)
     b.pages["/50.html"] = page(5000)
     crawl(urls=urls(b, [50]), settings={"NEARDUP_UNHELD_MIRRORS": "leave"})

@@ -14,7 +14,7 @@ from scrapy_neardup.text.shapes import Shape, counterpart, place, shape, site
 
 A, B = "http://a.example", "http://b.example"
 SAME, NEAR, DIFFERENT = Outcome.SAME, Outcome.NEAR, Outcome.DIFFERENT
-ENOUGH = 19  # equal pages that bring a rule into force
+ENOUGH = 23  # equal pages that bring a rule into force
 
 
 class World:
@@ -106,12 +106,12 @@ def test_the_quantile_of_the_beta_distribution():
 
 
 def test_confidence():
-    assert confidence(Tally(18, 0, 0)) < module.BOUND < confidence(Tally(19, 0, 0))
+    assert confidence(Tally(22, 0, 0)) < module.BOUND < confidence(Tally(23, 0, 0))
     assert confidence(Tally(20, 1, 0)) == pytest.approx(beta_quantile(0.05, 21, 2))
     assert confidence(Tally(20, 0, 1)) < confidence(Tally(20, 5, 0)) < confidence(Tally(20, 0, 0))
     # A full window of near copies proves as much as one of equal texts, until one page differs.
     assert confidence(Tally(0, WINDOW, 0)) == confidence(Tally(WINDOW, 0, 0)) > 0.98
-    assert confidence(Tally(WINDOW - 2, 0, 2)) > module.BOUND > confidence(Tally(WINDOW - 3, 0, 3))
+    assert confidence(Tally(WINDOW - 1, 0, 1)) > module.BOUND > confidence(Tally(WINDOW - 2, 0, 2))
 
 
 def test_judge():
@@ -182,8 +182,8 @@ def test_alike_hosts_are_no_mirrors():
 
 
 def test_a_few_copies_and_thousands_of_its_own():
-    world = World().many(20)
-    for number in range(20, 2000):
+    world = World().many()
+    for number in range(ENOUGH, 2000):
         world.see(f"{B}/{number}.html", [], {})
     assert world.leads("/own.html")  # which helps nobody: a does not hold it
     world.many(1, DIFFERENT, start=3000)
@@ -336,8 +336,8 @@ def claiming(outcome: Outcome, claim: str, count: int) -> Hosts:
 
 
 def test_what_the_page_claims_itself_counts_twice():
-    assert claiming(SAME, "https://a.example", 10).counterparts(f"{B}/new.html")
-    assert not claiming(SAME, "https://c.example", 10).counterparts(f"{B}/new.html")
+    assert claiming(SAME, "https://a.example", 12).counterparts(f"{B}/new.html")
+    assert not claiming(SAME, "https://c.example", 12).counterparts(f"{B}/new.html")
 
 
 @pytest.mark.parametrize("outcome", [NEAR, DIFFERENT])
@@ -346,7 +346,7 @@ def test_a_claim_alone_proves_nothing(outcome):
 
 
 def test_claims_are_stored():
-    rows = claiming(SAME, A, 10).dump()
+    rows = claiming(SAME, A, 12).dump()
     other = Hosts()
     other.load(json.loads(json.dumps(rows)))
     assert other.counterparts(f"{B}/new.html")

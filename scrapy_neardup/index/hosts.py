@@ -22,7 +22,7 @@ PER_PAIR = 8  # relations of two hosts
 PER_PAGE = 32  # relations of a host that are looked at: each costs a look-up
 TOTAL = 20_000  # relations
 MAX_KNOWN = 16  # URLs of a document that are looked at: a page copied everywhere tells little
-CAUTION = 1 / 5  # of the doubt that is left: the share of URLs to fetch in spite of a rule
+CAUTION = 1 / 4  # of the doubt that is left: the share of URLs to fetch in spite of a rule
 
 
 class Finding(NamedTuple):

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from ..text.shapes import Place, Shape, counterpart, place
 
-BOUND = 0.86
-"""The least confidence of a rule: 19 paths with the same content and none with another reach it."""
+BOUND = 0.88
+"""The least confidence of a rule: 23 paths with the same content and none with another reach it."""
 WARM_UP = 12  # documents, however low the bound
 WINDOW = 200  # the last paths count, so that a rule is un-learned
 PENALTY = 10  # a page that would be missed weighs as much as so many that are alike
@@ -167,7 +167,7 @@ class Relation:
 def confidence(tally: Tally) -> float:
     """Return the lower bound of the share of paths with the same content: with a risk of 5 % it is less.
 
-    That of the Beta posterior under an even prior, so that 19 equal pages alone give .05 ** (1 / 20) = .861. A page of
+    That of the Beta posterior under an even prior, so that 23 equal pages alone give .05 ** (1 / 24) = .883. A page of
     other content counts as many failures. Near copies count as failures too, since two versions of a site have many of
     them, and some pages that differ; but not where a full window has not one that does.
     """
