@@ -32,27 +32,27 @@ def told(folder: Path, *arguments: str) -> Any:
 
 
 def test_mirrors(held: Path) -> None:
-    (pair,) = told(held, "mirrors")
+    (pair,) = told(held, "mirrors", "--in-force")
     assert (pair["mirror"], pair["canonical"], pair["in_force"]) == ("b.example/m/…", "a.example", True)
     assert (pair["same"], pair["near"], pair["different"]) == (ENOUGH, 0, 0)
     assert pair["confidence"] == pytest.approx(0.05 ** (1 / (ENOUGH + 1)), abs=1e-4)
-    printed = succeeded(held, "mirrors", "--store", "held.sqlite").stdout.splitlines()
+    printed = succeeded(held, "mirrors", "--store", "held.sqlite", "--in-force").stdout.splitlines()
     assert printed == [
         "b.example/m/… → a.example  confidence 0.88: 23 same, 0 near, 0 different",
-        "1 of 3 pairs of hosts",
+        "3 pairs of hosts, 1 with a rule in force",
     ]
 
 
-def test_mirrors_all(held: Path) -> None:
-    pair = next(pair for pair in told(held, "mirrors", "--all") if pair["mirror"] == "c.example")
+def test_pairs_without_a_rule(held: Path) -> None:
+    pair = next(pair for pair in told(held, "mirrors") if pair["mirror"] == "c.example")
     assert (pair["mirror"], pair["canonical"], pair["in_force"]) == ("c.example", "a.example", False)
     assert (pair["same"], pair["different"]) == (1, 2)
-    assert "c.example → a.example" in succeeded(held, "mirrors", "--store", "held.sqlite", "--all").stdout
+    assert "c.example → a.example" in succeeded(held, "mirrors", "--store", "held.sqlite").stdout
 
 
 def test_mirrors_of_the_settings(held: Path) -> None:
     rule = 'NEARDUP_MIRROR_HOSTS={"d.example": "a.example"}'
-    pair, _ = told(held, "mirrors", "-s", rule)
+    pair, *_ = told(held, "mirrors", "-s", rule)
     assert pair == {
         "mirror": "d.example",
         "canonical": "a.example",

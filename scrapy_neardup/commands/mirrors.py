@@ -15,7 +15,7 @@ from .options import add_json, add_store, moment, open_existing, read_config
 
 EXAMPLES = """examples:
   scrapy neardup mirrors
-  scrapy neardup mirrors --store neardup.sqlite --all --json
+  scrapy neardup mirrors --store neardup.sqlite --in-force --json
 
 The canonical host is the one whose pages were held when the other's were fetched. Confidence: with a risk of 5 %, the
 share of pages with the same content is lower. same, near, different: how many pages at corresponding URLs had the same
@@ -24,7 +24,7 @@ text, much of it, or another one; of the last 200.
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--all", action="store_true", help="also pairs of hosts that share pages without being mirrors")
+    parser.add_argument("--in-force", action="store_true", help="only pairs that are mirrors enough to save fetches")
     add_store(parser)
     add_json(parser)
 
@@ -33,11 +33,12 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
     named = read_config(opts, settings).mirror_hosts
     with open_existing(opts, settings) as dedup:
         found = [*map(_named, named.items()), *learned(dedup.store.hosts)]
-    shown = [pair for pair in found if opts.all or pair["in_force"]]
+    shown = [pair for pair in found if pair["in_force"] or not opts.in_force]
     if opts.json:
         print(json.dumps(shown, ensure_ascii=False, indent=2))
     else:
-        print(*map(_line, shown), f"{len(shown)} of {len(found)} pairs of hosts", sep="\n")
+        in_force = sum(pair["in_force"] for pair in found)
+        print(*map(_line, shown), f"{len(found)} pairs of hosts, {in_force} with a rule in force", sep="\n")
 
 
 def _named(rule: tuple[str, str]) -> dict[str, Any]:
@@ -66,7 +67,7 @@ def _side(relation: Relation, side: int) -> str:
 
 
 def _line(pair: Mapping[str, Any]) -> str:
-    force = "" if pair["in_force"] else "  (no rule)"
+    force = "" if pair["in_force"] else ", no rule"
     if "confidence" not in pair:
         return f"{pair['mirror']} → {pair['canonical']}  by {pair['known_by']}"
     counts = f"{pair['same']} same, {pair['near']} near, {pair['different']} different"
