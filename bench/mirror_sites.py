@@ -30,8 +30,6 @@ import mmh3
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.dedup import Claim
 from scrapy_neardup.index.hosts import Finding, Hosts
-from scrapy_neardup.index.relations import Outcome, judge
-from scrapy_neardup.signature import Signature
 from scrapy_neardup.text.urls import canonical_url
 from scrapy_neardup.verify import compare
 
@@ -122,22 +120,7 @@ class Crawl:
 
 def look(dedup: Deduplicator, claim: Claim, url: str) -> Finding | None:
     link = dedup.store.resolve(url)
-    if link is None or link.signature is None:
-        return None
-    outcome = outcome_of(claim, link.signature, dedup)
-    content = link.signature.fingerprints["exact"]
-    return None if outcome is None else Finding(outcome, content[0] if content else 0)
-
-
-def outcome_of(claim: Claim, held: Signature, dedup: Deduplicator) -> Outcome | None:
-    found = compare(claim.signature.sketch, held.sketch)
-    same_text = claim.signature.fingerprints["exact"] == held.fingerprints["exact"]
-    return judge(
-        same_text=same_text,
-        duplicate=claim.match is not None and claim.match.signature is held,
-        containment=found.containment,
-        tokens=found.tokens,
-    )
+    return dedup.matcher.trial(claim.signature, link) if link else None
 
 
 def replay(first: Pages, second: Pages, order: list[str], bound: float, in_flight: int) -> Crawl:
@@ -173,12 +156,12 @@ def repeats(crawl: Crawl, name: str) -> bool:
     return same_text or crawl.dedup.matcher.rule.accepts(found)
 
 
-def table(name: str, first: Pages, second: Pages, options: argparse.Namespace, *, mirror: bool) -> None:
+def table(name: str, first: Pages, second: Pages, options: argparse.Namespace) -> None:
     print(f"{name}: {len(second)} pages\n bound   saved (least)   missed (most)   in force after")
     for bound in BOUNDS:
         crawls = [replay(first, second, order, bound, options.in_flight) for order in orders(second, options.orders)]
         saved = [100 * len(crawl.skipped) / len(second) for crawl in crawls]
-        lost = [0.0 if mirror else 100 * len(missed(crawl)) / len(second) for crawl in crawls]
+        lost = [100 * len(missed(crawl)) / len(second) for crawl in crawls]
         learned = [crawl.learned for crawl in crawls if crawl.learned]
         after = f"{fmean(learned):.0f} ({min(learned)}–{max(learned)})" if learned else "–"
         print(
@@ -197,8 +180,8 @@ def main() -> None:
     for language in ("en", "zh_CN"):
         amd64, i386 = (read(options.sites / f"installation-guide-{kind}" / language) for kind in ("amd64", "i386"))
         for frame in FRAMES:
-            table(f"mirror, {frame} frame, {language}", amd64, framed(amd64, frame), options, mirror=True)
-        table(f"versions, amd64 beside i386, {language}", amd64, i386, options, mirror=False)
+            table(f"mirror, {frame} frame, {language}", amd64, framed(amd64, frame), options)
+        table(f"versions, amd64 beside i386, {language}", amd64, i386, options)
 
 
 if __name__ == "__main__":

@@ -144,8 +144,15 @@ def _literal(value: Any) -> Any:
 def _hosts(value: Any) -> Mapping[str, str]:
     value = _literal(value)
     if not isinstance(value, Mapping) or not all(isinstance(h, str) and h for pair in value.items() for h in pair):
-        raise ValueError("a dictionary of mirror host to canonical host")
-    return {mirror.lower(): canonical.lower() for mirror, canonical in value.items()}
+        raise ValueError(_HOSTS)
+    hosts = {mirror.lower(): canonical.lower() for mirror, canonical in value.items()}
+    if not all(_HOST.fullmatch(host) for pair in hosts.items() for host in pair) or set(hosts) & set(hosts.values()):
+        raise ValueError(_HOSTS)
+    return hosts
+
+
+_HOST = re.compile(r"(?:[\w-]+(?:\.[\w-]+)*\.?|\[[0-9a-f:.]+\])(?::\d{1,5})?")
+_HOSTS = "a dictionary of mirror host to canonical host, each a name with or without port, and none on both sides"
 
 
 def _resemblance(value: Any) -> Any:
@@ -210,7 +217,7 @@ class Config:
     dead_http_codes: frozenset[int] = _setting(frozenset({404, 410}), _codes)
     mirror_hosts: Mapping[str, str] = field(default_factory=dict, metadata={"check": _hosts})
     learn_hosts: bool = _setting(True, _flag)
-    unheld_mirrors: str = _setting("redirect", _choice("redirect", "skip", "leave"))
+    unheld_mirrors: str = _setting("leave", _choice("leave", "redirect", "skip"))
     recheck: float = _setting(0.01, _number(0, 1))
     mirror_ttl: float = _setting(30 * 86400.0, _seconds)
     unclean_run: str = _setting("forget", _choice("forget", "keep"))

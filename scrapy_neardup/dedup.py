@@ -110,7 +110,6 @@ class Deduplicator:
         signature = self.sign(document)
         match = self.matcher.best(document, signature)
         self.matcher.learn(document, match.signature if match else signature)
-        self.matcher.learn(document, match.signature if match else signature)
         claim = Claim(self, document, signature, match)
         if match is None and signature.sketch.tokens:
             self.store.add(signature)

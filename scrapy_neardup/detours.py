@@ -1,11 +1,13 @@
 """Requests for another URL than the one that was asked for: which may be made, and what they may carry along.
 
-All that keeps a detour from harm stands here: another host gets no secret of the first one's, and no page of the public
-web leads into a private network.
+All that keeps a detour from harm stands here: another host gets no secret of the first one's, no page of the public
+web leads into a private network, and what was noted of one request does not pass to those that a spider makes of it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
 from urllib.parse import urlsplit
 
 from scrapy import Request
@@ -13,9 +15,11 @@ from scrapy.http.request import NO_CALLBACK
 
 from .text.urls import is_private
 
-SECRETS = ("Cookie", "Authorization", "Proxy-Authorization")
+DETOUR = "neardup_detour"  # in meta: the URL of the detour that the other marks belong to
+HARMLESS = frozenset(b"Accept Accept-Charset Accept-Encoding Accept-Language Referer User-Agent".split())
 _OF_ITS_HOST = ("proxy", "cookiejar", "bindaddress", "download_slot")  # meta that another host has no use for
-_OF_THE_FETCH = ("redirect_urls", "redirect_reasons", "retry_times", "neardup_recheck", "dont_redirect_mirror")
+_OF_THE_FETCH = ("redirect_urls", "redirect_reasons", "retry_times", "neardup_recheck")
+_MARKS = (DETOUR, "neardup_mirror_of", "neardup_dead_link", "neardup_mirror_times", "neardup_tried")
 
 
 def is_ours(request: Request) -> bool:
@@ -25,11 +29,9 @@ def is_ours(request: Request) -> bool:
 
 def is_open(request: Request) -> bool:
     """Say whether anybody would get the same answer: the request has no secrets, and no way of its own."""
-    return not request.cookies and not any(name in request.headers for name in SECRETS) and not _ways(request)
-
-
-def _ways(request: Request) -> list[str]:
-    return [name for name in _OF_ITS_HOST if name in request.meta]
+    if request.cookies or "@" in urlsplit(request.url).netloc:
+        return False
+    return HARMLESS.issuperset(request.headers) and not any(name in request.meta for name in _OF_ITS_HOST)
 
 
 def is_safe(url: str, origin: str) -> bool:
@@ -37,15 +39,25 @@ def is_safe(url: str, origin: str) -> bool:
     return urlsplit(url).scheme in ("http", "https") and (not is_private(url) or is_private(origin))
 
 
-def detour(request: Request, url: str, **meta: object) -> Request:
-    """Return the request for another URL in place of this one."""
-    made = request.replace(url=url, cookies=None)
-    made.meta.update(meta)
-    for name in _OF_THE_FETCH:
+def mark(request: Request, name: str) -> Any:
+    """Return what was noted of a detour; None for any other request.
+
+    Spiders pass `response.meta` on to requests of their own: what stands there then is of another request.
+    """
+    if request.meta.get(DETOUR) not in (request.url, *request.meta.get("redirect_urls", ())[:1]):
+        return None
+    return request.meta.get(name)
+
+
+def detour(request: Request, url: str, marks: Mapping[str, object]) -> Request:
+    """Return the request for another URL in place of this one, past the dupefilter."""
+    made = request.replace(url=url, cookies=None, dont_filter=True)
+    for name in (*_OF_THE_FETCH, *_MARKS):
         made.meta.pop(name, None)
+    made.meta.update({DETOUR: made.url, **marks} if marks else {})
     if _origin(url) != _origin(request.url):
-        for name in SECRETS:
-            made.headers.pop(name, None)
+        for header in set(made.headers) - HARMLESS:
+            del made.headers[header]
         for name in _OF_ITS_HOST:
             made.meta.pop(name, None)
     return made

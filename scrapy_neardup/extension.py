@@ -92,6 +92,9 @@ class NearDup:
             if task.running:
                 task.stop()
         self.stats.set_value("neardup/workers/restarted", self.workers.restarts)
+        if rechecked := self.stats.get_value("neardup/requests/rechecked", 0):
+            wrong = self.stats.get_value("neardup/requests/wrongly_skipped", 0)
+            self.stats.set_value("neardup/requests/wrongly_skipped_share", round(wrong / rechecked, 4))
         self._tell_of_hosts()
         self.stats.set_value("neardup/store/documents", len(self.dedup))
         self.log_summary()
@@ -101,7 +104,9 @@ class NearDup:
     def engine_stopped(self) -> None:
         # Not at spider_closed: until every handler of that is done, feeds may still be on their way.
         counted = {name: value for name, value in self.stats.get_stats().items() if name.startswith(PREFIX)}
-        self.dedup.store.stats = {name.removeprefix(PREFIX): int(value) for name, value in counted.items()}
+        self.dedup.store.stats = {
+            name.removeprefix(PREFIX): value for name, value in counted.items() if isinstance(value, int)
+        }
         try:
             self.dedup.close()
         except StoreError as error:

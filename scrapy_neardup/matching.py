@@ -17,6 +17,7 @@ from .index.relations import judge
 from .signature import Evidence, Link, Signature
 from .stores import Store
 from .templates import Page, Templates
+from .text.shapes import site
 from .text.urls import canonical_url, domain, host
 from .verdict import Match, page_kind
 from .verify import Rule, compare
@@ -119,7 +120,8 @@ class Matcher:
         repeats = same_text or self.rule.accepts(found, repeated=held.repeats > 0)
         outcome = judge(same_text=same_text, duplicate=repeats, containment=found.containment, tokens=found.tokens)
         content = mmh3.hash64(held.sketch.codes, signed=False)[0]
-        return Finding(outcome, content, not link.mirror) if outcome is not None else None
+        first = site(held.url or "") if link.mirror else ""
+        return Finding(outcome, content, first) if outcome is not None else None
 
     def _is_template(self, document: Document, page: Page, earlier: Signature) -> bool:
         """Say whether two pages of one site share no more than its template."""

@@ -17,11 +17,11 @@ from scrapy.http import Response
 from scrapy.utils.datatypes import LocalCache
 from twisted.internet import error as twisted_error
 
-from .detours import detour, is_open, is_ours, is_safe
+from .detours import detour, is_open, is_ours, is_safe, mark
 from .extension import NearDup
 from .mirrors import SKIP, Advice, Mirrors
 from .probes import Probes
-from .text.urls import canonical_url
+from .text.urls import canonical_url, host
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -56,7 +56,7 @@ class MirrorMiddleware:
         self._crawler = crawler
         self._offsite: OffsiteMiddleware | None = None
         self._gone: LocalCache[str, bool] = LocalCache(MAX_GONE)
-        """URLs that failed in this crawl, the oldest of which are forgotten."""
+        """URLs and hosts that failed in this crawl, the oldest of which are forgotten."""
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -101,7 +101,9 @@ class MirrorMiddleware:
 
     def _advice(self, request: Request) -> Advice | None:
         """Return what to do about a request instead of sending it."""
-        if not self._skips or not is_ours(request) or {"neardup_dead_link", "neardup_recheck"} & request.meta.keys():
+        if not self._skips or not is_ours(request) or mark(request, "neardup_dead_link"):
+            return None
+        if request.meta.get("neardup_recheck") == request.url:
             return None
         if request.meta.get("is_start_request") and not self.config.skip_start:
             return None
@@ -109,10 +111,10 @@ class MirrorMiddleware:
         return None if advice is None or self._is_rechecked(request, advice) else advice
 
     def _is_rechecked(self, request: Request, advice: Advice) -> bool:
-        if not self.mirrors.rechecks(request.url, advice.recheck):
+        if advice.action != SKIP or not self.mirrors.rechecks(request.url, advice.recheck):
             return False
         self.neardup.count("requests/rechecked")
-        request.meta["neardup_recheck"] = True
+        request.meta["neardup_recheck"] = request.url  # not of those that the spider makes of this one's meta
         return True
 
     def _skip(self, request: Request, advice: Advice) -> NoReturn:
@@ -123,9 +125,13 @@ class MirrorMiddleware:
 
     def _redirect(self, request: Request, url: str) -> Request | None:
         """Fetch a page that is held nowhere from the canonical host; if that fails, from where it was asked for."""
-        made = detour(request, url, neardup_mirror_of=request.url)
-        if "neardup_mirror_of" in request.meta or self._is_gone(url) or not is_open(request):
+        # Whatever else than the page comes, such as a redirect or an error, the page is fetched where it was asked for.
+        marks = {"neardup_mirror_of": request.url, "dont_redirect": True, "dont_retry": True}
+        made = detour(request, url, marks)
+        if request.meta.get("neardup_restored") == request.url or self._is_gone(url) or not is_open(request):
             return None
+        if marks.keys() & request.meta.keys() - {"neardup_mirror_of"}:
+            return None  # what the user wants of redirects and retries would be lost
         if not self._may_follow(made, request.url):
             return None
         self.neardup.count("requests/redirected")
@@ -135,7 +141,7 @@ class MirrorMiddleware:
     # After a failed fetch
 
     def process_response(self, request: Request, response: Response) -> Request | Response:
-        if response.status >= 400 and (restored := self._restored(request)):
+        if response.status != 200 and (restored := self._restored(request)):
             return restored
         if response.status not in self.config.dead_http_codes or self._is_wanted(request, response.status):
             return response
@@ -143,20 +149,25 @@ class MirrorMiddleware:
 
     def process_exception(self, request: Request, exception: Exception) -> Request | None:
         if restored := self._restored(request):
+            if isinstance(exception, DEAD):
+                self._gone[_place(request.url)] = True
             return restored
         # A mirror may also be forbidden, or be broken in its own way: then the next one's turn has come.
-        if not isinstance(exception, DEAD) and "neardup_dead_link" not in request.meta:
+        if not isinstance(exception, DEAD) and not mark(request, "neardup_dead_link"):
             return None
         return self._rescue(request, type(exception).__name__)
 
     def _restored(self, request: Request) -> Request | None:
         """Return the request that was made before a rule led elsewhere."""
-        original = request.meta.get("neardup_mirror_of")
-        if original is None or canonical_url(original) == canonical_url(request.url):
+        original = mark(request, "neardup_mirror_of")
+        if original is None:
             return None
         self._gone[canonical_url(request.url)] = True
-        made = detour(request, original)
-        return made.replace(dont_filter=True)
+        made = detour(request, original, {})
+        for name in ("dont_redirect", "dont_retry"):
+            made.meta.pop(name, None)
+        made.meta["neardup_restored"] = made.url
+        return made
 
     def _is_wanted(self, request: Request, status: int) -> bool:
         """Say whether the spider asked to see this status itself, in the ways that Scrapy knows."""
@@ -173,16 +184,15 @@ class MirrorMiddleware:
             return None
         self.neardup.count("dead_links/seen")
         self._gone[canonical_url(request.url)] = True
-        dead = request.meta.get("neardup_dead_link", request.url)
-        tried = [*request.meta.get("neardup_tried", ()), request.url]
+        dead = mark(request, "neardup_dead_link") or request.url
+        tried = [*(mark(request, "neardup_tried") or ()), request.url]
         if len(tried) > MAX_MIRROR_TIMES:
             return None
         for other in self.mirrors.alternatives(dead, tried):
             if self._is_gone(other.url):
                 continue
-            # Past the dupefilter: the mirror may have been fetched for itself.
-            meta = {"neardup_dead_link": dead, "neardup_mirror_times": len(tried), "neardup_tried": tried}
-            mirror = detour(request, other.url, **meta).replace(dont_filter=True)
+            marks = {"neardup_dead_link": dead, "neardup_mirror_times": len(tried), "neardup_tried": tried}
+            mirror = detour(request, other.url, marks)
             if self._may_follow(mirror, dead):
                 self.neardup.count("dead_links/redirected")
                 self._log(
@@ -195,7 +205,7 @@ class MirrorMiddleware:
         return None
 
     def _is_gone(self, url: str) -> bool:
-        return canonical_url(url) in self._gone
+        return canonical_url(url) in self._gone or _place(url) in self._gone
 
     def _may_follow(self, request: Request, origin: str) -> bool:
         """Apply the offsite rules here: that middleware lets requests with dont_filter through."""
@@ -208,3 +218,7 @@ class MirrorMiddleware:
 
     def _log(self, message: str, **arguments: object) -> None:
         logger.debug(message, arguments, extra={"spider": self._crawler.spider})
+
+
+def _place(url: str) -> str:
+    return f"//{host(url)}"

@@ -11,8 +11,10 @@ import mmh3
 
 from .config import Config
 from .index.hosts import Counterpart, Hosts
-from .signature import Link
+from .index.relations import SHORT
+from .signature import Link, Signature
 from .stores import Store
+from .text.shapes import site
 from .text.urls import canonical_url, host
 
 DAY = 86_400.0
@@ -37,9 +39,11 @@ class Alternative(NamedTuple):
 
     url: str
     link: Link | None
-    """What it gave when it was last fetched; None where a rule made it."""
-    confidence: float = 1.0
-    """Of the rule."""
+    """What it gave when it was last fetched; None where that is not known."""
+    known_by: str
+    """`canonical`, `mirror`, `rule`, or `setting`: NEARDUP_MIRROR_HOSTS."""
+    confidence: float | None = None
+    """Of a rule."""
 
 
 class Mirrors:
@@ -109,11 +113,11 @@ class Mirrors:
         unheld: str | None = None
         for other, rule in self._counterparts(url):
             link = self._store.resolve(other)
-            if rule and not rule.is_canonical:
+            if self._is_trusted(url, other) or (rule and not rule.is_canonical):
                 continue
             if link is None:
                 unheld = unheld or other
-            elif link.signature and (rule is None or self._is_sure(link)):
+            elif link.signature and (rule is None or (self._is_sure(link) and _is_long(link.signature))):
                 return Advice(SKIP, link.signature.url, link.size, rule.recheck if rule else 0.0)
         return Advice(self._unheld, unheld) if unheld and self._unheld != LEAVE else None
 
@@ -153,11 +157,12 @@ class Mirrors:
         link = self._store.resolve(url)
         if link and link.signature:
             links = self._store.links(link.signature)
-            yield from (Alternative(other.url, other) for other in sorted(links, key=self._rank))
+            for other in sorted(links, key=self._rank):
+                yield Alternative(other.url, other, "mirror" if other.mirror else "canonical")
             if link.signature.url:
-                yield Alternative(link.signature.url, None)
-        for other, rule in self._counterparts(url):
-            yield Alternative(other, None, rule.confidence if rule else 1.0)
+                yield Alternative(link.signature.url, None, "canonical")
+        for name, rule in self._counterparts(url):
+            yield Alternative(name, None, "rule", rule.confidence) if rule else Alternative(name, None, "setting")
 
     def _rank(self, link: Link) -> tuple[float, bool, bool, int]:
         days = (self._clock() - link.seen) // DAY
@@ -168,13 +173,14 @@ class Mirrors:
     def _counterparts(self, url: str) -> Iterator[tuple[str, Counterpart | None]]:
         """Yield where rules say that the content of a URL lies, with the rule; the user's own, None, come first."""
         named = self._named(url)
-        if named and not self._is_trusted(url, named):
+        if named:
             yield named, None
         for rule in self._learned.counterparts(url, self._clock() - self._ttl) if self._learned else ():
-            if not self._is_trusted(url, rule.url):
-                yield _requestable(url, rule.url), rule
+            yield _requestable(url, rule.url), rule
 
     def _named(self, url: str) -> str | None:
+        if not site(url):
+            return None
         parts = urlsplit(url)
         for name in (_netloc(url), host(url)):
             if canonical := self._hosts.get(name):
@@ -186,6 +192,11 @@ class Mirrors:
 
     def _is_trusted(self, url: str, other: str | None) -> bool:
         return host(url) in self._trusted and host(url) != host(other or "")
+
+
+def _is_long(signature: Signature) -> bool:
+    """Say whether a text is one that could speak against a rule, so that a wrong one would be noticed."""
+    return signature.sketch.tokens >= SHORT
 
 
 def _requestable(url: str, counterpart: str) -> str:

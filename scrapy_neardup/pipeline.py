@@ -16,6 +16,7 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 from .dedup import Claim
+from .detours import mark
 from .document import Document
 from .extension import NearDup
 from .fingerprints.layout import layout
@@ -106,19 +107,19 @@ class NearDupPipeline:
         if claim.match and claim.match.signature in given:
             # The same text twice on one page is no second visit.
             claim.verdict = replace(claim.verdict, status="duplicate")
-        elif claim.match and is_own(response.meta.get("neardup_dead_link"), claim.match.signature):
+        elif claim.match and is_own(_mark(response, "neardup_dead_link"), claim.match.signature):
             # The mirror stands in for the canonical, which is gone.
             claim.verdict = replace(claim.verdict, status="revisit")
         given.add(claim.match.signature if claim.match else claim.signature)
         repeats = claim.verdict.status != "unique"
-        if first and "neardup_dead_link" in response.meta:
-            self._judge_rescue(claim, response)
-        if first and not repeats and response.meta.get("neardup_recheck"):
+        if first and (dead := _mark(response, "neardup_dead_link")):
+            self._judge_rescue(claim, response, dead)
+        if first and not repeats and response.request and response.meta.get("neardup_recheck") == response.request.url:
             self.neardup.count("requests/wrongly_skipped")
 
-    def _judge_rescue(self, claim: Claim, response: Response) -> None:
+    def _judge_rescue(self, claim: Claim, response: Response, url: str) -> None:
         """Say whether a mirror gave what the dead link did when it was last fetched."""
-        dead = self.neardup.dedup.store.resolve(response.meta["neardup_dead_link"])
+        dead = self.neardup.dedup.store.resolve(url)
         same = bool(claim.match and dead and claim.match.signature is dead.signature)
         response.meta["neardup_rescued"] = same
         self.neardup.count("dead_links/rescued" if same else "dead_links/unconfirmed")
@@ -148,6 +149,10 @@ class NearDupPipeline:
             if type(item) not in self._untaggable:
                 self._untaggable.add(type(item))
                 logger.warning("Items of %(type)s pass without tag: %(error)s", {"type": type(item), "error": error})
+
+
+def _mark(response: Response, name: str) -> Any:
+    return mark(response.request, name) if response.request else None
 
 
 def _fetch(response: Response) -> Fetch:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from .mirrors import Mirrors
 
 PROBES = 4  # pages of such a host that are on their way at once
-PAUSE, PAUSES = 0.05, 100  # seconds; 5 in all
+PAUSE, PAUSES = 0.05, 1000  # seconds, and how many for the pages of a host, that wait side by side
 
 
 class Probes:
@@ -28,20 +29,27 @@ class Probes:
     def __init__(self, crawler: Crawler, mirrors: Mirrors) -> None:
         self._crawler = crawler
         self._mirrors = mirrors
-        self._sent: set[Request] = set()
+        self._waiting: set[Request] = set()
+        self._pauses: Counter[str] = Counter()
 
     async def wait(self, request: Request) -> None:
         """Return when a page may be fetched: at once where its host is no such host."""
-        for _ in range(PAUSES):
-            if not self._mirrors.is_on_trial(request.url) or self._under_way(request) < PROBES:
-                break
-            await pause(PAUSE)
-        self._sent.add(request)
-
-    def _under_way(self, request: Request) -> int:
-        """Count the pages of a request's host that were sent for, and are not yet dealt with."""
-        engine = self._crawler.engine
-        scraped = engine.scraper.slot.active if engine and engine.scraper.slot else ()
-        self._sent &= set(chain(engine.downloader.active if engine else (), scraped))
         host = urlparse_cached(request).netloc
-        return sum(urlparse_cached(sent).netloc == host for sent in self._sent)
+        self._waiting.add(request)
+        try:
+            while self._mirrors.is_on_trial(request.url) and self._pauses[host] < PAUSES:
+                if self._under_way(host) < PROBES:
+                    break
+                self._pauses[host] += 1
+                await pause(PAUSE)
+        finally:
+            self._waiting.discard(request)
+
+    def _under_way(self, host: str) -> int:
+        """Count the pages of a host that were sent for, and are not yet dealt with."""
+        engine = self._crawler.engine
+        if engine is None:
+            return 0
+        scraped = engine.scraper.slot.active if engine.scraper.slot else ()
+        sent = {*chain.from_iterable(slot.transferring for slot in engine.downloader.slots.values()), *scraped}
+        return sum(urlparse_cached(request).netloc == host for request in sent - self._waiting)

@@ -44,15 +44,17 @@ class Turns:
         rank = -response.request.priority if response and response.request else 0
         entry = _Waiting(rank, next(self._number), document, response)
         self._waiting.append(entry)
-        for _ in range(MAX_TURNS):
-            await pause(TURN)
-            if not self._is_preceded(entry):
-                break
+        try:
+            for _ in range(MAX_TURNS):
+                await pause(TURN)
+                if not self._is_preceded(entry):
+                    break
+        finally:
+            self._waiting.remove(entry)
         return self._claim_waiting(entry)
 
     def _claim_waiting(self, entry: _Waiting) -> Claim:
         """Claim a document that waited, after those of higher priority that need not wait any longer."""
-        self._waiting.remove(entry)
         for other in sorted(self._waiting):
             if other < entry and other.claim is None and not self._is_preceded(other):
                 with suppress(Exception):  # which it will meet itself when its turn ends

@@ -156,6 +156,14 @@ class TeaserSpider(ListSpider):
             yield from super().page(response)
 
 
+class MetaSpider(ListSpider):
+    """Follows links with the meta of the page that they are on, as many spiders do."""
+
+    def page(self, response):
+        yield from super().page(response)
+        yield from response.follow_all(css="a", callback=super().page, meta=response.meta)
+
+
 class OddSpider(ListSpider):
     """Yields items that nobody can make sense of."""
 

@@ -71,7 +71,9 @@ def test_resolve(held: Path) -> None:
         (f"{B}/0.html", "mirror"),
     ]
     assert known["alternatives"][0]["evidence"]["resemblance"] == 1
-    assert ruled["alternatives"] == [{"url": f"{A}/999.html", "known_by": "rule", "confidence": 0.8827}]
+    assert ruled["alternatives"] == [
+        {"url": f"{A}/999.html", "known_by": "rule", "last_seen": None, "evidence": None, "confidence": 0.8827}
+    ]
     assert unknown["alternatives"] == []
 
 
@@ -95,3 +97,8 @@ def test_trusted_hosts_come_first(held: Path) -> None:
 )
 def test_errors(tmp_path: Path, arguments: str) -> None:
     refused(tmp_path, *arguments.split())
+
+
+def test_what_is_no_url_has_no_alternatives(held: Path) -> None:
+    told_of = told(held, "resolve", "http://[bad", "x", "ftp://a.example/")
+    assert [entry["alternatives"] for entry in told_of] == [[], [], []]

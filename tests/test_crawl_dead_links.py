@@ -89,15 +89,15 @@ def test_a_mirror_with_other_content_is_not_counted_as_rescue(crawl, a, b):
 def test_cookie_and_authorization_stay_with_their_host(crawl, a, b):
     original, copy = live(a), f"{b.url}/copy.html"
     hold(crawl, original, copy)
-    secrets = {"Authorization": "Basic c2VjcmV0", "Cookie": "secret=1", "X-Other": "kept"}
+    secrets = {"Authorization": "Basic c2VjcmV0", "Cookie": "secret=1", "X-Api-Key": "secret", "Accept-Language": "zh"}
     crawl(
         urls=[copy],
         settings={"NEARDUP_SKIP_MIRRORS": False, "COOKIES_ENABLED": False},
         headers=secrets,
     )
-    assert {"Authorization", "Cookie", "X-Other"} <= set(b.headers[0])
-    assert a.headers[0].get("X-Other") == "kept"
-    assert not {"Authorization", "Cookie"} & set(a.headers[0])
+    assert {"Authorization", "Cookie", "X-Api-Key"} <= set(b.headers[0])
+    assert a.headers[0].get("Accept-Language") == "zh"
+    assert not {"Authorization", "Cookie", "X-Api-Key"} & set(a.headers[0])
 
 
 def test_cookies_of_the_request_stay_with_their_host(crawl, a, b):
@@ -161,3 +161,12 @@ def test_the_robots_txt_of_the_mirror_applies(crawl, a, b):
 def test_a_dead_link_nobody_knows_stays_dead(crawl, a):
     result = crawl(urls=[f"{a.url}/nowhere.html"])
     assert (result.count("dead_links/seen"), result.count("dead_links/redirected")) == (1, 0)
+
+
+def test_what_was_noted_of_a_rescue_is_not_of_requests_that_get_its_meta(crawl, a, b):
+    original, copy = live(a), f"{b.url}/copy.html"
+    a.pages["/1.html"] = Page(html(article(1), links=("/gone-1.html", "/gone-2.html")))
+    hold(crawl, original, copy)
+    result = crawl("MetaSpider", {"NEARDUP_SKIP_MIRRORS": False}, urls=[copy])
+    assert [result.count(f"dead_links/{name}") for name in ("seen", "redirected", "rescued")] == [3, 1, 1]
+    assert len(result.items) == 1

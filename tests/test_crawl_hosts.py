@@ -100,26 +100,48 @@ def test_what_is_held_nowhere(crawl, a, b, unheld, of_a, of_b):
     assert result.count("requests/skipped") == 5 - of_a - of_b
 
 
+REDIRECT = {"NEARDUP_UNHELD_MIRRORS": "redirect"}
+
+
 @pytest.mark.parametrize("broken", [Page(status=404), Page(status=403), Page(status=500)])
 def test_what_the_canonical_host_does_not_have_comes_from_the_mirror(crawl, a, b, broken):
     learn(crawl, a, b)
     a.pages["/50.html"] = broken
-    result = crawl(urls=urls(b, [50]))
+    result = crawl(urls=urls(b, [50]), settings=REDIRECT)
     assert result.urls == urls(b, [50])
     assert (result.count("requests/redirected"), result.count("dead_links/seen")) == (1, 0)
+
+
+def test_what_the_canonical_host_has_moved_comes_from_where_it_was_asked_for(crawl, a, b):
+    learn(crawl, a, b)
+    for number in range(50, 54):
+        a.pages[f"/{number}.html"] = Page(status=301, location=f"{b.url}/{number}.html")
+    assert sorted(crawl(urls=urls(b, range(50, 54)), settings=REDIRECT).urls) == urls(b, range(50, 54))
+
+
+def test_pages_that_both_hosts_are_asked_for_are_not_lost(crawl, a, b):
+    learn(crawl, a, b)
+    a.pages["/50.html"] = Page(status=500)
+    result = crawl(urls=urls(a, [50, 51]) + urls(b, [50, 51]), settings=REDIRECT)
+    assert {item["text"] for item in result.items} == {article(50), article(51)}
 
 
 def test_when_the_canonical_host_has_died_pages_come_from_the_mirror(crawl, b):
     with serving("127.0.0.3") as a:
         learn(crawl, a, b)
     new = range(ENOUGH, ENOUGH + 3)
-    assert sorted(crawl(urls=urls(b, new)).urls) == urls(b, new)
+    result = crawl(urls=urls(b, new), settings=REDIRECT | {"RETRY_ENABLED": True, "CONCURRENT_REQUESTS": 1})
+    assert sorted(result.urls) == urls(b, new)
+    assert result.count("requests/redirected") == 1  # after that the host is known to be dead
+    assert "retry/count" not in result.stats
 
 
 @pytest.mark.parametrize(
     "args",
     [
         {"headers": {"Authorization": "Basic c2VjcmV0"}},
+        {"headers": {"X-Api-Key": "secret"}},
+        {"meta": {"dont_redirect": True}},
         {"cookies": {"secret": "1"}},
         {"meta": {"cookiejar": 1}},
         {"meta": {"dont_neardup": True}},
@@ -131,7 +153,7 @@ def test_when_the_canonical_host_has_died_pages_come_from_the_mirror(crawl, b):
 def test_what_is_not_led_to_another_host(crawl, a, b, args):
     learn(crawl, a, b)
     before = len(a.requests)
-    result = crawl(urls=urls(b, [50]), **args)
+    result = crawl(urls=urls(b, [50]), settings=REDIRECT, **args)
     assert (asked_of(a, before), result.urls) == ([], urls(b, [50]))
 
 
@@ -139,7 +161,7 @@ def test_robots_txt_of_the_canonical_host_applies(crawl, a, b):
     learn(crawl, a, b)
     a.pages["/robots.txt"] = Page("User-agent: *\nDisallow: /")
     before = len(a.requests)
-    result = crawl(urls=urls(b, [50]), settings={"ROBOTSTXT_OBEY": True})
+    result = crawl(urls=urls(b, [50]), settings=REDIRECT | {"ROBOTSTXT_OBEY": True})
     assert (asked_of(a, before), result.urls) == ([], urls(b, [50]))
 
 
@@ -162,8 +184,40 @@ def test_who_copies_a_site_later_does_not_take_its_place(crawl, a, b):
     """The copier b has 23 pages of a, and now a page of its own where a will have one."""
     learn(crawl, a, b)
     b.pages["/50.html"] = page(5000)
-    crawl(urls=urls(b, [50]), settings={"NEARDUP_UNHELD_MIRRORS": "leave"})
-    assert crawl(urls=urls(a, [50])).urls == urls(a, [50])
+    crawl(urls=urls(b, [50]))
+    assert crawl(urls=urls(a, [50]), settings=REDIRECT).urls == urls(a, [50])
+
+
+def test_a_copier_of_a_copy_does_not_take_its_place(crawl, a, b):
+    """The site has another host, which came first, a; then comes b; last the copier, who changes a page."""
+    with serving("127.0.0.3") as copier:
+        mirrored(a, b)
+        mirrored(a, copier)
+        known = range(ENOUGH)
+        crawl("OneAfterAnother", urls=[url for site in (a, b, copier) for url in urls(site, known)])
+        copier.pages["/50.html"] = page(5000)
+        crawl(urls=urls(copier, [50]))
+        assert crawl(urls=urls(b, [50]), settings=REDIRECT).urls == urls(a, [50])
+        assert copier.asked()[-1] == "/50.html"
+
+
+def test_a_newcomer_who_is_crawled_first_does_not_take_a_known_site_s_place(crawl, a, b):
+    mirrored(a, b)
+    crawl("OneAfterAnother", urls=urls(a, [58, 59]))
+    known = range(ENOUGH)
+    crawl("OneAfterAnother", urls=urls(b, known) + urls(a, known))
+    b.pages["/50.html"] = page(5000)
+    crawl(urls=urls(b, [50]))
+    assert crawl(urls=urls(a, [50, 51]), settings=REDIRECT).urls == urls(a, [50, 51])
+
+
+def test_short_pages_are_not_skipped_by_a_rule(crawl, a, b):
+    learn(crawl, a, b)
+    for number in range(50, 54):
+        a.pages[f"/{number}.html"] = Page(html(article(number, 30), "a"))
+        b.pages[f"/{number}.html"] = Page(html(article(number + 1000, 30), "b"))
+    crawl(urls=urls(a, range(50, 54)))
+    assert len(crawl(urls=urls(b, range(50, 54))).items) == 4
 
 
 def test_a_claim_to_be_canonical_does_not_take_a_page_s_place(crawl, a, b):
@@ -204,7 +258,7 @@ def test_pages_that_say_of_which_they_are_copies_are_believed_sooner(crawl, a, b
 def test_a_dead_link_of_which_nothing_is_known_leads_where_a_rule_says(crawl, a, b):
     learn(crawl, a, b)
     del b.pages["/50.html"]
-    result = crawl(urls=urls(b, [50]), with_meta=True, settings={"NEARDUP_UNHELD_MIRRORS": "leave"})
+    result = crawl(urls=urls(b, [50]), with_meta=True)
     assert [item["from"] for item in result.items] == urls(a, [50])
     counts = [result.count(f"dead_links/{name}") for name in ("seen", "redirected", "rescued", "unconfirmed")]
     assert counts == [1, 1, 0, 1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from scrapy import Request
 
-from scrapy_neardup.detours import detour, is_open, is_safe
+from scrapy_neardup.detours import detour, is_open, is_safe, mark
 from scrapy_neardup.text.urls import is_private
 
 PRIVATE = [
@@ -23,6 +23,14 @@ PRIVATE = [
     "http://[fd00::1]/",
     "http://[fe80::1]/",
     "http://[::ffff:127.0.0.1]/",
+    "http://[64:ff9b::7f00:1]/",
+    "http://[2002:7f00:1::]/",
+    "http://[::127.0.0.1]/",
+    "http://[::ffff:0:7f00:1]/",
+    "http://224.0.0.1/",
+    "http://[ff02::1]/",
+    "http://localhost.localdomain/",
+    "http://x.onion/",
     "http://localhost/",
     "http://LOCALHOST./",
     "http://db.localhost/",
@@ -67,7 +75,8 @@ def test_only_the_web(url):
     assert not is_safe(url, "http://127.0.0.1/")
 
 
-SECRETS = {"Cookie": "a=1", "Authorization": "Basic x", "Proxy-Authorization": "Basic y", "X-Other": "kept"}
+SECRETS = {"Cookie": "a=1", "Authorization": "Basic x", "Proxy-Authorization": "Basic y", "X-Api-Key": "z"}
+HARMLESS = {"Accept-Language": "zh", "User-Agent": "bot"}
 META = {"proxy": "http://user:secret@10.0.0.1:3128", "cookiejar": 7, "bindaddress": "10.0.0.2", "download_slot": "a"}
 FETCH = {"redirect_urls": ["x"], "redirect_reasons": [301], "retry_times": 2, "neardup_recheck": True}
 
@@ -76,18 +85,19 @@ FETCH = {"redirect_urls": ["x"], "redirect_reasons": [301], "retry_times": 2, "n
     "url", ["http://b.example/", "http://a.example:8080/", "https://a.example/", "http://sub.a.example/"]
 )
 def test_another_host_gets_no_secret(url):
-    request = Request("http://a.example/1", headers=SECRETS, cookies={"a": "1"}, meta={**META, **FETCH, "depth": 3})
-    made = detour(request, url, neardup_dead_link="http://a.example/1")
-    assert (made.url, made.cookies) == (url, {})
-    assert dict(made.headers.to_unicode_dict()) == {"X-Other": "kept"}
-    assert made.meta == {"depth": 3, "neardup_dead_link": "http://a.example/1"}
+    meta = {**META, **FETCH, "depth": 3}
+    request = Request("http://a.example/1", headers=SECRETS | HARMLESS, cookies={"a": "1"}, meta=meta)
+    made = detour(request, url, {"neardup_dead_link": "http://a.example/1"})
+    assert (made.url, made.cookies, made.dont_filter) == (url, {}, True)
+    assert dict(made.headers.to_unicode_dict()) == HARMLESS
+    assert made.meta == {"depth": 3, "neardup_detour": url, "neardup_dead_link": "http://a.example/1"}
     assert request.headers["Cookie"] == b"a=1"  # the first request is as it was
     assert request.meta["cookiejar"] == 7
 
 
 def test_the_same_host_gets_its_own():
     request = Request("http://a.example/1", headers=SECRETS, meta={**META, **FETCH})
-    made = detour(request, "http://a.example/2")
+    made = detour(request, "http://a.example/2", {})
     assert (made.meta, len(made.headers)) == (META, 4)
 
 
@@ -95,7 +105,9 @@ def test_the_same_host_gets_its_own():
     ("options", "expected"),
     [
         ({}, True),
-        ({"headers": {"X-Other": "1"}}, True),
+        ({"headers": {"user-agent": "bot", "Referer": "http://b.example/"}}, True),
+        ({"headers": {"X-Api-Key": "1"}}, False),
+        ({"url": "http://user:secret@a.example/"}, False),
         ({"headers": {"authorization": "Basic x"}}, False),
         ({"cookies": {"a": "1"}}, False),
         ({"meta": {"proxy": "http://p"}}, False),
@@ -103,4 +115,14 @@ def test_the_same_host_gets_its_own():
     ],
 )
 def test_open_is_what_anybody_may_ask_for(options, expected):
-    assert is_open(Request("http://a.example/", **options)) is expected
+    assert is_open(Request(**{"url": "http://a.example/", **options})) is expected
+
+
+def test_marks_are_of_one_request_and_its_redirects():
+    made = detour(Request("http://a.example/1"), "http://b.example/1", {"neardup_dead_link": "http://a.example/1"})
+    assert mark(made, "neardup_dead_link") == "http://a.example/1"
+    redirected = made.replace(url="http://b.example/2", meta={**made.meta, "redirect_urls": [made.url]})
+    assert mark(redirected, "neardup_dead_link") == "http://a.example/1"
+    child = Request("http://b.example/child", meta=made.meta)
+    assert mark(child, "neardup_dead_link") is None
+    assert mark(Request("http://a.example/1"), "neardup_dead_link") is None

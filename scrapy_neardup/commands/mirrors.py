@@ -19,7 +19,7 @@ EXAMPLES = """examples:
 
 The canonical host is the one whose pages were held when the other's were fetched. Confidence: with a risk of 5 %, the
 share of pages with the same content is lower. same, near, different: how many pages at corresponding URLs had the same
-text, much of it, or another one; of the last 200.
+text, much of it, or another one; of the last 200. ↔: neither host was first; then nothing is skipped by the rule.
 """
 
 
@@ -48,11 +48,13 @@ def _named(rule: tuple[str, str]) -> dict[str, Any]:
 def learned(hosts: Hosts) -> Iterator[dict[str, Any]]:
     """Yield what was learned of each pair of hosts, the surest first."""
     for relation in hosts.relations():
-        canonical = relation.canonical() or 0
+        canonical = relation.canonical()
+        is_tied, canonical = canonical is None, canonical or 0
         yield {
             "mirror": _side(relation, 1 - canonical),
             "canonical": _side(relation, canonical),
             "in_force": relation.in_force,
+            "tied": is_tied,
             "known_by": "pages",
             "confidence": round(relation.confidence, 4),
             **relation.tally._asdict(),
@@ -71,4 +73,5 @@ def _line(pair: Mapping[str, Any]) -> str:
     if "confidence" not in pair:
         return f"{pair['mirror']} → {pair['canonical']}  by {pair['known_by']}"
     counts = f"{pair['same']} same, {pair['near']} near, {pair['different']} different"
-    return f"{pair['mirror']} → {pair['canonical']}  confidence {pair['confidence']:.2f}: {counts}{force}"
+    arrow = "↔" if pair["tied"] else "→"
+    return f"{pair['mirror']} {arrow} {pair['canonical']}  confidence {pair['confidence']:.2f}: {counts}{force}"

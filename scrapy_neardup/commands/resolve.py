@@ -40,17 +40,21 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
 
 def _described(other: Alternative) -> dict[str, Any]:
     link = other.link
-    if link is None:
-        return {"url": other.url, "known_by": "rule", "confidence": round(other.confidence, 4)}
-    evidence = link.evidence._asdict() if link.evidence and link.mirror else None
-    known_by = "mirror" if link.mirror else "canonical"
-    return {"url": other.url, "known_by": known_by, "last_seen": moment(link.seen), "evidence": evidence}
+    return {
+        "url": other.url,
+        "known_by": other.known_by,
+        "last_seen": moment(link.seen) if link else None,
+        "evidence": link.evidence._asdict() if link and link.evidence and link.mirror else None,
+        "confidence": None if other.confidence is None else round(other.confidence, 4),
+    }
 
 
 def _lines(entry: Mapping[str, Any]) -> Iterable[str]:
     yield entry["url"]
     for other in entry["alternatives"]:
-        when = other.get("last_seen") or f"confidence {other['confidence']}"
-        yield f"  {other['known_by']:9}  {when:19}  {other['url']}"
+        evidence = other["evidence"] or {}
+        how_sure = evidence.get("resemblance", other["confidence"])
+        sure = "" if how_sure is None else how_sure
+        yield f"  {other['known_by']:9}  {other['last_seen'] or '':19}  {sure:6}  {other['url']}"
     if not entry["alternatives"]:
         yield "  no other URL is known to have its content"

@@ -14,13 +14,14 @@ from typing import NamedTuple, TypeAlias
 
 from ..text.shapes import Shape, shape, site
 from ..text.urls import canonical_url
-from .relations import BOUND, WARM_UP, Outcome, Relation, Row, Trial
+from .relations import BOUND, NOBODY, WARM_UP, Outcome, Relation, Row, Trial
 
 _Key: TypeAlias = tuple[tuple[str, str], Shape]
 
 PER_PAIR = 8  # relations of two hosts
 PER_PAGE = 32  # relations of a host that are looked at: each costs a look-up
 TOTAL = 20_000  # relations
+SITES = 1_000_000  # hosts of which it is known since when they are known
 MAX_KNOWN = 16  # URLs of a document that are looked at: a page copied everywhere tells little
 CAUTION = 1 / 4  # of the doubt that is left: the share of URLs to fetch in spite of a rule
 
@@ -31,8 +32,8 @@ class Finding(NamedTuple):
     outcome: Outcome
     content: int
     """Any id of the document that is held there, below 2 ** 64 and the same in every process."""
-    is_own: bool = True
-    """Whether it was first found there; else that URL is known as a mirror itself."""
+    first: str = ""
+    """The host that it was first found on; "" for that of the URL."""
 
 
 class Counterpart(NamedTuple):
@@ -43,7 +44,8 @@ class Counterpart(NamedTuple):
     confidence: float
     relation: Relation
     is_canonical: bool
-    """Whether it was that host's pages which were held first: whoever copies a site later is not to take its place."""
+    """Whether it was that host's pages which came first, at most paths and of all: whoever copies a site later is not
+    to take its place."""
 
     @property
     def recheck(self) -> float:
@@ -69,6 +71,7 @@ class Hosts:
         self._warm_up = warm_up
         self._by_site: dict[str, dict[_Key, Relation]] = {}
         self._count = 0
+        self._met: dict[str, float] = {}
 
     def learn(
         self,
@@ -122,14 +125,33 @@ class Hosts:
         Left out are rules that were not confirmed `since` then (seconds since the epoch).
         """
         own = site(url)
-        found = (_apply(relation, url, own) for relation in self._busiest(own) if relation.confirmed >= since)
+        found = (self._apply(relation, url, own) for relation in self._busiest(own) if relation.confirmed >= since)
         return sorted(filter(None, found), key=lambda counterpart: -counterpart.confidence)
+
+    def _apply(self, relation: Relation, url: str, own: str) -> Counterpart | None:
+        side = relation.side(own)
+        other, here = relation.counterpart(url, side), relation.place(url, side)
+        if not (relation.in_force and other and here and relation.covers(here)):
+            return None
+        is_canonical = relation.canonical() == 1 - side and self.was_first(relation, 1 - side)
+        return Counterpart(other, relation.confidence, relation, is_canonical)
 
     def suspects(self, url: str) -> list[str]:
         """Return where the content of a URL may also lie: on hosts that look like mirrors so far, without proof."""
         own = site(url)
         promising = [relation for relation in self._busiest(own) if relation.is_promising]
         return [other for r in promising if (other := r.counterpart(url, r.side(own)))]
+
+    def meet(self, url: str, when: float) -> None:
+        """Note that a host's page was known at a time: hosts that were known before cannot be copies of later ones."""
+        name = site(url)
+        if name in self._met or len(self._met) < SITES:
+            self._met[name] = min(when, self._met.get(name, when))
+
+    def was_first(self, relation: Relation, side: int) -> bool:
+        """Say whether one of two hosts was known as early as the other."""
+        first, other = (self._met.get(relation.sites[each], math.inf) for each in (side, 1 - side))
+        return first <= other
 
     def relations(self) -> list[Relation]:
         """Return all pairs of hosts that share anything, in force or not, the surest first."""
@@ -187,21 +209,13 @@ class Hosts:
         return list(known) if len(known) <= PER_PAGE else nlargest(PER_PAGE, known, key=_evidence)
 
 
-def _apply(relation: Relation, url: str, own: str) -> Counterpart | None:
-    side = relation.side(own)
-    other, here = relation.counterpart(url, side), relation.place(url, side)
-    if not (relation.in_force and other and here and relation.covers(here)):
-        return None
-    return Counterpart(other, relation.confidence, relation, relation.canonical() in (None, 1 - side))
-
-
 def _pair(names: Iterable[str]) -> tuple[str, str]:
     first, second = names
     return first, second
 
 
-def _evidence(relation: Relation) -> tuple[int, float]:
-    return relation.tally.same, relation.confirmed
+def _evidence(relation: Relation) -> tuple[bool, int, float]:
+    return relation.in_force, relation.tally.same, relation.confirmed
 
 
 def _retractions(relation: Relation, own: str, twins: list[str], now: float) -> Iterator[Row]:
@@ -227,6 +241,8 @@ def _trials(
     other, here = relation.counterpart(url, side), relation.place(url, side)
     found = look(other) if other and here else None
     if found and here and not (frame and found.outcome is Outcome.DIFFERENT):
-        holder = 1 - side if found.is_own else side
-        trial = Trial(found.outcome, found.content, here.branch, holder, now, other in claims)
+        claimed = other in claims
+        first = relation.sites[1 - side] if claimed else found.first or relation.sites[1 - side]
+        holder = relation.side(first) if first in relation.sites else NOBODY
+        trial = Trial(found.outcome, found.content, here.branch, holder, now, claimed)
         yield relation.row(here.path, trial)

@@ -57,7 +57,7 @@ class Trial(NamedTuple):
     """An id of the document that was held: one that lies at many paths counts once."""
     branch: int
     holder: int
-    """0 or 1: the host whose page was held."""
+    """0 or 1: the host whose page was first; NOBODY where a third one's was."""
     seen: float
     """Seconds since the epoch."""
     claimed: bool = False
@@ -65,14 +65,17 @@ class Trial(NamedTuple):
 
 
 class Tally(NamedTuple):
-    """How many trials went which way; those that the page claimed itself count twice."""
+    """How many trials went which way."""
 
     same: int
     near: int
     different: int
+    claimed: int = 0
+    """Of the same ones those that the page claimed itself: they count twice."""
 
 
 NOTHING = Tally(0, 0, 0)
+NOBODY = 2
 
 
 class Row(NamedTuple):
@@ -144,7 +147,7 @@ class Relation:
         same = {t.content: t for t in self.trials.values() if t.outcome is Outcome.SAME}
         near = {t.content for t in self.trials.values() if t.outcome is Outcome.NEAR}
         different = sum(t.outcome is Outcome.DIFFERENT for t in self.trials.values())
-        self.tally = Tally(len(same) + sum(t.claimed for t in same.values()), len(near), different)
+        self.tally = Tally(len(same), len(near), different, sum(t.claimed for t in same.values()))
         self.confidence = confidence(self.tally)
         self.confirmed = max((t.seen for t in same.values()), default=-math.inf)
         self._branches = Counter(t.branch for t in same.values())
@@ -159,9 +162,9 @@ class Relation:
         return None if first == second else int(second > first)
 
     def holders(self) -> tuple[int, int]:
-        """Return at how many paths which host's page was the one held."""
-        second = sum(trial.holder for trial in self.trials.values())
-        return len(self.trials) - second, second
+        """Return at how many paths which host's page was first."""
+        holders = Counter(trial.holder for trial in self.trials.values())
+        return holders[0], holders[1]
 
 
 def confidence(tally: Tally) -> float:
@@ -172,7 +175,7 @@ def confidence(tally: Tally) -> float:
     them, and some pages that differ; but not where a full window has not one that does.
     """
     near = tally.near if tally.different or sum(tally) < WINDOW else 0
-    same = tally.same + tally.near - near
+    same = tally.same + tally.claimed + tally.near - near
     return beta_quantile(RISK, 1 + same, 1 + near + PENALTY * tally.different)
 
 

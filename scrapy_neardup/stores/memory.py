@@ -67,6 +67,7 @@ class MemoryStore:
             self._links[before.signature].pop(url, None)
             before.signature.repeats -= before.mirror
         self._urls[url] = link
+        self.hosts.meet(link.url, link.seen)
         if link.signature:
             self._links.setdefault(link.signature, {})[url] = link
             link.signature.repeats += link.mirror

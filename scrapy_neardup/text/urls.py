@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections.abc import Iterator
 from functools import cache, lru_cache
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from urllib.parse import urlsplit, urlunsplit
 
 import tldextract
@@ -24,8 +25,10 @@ _TRACKING = re.compile(
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 # Names that are given out within a network only (RFC 6762, 6761, 8375, 9476 and the usual habit).
 _PRIVATE = frozenset(
-    ["local", "localhost", "internal", "intranet", "lan", "home", "corp", "private", "test", "invalid"]
+    ["local", "localhost", "localdomain", "internal", "intranet", "lan", "home", "corp", "private", "test", "invalid"]
 )
+# Addresses of version 4 within version 6: NAT64, SIIT.
+_TRANSLATED = (IPv6Network("64:ff9b::/96"), IPv6Network("::ffff:0:0:0/96"))
 
 
 @lru_cache(maxsize=1024)  # a request's URL is looked up several times on its way
@@ -87,11 +90,20 @@ def is_private(url: str) -> bool:
     """
     name = host(url)
     try:
-        return not ip_address(name).is_global
+        return not all(address.is_global and not address.is_multicast for address in _addresses(ip_address(name)))
     except ValueError:
         last = name.rpartition(".")[2]
         # Resolvers take `127.1`, `0x7f.1` and the like for addresses.
-        return "." not in name or last in _PRIVATE or last[:1].isdigit() or name.endswith(".home.arpa")
+        return "." not in name or last in _PRIVATE or last[:1].isdigit() or name.endswith((".home.arpa", ".onion"))
+
+
+def _addresses(address: IPv4Address | IPv6Address) -> Iterator[IPv4Address | IPv6Address]:
+    """Yield an address, and those of version 4 that one of version 6 stands for."""
+    yield address
+    if isinstance(address, IPv6Address):
+        yield from filter(None, (address.ipv4_mapped, address.sixtofour, *(address.teredo or ())))
+        if not int(address) >> 32 or any(address in network for network in _TRANSLATED):
+            yield IPv4Address(int(address) & 0xFFFFFFFF)
 
 
 @cache
