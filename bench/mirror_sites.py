@@ -1,6 +1,6 @@
 """What host mirrors learned while crawling save and miss on real sites, over the confidence bound.
 
-    python bench/mirror_sites.py EVAL_SITES_DIR [--orders 10] [--in-flight 4]
+    python bench/mirror_sites.py EVAL_SITES_DIR [--orders 10] [--in-flight 2]
 
 EVAL_SITES_DIR holds installation-guide-amd64 and installation-guide-i386, each with en and zh_CN. One host's pages come
 first, then the other's: in the order of their links from index.html, as Scrapy asks for them by default (the last link
@@ -22,6 +22,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from math import inf
 from pathlib import Path
 from statistics import fmean
 
@@ -30,7 +31,7 @@ import mmh3
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.dedup import Claim
 from scrapy_neardup.index.hosts import Finding, Hosts
-from scrapy_neardup.text.urls import canonical_url
+from scrapy_neardup.mirrors import Mirrors
 from scrapy_neardup.verify import compare
 
 A, B = "http://a.example", "http://b.example"
@@ -101,12 +102,9 @@ class Crawl:
             self.judge(name)
 
     def skips(self, url: str) -> bool:
-        for found in self.hosts.counterparts(url):
-            link = self.dedup.store.resolve(found.url)
-            share = mmh3.hash64(canonical_url(url), signed=False)[0] / 2**64
-            if link and link.signature and share >= max(found.recheck, 0.01):
-                return True
-        return False
+        mirrors = Mirrors(self.dedup.store, ttl=inf, recheck=0.01, learned=self.hosts)
+        advice = mirrors.advise(url)
+        return advice is not None and not mirrors.rechecks(url, advice.recheck)
 
     def judge(self, name: str) -> None:
         claim = self.dedup.claim(self.documents[name])
@@ -124,10 +122,11 @@ def look(dedup: Deduplicator, claim: Claim, url: str) -> Finding | None:
 
 
 def replay(first: Pages, second: Pages, order: list[str], bound: float, in_flight: int) -> Crawl:
-    with Deduplicator.open(None) as dedup:
+    with Deduplicator.open(None, learn_hosts=False) as dedup:
+        dedup.store.hosts = Hosts(bound=bound)
         for name, html in first.items():
             dedup.claim(document(f"{A}/{name}", html)).commit()
-        crawl = Crawl(dedup, Hosts(bound=bound), {n: document(f"{B}/{n}", html) for n, html in second.items()})
+        crawl = Crawl(dedup, dedup.store.hosts, {n: document(f"{B}/{n}", html) for n, html in second.items()})
         crawl.run(order, in_flight)
         return crawl
 
@@ -175,7 +174,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sites", type=Path, metavar="EVAL_SITES_DIR")
     parser.add_argument("--orders", type=int, default=10, help="shuffled orders, beside three of crawls")
-    parser.add_argument("--in-flight", type=int, default=4, help="as many as a crawl has while hosts are on trial")
+    parser.add_argument("--in-flight", type=int, default=2, help="as many as a crawl has while hosts are on trial")
     options = parser.parse_args()
     for language in ("en", "zh_CN"):
         amd64, i386 = (read(options.sites / f"installation-guide-{kind}" / language) for kind in ("amd64", "i386"))

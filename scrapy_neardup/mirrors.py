@@ -121,11 +121,11 @@ class Mirrors:
                 return Advice(SKIP, link.signature.url, link.size, rule.recheck if rule else 0.0)
         return Advice(self._unheld, unheld) if unheld and self._unheld != LEAVE else None
 
-    def is_on_trial(self, url: str) -> bool:
-        """Say whether nothing is known of a URL but that its host may mirror one that holds a page in its place."""
+    def suspects(self, url: str) -> set[str]:
+        """Return the hosts that a URL's host may mirror and that hold its page; none where more is known of it."""
         if not self._learned or not self._skip_mirrors or self._store.resolve(url):
-            return False
-        return any(self._store.resolve(other) for other in self._learned.suspects(url))
+            return set()
+        return {site(other) for other in self._learned.suspects(url) if self._store.resolve(other)}
 
     def rechecks(self, url: str, share: float = 0.0) -> bool:
         """Say whether this URL belongs to the share that is fetched all the same; another share in each run.

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from .mirrors import Mirrors
 
-PROBES = 4  # pages of such a host that are on their way at once
-PAUSE, PAUSES = 0.05, 1000  # seconds, and how many for the pages of a host, that wait side by side
+PROBES = 2  # pages of such a host that are on their way at once
+PAUSE, PAUSES = 0.05, 10_000  # seconds, and how many for the pages of a host, which wait side by side: a minute or so
 
 
 class Probes:
@@ -37,19 +37,20 @@ class Probes:
         host = urlparse_cached(request).netloc
         self._waiting.add(request)
         try:
-            while self._mirrors.is_on_trial(request.url) and self._pauses[host] < PAUSES:
-                if self._under_way(host) < PROBES:
+            while self._pauses[host] < PAUSES and (others := self._mirrors.suspects(request.url)):
+                # Side by side with the other host it would fall back, and be taken for the mirror for that alone.
+                if self._under_way({host}) < PROBES or self._under_way(others):
                     break
                 self._pauses[host] += 1
                 await pause(PAUSE)
         finally:
             self._waiting.discard(request)
 
-    def _under_way(self, host: str) -> int:
-        """Count the pages of a host that were sent for, and are not yet dealt with."""
+    def _under_way(self, hosts: set[str]) -> int:
+        """Count the pages of some hosts that were sent for, and are not yet dealt with."""
         engine = self._crawler.engine
         if engine is None:
             return 0
         scraped = engine.scraper.slot.active if engine.scraper.slot else ()
         sent = {*chain.from_iterable(slot.transferring for slot in engine.downloader.slots.values()), *scraped}
-        return sum(urlparse_cached(request).netloc == host for request in sent - self._waiting)
+        return sum(urlparse_cached(request).netloc in hosts for request in sent - self._waiting)

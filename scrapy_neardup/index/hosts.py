@@ -133,13 +133,17 @@ class Hosts:
         other, here = relation.counterpart(url, side), relation.place(url, side)
         if not (relation.in_force and other and here and relation.covers(here)):
             return None
-        is_canonical = relation.canonical() == 1 - side and self.was_first(relation, 1 - side)
-        return Counterpart(other, relation.confidence, relation, is_canonical)
+        return Counterpart(other, relation.confidence, relation, self._leads(relation, 1 - side))
+
+    def _leads(self, relation: Relation, side: int) -> bool:
+        """Say whether one of two hosts was first: at most paths, and known as early as the other."""
+        first, other = (self._met.get(relation.sites[each], math.inf) for each in (side, 1 - side))
+        return relation.canonical() == side and first <= other
 
     def suspects(self, url: str) -> list[str]:
         """Return where the content of a URL may also lie: on hosts that look like mirrors so far, without proof."""
         own = site(url)
-        promising = [relation for relation in self._busiest(own) if relation.is_promising]
+        promising = [r for r in self._busiest(own) if r.is_promising and self._leads(r, 1 - r.side(own))]
         return [other for r in promising if (other := r.counterpart(url, r.side(own)))]
 
     def meet(self, url: str, when: float) -> None:
@@ -147,11 +151,6 @@ class Hosts:
         name = site(url)
         if name in self._met or len(self._met) < SITES:
             self._met[name] = min(when, self._met.get(name, when))
-
-    def was_first(self, relation: Relation, side: int) -> bool:
-        """Say whether one of two hosts was known as early as the other."""
-        first, other = (self._met.get(relation.sites[each], math.inf) for each in (side, 1 - side))
-        return first <= other
 
     def relations(self) -> list[Relation]:
         """Return all pairs of hosts that share anything, in force or not, the surest first."""
