@@ -208,7 +208,7 @@ def test_a_newcomer_who_is_crawled_first_does_not_take_a_known_site_s_place(craw
     crawl("OneAfterAnother", urls=urls(b, known) + urls(a, known))
     b.pages["/50.html"] = page(5000)
     crawl(urls=urls(b, [50]))
-    assert crawl(urls=urls(a, [50, 51]), settings=REDIRECT).urls == urls(a, [50, 51])
+    assert sorted(crawl(urls=urls(a, [50, 51]), settings=REDIRECT).urls) == urls(a, [50, 51])
 
 
 def test_short_pages_are_not_skipped_by_a_rule(crawl, a, b):
