@@ -57,9 +57,11 @@ class Claim:
         if self.state != "pending":
             return
         self.state = state
-        self._dedup.settle(self)
-        for callback in self._observers:
-            callback()
+        try:
+            self._dedup.settle(self)
+        finally:
+            for callback in self._observers:
+                callback()
 
 
 class Deduplicator:
@@ -154,7 +156,8 @@ class Deduplicator:
             self._link(claim.document, claim.signature, mirror=False)
         elif claim.match:
             mirror = claim.verdict.status == "duplicate"
-            claim.match.signature.repeats += not claim.document.url
+            if not claim.document.url:
+                self.store.repeat(claim.match.signature)
             self._link(claim.document, claim.match.signature, mirror=mirror, evidence=claim.match.evidence)
 
     def _learn(self, claim: Claim) -> None:

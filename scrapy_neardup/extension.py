@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from itertools import chain
@@ -21,6 +23,7 @@ from scrapy.utils.project import data_path
 from .config import STORE_NAME, Config
 from .dedup import Claim, Deduplicator
 from .stores import StoreError
+from .text.tokens import segmenter
 from .workers import Workers
 
 if TYPE_CHECKING:
@@ -56,6 +59,8 @@ class NearDup:
         if self._run_file:
             self._run_file.write_text(self.dedup.store.run)
         self.workers = Workers(self.dedup.detectors, config.workers)
+        # The segmenter of Chinese takes most of a second to load. It would stop a crawl that is under way.
+        segmenter()("预热")
         self._store_failed = False
         self._giving_more: WeakSet[Response] = WeakSet()
         self._tasks: list[AsyncioLoopingCall | LoopingCall] = []
@@ -109,7 +114,8 @@ class NearDup:
         }
         try:
             self.dedup.close()
-        except StoreError as error:
+        except (StoreError, OSError) as error:
+            self.count("store/errors")
             logger.error("The store was not closed well, so the next run forgets this one: %s", error)
         finally:
             self.workers.close()
@@ -118,14 +124,21 @@ class NearDup:
         """Write what was committed and read what others did; a store that fails loses no item."""
         self.stats.set_value("neardup/store/documents", len(self.dedup))
         self._tell_of_hosts()
-        try:
+        with self._surviving():
             self.dedup.store.flush(wait=False)
+        with self._surviving():
             self.dedup.store.refresh()
-        except StoreError as error:
+
+    @contextmanager
+    def _surviving(self) -> Iterator[None]:
+        """Count an error of the store, or of its disk, and go on; tell of the first."""
+        try:
+            yield
+        except (StoreError, OSError) as error:
             self.count("store/errors")
             if not self._store_failed:
                 self._store_failed = True
-                logger.warning("Items pass, and are kept in memory until the store can be written: %s", error)
+                logger.warning("Items pass; what can't be written is kept in memory and tried again: %s", error)
 
     def _tell_of_hosts(self) -> None:
         changes, self.dedup.changes = self.dedup.changes, []
@@ -192,7 +205,8 @@ class NearDup:
         if _response.get() in self._giving_more:
             document = claim.document
             claim.document = replace(document, loose=frozenset(filter(None, (document.url, *document.aliases))))
-        claim.commit()
+        with self._surviving():
+            claim.commit()
 
     def item_scraped(self) -> None:
         claim = _claim.get()
@@ -203,7 +217,8 @@ class NearDup:
         claim = _claim.get()
         if claim and claim.state == "pending":
             self.count("withdrawn")
-            claim.withdraw()
+            with self._surviving():
+                claim.withdraw()
             self.give_more()
 
     # Counting

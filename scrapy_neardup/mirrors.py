@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
+from itertools import islice
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-import mmh3
-
 from .config import Config
+from .fingerprints.hashing import hash_text
 from .index.hosts import Counterpart, Hosts
 from .index.relations import SHORT
 from .signature import Link, Signature
@@ -17,6 +17,7 @@ from .stores import Store
 from .text.shapes import site
 from .text.urls import canonical_url, host
 
+MAX_COPIES = 1000  # URLs of one document that are looked at
 DAY = 86_400.0
 SKIP, REDIRECT, LEAVE = "skip", "redirect", "leave"
 
@@ -132,7 +133,7 @@ class Mirrors:
 
         A user who wants no rechecks gets none; else it may be more than asked for.
         """
-        place = mmh3.hash64(canonical_url(url) + self._store.run, signed=False)[0] / 2**64
+        place = hash_text(canonical_url(url) + self._store.run) / 2**64
         return place < (max(self._recheck, share) if self._recheck else 0.0)
 
     # After a failed fetch
@@ -156,7 +157,7 @@ class Mirrors:
     def _copies(self, url: str) -> Iterator[Alternative]:
         link = self._store.resolve(url)
         if link and link.signature:
-            links = self._store.links(link.signature)
+            links = islice(self._store.links(link.signature), MAX_COPIES)
             for other in sorted(links, key=self._rank):
                 yield Alternative(other.url, other, "mirror" if other.mirror else "canonical")
             if link.signature.url:

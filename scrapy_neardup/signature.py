@@ -11,8 +11,14 @@ Key: TypeAlias = tuple[str, int, int]
 """Where a stored signature lies: the run, the number of its segment, the place in it."""
 
 
+class _Weak:
+    """What weak references need; `dataclass(weakref_slot=True)` came with Python 3.11."""
+
+    __slots__ = ("__weakref__",)
+
+
 @dataclass(eq=False, slots=True)
-class Signature:
+class Signature(_Weak):
     """The stored record of a document: its fingerprints by detector, and the sketch that verification compares."""
 
     url: str | None
@@ -26,6 +32,8 @@ class Signature:
     """None until it is written."""
     repeats: int = 0
     """How many documents repeat it, as far as is known: its mirror degree."""
+    number: int | None = None
+    """Its place among all documents of a store's parts; None where it is in none."""
 
 
 class Evidence(NamedTuple):
@@ -60,3 +68,7 @@ class Link:
     """Why it was called a mirror."""
     firm: bool = True
     """False where the URL may give something else when it is fetched, so that it is never skipped for this."""
+    digest: int = 0
+    """The hash of its canonical form; 0 until a store has made it."""
+    void: bool = False
+    """True where nothing is known of the URL any more: it takes the place of what was known."""

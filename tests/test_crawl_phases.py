@@ -144,7 +144,7 @@ def test_items_pass_while_the_store_can_not_be_written(crawl, a, tmp_path):
     while len(a.requests) < 3:
         time.sleep(0.01)
     other = sqlite3.connect(crawl.store, isolation_level=None)
-    other.execute("BEGIN EXCLUSIVE")  # longer than sqlitedict waits
+    other.execute("BEGIN EXCLUSIVE")  # longer than the store waits
     process.wait(timeout=60)
     other.execute("ROLLBACK")
     result = crawl.finish(process)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
-from helpers import Entry
+from helpers import Entry, Finished
 
 from scrapy_neardup.fingerprints.simhash import hamming
+from scrapy_neardup.index import near
 from scrapy_neardup.index.base import Index
 from scrapy_neardup.index.hamming import HammingIndex
 from scrapy_neardup.index.keys import KeyIndex
@@ -22,7 +24,23 @@ def found(index: Index[Any], *fingerprints: int) -> list[str]:
     return [entry.name for entry in index.find(fingerprints)]
 
 
-@pytest.fixture(params=[KeyIndex, lambda: HammingIndex(0), lambda: HammingIndex(3), lambda: HammingIndex(12)])
+KINDS = {
+    "keys": KeyIndex,
+    **{f"hamming {distance}": partial(HammingIndex, distance) for distance in (0, 3, 12)},
+    "packed": Finished,
+    **{f"near {distance}": partial(Finished, distance) for distance in (0, 3, 12)},
+}
+
+
+@pytest.fixture(params=[True, False], autouse=True)
+def all_tried(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have finished tables of SimHashes try all that they hold, as they do where these are few, or go by blocks."""
+    monkeypatch.setattr(near, "CROWD", 10**6)
+    if not request.param:
+        monkeypatch.setattr(near, "FEW", 0)
+
+
+@pytest.fixture(params=KINDS.values(), ids=KINDS)
 def index(request: pytest.FixtureRequest) -> Index[Any]:
     make: Callable[[], Index[Any]] = request.param
     return make()
@@ -90,8 +108,9 @@ def test_added_again_after_removal_is_found_once(index: Index[Any]) -> None:
     assert found(index, A) == ["again"]
 
 
+@pytest.mark.parametrize("kind", [HammingIndex, Finished])
 @pytest.mark.parametrize("distance", range(16))
-def test_hamming_index_finds_what_trying_all_finds(distance: int) -> None:
+def test_hamming_index_finds_what_trying_all_finds(distance: int, kind: Callable[[int], Index[Any]]) -> None:
     rng = random.Random(distance)
     values = [rng.getrandbits(64) for _ in range(150)]
     queries = values[:12]
@@ -101,13 +120,13 @@ def test_hamming_index_finds_what_trying_all_finds(distance: int) -> None:
                 place = rng.randrange(64 // spread) * spread
                 flipped = rng.sample(range(spread), min(flips, spread))
                 values.append(query ^ sum(1 << place + bit for bit in flipped))
-    index: HammingIndex[Entry] = HammingIndex(distance)
+    index = kind(distance)
     for number, value in enumerate(values):
         index.add([value], Entry(str(number)))
     for query in queries:
-        near = [number for number, value in enumerate(values) if hamming(query, value) <= distance]
-        assert list(map(int, found(index, query))) == near
-        assert len(near) >= 2 * distance + 2
+        expected = [number for number, value in enumerate(values) if hamming(query, value) <= distance]
+        assert list(map(int, found(index, query))) == expected
+        assert len(expected) >= 2 * distance + 2
 
 
 class Trial:
@@ -127,10 +146,11 @@ class Trial:
         return list(dict.fromkeys(near))
 
 
+@pytest.mark.parametrize("finished", [False, True])
 @pytest.mark.parametrize("distance", [None, 0, 2, 3, 6, 7, 9, 13])
-def test_whatever_comes_and_goes_it_finds_what_trying_all_finds(distance: int | None) -> None:
+def test_whatever_comes_and_goes_it_finds_what_trying_all_finds(distance: int | None, finished: bool) -> None:
     rng = random.Random(distance)
-    index: Index[Entry] = KeyIndex() if distance is None else HammingIndex(distance)
+    index: Index[Any] = Finished(distance) if finished else KeyIndex() if distance is None else HammingIndex(distance)
     trial = Trial(distance or 0)
     centres = [rng.getrandbits(64) for _ in range(6)]
 
@@ -162,8 +182,9 @@ def test_documents_of_a_fingerprint_that_very_many_have_come_one_by_one(index: I
     assert len(found(index, A, B)) == len(entries) - 3
 
 
-def test_of_a_fingerprint_that_many_share_the_newest_are_found() -> None:
-    index: Index[Entry] = KeyIndex(3)
+@pytest.mark.parametrize("kind", [KeyIndex, partial(Finished, None)])
+def test_of_a_fingerprint_that_many_share_the_newest_are_found(kind: Callable[[int], Index[Any]]) -> None:
+    index = kind(3)
     entries = [Entry(str(number)) for number in range(6)]
 
     def found(*fingerprints: int) -> list[str]:

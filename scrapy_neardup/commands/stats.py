@@ -27,7 +27,7 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
 
 def _summary(dedup: Deduplicator) -> dict[str, object]:
     store = dedup.store
-    mirrors = [sum(link.mirror for link in store.links(s)) for s in store.signatures()]
+    mirrors = list(store.degrees())
     return {
         "documents": len(store),
         "clusters": sum(1 for degree in mirrors if degree),

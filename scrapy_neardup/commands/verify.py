@@ -21,4 +21,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
     # Opening reads every row, and refuses the first that is damaged.
     with open_existing(opts, settings) as dedup:
+        dedup.store.check()
         print_result({**dedup.store.describe(), "documents": len(dedup), "whole": True}, as_json=opts.json)

@@ -28,7 +28,8 @@ def hash_tokens(tokens: Sequence[str]) -> Hashes:
 
 def hash_text(text: str) -> int:
     """Hash a whole text to an unsigned 64-bit integer."""
-    return mmh3.hash64(text, signed=False)[0]
+    # As bytes, since mmh3 ends the process where text holds what is no character.
+    return int(mmh3.hash64(text.encode(errors="surrogatepass"), signed=False)[0])
 
 
 def mix(values: Hashes) -> Hashes:

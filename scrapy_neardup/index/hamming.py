@@ -32,7 +32,7 @@ class HammingIndex(Generic[T]):
 
     def __init__(self, distance: int) -> None:
         self.distance = distance
-        self._flips = list(_flips(distance // BLOCKS))
+        self._flips = list(flips(distance // BLOCKS))
         self._buckets: dict[int, bytearray] = {}
         self._documents: list[T | None] = []  # by number; None where removed
 
@@ -75,7 +75,7 @@ def _blocks(value: int) -> Iterator[int]:
         yield place << BLOCK_BITS | (value >> place * BLOCK_BITS) & _MASK
 
 
-def _flips(bits: int) -> Iterator[int]:
+def flips(bits: int) -> Iterator[int]:
     """Yield all ways to flip up to so many bits of a block."""
     for count in range(bits + 1):
         for places in combinations(range(BLOCK_BITS), count):

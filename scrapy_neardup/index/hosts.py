@@ -148,9 +148,26 @@ class Hosts:
 
     def meet(self, url: str, when: float) -> None:
         """Note that a host's page was known at a time: hosts that were known before cannot be copies of later ones."""
-        name = site(url)
+        self.meet_site(site(url), when)
+
+    def meet_site(self, name: str, when: float) -> None:
+        """Note that a host was known at a time."""
         if name in self._met or len(self._met) < SITES:
             self._met[name] = min(when, self._met.get(name, when))
+
+    def known(self, url: str) -> list[Row]:
+        """Return the evidence that a URL gave."""
+        own = site(url)
+        places = (
+            (relation, relation.place(url, relation.side(own))) for relation in self._by_site.get(own, {}).values()
+        )
+        return [r.row(p.path, r.trials[p.path]) for r, p in places if p and p.path in r.trials]
+
+    def retract(self, rows: Iterable[Row]) -> list[Row]:
+        """Forget evidence; return what to store so that it stays forgotten."""
+        found = [row._replace(outcome=Outcome.UNKNOWN) for row in rows]
+        self.load(found)
+        return found
 
     def relations(self) -> list[Relation]:
         """Return all pairs of hosts that share anything, in force or not, the surest first."""

@@ -24,7 +24,7 @@ class KeyIndex(Generic[T]):
     """
 
     def __init__(self, newest: int | None = None) -> None:
-        self._newest = newest
+        self.newest = newest
         self._parts: list[_Part[T]] = [_Part() for _ in range(PARTS)]
 
     def add(self, fingerprints: Sequence[int], document: T) -> None:
@@ -36,7 +36,7 @@ class KeyIndex(Generic[T]):
             self._parts[key % PARTS].remove(key, document)
 
     def find(self, fingerprints: Sequence[int]) -> Iterator[T]:
-        return distinct(chain.from_iterable(self._parts[key % PARTS].under(key, self._newest) for key in fingerprints))
+        return distinct(chain.from_iterable(self._parts[key % PARTS].under(key, self.newest) for key in fingerprints))
 
 
 class _Part(Generic[T]):

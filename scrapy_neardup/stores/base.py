@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from ..index.hosts import Hosts
 from ..index.relations import Row
@@ -13,6 +13,27 @@ from .runs import Run
 
 class StoreError(Exception):
     """The store can't be read or written; the message says which, why, and what to do."""
+
+
+class Selection(NamedTuple):
+    """What is to be forgotten: exactly one of these."""
+
+    url: str | None = None
+    """A URL: what it led to is unknown again, and the document whose own URL it is goes with all its mirrors."""
+    host: str | None = None
+    """A host, with its port if it has one: all its URLs, its documents, and what was learned of its mirrors."""
+    run: str | None = None
+    """The id of a run: all that it committed."""
+    before: float | None = None
+    """Seconds since the epoch: documents that were last seen before, by any URL."""
+
+
+class Forgotten(NamedTuple):
+    """How much was forgotten."""
+
+    documents: int
+    links: int
+    """URLs, those of the documents included."""
 
 
 class Store(Protocol):
@@ -47,7 +68,13 @@ class Store(Protocol):
     def resolve(self, url: str) -> Link | None:
         """Return what is known of a URL, in whatever spelling."""
 
-    def links(self, signature: Signature) -> list[Link]:
+    def repeat(self, signature: Signature) -> None:
+        """Count one more document that repeats one that is held, and has no URL to record."""
+
+    def forget(self, what: Selection) -> Forgotten:
+        """Let go of documents, URLs and rules; for good once flushed. Nothing is forgotten twice: then it counts 0."""
+
+    def links(self, signature: Signature) -> Iterable[Link]:
         """Return the URLs that led to a document, oldest first."""
 
     def learn(self, trials: Iterable[Row]) -> None:
@@ -56,8 +83,17 @@ class Store(Protocol):
     def signatures(self) -> Iterable[Signature]:
         """Return all documents that are held, pending ones included."""
 
+    def all_links(self) -> Iterable[Link]:
+        """Return what is known of all URLs."""
+
+    def degrees(self) -> Iterable[int]:
+        """Return how often each document is repeated."""
+
     def runs(self) -> list[Run]:
         """Return what is known of all runs, oldest first."""
+
+    def check(self) -> None:
+        """Read what opening has not read. Raise StoreError where any of it is damaged."""
 
     def describe(self) -> dict[str, object]:
         """Return what there is to say of the store itself."""

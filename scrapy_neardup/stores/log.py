@@ -1,51 +1,51 @@
-"""The file under the store: a log of rows in sqlitedict, written and read by one thread of its own.
+"""The file under the store: a log of rows in one SQLite table, written and read by one thread of its own.
 
-sqlitedict waits for a lock of another process, and tells of an error only at the next call: both happen here, away
-from the crawl. Each row is one transaction, so a process that is killed leaves whole rows or none.
+Waiting for the disk, or for the lock of another process, happens there, away from the crawl. Rows that are appended
+together are one transaction, so a process that is killed leaves all of them or none.
+
+Power loss: SQLite's write-ahead log with `synchronous=FULL` has the disk confirm each transaction before it counts as
+done. So what was appended outlives a power loss once `sync(wait=True)` has returned, and of a transaction that was cut
+off nothing is left. That goes as far as the disk keeps what it confirmed; on network file systems nothing is promised.
 """
 
 from __future__ import annotations
 
-import logging
 import sqlite3
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
+from typing import TypeVar
 
-from sqlitedict import SqliteDict
+from .database import TABLE, open_database, told
 
-from .base import StoreError
-
-TABLE = "neardup"
+_Result = TypeVar("_Result")
 
 
 class Log:
-    """Rows of bytes by key, in the order in which they were last written."""
+    """Rows of bytes by key, in the order in which they were last written.
 
-    def __init__(self, path: str) -> None:
+    Opened without `writes` it leaves the file as it is, which may then lie where it can't be written.
+    """
+
+    def __init__(self, path: str, *, writes: bool = True) -> None:
         self.path = path
-        check_file(path)
-        # It logs each error with two stacks before it raises it; we say it in one line.
-        logging.getLogger("sqlitedict").setLevel(logging.CRITICAL)
-        try:
-            self._db = SqliteDict(
-                path, TABLE, autocommit=True, journal_mode="WAL", encode=bytes, decode=bytes, outer_stack=False
-            )
-        except (sqlite3.Error, RuntimeError) as error:
-            raise StoreError(f"store {path!r} can't be opened: {error}; it was left as it is") from error
-        # Not sqlitedict's, whose thread dies of a damaged page and leaves its caller waiting.
-        self._reader = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
         self._last_row = 0
-        self._unwritten: deque[tuple[str, bytes | None]] = deque()
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="neardup-store")
+        self._unwritten: deque[list[tuple[str, bytes | None]]] = deque()
         self._writing: Future[None] | None = None
-        # sqlitedict switches it off, which would leave a power loss free to damage the file.
-        self._db.conn.execute("PRAGMA synchronous=FULL")
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="neardup-store")
+        try:
+            self._db = self._thread.submit(open_database, path, writes=writes).result()
+        except BaseException:
+            self._thread.shutdown()
+            raise
 
     def append(self, key: str, value: bytes | None) -> None:
         """Put a row at the end, in place of an earlier one of that key; None deletes. Durable after `sync`."""
-        self._unwritten.append((key, value))
+        self.append_all([(key, value)])
+
+    def append_all(self, rows: Iterable[tuple[str, bytes | None]]) -> None:
+        """Put several rows at the end that are written together or not at all."""
+        self._unwritten.append(list(rows))
 
     def sync(self, *, wait: bool) -> None:
         """Write what was appended. Raise StoreError for what failed by now; it is kept, and tried again next time."""
@@ -55,7 +55,7 @@ class Log:
         if wait and self._writing:
             failed = self._failure(wait=True)
         if failed:
-            raise StoreError(f"store {self.path!r} can't be written: {failed}") from failed
+            raise failed
 
     def _failure(self, *, wait: bool = False) -> BaseException | None:
         if self._writing is None or not (wait or self._writing.done()):
@@ -65,55 +65,58 @@ class Log:
 
     def _drain(self) -> None:
         while self._unwritten:
-            key, value = self._unwritten[0]
-            if value is not None:
-                self._db[key] = value
-            elif key in self._db:
-                del self._db[key]
-            self._db.conn.check_raise_error()
+            with told(self.path, "written"), self._db:
+                self._db.execute("BEGIN IMMEDIATE")
+                for key, value in self._unwritten[0]:
+                    if value is None:
+                        self._db.execute(f"DELETE FROM {TABLE} WHERE key = ?", (key,))
+                    else:
+                        self._db.execute(f"REPLACE INTO {TABLE} (key, value) VALUES (?, ?)", (key, value))
             self._unwritten.popleft()
 
     def news(self, *kinds: str) -> Future[list[tuple[str, bytes]]]:
-        """Read the rows whose key begins so, of those written since the last call by any process; at first all."""
+        """Read the rows whose key begins so, of those written since the last call by any process; at first all.
+
+        The result raises StoreError where they can't be read.
+        """
         return self._thread.submit(self._read, kinds)
 
     def _read(self, kinds: Sequence[str]) -> list[tuple[str, bytes]]:
         # One query: of two, the second could see rows that lie past what the first had missed.
         begins = " OR ".join("substr(key, 1, ?) = ?" for _ in kinds)
-        query = f'SELECT rowid, key, value FROM "{TABLE}" WHERE rowid > ? AND ({begins}) ORDER BY rowid'
+        query = f"SELECT rowid, key, value FROM {TABLE} WHERE rowid > ? AND ({begins}) ORDER BY rowid"
         lengths = (part for kind in kinds for part in (len(kind), kind))
-        rows = self._reader.execute(query, (self._last_row, *lengths)).fetchall()
+        with told(self.path, "read"):
+            rows = self._db.execute(query, (self._last_row, *lengths)).fetchall()
+            read = [(key, _checked(key, value)) for _, key, value in rows]
         if rows:
             self._last_row = rows[-1][0]
-        return [(key, bytes(value)) for _, key, value in rows]
+        return read
 
     def get(self, key: str) -> bytes | None:
-        """Return a row as it is in the file now."""
-        query = f'SELECT value FROM "{TABLE}" WHERE key = ?'
-        row = self._thread.submit(lambda: self._reader.execute(query, (key,)).fetchone()).result()
-        return bytes(row[0]) if row else None
+        """Return a row as it is in the file now. Raise StoreError where it can't be read."""
+
+        def read() -> bytes | None:
+            with told(self.path, "read"):
+                row = self._db.execute(f"SELECT value FROM {TABLE} WHERE key = ?", (key,)).fetchone()
+                return _checked(key, row[0]) if row else None
+
+        return self._asked(read)
+
+    def pragma(self, name: str) -> object:
+        """Return one of SQLite's settings, as it is in force."""
+        return self._asked(lambda: self._db.execute(f"PRAGMA {name}").fetchone()[0])
+
+    def _asked(self, question: Callable[[], _Result]) -> _Result:
+        return self._thread.submit(question).result()
 
     def close(self) -> None:
         """Let go of the file."""
-        self._thread.submit(self._reader.close).result()
         self._thread.submit(self._db.close).result()
         self._thread.shutdown()
 
 
-def check_file(path: str) -> None:
-    """Raise StoreError where the file can't be a store: sqlitedict would hang, or make a table in it."""
-    file = Path(path)
-    if not file.parent.is_dir():
-        raise StoreError(f"store {path!r}: there is no directory {str(file.parent)!r}")
-    if not file.exists() or not file.stat().st_size:
-        return
-    try:
-        connection = sqlite3.connect(f"{file.absolute().as_uri()}?mode=rw", uri=True)
-        try:
-            tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        finally:
-            connection.close()
-    except sqlite3.Error as error:
-        raise StoreError(f"store {path!r} can't be read ({error}); it was left as it is") from error
-    if tables and TABLE not in tables:
-        raise StoreError(f"store {path!r} is an SQLite file but no store of scrapy-neardup; it was left as it is")
+def _checked(key: object, value: object) -> bytes:
+    if not isinstance(key, str) or not isinstance(value, bytes):
+        raise sqlite3.DatabaseError(f"row {key!r} is damaged")
+    return value

@@ -7,10 +7,14 @@ from itertools import islice
 
 from ..detectors.base import Detector
 from ..index.base import Index
+from ..index.flat import FlatIndex
+from ..index.hamming import HammingIndex
 from ..index.hosts import Hosts
 from ..index.relations import Row
 from ..signature import Link, Signature
 from ..text.urls import canonical_url
+from .base import Forgotten, Selection
+from .forgetting import forget
 from .runs import Run
 
 MAX_PROPOSED = 2000  # by a detector: what very many documents have in common tells none of them from another
@@ -21,8 +25,11 @@ class MemoryStore:
 
     run = ""
 
-    def __init__(self, detectors: Sequence[Detector]) -> None:
-        self._indexes: dict[str, Index[Signature]] = {d.name: d.index() for d in detectors}
+    def __init__(self, detectors: Sequence[Detector], *, few: bool = False) -> None:
+        """Begin empty; `few`: there will be some thousand documents at a time."""
+        self._indexes: dict[str, Index[Signature]] = {
+            d.name: _for_few(d.index()) if few else d.index() for d in detectors
+        }
         self._signatures: dict[Signature, None] = {}
         self._urls: dict[str, Link] = {}
         self._links: dict[Signature, dict[str, Link]] = {}
@@ -30,9 +37,12 @@ class MemoryStore:
         self.stats: dict[str, int] = {}
 
     def find(self, fingerprints: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, Signature]]:
-        for name, index in self._indexes.items():
-            for signature in islice(index.find(fingerprints.get(name, ())), MAX_PROPOSED):
-                yield name, signature
+        for name in self._indexes:
+            yield from ((name, signature) for signature in self.propose(name, fingerprints.get(name, ())))
+
+    def propose(self, name: str, fingerprints: Sequence[int]) -> Iterable[Signature]:
+        """Return the documents that one detector proposes."""
+        return islice(self._indexes[name].find(fingerprints), MAX_PROPOSED)
 
     def add(self, signature: Signature) -> None:
         entered: list[str] = []
@@ -48,6 +58,10 @@ class MemoryStore:
 
     def commit(self, signature: Signature) -> None:
         pass
+
+    def holds(self, signature: Signature) -> bool:
+        """Say whether a document is held, pending or committed."""
+        return signature in self._signatures
 
     def withdraw(self, signature: Signature) -> None:
         if signature not in self._signatures:
@@ -66,6 +80,8 @@ class MemoryStore:
         if before and before.signature:
             self._links[before.signature].pop(url, None)
             before.signature.repeats -= before.mirror
+        if link.void:
+            return
         self._urls[url] = link
         self.hosts.meet(link.url, link.seen)
         if link.signature:
@@ -74,6 +90,26 @@ class MemoryStore:
 
     def resolve(self, url: str) -> Link | None:
         return self._urls.get(canonical_url(url))
+
+    def all_links(self) -> Iterable[Link]:
+        return list(self._urls.values())
+
+    def repeat(self, signature: Signature) -> None:
+        signature.repeats += 1
+
+    def forget(self, what: Selection) -> Forgotten:
+        return forget(self, what)
+
+    def seen_before(self, when: float) -> Iterable[Signature]:
+        """Return the documents that no URL gave since then."""
+        return [
+            signature
+            for signature in self._signatures
+            if max((signature.first_seen, *(link.seen for link in self.links(signature)))) < when
+        ]
+
+    def degrees(self) -> Iterable[int]:
+        return [signature.repeats for signature in self._signatures]
 
     def links(self, signature: Signature) -> list[Link]:
         return list(self._links.get(signature, {}).values())
@@ -86,6 +122,9 @@ class MemoryStore:
 
     def runs(self) -> list[Run]:
         return []
+
+    def check(self) -> None:
+        pass
 
     def describe(self) -> dict[str, object]:
         return {"store": "in memory"}
@@ -101,3 +140,7 @@ class MemoryStore:
 
     def close(self, *, clean: bool = True) -> None:
         pass
+
+
+def _for_few(index: Index[Signature]) -> Index[Signature]:
+    return FlatIndex(index.distance) if isinstance(index, HammingIndex) else index

@@ -37,8 +37,15 @@ class Run:
         """Return the record of this run at its end, with so many segments; `forget` those that are not sealed."""
         forgotten = ((self.sealed, segments),) if forget and segments > self.sealed else ()
         return replace(
-            self, closed=time.time(), sealed=max(self.sealed, segments), forgotten=self.forgotten + forgotten
+            self,
+            closed=max(self.started, time.time()),
+            sealed=max(self.sealed, segments),
+            forgotten=self.forgotten + forgotten,
         )
+
+    def without(self, segments: int) -> Run:
+        """Return the record of this run once its segments below a number are forgotten."""
+        return replace(self, sealed=max(self.sealed, segments), forgotten=((0, segments),))
 
     def with_stats(self, stats: Mapping[str, int]) -> Run:
         """Return the record with what the run came to since it was last opened."""

@@ -1,21 +1,23 @@
 """Segments: the bytes in which a batch of signatures, links and trials lies on disk. No I/O.
 
 A segment is the CRC-32 of its body (4 bytes, big-endian), then the body in MessagePack: data only, so opening a
-file from a stranger runs nothing. The body is `[detectors, documents, links, trials]`:
+file from a stranger runs nothing. The body is `[detectors, documents, links, trials, forgotten]`:
 - a document is `[url, first_seen, [fingerprints of each detector], sketch, layout]`; format 1 had no layout,
 - a link is `[url, document, mirror, seen, size, evidence, firm]`; its document is a place in this segment, `[run,
-  segment, place]`, or nil, its evidence `[detector, hamming, resemblance, containment, length_ratio, kind]` or nil;
-  before format 3 without kind,
+  segment, place]`, nil, or -1 (format 4) where the URL is forgotten; its evidence `[detector, hamming, resemblance,
+  containment, length_ratio, kind]` or nil; before format 3 without kind,
 - trials, from format 3 on, are evidence on host mirrors by pair of hosts: `[sites, prefixes, endings, [[path, outcome,
-  content, branch, holder, seen, claimed], …]]`.
+  content, branch, holder, seen, claimed], …]]`,
+- forgotten, from format 4 on, are documents of earlier segments, as `[run, segment, place]`.
 """
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgpack
 
@@ -24,34 +26,44 @@ from ..index.relations import Row
 from ..signature import Evidence, Key, Link, Signature
 
 _ERRORS = "surrogatepass"  # a URL may hold what is no character
+_VOID = -1  # in place of a document: nothing is known of the URL any more
 _PAIR = 3  # fields of a Row that say of which hosts it is
 
 
-class Batch(NamedTuple):
+@dataclass
+class Batch:
     """What is written together."""
 
-    signatures: list[Signature]
-    links: list[Link]
-    trials: list[Row]
+    signatures: list[Signature] = field(default_factory=list)
+    links: list[Link] = field(default_factory=list)
+    trials: list[Row] = field(default_factory=list)
+    forgotten: list[Key] = field(default_factory=list)
+    """Documents of earlier segments."""
+
+    def __len__(self) -> int:
+        return len(self.signatures) + len(self.links) + len(self.trials) + len(self.forgotten)
 
 
-def encode(run: str, number: int, batch: Batch) -> bytes:
-    """Return the segment of a batch; its signatures get their keys."""
+def encode(run: str, number: int, batch: Batch, key: Callable[[Signature], Key | None]) -> bytes:
+    """Return the segment of a batch; its signatures get their keys. `key` gives those of other segments."""
     for place, signature in enumerate(batch.signatures):
         signature.key = (run, number, place)
     names = list(dict.fromkeys(name for s in batch.signatures for name in s.fingerprints))
     documents = [
         [s.url, s.first_seen, [s.fingerprints.get(n, ()) for n in names], s.sketch, s.layout] for s in batch.signatures
     ]
-    links = [_packed(link, run, number) for link in batch.links]
-    body: bytes = msgpack.packb([names, documents, links, _grouped(batch.trials)], unicode_errors=_ERRORS)
+    links = [_packed(link, run, number, key) for link in batch.links]
+    rows = [names, documents, links, _grouped(batch.trials), batch.forgotten]
+    body: bytes = msgpack.packb(rows, unicode_errors=_ERRORS)
     return zlib.crc32(body).to_bytes(4, "big") + body
 
 
-def _packed(link: Link, run: str, number: int) -> list[Any]:
-    key = link.signature.key if link.signature else None
+def _packed(link: Link, run: str, number: int, key_of: Callable[[Signature], Key | None]) -> list[Any]:
+    key = key_of(link.signature) if link.signature else None
     here = key is not None and key[:2] == (run, number)
-    return [link.url, key[2] if key and here else key, link.mirror, link.seen, link.size, link.evidence, link.firm]
+    given_up = link.signature is not None and key is None
+    target = _VOID if link.void or given_up else key[2] if key and here else key
+    return [link.url, target, link.mirror, link.seen, link.size, link.evidence, link.firm]
 
 
 def _grouped(trials: Iterable[Row]) -> list[Any]:
@@ -67,18 +79,30 @@ def decode(run: str, number: int, segment: bytes, find: Callable[[Key], Signatur
     body = segment[4:]
     if zlib.crc32(body) != int.from_bytes(segment[:4], "big"):
         raise ValueError(f"segment {number} of run {run} is damaged: its checksum does not match")
-    names, documents, links, *trials = msgpack.unpackb(body, use_list=False, unicode_errors=_ERRORS)
+    names, documents, links, *rest = msgpack.unpackb(body, use_list=False, unicode_errors=_ERRORS)
+    trials, forgotten = (*rest, (), ())[:2]
     signatures = [_signature(names, d, (run, number, place)) for place, d in enumerate(documents)]
 
     def target(reference: int | Key | None) -> Signature | None:
-        return signatures[reference] if isinstance(reference, int) else find(reference) if reference else None
+        if reference == _VOID or reference is None:
+            return None
+        return signatures[reference] if isinstance(reference, int) else find(reference)
 
     read = [
-        Link(url, target(reference), mirror, seen, size, Evidence(*evidence) if evidence else None, firm)
+        Link(
+            url,
+            target(reference),
+            mirror,
+            seen,
+            size,
+            Evidence(*evidence) if evidence else None,
+            firm,
+            void=reference == _VOID,
+        )
         for url, reference, mirror, seen, size, evidence, firm in links
     ]
-    kept = [link for link, row in zip(read, links, strict=True) if link.signature or row[1] is None]
-    return Batch(signatures, kept, list(_trials(*trials)))
+    kept = [link for link, row in zip(read, links, strict=True) if link.signature or row[1] in (None, _VOID)]
+    return Batch(signatures, kept, list(_trials(trials)), list(forgotten))
 
 
 def _signature(names: Sequence[str], row: Sequence[Any], key: Key) -> Signature:
@@ -86,6 +110,6 @@ def _signature(names: Sequence[str], row: Sequence[Any], key: Key) -> Signature:
     return Signature(url, dict(zip(names, fingerprints, strict=True)), Sketch(*sketch), first_seen, sum(layout), key)
 
 
-def _trials(groups: Iterable[Any] = ()) -> Iterator[Row]:
+def _trials(groups: Iterable[Any]) -> Iterator[Row]:
     for *pair, rows in groups:
         yield from (Row(*pair, *row) for row in rows)

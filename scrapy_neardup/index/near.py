@@ -1,0 +1,98 @@
+"""A finished table of SimHashes, to find those within a Hamming distance. It may lie in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from .hamming import BLOCK_BITS, BLOCKS, flips
+from .packed import Array
+
+FEW = 30_000  # of which all are tried: that is quicker
+CROWD = (
+    1024  # entries of a bucket that are looked at, the newest: of a template that very many have, the rest is no loss
+)
+_ALL = (1 << 64) - 1
+_BUCKETS = 1 << BLOCK_BITS
+
+
+class NearTable:
+    """SimHashes by each of their four blocks, as in `HammingIndex`.
+
+    In the table of a block, the SimHashes are turned so that this block comes first, and sorted; kept are the next 32
+    bits. These turn down what is far without a look at the whole SimHash, which lies elsewhere.
+    """
+
+    def __init__(self, values: npt.NDArray[np.uint64], columns: Mapping[str, Array] | None = None) -> None:
+        self.values = values
+        """The SimHashes, by number of the document."""
+        self.columns = columns or _built(values)
+        """`starts` of the buckets, and by entry `next` (bits) and `numbers`, of all four blocks one after another."""
+        self._starts, self._next, self._numbers = (self.columns[name] for name in ("starts", "next", "numbers"))
+        self._flips: dict[int, tuple[npt.NDArray[np.int64], ...]] = {}
+
+    def find(self, value: int, distance: int, most: int) -> list[int]:
+        """Return the numbers of the SimHashes within a distance, ascending; of more than `most` the nearest."""
+        few = len(self.values) <= FEW
+        numbers = np.arange(len(self.values)) if few else self._candidates(value, distance)
+        far = np.bitwise_count((self.values if few else self.values.take(numbers)) ^ np.uint64(value))
+        near = (far <= distance).nonzero()[0]
+        if len(near) > BLOCKS * most:  # in each block it may be found again
+            near = near[np.argsort(far[near], kind="stable")[: BLOCKS * most]]
+        nearest = dict(sorted(zip(numbers[near].tolist(), far[near].tolist(), strict=True), key=lambda pair: pair[1]))
+        return sorted(list(nearest)[:most])
+
+    def _candidates(self, value: int, distance: int) -> npt.NDArray[np.int64]:
+        """Return the numbers of those of which one block and the two after it are near enough."""
+        blocks, probes = self._probes(distance)
+        turned = [_turned(value, block) for block in range(BLOCKS)]
+        buckets = np.array([bits >> 64 - BLOCK_BITS for bits in turned]).take(blocks) ^ probes
+        buckets += blocks * (_BUCKETS + 1)
+        last = self._starts.take(buckets + 1)
+        sizes = np.minimum(last - self._starts.take(buckets), max(CROWD, 4 * len(self.values) // _BUCKETS))
+        ends = sizes.cumsum()
+        places = np.arange(ends[-1]) + np.repeat(last - ends, sizes)
+        wanted = np.array([bits >> 16 & 0xFFFFFFFF for bits in turned], np.uint32).take(blocks)
+        far = np.bitwise_count(self._next.take(places) ^ np.repeat(wanted, sizes))
+        close = (far <= distance).nonzero()[0]
+        if len(close) > 4 * CROWD:  # each costs a look at its whole value
+            close = close[np.argsort(far[close], kind="stable")[: 4 * CROWD]]
+        numbers: npt.NDArray[np.int64] = self._numbers.take(places[close]).astype(np.int64)
+        return numbers
+
+    def _probes(self, distance: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Return which blocks to look up with which bits flipped.
+
+        If each block differed in more bits than its bound, by one at least, and the bounds add up to the distance less
+        `BLOCKS` - 1, the distance would be larger: so of distance 6, one block may go unflipped (52 look-ups, not 68).
+
+        Qin et al. 2018 (GPH), the general pigeonhole principle with integer reduction.
+        """
+        if distance not in self._flips:
+            least, more = divmod(distance - BLOCKS + 1, BLOCKS)
+            pairs = [(block, flip) for block in range(BLOCKS) for flip in flips(least + (block < more))]
+            self._flips[distance] = tuple(np.array(column, np.int64) for column in zip(*pairs, strict=True))
+        blocks, probes = self._flips[distance]
+        return blocks, probes
+
+
+def _turned(value: int, block: int) -> int:
+    shift = BLOCK_BITS * block
+    return (value << shift | value >> 64 - shift) & _ALL
+
+
+def _built(values: npt.NDArray[np.uint64]) -> dict[str, Array]:
+    size = len(values) if len(values) > FEW else 0
+    starts = np.zeros((BLOCKS, _BUCKETS + 1 if size else 0), np.int64)
+    following, numbers = np.empty((BLOCKS, size), np.uint32), np.empty((BLOCKS, size), np.uint32)
+    for block in range(BLOCKS if size else 0):
+        shift = np.uint64(BLOCK_BITS * block)
+        turned = values << shift | values >> np.uint64(64) - shift if block else values
+        blocks = (turned >> np.uint64(64 - BLOCK_BITS)).astype(np.uint16)
+        numbers[block] = np.argsort(blocks, kind="stable")  # of 16 bits: by counting, so in one pass
+        following[block] = (turned >> np.uint64(16)).astype(np.uint32)[numbers[block]]
+        starts[block, 1:] = np.cumsum(np.bincount(blocks, minlength=_BUCKETS))
+        starts[block] += block * size
+    return {"starts": starts.ravel(), "next": following.ravel(), "numbers": numbers.ravel()}

@@ -1,0 +1,132 @@
+"""A finished table from keys to numbers of documents, of about five bytes an entry, that may lie in a file."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Array: TypeAlias = npt.NDArray[Any]
+Entries: TypeAlias = npt.NDArray[np.uint64]
+"""A hash and a number each, in one integer: what sorts fast."""
+Renumbered: TypeAlias = int | npt.NDArray[np.int64]
+"""What is added to all numbers, or the new number of each, negative for those that are left out."""
+
+HASH_BITS, NUMBER_BITS = 36, 24
+MOST = 1 << NUMBER_BITS  # documents of one table
+SLICES = 64  # in which large tables are made, so that making one takes little more memory than it has
+_KEY_SHIFT = 64 - HASH_BITS
+_FILL_BITS = 3  # a bucket holds 8 to 16 entries
+
+
+def entries(keys: npt.NDArray[np.uint64], numbers: npt.NDArray[np.uint64]) -> Entries:
+    """Return the entries of keys (well mixed integers of 64 bits) that lead to numbers, ascending."""
+    packed = (keys >> np.uint64(_KEY_SHIFT)) << np.uint64(NUMBER_BITS) | numbers
+    packed.sort()
+    return packed
+
+
+class PackedTable:
+    """Sorted hashes of keys, each with a number. Of a hash, the bucket is given by place, and the rest kept as tag.
+
+    36 bits of the key are kept: among 10^8 entries, one look-up in 600 finds a stranger, which the verification turns
+    down. Numbers of a key ascend, so the newest of very many are found without reading the others.
+    """
+
+    def __init__(self, columns: Mapping[str, Array]) -> None:
+        self.columns = columns
+        """`starts` of the buckets, and by entry `tags`, and numbers as `low` 16 bits and `high` 8."""
+        # Views of the memory: to read a single item of an array takes twenty times as long.
+        self._starts, self._tags, self._low, self._high = (
+            np.ascontiguousarray(columns[name]).data for name in ("starts", "tags", "low", "high")
+        )
+        self._tag_bits = HASH_BITS - (len(self._starts) - 1).bit_length() + 1
+        self._mask = (1 << self._tag_bits) - 1
+
+    def __len__(self) -> int:
+        return len(self._tags)
+
+    @classmethod
+    def merged(cls, sizes: int, slices: Iterable[Entries]) -> PackedTable:
+        """Make a table of so many entries at most, given in slices, each ascending and all above the ones before."""
+        buckets = max(0, sizes.bit_length() - 1 - _FILL_BITS)
+        tag_bits = HASH_BITS - buckets
+        starts = np.zeros((1 << buckets) + 1, np.uint32)
+        tags = np.empty(sizes, np.uint16 if tag_bits <= 16 else np.uint64 if tag_bits > 32 else np.uint32)
+        low, high = np.empty(sizes, np.uint16), np.empty(sizes, np.uint8)
+        at = 0
+        for part in slices:
+            place = slice(at, at + len(part))
+            hashes = part >> np.uint64(NUMBER_BITS)
+            tags[place] = hashes & np.uint64((1 << tag_bits) - 1)
+            low[place] = part & np.uint64(0xFFFF)
+            high[place] = (part >> np.uint64(16)) & np.uint64(0xFF)
+            full, counts = np.unique(hashes >> np.uint64(tag_bits), return_counts=True)
+            starts[full.astype(np.intp) + 1] += counts.astype(np.uint32)
+            at += len(part)
+        np.cumsum(starts, out=starts)
+        return cls({"starts": starts, "tags": tags[:at], "low": low[:at], "high": high[:at]})
+
+    def find(self, keys: Sequence[int], newest: int) -> Iterator[Sequence[int]]:
+        """Yield for each key the numbers that it leads to, ascending; of more than `newest` the highest ones."""
+        for key in keys:
+            first, last = self._range(key)
+            yield [self._low[at] | self._high[at] << 16 for at in range(max(first, last - newest), last)]
+
+    def each(self, key: int) -> Iterator[int]:
+        """Yield the numbers that one key leads to, ascending."""
+        return (self._low[at] | self._high[at] << 16 for at in range(*self._range(key)))
+
+    def _range(self, key: int) -> tuple[int, int]:
+        """Return where the entries of a key begin and end."""
+        hashed = key >> _KEY_SHIFT
+        bucket, tag = hashed >> self._tag_bits, hashed & self._mask
+        end = self._starts[bucket + 1]
+        first = bisect_left(self._tags, tag, self._starts[bucket], end)
+        if first == end or self._tags[first] != tag:
+            return first, first
+        return first, bisect_right(self._tags, tag, first, end)
+
+    def slices(self, count: int, numbers: Renumbered = 0) -> Iterator[Entries]:
+        """Yield the entries again in so many slices by hash, for a merge, with other numbers."""
+        buckets = len(self._starts) - 1
+        if count > buckets:  # a small table, of which slices need no limit: cut by hash
+            yield from _cut(self._entries(0, buckets, numbers), count)
+        else:
+            step = buckets // count
+            yield from (self._entries(start, start + step, numbers) for start in range(0, buckets, step))
+
+    def _entries(self, first: int, last: int, renumbered: Renumbered) -> Entries:
+        starts = np.asarray(self.columns["starts"])[first : last + 1].astype(np.int64)
+        place = slice(int(starts[0]), int(starts[-1]))
+        hashes = np.repeat(np.arange(first, last, dtype=np.uint64), np.diff(starts)) << np.uint64(self._tag_bits)
+        hashes |= np.asarray(self.columns["tags"])[place].astype(np.uint64)
+        numbers = np.asarray(self.columns["high"])[place].astype(np.int64) << 16
+        numbers |= np.asarray(self.columns["low"])[place].astype(np.int64)
+        numbers = numbers + renumbered if isinstance(renumbered, int) else renumbered[numbers]
+        kept = numbers >= 0
+        return hashes[kept] << np.uint64(NUMBER_BITS) | numbers[kept].astype(np.uint64)
+
+
+def merge(tables: Sequence[tuple[PackedTable, Renumbered]], fresh: Entries | None = None) -> PackedTable:
+    """Merge tables into one, each with other numbers, and fresh entries, ascending."""
+    parts = [table.slices(SLICES, numbers) for table, numbers in tables]
+    if fresh is not None:
+        parts.append(_cut(fresh, SLICES))
+    size = sum(len(table) for table, _ in tables) + (len(fresh) if fresh is not None else 0)
+    return PackedTable.merged(size, (_sorted(group) for group in zip(*parts, strict=True)))
+
+
+def _cut(whole: Entries, count: int) -> Iterator[Entries]:
+    """Yield entries, ascending, in so many slices by hash."""
+    limits = np.arange(1, count, dtype=np.uint64) << np.uint64(HASH_BITS + NUMBER_BITS - count.bit_length() + 1)
+    yield from np.split(whole, np.searchsorted(whole, limits))
+
+
+def _sorted(group: Sequence[Entries]) -> Entries:
+    joined = np.concatenate(group)
+    joined.sort()
+    return joined

@@ -1,0 +1,157 @@
+"""Putting what a store's log holds into parts, and parts together: what `tidying` and `compact` do."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Sequence
+from urllib.parse import unquote
+
+import numpy as np
+
+from ..detectors import SimHash
+from ..index.packed import MOST, Entries, entries
+from ..index.relations import WINDOW, Row
+from ..signature import Link, Signature
+from ..text.shapes import site
+from . import manifest
+from .layered import LayeredStore
+from .log import Log
+from .merging import Notes, closed_up, joined, made
+from .part import Part, spread
+from .parts import salt
+from .records import NOWHERE, VOID, document_rows, link_rows
+from .sqlite import SqliteStore
+
+RATIO = 16  # by which a part outgrows the next one at least, so that there are few
+WASTE = 1 / 3  # of all links and documents: forgotten or replaced ones, before the parts are closed up
+
+
+def tidy(path: str, namespace: str, *, whole: bool = False) -> None:
+    """Put what the log of a store holds into parts; `whole`: all into one that has nothing forgotten any more.
+
+    For whoever has the lock. Raise StoreError where the store can't be read or written.
+    """
+    store = SqliteStore(path, (), namespace=unquote(namespace), run=None)
+    try:
+        segments = list(store.batches)
+        parts = _tidied(store, whole=whole)
+    finally:
+        store.close()
+    _exchange(path, namespace, parts, segments)
+
+
+def _exchange(path: str, namespace: str, parts: Sequence[Part], segments: Iterable[tuple[str, int]]) -> None:
+    """Write parts that are in no file yet, name them in the log, and drop from it what is in them."""
+    folder = manifest.folder(path)
+    folder.mkdir(exist_ok=True)
+    written = [
+        part if part.file else part.write(folder / f"{part.first}-{uuid.uuid4().hex[:12]}.part") for part in parts
+    ]
+    log = Log(path)
+    try:
+        dropped = ((f"segment/{namespace}/{run}/{number}", None) for run, number in segments)
+        log.append_all([(f"parts/{namespace}", manifest.dump(written)), *dropped])
+        log.sync(wait=True)
+        listed = {name for _, value in log.news("parts/").result() for name in manifest.names(value)}
+    finally:
+        log.close()
+    for file in folder.iterdir():
+        if file.name not in listed:
+            file.unlink(missing_ok=True)
+
+
+def _tidied(store: SqliteStore, *, whole: bool) -> list[Part]:
+    """Return the parts of a store once all that is in RAM is in them."""
+    parts = list(store.parts.all)
+    fresh = _fresh_part(store, store.own_fingerprints)
+    kept = len(parts)
+    size = fresh.items
+    while kept and (whole or parts[kept - 1].items <= RATIO * size) and parts[kept - 1].items + size < MOST:
+        kept -= 1
+        size += parts[kept].items
+    merged = joined([*parts[kept:], fresh], _notes(store, parts[kept:], fresh))
+    if kept == 0 and (whole or _is_wasteful(store, merged)):
+        merged = _closed_up(store, merged)
+    return [*parts[:kept], merged]
+
+
+def _fresh_part(store: LayeredStore, own: frozenset[str]) -> Part:
+    """Return a part of the documents and links in RAM."""
+    segments = list(store.batches) or [("", 0)]
+    written = [
+        (signature, at)
+        for at, batch in enumerate(store.batches.values())
+        for signature in batch.signatures
+        if store.fresh.holds(signature) and signature.number is None
+    ]
+    first = store.parts.last
+    numbers = {signature: first + place for place, (signature, _) in enumerate(written)}
+    of = {id(link): at for at, batch in enumerate(store.batches.values()) for link in batch.links}
+    names = list(store.parts.all[-1].names) if store.parts.all else []
+    names += [n for k in store.newest.values() if k.evidence for n in (k.evidence.detector, k.evidence.kind or "")]
+    names = list(dict.fromkeys(names))
+    links = [
+        (link, link.digest, _number(link, numbers), of.get(id(link), len(segments) - 1))
+        for link in store.newest.values()
+        if not link.signature or link.signature in numbers or link.signature.number is not None
+    ]
+    documents = document_rows([(s, at, {n: s.fingerprints[n] for n in own & set(s.fingerprints)}) for s, at in written])
+    columns = {**documents, **link_rows(links, names)}
+    return made(first, columns, _keys([s for s, _ in written], own), names, segments, store.parts.epoch)
+
+
+def _number(link: Link, numbers: dict[Signature, int]) -> int:
+    if link.void:
+        return VOID
+    if link.signature is None:
+        return NOWHERE
+    number = link.signature.number
+    return numbers[link.signature] if number is None else number
+
+
+def _keys(signatures: Sequence[Signature], own: frozenset[str]) -> Entries:
+    pairs = [
+        (spread(key ^ salt(name)), place)
+        for place, signature in enumerate(signatures)
+        for name, keys in signature.fingerprints.items()
+        if name != SimHash.name and name not in own
+        for key in set(keys)
+    ]
+    return entries(*np.array(pairs, np.uint64).reshape(-1, 2).T)
+
+
+def _notes(store: LayeredStore, merged: Sequence[Part], fresh: Part) -> Notes:
+    trials = [(run, row) for part in merged for run, row in part.trials()]
+    trials += [(run, row) for (run, _), batch in store.batches.items() for row in batch.trials]
+    met = {name: when for part in reversed(merged) for name, when in part.met()}
+    for link in store.newest.values():
+        if not link.void and (name := site(link.url)):
+            met[name] = min(link.seen, met.get(name, link.seen))
+    first = merged[0].first if merged else fresh.first
+    return Notes(store.parts.changed_repeats(first), sorted(store.parts.withdrawn()), _thinned(trials), met)
+
+
+def _thinned(trials: Iterable[tuple[str, Row]]) -> dict[str, list[Row]]:
+    """Return the trials that count, by run: of each path the last, of each pair of hosts the last ones."""
+    pairs: dict[object, dict[int, tuple[str, Row]]] = {}
+    for run, row in sorted(trials, key=lambda trial: trial[1].seen):
+        paths = pairs.setdefault((row.sites, row.prefixes, row.endings), {})
+        paths.pop(row.path, None)
+        paths[row.path] = (run, row)
+    kept: dict[str, list[Row]] = {}
+    for paths in pairs.values():
+        for run, row in list(paths.values())[-2 * WINDOW :]:
+            kept.setdefault(run, []).append(row)
+    return kept
+
+
+def _is_wasteful(store: LayeredStore, merged: Part) -> bool:
+    waste = len(merged) - len(store) + merged.items - store.count_links()
+    return waste > WASTE * (len(merged) + merged.items)
+
+
+def _closed_up(store: SqliteStore, merged: Part) -> Part:
+    """Return the part with all that is held without what is forgotten or was replaced."""
+    store.show([merged], store.known_runs)
+    notes = _notes(store, [merged], merged)
+    return closed_up(merged, ~store.parts.gone(0), store.parts.current_links(0), notes)

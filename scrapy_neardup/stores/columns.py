@@ -1,0 +1,84 @@
+"""A file of named columns: numbers only, written once, whole or not at all, and mapped into memory to be read.
+
+`NEARDUPC`, the length of the head (8 bytes, little-endian), the head as JSON, the columns, each at a multiple of 64
+bytes. The head has `about` (whatever the writer adds), `columns` (`[name, type, items, CRC-32]`, in order) and its own
+CRC-32 before it. Opening one from a stranger runs nothing: types are plain numbers or bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..index.packed import Array
+
+MAGIC, ALIGN = b"NEARDUPC", 64
+TYPES = frozenset({"|u1", "<u2", "<u4", "<u8", "<i8", "<f8", *(f"|V{size}" for size in range(1, 257))})
+
+
+def write_columns(path: Path, columns: Mapping[str, Array], about: Mapping[str, Any]) -> None:
+    """Write a file; it has its name only once all of it is on disk."""
+    arrays = {name: np.ascontiguousarray(column) for name, column in columns.items()}
+    rows = [[name, _type(column), len(column), zlib.crc32(column.data)] for name, column in arrays.items()]
+    head = json.dumps({"about": about, "columns": rows}).encode()
+    unfinished = path.with_name(path.name + ".new")
+    with unfinished.open("wb") as file:
+        file.write(MAGIC + zlib.crc32(head).to_bytes(4, "little") + len(head).to_bytes(8, "little") + head)
+        for column in arrays.values():
+            file.write(bytes(-file.tell() % ALIGN))
+            file.write(column.data)
+        file.flush()
+        os.fsync(file.fileno())
+    unfinished.replace(path)
+    _sync_folder(path.parent)
+
+
+def read_columns(path: Path, *, check: bool = False) -> tuple[dict[str, Array], dict[str, Any]]:
+    """Map a file into memory: its columns, read-only, and what its writer added.
+
+    Raise ValueError where it is no such file, or is shorter than it says; `check`: or where any of it is damaged.
+    """
+    with path.open("rb") as file:
+        view = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    size = int.from_bytes(view[12:20], "little")
+    head = view[20 : 20 + size]
+    if view[:8] != MAGIC or zlib.crc32(head) != int.from_bytes(view[8:12], "little"):
+        raise ValueError(f"{path.name} is damaged, or no file of a store")
+    described = json.loads(head)
+    columns: dict[str, Array] = {}
+    at = 20 + size
+    for name, kind, items, crc in described["columns"]:
+        at += -at % ALIGN
+        if kind not in TYPES:
+            raise ValueError(f"{path.name} has a column of an unknown type, {kind!r}")
+        if at + items * np.dtype(kind).itemsize > len(view):
+            raise ValueError(f"{path.name} is damaged: it is cut off")
+        columns[name] = np.frombuffer(view, np.dtype(kind), items, at) if items else np.zeros(0, kind)
+        at += columns[name].nbytes
+        if check and zlib.crc32(columns[name].data) != crc:
+            raise ValueError(f"{path.name} is damaged: the checksum of {name!r} does not match")
+    return columns, described["about"]
+
+
+def checksum(path: Path) -> int:
+    """Return the checksum of a file's head, in which are those of its columns."""
+    with path.open("rb") as file:
+        return int.from_bytes(file.read(12)[8:], "little")
+
+
+def _type(column: Array) -> str:
+    return column.dtype.str if column.dtype.kind != "V" else f"|V{column.itemsize}"
+
+
+def _sync_folder(folder: Path) -> None:
+    if os.name == "posix":  # elsewhere a folder can't be opened
+        handle = os.open(folder, os.O_RDONLY)
+        os.fsync(handle)
+        os.close(handle)

@@ -1,0 +1,123 @@
+"""The SQLite file under the log: opened only where it can be what we want, its errors said with what to do."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from .base import StoreError
+
+TABLE = "neardup"
+LOCK_SECONDS = 5  # how long to wait for another process
+_COLUMNS = "(key TEXT PRIMARY KEY, value BLOB)"
+_MAGIC = b"SQLite format 3\0"
+_ADVICE = {
+    "is locked": f"another process has had it to itself for {LOCK_SECONDS} seconds; try again when that is done",
+    "is full": "make room on the disk",
+    "disk I/O": "the disk has failed, or is full",
+    "readonly": "this user may not write it, or its file system is read-only",
+    "unable to open": "this user must be allowed to write it and to make files in its directory",
+    "": "it is damaged; bring back a copy of it, or name another store with NEARDUP_STORE",
+}
+
+
+def open_database(path: str, *, writes: bool) -> sqlite3.Connection:
+    """Open a store's file, or make a new one; without `writes` it is only looked into. Raise StoreError."""
+    _check_file(Path(path), writes)
+    with told(path, "opened"):
+        db = sqlite3.connect(_address(Path(path), writes), uri=True, timeout=LOCK_SECONDS, isolation_level=None)
+        try:
+            db.execute("PRAGMA trusted_schema=OFF")  # the file may be a stranger's
+            _check_content(path, db)
+            _prepare(db, writes)
+        except BaseException:
+            db.close()
+            raise
+    return db
+
+
+@contextmanager
+def told(path: str, what: str) -> Iterator[None]:
+    """Raise StoreError in place of SQLite's errors: what can't be done to the store, why, and what to do."""
+    try:
+        yield
+    except (sqlite3.Error, UnicodeDecodeError, MemoryError) as error:  # the last two by what is damaged
+        why = " ".join(str(error).split())
+        advice = next(advice for sign, advice in _ADVICE.items() if sign in why)
+        raise StoreError(f"store {path!r} can't be {what}: {why}; {advice}; it was left as it is") from error
+
+
+def _check_file(path: Path, writes: bool) -> None:
+    """Raise StoreError for what SQLite has no clear word for, or would make files beside before it refused it."""
+    name = f"store {str(path)!r}"
+    if not path.parent.is_dir():
+        raise StoreError(f"{name}: there is no directory {str(path.parent)!r}; make it first")
+    if writes and not os.access(path.parent, os.W_OK):
+        raise StoreError(f"{name} can't be written: this user must be allowed to make files in its directory")
+    if not path.exists():
+        return
+    if not path.is_file():
+        what = "a directory" if path.is_dir() else "no file"
+        raise StoreError(f"{name} is {what}; allowed is the path of a file")
+    if not os.access(path, os.R_OK):
+        raise StoreError(f"{name} can't be read: this user has no permission to")
+    if writes and not os.access(path, os.W_OK):
+        raise StoreError(f"{name} can't be written: this user may not write it, or its file system is read-only")
+    with path.open("rb") as file:
+        if file.read(len(_MAGIC)) not in (b"", _MAGIC):  # of a single byte SQLite thinks that it is nothing
+            raise StoreError(f"{name} is no store: its file is not a database; it was left as it is")
+
+
+def _address(path: Path, writes: bool) -> str:
+    address = path.absolute().as_uri()
+    if writes:
+        return f"{address}?mode=rwc"
+    # SQLite locks with files beside what it reads. Where it can't make them, a file that nobody has open is read as is.
+    if all(os.access(place, os.W_OK) for place in (path, path.parent)):
+        return f"{address}?mode=rw"
+    return f"{address}?mode=ro" if Path(f"{path}-wal").exists() else f"{address}?mode=ro&immutable=1"
+
+
+def _check_content(path: str, db: sqlite3.Connection) -> None:
+    names = _names(db)
+    if names and TABLE not in names:
+        raise StoreError(f"store {path!r} is an SQLite file but no store of scrapy-neardup; it was left as it is")
+    # It finds rows that are gone, or have another key, which nothing else would miss; it costs less than reading them.
+    [said] = db.execute("PRAGMA integrity_check(1)").fetchone()
+    if said != "ok":
+        raise sqlite3.DatabaseError(said)
+
+
+def _names(db: sqlite3.Connection) -> list[str]:
+    return [name for (name,) in db.execute("SELECT name FROM sqlite_master")]
+
+
+def _prepare(db: sqlite3.Connection, writes: bool) -> None:
+    """Have the table; in a new store that is only looked into, one that is not in the file."""
+    if not writes:
+        if not _names(db):
+            db.execute(f"CREATE TEMP TABLE {TABLE} {_COLUMNS}")
+        return
+    _keep_ahead(db)
+    db.execute("PRAGMA synchronous=FULL")
+    with db:
+        db.execute("BEGIN IMMEDIATE")  # fails where the file can't be written
+        db.execute(f"CREATE TABLE IF NOT EXISTS {TABLE} {_COLUMNS}")
+
+
+def _keep_ahead(db: sqlite3.Connection) -> None:
+    """Have a write-ahead log."""
+    end = time.monotonic() + LOCK_SECONDS
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            # Of several processes that make one file at once, SQLite lets all but one fail without any waiting.
+            if "locked" not in str(error) or time.monotonic() > end:
+                raise
+            time.sleep(0.01)

@@ -1,0 +1,55 @@
+"""Which files are the parts of a store. They lie in a directory beside it, and are written before they are named."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from .columns import checksum
+from .part import Part
+
+SMALL = 2**25  # bytes of a part, of which all checksums are checked whenever it is opened
+
+
+def folder(store: str) -> Path:
+    """Return the directory of a store's parts."""
+    return Path(f"{store}.parts")
+
+
+def dump(parts: Iterable[Part]) -> bytes:
+    """Return the record of parts that are in files: their names, and the checksums of their heads."""
+    return json.dumps([[part.file.name, checksum(part.file)] for part in parts if part.file]).encode()
+
+
+def names(listed: bytes) -> list[str]:
+    """Return the names in a record; raise ValueError where it is damaged."""
+    return [name for name, _ in _parsed(listed)]
+
+
+def read_parts(store: str, listed: bytes, known: Sequence[Part], *, check: bool = False) -> list[Part]:
+    """Map the files of a record, but for those that are mapped already; `check` reads all of them, however large.
+
+    Raise ValueError where the record or a file is damaged, or a file is another one, OSError where one is missing.
+    """
+    mapped = {part.file.name: part for part in known if part.file}
+    return [mapped.get(name) or _read(folder(store) / name, crc, check) for name, crc in _parsed(listed)]
+
+
+def _read(file: Path, crc: int, check: bool) -> Part:
+    if not file.exists():
+        raise ValueError(f"its part {str(file)!r} is missing; bring it back, since a store is its file and the parts")
+    if checksum(file) != crc:
+        raise ValueError(f"its part {str(file)!r} is damaged, or another store's")
+    return Part.read(file, check=check or file.stat().st_size <= SMALL)
+
+
+def _parsed(listed: bytes) -> list[tuple[str, int]]:
+    try:
+        found = [(str(name), int(crc)) for name, crc in json.loads(listed)]
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"its list of parts is damaged: {listed[:80]!r}") from error
+    if any(name != os.path.basename(name) for name, _ in found):
+        raise ValueError(f"its list of parts names files elsewhere: {listed[:80]!r}")
+    return found

@@ -1,0 +1,84 @@
+"""Places where a store can't be written or read: Python itself is started there, with whatever a test runs."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+_NAMESPACE = "unshare --user --map-root-user --mount sh -c"
+_SMALL = 'mount -t tmpfs -o size={size} none {disk} && {python} "$@"; code=$?; cp -r {disk}/. {kept}; exit $code'
+_READ_ONLY = 'mount --bind {disk} {disk} && mount -o remount,ro,bind {disk} && exec {python} "$@"'
+_COMMON = "setpriv --inh-caps=-all --bounding-set=-all"  # root then has the permissions of any owner
+
+
+class Disk(NamedTuple):
+    """A file system of its own, seen only by the processes that run on it."""
+
+    path: Path
+    kept: Path
+    """What was on it, once the process has ended."""
+
+
+def start_python_by(script: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have `sys.executable` run a shell script, `{python}` in it being the real one; skip where this is not allowed."""
+    python = folder / "python"
+    python.write_text(f"#!/bin/sh\n{script}\n")
+    python.chmod(0o755)
+    tried = subprocess.run([python, "-c", ""], capture_output=True, text=True, check=False)
+    if tried.returncode:
+        pytest.skip(f"not allowed here: {tried.stderr.strip()}")
+    monkeypatch.setattr(sys, "executable", str(python))
+
+
+def _in_namespace(script: str, **names: object) -> str:
+    inner = script.format(python=shlex.quote(sys.executable), **names)
+    return f'exec {_NAMESPACE} {shlex.quote(inner)} sh "$@"'
+
+
+@pytest.fixture
+def common_user(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have Python obey the permissions of files, also where root runs the tests."""
+    if os.geteuid() == 0:
+        script = f'exec {_COMMON} {shlex.quote(sys.executable)} "$@"'
+        start_python_by(script, tmp_path_factory.mktemp("user"), monkeypatch)
+
+
+@pytest.fixture
+def read_only_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Have Python see a folder as a file system that is read-only; the test itself can write there."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    start_python_by(_in_namespace(_READ_ONLY, disk=shlex.quote(str(disk))), tmp_path, monkeypatch)
+    return disk
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Disk:
+    """Have Python run with a disk of 1 MB."""
+    disk = Disk(tmp_path / "disk", tmp_path / "kept")
+    for folder in disk:
+        folder.mkdir()
+    names = {name: shlex.quote(str(path)) for name, path in disk._asdict().items()}
+    script = _in_namespace(_SMALL, disk=names["path"], kept=names["kept"], size="1m")
+    start_python_by(script, tmp_path, monkeypatch)
+    return disk
+
+
+def fill_up(disk: Path) -> Path:
+    """Take all the room that is left on a disk; return the file that does."""
+    filler = disk / "filler"
+    with filler.open("wb", buffering=0) as file:
+        for size in (4096, 1):
+            try:
+                while file.write(bytes(size)):
+                    pass
+            except OSError:
+                continue
+    return filler

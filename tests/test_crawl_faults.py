@@ -1,0 +1,139 @@
+"""Crawls on stores that fail: at the start they stop with the reason, later items pass and errors are counted."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from pathlib import Path
+
+import pytest
+from faulty import common_user, fill_up, read_only_disk, small_disk  # noqa: F401 - fixtures
+from site_server import Page, article, html
+
+from scrapy_neardup import Deduplicator
+
+COUNT = 60
+SLOW = {"CONCURRENT_REQUESTS": 1}
+
+
+class FullDisk:
+    """A pipeline that fills the store's disk after five items, and makes room again with the item before last."""
+
+    def __init__(self, crawler):
+        self.disk = Path(crawler.settings["NEARDUP_STORE"]).parent
+        self.room = crawler.settings.getbool("ROOM_AGAIN")
+        self.items = 0
+
+    from_crawler = classmethod(lambda cls, crawler: cls(crawler))
+
+    def process_item(self, item):
+        self.items += 1
+        if self.items == 5:
+            self.filler = fill_up(self.disk)
+        if self.items == COUNT - 1 and self.room:
+            self.filler.unlink()
+        return item
+
+
+def full_disk(*, room):
+    return {**SLOW, "ITEM_PIPELINES": {"test_crawl_faults.FullDisk": 600}, "ROOM_AGAIN": room}
+
+
+def pages(site, count=COUNT):
+    for n in range(count):
+        site.pages[f"/{n}.html"] = Page(html(article(n)), delay=0.03)
+    return [f"{site.url}/{n}.html" for n in range(count)]
+
+
+def held(store):
+    with Deduplicator.open(str(store)) as dedup:
+        return {s.url for s in dedup.store.signatures()}
+
+
+def refused(crawl, urls):
+    """Crawl on a store that can't be used; return the reason that the log gives."""
+    result = crawl.finish(crawl.start(urls=urls))
+    assert result.code == 1
+    assert result.items == []
+    reasons = [line for line in result.log.splitlines() if line.startswith("scrapy_neardup.stores.base.StoreError: ")]
+    assert len(reasons) == 1, result.log
+    assert crawl.store in reasons[0]
+    return reasons[0]
+
+
+def test_file_that_is_no_store_stops_the_crawl(crawl, a):
+    Path(crawl.store).write_bytes(b"some notes\n" * 500)
+    assert "no store" in refused(crawl, pages(a, 2))
+    assert Path(crawl.store).read_bytes() == b"some notes\n" * 500
+    assert a.asked() == []
+
+
+def test_missing_directory_stops_the_crawl(crawl, a, tmp_path):
+    crawl.store = str(tmp_path / "missing" / "store.sqlite")
+    assert "no directory" in refused(crawl, pages(a, 2))
+    assert a.asked() == []
+
+
+def test_damaged_store_stops_the_crawl(crawl, a):
+    urls = pages(a, 20)
+    crawl(urls=urls)
+    whole = Path(crawl.store).read_bytes()
+    Path(crawl.store).write_bytes(whole[: len(whole) // 2])
+    refused(crawl, urls)
+    assert Path(crawl.store).read_bytes() == whole[: len(whole) // 2]
+
+
+@pytest.mark.usefixtures("common_user")
+def test_store_that_may_not_be_written_stops_the_crawl(crawl, a):
+    urls = pages(a, 2)
+    crawl(urls=urls)
+    os.chmod(crawl.store, 0o400)
+    assert "may not write it" in refused(crawl, urls)
+
+
+def test_read_only_file_system_stops_the_crawl(crawl, a, read_only_disk):  # noqa: F811
+    crawl.store = str(read_only_disk / "store.sqlite")
+    assert "can't be written" in refused(crawl, pages(a, 2))
+    assert list(read_only_disk.iterdir()) == []
+
+
+def test_items_pass_while_the_disk_is_full_and_are_kept_once_there_is_room(crawl, a, small_disk):  # noqa: F811
+    crawl.store = str(small_disk.path / "store.sqlite")
+    urls = pages(a)
+    result = crawl(settings=full_disk(room=True), urls=urls)
+    assert len(result.items) == COUNT
+    assert result.count("store/errors") > 0
+    assert result.log.count("Items pass") == 1
+    assert "full" in result.log
+    assert "not closed well" not in result.log
+    assert held(small_disk.kept / "store.sqlite") == set(urls)
+
+
+def test_crawl_that_ends_on_a_full_disk_says_so(crawl, a, small_disk):  # noqa: F811
+    crawl.store = str(small_disk.path / "store.sqlite")
+    result = crawl(settings=full_disk(room=False), urls=pages(a))
+    assert len(result.items) == COUNT
+    assert result.count("store/errors") > 0
+    assert result.log.count("not closed well") == 1
+    (small_disk.kept / "filler").unlink()
+    assert held(small_disk.kept / "store.sqlite") == set()  # the run did not end well, so its items come again
+
+
+def test_items_pass_while_the_store_is_locked_and_are_kept_afterwards(crawl, a):
+    urls = pages(a, 250)
+    process = crawl.start(settings=SLOW, urls=urls)
+    while len(a.requests) < 10:
+        time.sleep(0.01)
+    other = sqlite3.connect(crawl.store, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    while len(a.requests) < 230:  # longer than a writer waits for a lock
+        time.sleep(0.01)
+    other.execute("ROLLBACK")
+    other.close()
+    result = crawl.finish(process)
+    assert len(result.items) == 250
+    assert result.count("store/errors") > 0
+    assert "another process" in result.log
+    assert "not closed well" not in result.log
+    assert held(crawl.store) == set(urls)

@@ -1,0 +1,151 @@
+"""Parts: made in a process of their own, whole or not at all, read in spite of kills, and refused where damaged."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from helpers import detectors, hashes, link, names, signature, sketch
+
+from scrapy_neardup.signature import Evidence, Link, Signature
+from scrapy_neardup.stores import SqliteStore, StoreError
+from scrapy_neardup.stores.absorbing import tidy
+from scrapy_neardup.stores.base import Selection
+
+TIDYING = [sys.executable, "-m", "scrapy_neardup.stores.tidying"]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(tmp_path / "store.sqlite")
+
+
+def opened(path: str, run: str | None = "") -> closing[SqliteStore]:
+    return closing(SqliteStore(path, detectors(), run=run))
+
+
+def fill(path: str, first: int, count: int) -> None:
+    """Commit documents of these numbers, each under a fingerprint of its own."""
+    with opened(path) as store:
+        for number in range(first, first + count):
+            each = signature(str(number), exact=number + 1000, simhash=number << 30)
+            store.add(each)
+            store.commit(each)
+            store.record(link(each.url or "", each))
+
+
+def held(path: str) -> list[int]:
+    with opened(path, None) as store:
+        for number in sorted(map(int, names(store.signatures()))):
+            assert names(s for _, s in store.find({"exact": (number + 1000,)})) == [str(number)]
+        return sorted(map(int, names(store.signatures())))
+
+
+def told(path: str) -> str:
+    """Say what becomes of opening it: nothing but a clear error, or all that was written."""
+    try:
+        return "whole" if held(path) == list(range(40)) else "wrong"
+    except StoreError as error:
+        return "damaged" if "damaged" in str(error) else str(error)
+
+
+def files(path: str) -> list[Path]:
+    return list(Path(f"{path}.parts").iterdir())
+
+
+def test_the_log_is_put_into_a_part_when_there_is_enough(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scrapy_neardup.stores.tidying.FRESH", 50)
+    fill(path, 0, 120)
+    assert len(files(path)) == 1
+    assert held(path) == list(range(120))
+
+
+def test_parts_are_few_and_nothing_else_lies_there(path: str) -> None:
+    for first in range(0, 60, 4):
+        fill(path, first, 4)
+        tidy(path, "")
+        assert len(files(path)) <= 4
+    assert held(path) == list(range(60))
+
+
+def test_everything_survives(path: str) -> None:
+    minima = sketch(77, hashes(60, seed=1), figures=[3, 9])
+    a = Signature("http://site.example/a", {"exact": (2**64 - 1,), "simhash": (3,)}, minima, 1234.5, layout=2**63)
+    nameless = Signature(None, {"exact": (8,), "simhash": ()}, minima, 6.0)
+    evidence = Evidence("simhash", 2, 0.875, 0.9, 1.25, "content")
+    with opened(path) as store:
+        for each in (a, nameless):
+            store.add(each)
+            store.commit(each)
+        store.record(link("http://site.example/a", a, size=0))
+        store.record(Link("http://m.example/a?x=1", a, True, 99.5, 4321, evidence, firm=False))
+        store.record(link("http://m.example/list", None))
+        run = store.run
+    tidy(path, "")
+    with opened(path) as store:
+        first, second = store.signatures()
+        assert (first.url, first.sketch, first.first_seen, first.layout) == (a.url, minima, a.first_seen, 2**63)
+        assert (first.fingerprints, first.repeats, store.parts.key(first)) == (a.fingerprints, 1, (run, 0, 0))
+        assert (second.url, second.fingerprints) == (None, {"exact": (8,)})
+        own, other = store.links(first)
+        assert (own.url, own.mirror, own.evidence, own.size) == ("http://site.example/a", False, None, 0)
+        assert (other.url, other.mirror, other.seen, other.size) == ("http://m.example/a?x=1", True, 99.5, 4321)
+        assert (other.evidence, other.firm, other.signature) == (evidence, False, first)
+        nowhere = store.resolve("http://m.example/list")
+        assert nowhere is not None
+        assert nowhere.signature is None
+
+
+def test_a_run_is_forgotten_after_its_segments_are_gone(path: str) -> None:
+    fill(path, 0, 5)
+    fill(path, 5, 5)
+    tidy(path, "")
+    with opened(path) as store:
+        second = store.runs()[1].id
+        assert store.forget(Selection(run=second)) == (5, 5)
+        assert len(store) == 5
+    assert held(path) == list(range(5))
+    tidy(path, "", whole=True)
+    assert held(path) == list(range(5))
+
+
+@pytest.mark.parametrize("run", ["none-such", "this"])
+def test_runs_that_can_not_be_forgotten(path: str, run: str) -> None:
+    fill(path, 0, 1)
+    with opened(path) as store, pytest.raises(StoreError, match=r"no run|alive"):
+        store.forget(Selection(run=store.run if run == "this" else run))
+
+
+def test_a_kill_leaves_it_whole(path: str) -> None:
+    rng = random.Random(1)
+    for kill in range(12):
+        fill(path, 40 * kill, 40)
+        tidying = subprocess.Popen([*TIDYING, path, ""], stderr=subprocess.PIPE)
+        time.sleep(rng.random() * 0.6)
+        tidying.kill()
+        tidying.communicate()
+        assert held(path) == list(range(40 * kill + 40))
+    assert subprocess.run([*TIDYING, path, ""], check=True).returncode == 0
+    assert held(path) == list(range(480))
+    assert len(files(path)) <= 4
+
+
+def test_damage_is_told(path: str) -> None:
+    fill(path, 0, 40)
+    tidy(path, "")
+    [part] = files(path)
+    whole = part.read_bytes()
+    for place in [*range(0, 400, 7), *range(400, len(whole), 997)]:
+        part.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        assert told(path) in ("whole", "damaged")  # between two columns nothing lies
+    part.write_bytes(whole[:-100])
+    with pytest.raises(StoreError, match="damaged"):
+        held(path)
+    part.unlink()
+    with pytest.raises(StoreError, match="missing"):
+        held(path)

@@ -1,0 +1,507 @@
+"""Stores that can't be used, or only in part: one clear message each, and nothing is lost or changed by it."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import random
+import sqlite3
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from cli import refused, succeeded
+from faulty import Disk, common_user, read_only_disk, small_disk  # noqa: F401 - fixtures
+from helpers import python, text
+
+from scrapy_neardup import Deduplicator, Document, StoreError
+from scrapy_neardup.stores.log import Log
+
+FLIPS = int(os.environ.get("NEARDUP_TEST_FLIPS", "300"))
+DETECTORS = ["exact", "simhash"]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    return str(folder / "store.sqlite")
+
+
+def opened(path: str, **settings: object) -> Deduplicator:
+    return Deduplicator.open(path, detectors=DETECTORS, **settings)
+
+
+def commit(dedup: Deduplicator, *numbers: int) -> None:
+    """Commit a document for each number, and a mirror of it for every third."""
+    for n in numbers:
+        for host in ("a.example", "b.example")[: 2 if n % 3 == 0 else 1]:
+            dedup.claim(Document(url=f"http://{host}/{n}", text=text(n))).commit()
+
+
+def fill(path: str, *numbers: int) -> None:
+    with opened(path) as dedup:
+        commit(dedup, *numbers)
+
+
+def held(path: str, **settings: object) -> list[str]:
+    """Return all that a store holds, in words."""
+    with opened(path, **settings) as dedup:
+        return sorted(_described(dedup))
+
+
+def _described(dedup: Deduplicator) -> list[str]:
+    return [
+        repr((s.url, s.fingerprints, s.sketch, s.first_seen, [(k.url, k.mirror, k.seen) for k in dedup.store.links(s)]))
+        for s in dedup.store.signatures()
+    ]
+
+
+def urls(path: str, **settings: object) -> set[str]:
+    with opened(path, **settings) as dedup:
+        return {s.url or "" for s in dedup.store.signatures()}
+
+
+def expected(*numbers: int) -> set[str]:
+    return {f"http://a.example/{n}" for n in numbers}
+
+
+def refusal(path: str) -> str:
+    """Return the message for a store that can't be opened, which leaves all files as they are."""
+    before = contents(path)
+    with pytest.raises(StoreError) as caught:
+        opened(path)
+    assert contents(path) == before
+    assert path in str(caught.value)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def contents(path: str) -> dict[str, bytes]:
+    return {str(file): file.read_bytes() for file in Path(path).parent.rglob("*") if file.is_file()}
+
+
+# No store
+
+
+def another_program(path: str) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE accounts (name TEXT)")
+
+
+def zipped() -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("a.txt", "a" * 10_000)
+    return buffer.getvalue()
+
+
+NO_STORES: dict[str, Callable[[str], object]] = {
+    "text": lambda path: Path(path).write_bytes(b"not a database\n" * 100),
+    "short text": lambda path: Path(path).write_bytes(b"x"),
+    "zeros": lambda path: Path(path).write_bytes(bytes(8192)),
+    "random": lambda path: Path(path).write_bytes(random.Random(1).randbytes(20_000)),
+    "zip": lambda path: Path(path).write_bytes(zipped()),
+    "another program's": another_program,
+    "directory": os.mkdir,
+    "pipe": os.mkfifo,
+}
+
+
+@pytest.mark.parametrize("kind", NO_STORES)
+def test_what_is_no_store_is_refused(path: str, kind: str) -> None:
+    NO_STORES[kind](path)
+    message = refusal(path)
+    assert any(words in message for words in ("no store", "is a directory", "is no file")), message
+    assert path in refused(Path(path).parent, "stats", "--store", path)
+
+
+def test_missing_directory_is_refused_and_not_made(path: str) -> None:
+    missing = str(Path(path).parent / "missing" / "store.sqlite")
+    with pytest.raises(StoreError, match="no directory"):
+        opened(missing)
+    assert missing in refused(Path(path).parent, "stats", "--store", missing)
+
+
+def test_empty_file_is_a_new_store(path: str) -> None:
+    Path(path).touch()
+    assert '"documents": 0' in succeeded(Path(path).parent, "stats", "--json", "--store", path).stdout
+    assert Path(path).read_bytes() == b""
+    fill(path, 1)
+    assert urls(path) == expected(1)
+
+
+def test_store_of_a_newer_version_is_refused(path: str) -> None:
+    fill(path, 1)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        [(key, value)] = connection.execute("SELECT key, value FROM neardup WHERE key LIKE 'meta/%'").fetchall()
+        meta = json.loads(value)
+        newer = json.dumps({**meta, "format": meta["format"] + 1}).encode()
+        connection.execute("UPDATE neardup SET value = ? WHERE key = ?", (newer, key))
+    message = refusal(path)
+    assert f"format is {meta['format'] + 1}, of a newer version; allowed is up to {meta['format']}" in message
+    assert "newer version" in refused(Path(path).parent, "stats", "--store", path)
+
+
+# No permission
+
+READING = (["stats"], ["resolve", "http://a.example/3"], ["explain", "http://b.example/3"], ["verify"])
+OPEN = """
+import sys
+from test_store_faults import *
+try:
+    fill(sys.argv[1], 7)
+except StoreError as error:
+    sys.exit(str(error))
+"""
+
+
+def refusal_elsewhere(path: str) -> str:
+    """Return the message for a store that can't be opened for writing by a process of its own."""
+    before = contents(path)
+    made = python(OPEN, path)
+    assert made.returncode == 1, made.stdout + made.stderr
+    assert contents(path) == before
+    assert made.stderr.count("\n") == 1, made.stderr
+    assert path in made.stderr
+    return made.stderr
+
+
+def assert_readable(path: str) -> None:
+    """Insist that what only reads works, and leaves nothing behind."""
+    before = contents(path)
+    for verb in READING:
+        succeeded(Path(path).parent.parent, *verb, "--store", path)
+    assert contents(path) == before
+
+
+@pytest.mark.usefixtures("common_user")
+def test_file_that_may_not_be_read_is_refused(path: str) -> None:
+    fill(path, 3)
+    os.chmod(path, 0)
+    made = python(OPEN, path)
+    assert "no permission" in made.stderr
+    assert made.stderr.count("\n") == 1
+    assert "no permission" in refused(Path(path).parent, "stats", "--store", path)
+    os.chmod(path, 0o600)
+    assert urls(path) == expected(3)
+
+
+@pytest.mark.usefixtures("common_user")
+def test_file_that_may_not_be_written_can_be_read(path: str) -> None:
+    fill(path, 3)
+    os.chmod(path, 0o400)
+    assert "may not write it" in refusal_elsewhere(path)
+    assert_readable(path)
+
+
+@pytest.mark.usefixtures("common_user")
+def test_directory_that_may_not_be_written_can_be_read(path: str) -> None:
+    fill(path, 3)
+    os.chmod(Path(path).parent, 0o500)
+    refusal_elsewhere(path)
+    assert_readable(path)
+    assert "make files in its directory" in refusal_elsewhere(f"{path}.new")
+    os.chmod(Path(path).parent, 0o700)
+
+
+def test_read_only_file_system_can_be_read(read_only_disk: Path) -> None:  # noqa: F811
+    path = str(read_only_disk / "store.sqlite")
+    fill(path, 3)
+    refusal_elsewhere(path)
+    assert_readable(path)
+    refusal_elsewhere(f"{path}.new")
+
+
+def test_what_a_run_that_died_left_on_a_read_only_file_system_is_named(read_only_disk: Path) -> None:  # noqa: F811
+    path = str(read_only_disk / "store.sqlite")
+    with opened(path) as dedup:
+        commit(dedup, 3)
+        dedup.flush()
+        for file in contents(path):  # as a kill leaves them, with the log not yet moved into the file
+            Path(f"{file}.copy").write_bytes(Path(file).read_bytes())
+    for copy in read_only_disk.glob("*.copy"):
+        copy.rename(str(copy).removesuffix(".copy"))
+    Path(f"{path}-shm").unlink()
+    assert "make files in its directory" in refused(read_only_disk.parent, "stats", "--store", path)
+
+
+# Damaged
+
+SURVEY = """
+import json, sys
+from test_store_faults import *
+print(json.dumps(survey(Path(sys.argv[1]), json.load(open(sys.argv[2])))))
+"""
+
+
+def survey(path: Path, damages: list[tuple[str, int, list[int]]]) -> dict[str, str]:
+    """Return what is wrong with each damage: the name of a file, the bytes left of it, and the bits to flip in it."""
+    files = {file.name: file.read_bytes() for file in path.parent.iterdir()}
+    whole = held(str(path))
+    found = {}
+    for name, size, bits in damages:
+        for file in path.parent.iterdir():
+            file.unlink()
+        for other, content in files.items():
+            (path.parent / other).write_bytes(damaged(content, size, bits) if other == name else content)
+        found[f"{name}, {size} bytes, bits {bits}"] = judged(str(path), whole)
+    return {damage: wrong for damage, wrong in found.items() if wrong}
+
+
+def damaged(content: bytes, size: int, bits: list[int]) -> bytes:
+    data = bytearray(content[:size])
+    for bit in bits:
+        data[bit // 8] ^= 1 << bit % 8
+    return bytes(data)
+
+
+def judged(path: str, whole: list[str]) -> str:
+    """Say what is wrong: a store must be refused and left as it is, or hold all that it did."""
+    before = contents(path)
+    try:
+        return "" if held(path) == whole else "holds something else"
+    except StoreError as error:
+        clear = path in str(error) and "\n" not in str(error)
+        return "" if clear and contents(path) == before else f"changed, or not clear: {error}"
+    except Exception as error:
+        return repr(error)
+
+
+def assert_refused_or_harmless(path: str, damages: list[tuple[str, int, list[int]]]) -> None:
+    asked = Path(path).parent.parent / "damages.json"
+    asked.write_text(json.dumps(damages))
+    made = python(SURVEY, path, str(asked))
+    assert made.returncode == 0, made.stderr
+    assert json.loads(made.stdout) == {}
+
+
+@pytest.fixture
+def stored(path: str) -> list[Path]:
+    """Return the files of a store with runs that closed, and one that died and was forgotten."""
+    fill(path, *range(20))
+    assert python(DIE, path).returncode == -9
+    fill(path, *range(30, 50))
+    assert urls(path) == expected(*range(20), *range(30, 50))
+    return sorted(Path(path).parent.iterdir())
+
+
+DIE = """
+import sys
+from test_store_faults import *
+dedup = opened(sys.argv[1])
+commit(dedup, *range(20, 30))
+dedup.flush()
+os.kill(os.getpid(), 9)
+"""
+
+
+def test_truncated_store_is_refused_or_whole(path: str, stored: list[Path]) -> None:
+    damages: list[tuple[str, int, list[int]]] = []
+    for file in stored:
+        size = file.stat().st_size
+        edges = {1, 15, 16, 99, 100, 511, 512, size - 1} | {n + by for n in range(0, size, 4096) for by in (-1, 0, 1)}
+        lengths = edges | set(random.Random(1).sample(range(1, size), 50))
+        damages += [(file.name, length, []) for length in sorted(lengths) if 0 < length < size]
+    assert_refused_or_harmless(path, damages)
+
+
+def test_store_with_a_flipped_bit_is_refused_or_whole(path: str, stored: list[Path]) -> None:
+    damages: list[tuple[str, int, list[int]]] = []
+    for file in stored:
+        size = file.stat().st_size
+        # The places that say how the rest is to be read are few, and are all tried.
+        bits = [*range(800), *random.Random(2).sample(range(8 * size), FLIPS)]
+        damages += [(file.name, size, [bit]) for bit in bits]
+    assert_refused_or_harmless(path, damages)
+
+
+def test_damaged_write_ahead_log_adds_nothing_wrong(path: str) -> None:
+    fill(path, *range(5))
+    assert python(DIE, path).returncode == -9
+    files, source = contents(path), random.Random(3)
+    wal, most = f"{path}-wal", urls(path, unclean_run="keep")
+    for _ in range(50):
+        for file in Path(path).parent.iterdir():
+            file.unlink()
+        for name, content in files.items():
+            Path(name).write_bytes(content)
+        Path(wal).write_bytes(damaged(files[wal], len(files[wal]), [source.randrange(8 * len(files[wal]))]))
+        assert expected(*range(5)) <= urls(path, unclean_run="keep") <= most
+
+
+# The clock
+
+
+def test_clock_that_goes_backwards_between_runs(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = time.time()
+    for number, moment in enumerate((now, now - 86_400, now - 7200)):
+        monkeypatch.setattr(time, "time", lambda moment=moment: moment)
+        fill(path, number)
+    assert urls(path) == expected(0, 1, 2)
+    with opened(path) as dedup:
+        runs = [run for run in dedup.store.runs() if run.id != dedup.store.run]
+        assert all(run.closed for run in runs)
+        assert [run.started for run in runs] == sorted(run.started for run in runs)
+
+
+def test_clock_that_goes_backwards_in_a_run(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = time.time()
+    with opened(path) as dedup:
+        commit(dedup, 0, 1)
+        monkeypatch.setattr(time, "time", lambda: now - 86_400)
+        commit(dedup, 2, 3)
+        dedup.flush()
+        assert dedup.claim(Document(url="http://c.example/0", text=text(0))).verdict.status == "duplicate"
+    assert urls(path) == expected(0, 1, 2, 3)
+
+
+# A full disk
+
+FULL = """
+import sys
+from faulty import fill_up
+from test_store_faults import *
+path = sys.argv[1] + "/store.sqlite"
+dedup = opened(path)
+commit(dedup, *range(10))
+dedup.flush()
+filler = fill_up(Path(sys.argv[1]))
+commit(dedup, *range(10, 400))
+for _ in range(3):
+    try:
+        dedup.flush()
+    except StoreError as error:
+        print(error)
+"""
+ROOM = "filler.unlink(); dedup.flush(); os.kill(os.getpid(), 9)"
+NO_ROOM = """
+try:
+    dedup.close()
+except StoreError as error:
+    print(error)
+try:
+    opened(path)
+except StoreError as error:
+    print(error)
+filler.unlink()
+"""
+
+
+def assert_says_full(said: str, path: str, times: int) -> None:
+    lines = said.splitlines()
+    assert len(lines) == times
+    assert all(path in line and "full" in line for line in lines), said
+
+
+def test_what_a_full_disk_held_up_is_written_once_there_is_room(small_disk: Disk) -> None:  # noqa: F811
+    made = python(FULL + ROOM, str(small_disk.path))
+    assert made.returncode == 128 + 9, made.stderr
+    assert_says_full(made.stdout, str(small_disk.path), 3)
+    assert urls(str(small_disk.kept / "store.sqlite"), unclean_run="keep") == expected(*range(400))
+
+
+def test_run_that_ends_on_a_full_disk_takes_nothing_with_it(small_disk: Disk) -> None:  # noqa: F811
+    made = python(FULL + NO_ROOM, str(small_disk.path))
+    assert made.returncode == 0, made.stderr
+    assert_says_full(made.stdout, str(small_disk.path), 5)
+    path = str(small_disk.kept / "store.sqlite")
+    assert urls(path, unclean_run="keep") >= expected(*range(10))
+
+
+# Several processes
+
+BUSY = """
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1], isolation_level=None)
+db.execute("BEGIN IMMEDIATE")
+print("locked", flush=True)
+sys.stdin.readline()
+"""
+
+
+@pytest.fixture
+def lock(path: str) -> Callable[[], subprocess.Popen[str]]:
+    """Return what has another process lock the store until it is sent a line."""
+
+    def start() -> subprocess.Popen[str]:
+        process = subprocess.Popen([sys.executable, "-c", BUSY, path], stdin=-1, stdout=-1, text=True)
+        assert process.stdout
+        assert process.stdout.readline() == "locked\n"
+        return process
+
+    return start
+
+
+def test_lock_that_lasts_too_long_is_an_error_and_what_it_held_up_is_written(
+    path: str, lock: Callable[[], subprocess.Popen[str]]
+) -> None:
+    with opened(path) as dedup:
+        commit(dedup, 0)
+        dedup.flush()
+        other = lock()
+        commit(dedup, 1)
+        with pytest.raises(StoreError, match="another process") as caught:
+            dedup.flush()
+        assert path in str(caught.value)
+        other.communicate("\n")
+        commit(dedup, 2)
+    assert urls(path) == expected(0, 1, 2)
+
+
+def test_close_does_not_wait_for_a_lock_for_ever(path: str, lock: Callable[[], subprocess.Popen[str]]) -> None:
+    dedup = opened(path)
+    commit(dedup, 0)
+    other = lock()
+    with pytest.raises(StoreError, match="another process"):
+        dedup.close()
+    with pytest.raises(StoreError, match="another process"):
+        opened(path)
+    other.communicate("\n")
+    fill(path, 1)
+    assert urls(path) == expected(1)
+
+
+WRITE = """
+import sys
+from test_store_faults import *
+first = int(sys.argv[2])
+print("ready", flush=True)
+sys.stdin.readline()
+with opened(sys.argv[1]) as dedup:
+    for n in range(first, first + 150):
+        commit(dedup, n)
+        if n % 3 == 0:
+            dedup.flush()
+            dedup.store.refresh()
+"""
+
+
+def test_processes_that_write_at_once_lose_nothing(path: str) -> None:
+    starts = (0, 1000, 2000, 3000)
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", WRITE, path, str(n)],
+            cwd=Path(__file__).parent, stdin=-1, stdout=-1, stderr=-1, text=True,
+        )
+        for n in starts
+    ]  # fmt: skip
+    assert [writer.stdout and writer.stdout.readline() for writer in writers] == ["ready\n"] * len(starts)
+    for writer in writers:  # all at once make the file, too
+        print(file=writer.stdin, flush=True)
+    for writer in writers:
+        _, errors = writer.communicate(timeout=60)
+        assert writer.returncode == 0, errors
+    assert urls(path) == expected(*(n for start in starts for n in range(start, start + 150)))
+
+
+def test_what_is_written_is_written_for_a_power_loss(path: str) -> None:
+    with closing(Log(path)) as log:
+        assert log.pragma("synchronous") == 2  # FULL
+        assert log.pragma("journal_mode") == "wal"
