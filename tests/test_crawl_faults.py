@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import sqlite3
-import time
 from pathlib import Path
 
 import pytest
@@ -118,22 +116,3 @@ def test_crawl_that_ends_on_a_full_disk_says_so(crawl, a, small_disk):  # noqa: 
     assert result.log.count("not closed well") == 1
     (small_disk.kept / "filler").unlink()
     assert held(small_disk.kept / "store.sqlite") == set()  # the run did not end well, so its items come again
-
-
-def test_items_pass_while_the_store_is_locked_and_are_kept_afterwards(crawl, a):
-    urls = pages(a, 250)
-    process = crawl.start(settings=SLOW, urls=urls)
-    while len(a.requests) < 10:
-        time.sleep(0.01)
-    other = sqlite3.connect(crawl.store, isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    while len(a.requests) < 230:  # longer than a writer waits for a lock
-        time.sleep(0.01)
-    other.execute("ROLLBACK")
-    other.close()
-    result = crawl.finish(process)
-    assert len(result.items) == 250
-    assert result.count("store/errors") > 0
-    assert "another process" in result.log
-    assert "not closed well" not in result.log
-    assert held(crawl.store) == set(urls)
