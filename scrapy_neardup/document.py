@@ -65,10 +65,19 @@ class Document:
     @cached_property
     def shingles(self) -> Hashes:
         """The hashes of the distinct shingles, ascending."""
-        return np.unique(shingle_hashes(self.hashes[:, 0], WIDTH))
+        return distinct(shingle_hashes(self.hashes[:, 0], WIDTH))
 
     @cached_property
     def sketch(self) -> Sketch:
         """What is stored of the text, to compare it with others."""
         figures = self.hashes[[token < ":" for token in self.tokens], 0]  # tokens that begin with a digit 0 … 9
         return make_sketch(len(self.tokens), self.shingles, figures)
+
+
+def distinct(hashes: Hashes) -> Hashes:
+    """Return the distinct ones, ascending."""
+    # What np.unique of numpy 2.3 and later does instead takes 7 times as long for a short text, 30 times for 1 MB.
+    hashes = np.sort(hashes)
+    is_new = np.ones(len(hashes), dtype=bool)
+    np.not_equal(hashes[1:], hashes[:-1], out=is_new[1:])
+    return hashes[is_new]

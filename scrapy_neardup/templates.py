@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import cached_property
+from itertools import islice
 
 import numpy as np
 
-from .document import Document
+from .document import Document, distinct
 from .fingerprints.hashing import Hashes, hash_text, shingle_hashes
 from .fingerprints.sketch import WIDTH, Sketch, make_sketch
 from .signature import Signature
@@ -46,6 +47,7 @@ class Page:
     def __init__(self, document: Document) -> None:
         self._url = document.url or ""
         self._text = document.text
+        self._sketches: dict[tuple[Line, ...], Sketch] = {}
 
     @cached_property
     def site(self) -> str:
@@ -56,24 +58,40 @@ class Page:
         parts = (" ".join(part.split()) for part in _LINE_END.split(self._text))
         return [Line(part) for part in dict.fromkeys(parts) if part]
 
+    @cached_property
+    def tokens(self) -> int:
+        return _tokens(self.lines)
+
+    def sketch(self, lines: tuple[Line, ...]) -> Sketch:
+        """Return the sketch of some of its lines; of the same ones, such as a form leaves, it is made once."""
+        if lines not in self._sketches:
+            shingles = distinct(np.concatenate([shingle_hashes(line.hashes, WIDTH) for line in lines]))
+            self._sketches[lines] = make_sketch(_tokens(lines), shingles, shingles[:0])
+        return self._sketches[lines]
+
 
 class Templates:
-    """In which documents held, of the same site, each line stood so far, in this process."""
+    """In which documents held, of the same site, each line stood so far, in this process.
+
+    Documents go by a number, in plain dictionaries: the garbage collector leaves out those that hold only numbers. It
+    would stop the crawl for a tenth of a second to look through a million references.
+    """
 
     def __init__(self) -> None:
-        self._sites: OrderedDict[str, OrderedDict[int, tuple[Signature, ...]]] = OrderedDict()
+        self._sites: OrderedDict[str, dict[int, tuple[int, ...]]] = OrderedDict()
 
     def learn(self, page: Page, held: Signature) -> None:
         """Remember the lines of a page that is held, or that repeats a document held; nothing without a site."""
         if not page.site:
             return
-        lines = self._sites.setdefault(page.site, OrderedDict())
+        lines = self._sites.setdefault(page.site, {})
         self._sites.move_to_end(page.site)
+        number = _number(held)
         for line in page.lines:
             known = lines.pop(line.key, ())
-            lines[line.key] = known if held in known else (*known, held)[:CLUSTERS]
-        while len(lines) > LINES:
-            lines.popitem(last=False)
+            lines[line.key] = known if number in known else (*known, number)[:CLUSTERS]
+        for oldest in list(islice(lines, max(0, len(lines) - LINES))):
+            del lines[oldest]
         if len(self._sites) > SITES:
             self._sites.popitem(last=False)
 
@@ -87,26 +105,24 @@ class Templates:
         other teasers. Where no other document of the site is known, it may be either, and counts as template: what is
         stored twice is not lost.
         """
-        lines: Mapping[int, Sequence[Signature]] = self._sites.get(page.site, {})
-        shared = [line for line in page.lines if _stands_in(earlier, lines.get(line.key, ()))]
-        own = [line for line in page.lines if not _stands_in(earlier, lines.get(line.key, ()))]
-        rest = earlier.sketch.tokens - _tokens(shared)
-        if min(_tokens(own), rest) < max(min_tokens, 1) or not _is_foreign(own, earlier.sketch):
+        lines: Mapping[int, tuple[int, ...]] = self._sites.get(page.site, {})
+        number = _number(earlier)
+        known = [(line, lines.get(line.key, ())) for line in page.lines]
+        own = tuple(line for line, those in known if number not in those and len(those) < CLUSTERS)
+        if not own:
             return False
-        only = [line for line in shared if lines[line.key] == (earlier,)]
-        others_known = any(known != (earlier,) for known in lines.values())
-        return _tokens(only) < _tokens(own) or not others_known
+        sketch = page.sketch(own)
+        rest = earlier.sketch.tokens - (page.tokens - sketch.tokens)
+        if min(sketch.tokens, rest) < max(min_tokens, 1) or compare(sketch, earlier.sketch).containment >= FOREIGN:
+            return False
+        only = _tokens(line for line, those in known if those == (number,))
+        others_known = any(those != (number,) for those in lines.values())
+        return only < sketch.tokens or not others_known
 
 
-def _stands_in(document: Signature, known: Sequence[Signature]) -> bool:
-    return document in known or len(known) == CLUSTERS
+def _number(document: Signature) -> int:
+    return hash_text(f"{document.url} {document.first_seen} {document.sketch.codes.hex()}")
 
 
-def _tokens(lines: Sequence[Line]) -> int:
+def _tokens(lines: Iterable[Line]) -> int:
     return sum(len(line.hashes) for line in lines)
-
-
-def _is_foreign(lines: Sequence[Line], earlier: Sketch) -> bool:
-    shingles = np.unique(np.concatenate([shingle_hashes(line.hashes, WIDTH) for line in lines]))
-    own = make_sketch(_tokens(lines), shingles, shingles[:0])
-    return compare(own, earlier).containment < FOREIGN
