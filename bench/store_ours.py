@@ -1,0 +1,160 @@
+"""Measuring a store that was built, in a process that does nothing else. For bench/store.py."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from store_made import NEW, OF_FORM, signature, url_bytes
+
+from scrapy_neardup import Deduplicator, Document
+from scrapy_neardup.signature import Link, Signature
+from scrapy_neardup.stores import manifest
+from scrapy_neardup.text.urls import canonical_url
+
+ROUNDS, QUERIES = 5, 1000
+SYNC, PAUSE, SETTLE = 500, 0.25, 40  # insertions between two syncs, seconds before it, syncs at the end
+KINDS = ("new", "near-copy", "of one form")
+Result = dict[str, Any]
+Times = list[tuple[float, float]]
+Summary = tuple[float, ...]
+
+
+def queries(labels: Sequence[int], count: int) -> dict[str, list[Signature]]:
+    """Return, by kind, signatures to look up: of new documents, of near-copies, of new ones of the form."""
+    source = np.random.default_rng(3)
+    some = [label for label in source.choice(labels, 2 * count).tolist() if label < OF_FORM]
+    return {
+        "new": [signature(2 * NEW + n, NEW + n) for n in range(count)],
+        "near-copy": [signature(label, 2 * NEW + n, changed=2) for n, label in enumerate(some[:count])],
+        "of one form": [signature(OF_FORM + NEW + n, 3 * NEW + n) for n in range(count)],
+    }
+
+
+def measure(path: str, inserts: int) -> Result:
+    """Measure a store that was built, its files in the system's cache."""
+    labels = np.load(f"{path}.labels.npy")
+    asked = queries(labels, ROUNDS * QUERIES)
+    new = [signature(4 * NEW + n, 4 * NEW + n) for n in range(inserts)]
+    Deduplicator.open().close()  # what it loads is not the store's
+    size = disk(path)
+    before, start = memory(), time.perf_counter()
+    with Deduplicator.open(path) as dedup:
+        result: Result = {"open": time.perf_counter() - start, "ram_opened": grown(before), "held": len(labels)}
+        parts = dedup.store.parts.all
+        result |= {"disk": size, "disk_without_urls": size - url_bytes(parts), "parts": [len(part) for part in parts]}
+        for kind in KINDS:
+            result[kind], result[f"{kind} matched"] = look_up(dedup, asked[kind])
+        result["ram_looked_up"] = grown(before)
+        result |= insert(dedup, new)
+        result["ram"], result["mapped"] = grown(before)
+        return result | whole(dedup)
+
+
+def measure_cold(path: str, _: int) -> Result:
+    """Measure how a store begins of which nothing is in the system's cache."""
+    asked = queries(np.load(f"{path}.labels.npy"), QUERIES)["new"]
+    Deduplicator.open().close()
+    for file in files(path):
+        with file.open("rb") as opened:
+            os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    start = time.perf_counter()
+    with Deduplicator.open(path) as dedup:
+        return {"open_cold": time.perf_counter() - start, "new_cold": look_up(dedup, asked)[0]}
+
+
+def look_up(dedup: Deduplicator, asked: Sequence[Signature]) -> tuple[Summary, int]:
+    """Return how long it takes, and how many of those asked match."""
+    matched, times = 0, []
+
+    def best(document: Document) -> None:
+        nonlocal matched
+        matched += dedup.matcher.best(document, each) is not None
+
+    for each in asked:
+        canonical_url(each.url or "")
+        times += timed(best, [Document(url=each.url)])
+    return summary(times), matched
+
+
+def insert(dedup: Deduplicator, signatures: Sequence[Signature]) -> Result:
+    """Insert documents while the store is tidied, and then let it come to rest."""
+    store, times = dedup.store, []
+    syncs: dict[str, Times] = {"flush": [], "refresh": [], "len": []}
+
+    def sync() -> None:
+        time.sleep(PAUSE)
+        calls: dict[str, Callable[[], object]] = {
+            "flush": lambda: store.flush(wait=False),
+            "refresh": store.refresh,
+            "len": lambda: len(store),
+        }
+        for name, call in calls.items():
+            syncs[name] += timed(lambda call: call(), [call])
+
+    for number, each in enumerate(signatures, 1):
+        link = Link(each.url or "", each, False, each.first_seen, 20_000)
+        canonical_url(link.url)
+        times += timed(
+            lambda link: (store.add(link.signature), store.commit(link.signature), store.record(link)), [link]
+        )
+        if number % SYNC == 0:
+            sync()
+    for _ in range(SETTLE):
+        sync()
+    longest = {f"{name}_longest": max(taken)[0] / 1000 for name, taken in syncs.items()}
+    return {"insertion": summary(times), "insertion_longest": max(times)[0] / 1000, **longest}
+
+
+def whole(dedup: Deduplicator) -> Result:
+    """Time what looks at all of the store, in milliseconds."""
+    store = dedup.store
+    calls: dict[str, Callable[[], object]] = {
+        "len": lambda: len(store),
+        "describe": store.describe,
+        "degrees": lambda: sum(1 for _ in store.degrees()),
+    }
+    return {name: timed(lambda call: call(), [call])[0][0] / 1000 for name, call in calls.items()}
+
+
+def timed(call: Callable[[Any], object], arguments: Iterable[Any]) -> Times:
+    """Return the microseconds of each call: by the clock, and of this thread's work."""
+    times = []
+    for argument in arguments:
+        start, work = time.perf_counter_ns(), time.thread_time_ns()
+        call(argument)
+        worked, took = time.thread_time_ns() - work, time.perf_counter_ns() - start
+        times.append((took / 1000, worked / 1000))
+    return times
+
+
+def summary(times: Times) -> Summary:
+    """Return median and p99 by the clock, then of work: each the median of its values in the rounds."""
+    rounds = np.array_split(np.array(times), ROUNDS)
+    values = [np.percentile(part, (50, 99), axis=0).T.ravel() for part in rounds]
+    return tuple(np.median(values, axis=0).tolist())
+
+
+def memory() -> tuple[int, int]:
+    """Return the bytes of this process's own memory, and of mapped files."""
+    rows = (line.split() for line in Path("/proc/self/smaps_rollup").read_text().splitlines()[1:])
+    sizes = {name: int(size) * 1024 for name, size, _ in rows}
+    return sizes["Anonymous:"], sizes["Rss:"] - sizes["Anonymous:"]
+
+
+def grown(before: tuple[int, int]) -> tuple[int, int]:
+    own, mapped = memory()
+    return own - before[0], mapped - before[1]
+
+
+def files(path: str) -> list[Path]:
+    folder = manifest.folder(path)
+    return [file for file in (Path(path), Path(f"{path}-wal"), *folder.glob("*")) if file.exists()]
+
+
+def disk(path: str) -> int:
+    return sum(file.stat().st_size for file in files(path))
