@@ -15,21 +15,21 @@ from weakref import WeakSet
 from scrapy import signals
 from scrapy.exceptions import NotConfigured
 from scrapy.http import Response
-from scrapy.utils.asyncio import create_looping_call
+from scrapy.utils.asyncio import call_later, create_looping_call
 from scrapy.utils.httpobj import urlparse_cached
 from scrapy.utils.job import job_dir
 from scrapy.utils.project import data_path
 
 from .config import STORE_NAME, Config
 from .dedup import Claim, Deduplicator
+from .document import Document
 from .stores import StoreError
-from .text.tokens import segmenter
 from .workers import Workers
 
 if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
-    from scrapy.utils.asyncio import AsyncioLoopingCall
+    from scrapy.utils.asyncio import AsyncioLoopingCall, CallLaterResult
     from twisted.internet.task import LoopingCall
     from typing_extensions import Self
 
@@ -38,6 +38,7 @@ logger = logging.getLogger(__name__)
 PREFIX = "neardup/"  # of our stats
 FLUSH_INTERVAL = 0.5  # seconds: what is committed is durable within one
 SUMMARY_INTERVAL = 60.0
+PAUSE = 0.05  # seconds between two turns at what other processes wrote, where it is much
 
 # An item goes through all pipelines, and on to its signal, in one context: these say what belongs to it even where a
 # later pipeline returned another object, and where one response gave many items.
@@ -59,11 +60,12 @@ class NearDup:
         if self._run_file:
             self._run_file.write_text(self.dedup.store.run)
         self.workers = Workers(self.dedup.detectors, config.workers)
-        # The segmenter of Chinese takes most of a second to load. It would stop a crawl that is under way.
-        segmenter()("预热")
+        # The first document has the segmenter of Chinese and parts of numpy loaded: up to a second, not in mid-crawl.
+        _ = Document(text="预热").sketch
         self._store_failed = False
         self._giving_more: WeakSet[Response] = WeakSet()
         self._tasks: list[AsyncioLoopingCall | LoopingCall] = []
+        self._later: CallLaterResult | None = None
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -96,6 +98,8 @@ class NearDup:
         for task in self._tasks:
             if task.running:
                 task.stop()
+        if self._later:
+            self._later.cancel()
         self.stats.set_value("neardup/workers/restarted", self.workers.restarts)
         if rechecked := self.stats.get_value("neardup/requests/rechecked", 0):
             wrong = self.stats.get_value("neardup/requests/wrongly_skipped", 0)
@@ -124,10 +128,16 @@ class NearDup:
         """Write what was committed and read what others did; a store that fails loses no item."""
         self.stats.set_value("neardup/store/documents", len(self.dedup))
         self._tell_of_hosts()
+        if self._later:
+            self._later.cancel()
         with self._surviving():
             self.dedup.store.flush(wait=False)
+        self._refresh()
+
+    def _refresh(self) -> None:
         with self._surviving():
-            self.dedup.store.refresh()
+            if self.dedup.store.refresh():
+                self._later = call_later(PAUSE, self._refresh)
 
     @contextmanager
     def _surviving(self) -> Iterator[None]:

@@ -138,7 +138,7 @@ class Finished:
             halves = ((values[:half], numbers[:half]), (values[half:], numbers[: len(values) - half]))
             tables = [merge([], entries(keys * MULTIPLIER, places)) for keys, places in halves]
             table = merge(list(zip(tables, (0, half), strict=True)))
-            for found in table.find([value * int(MULTIPLIER) % 2**64 for value in fingerprints], self.newest):
+            for _, found in table.find([value * int(MULTIPLIER) % 2**64 for value in fingerprints], self.newest):
                 yield from found
 
 

@@ -81,6 +81,11 @@ class Model:
     def refresh(self) -> None:
         settle(self.disk)
 
+    def refresh_in_part(self) -> None:
+        for _ in range(self.rng.randrange(6)):
+            self.disk.refresh()
+            wait_for_news(self.disk)
+
     def check(self) -> None:
         asked = {"exact": (self.rng.randrange(EXACT),), "simhash": (self.rng.getrandbits(SIMHASH) << 20,)}
         assert shown(self.disk, asked) == shown(self.plain, asked)
@@ -96,9 +101,14 @@ class Model:
 def settle(store: SqliteStore) -> None:
     """Have a store read what is in its file."""
     for _ in range(3):
-        store.refresh()
-        while store._news and not store._news.done():
-            time.sleep(0.001)
+        while store.refresh():
+            pass
+        wait_for_news(store)
+
+
+def wait_for_news(store: SqliteStore) -> None:
+    while store._news and not store._news.done():
+        time.sleep(0.001)
 
 
 def shown(store: Store, asked: dict[str, tuple[int, ...]]) -> object:
@@ -120,12 +130,16 @@ def model(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Model]:
     made.reader.close()
 
 
+@pytest.mark.parametrize("steps", [1, 3, 200])
 @pytest.mark.parametrize("model", range(16), indirect=True)
-def test_it_answers_as_the_store_in_ram(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scrapy_neardup.stores.parts.NEWEST", 10_000)
+def test_it_answers_as_the_store_in_ram(model: Model, steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However little of what is in parts by now goes over to them at a time."""
+    monkeypatch.setattr("scrapy_neardup.stores.layered.AT_ONCE", steps)
+    monkeypatch.setattr("scrapy_neardup.stores.layered.AT_ADD", 2 if steps == 3 else 0)
+    monkeypatch.setattr("scrapy_neardup.stores.documents.NEWEST", 10_000)
     actions: dict[Callable[[], None], int] = {
         model.commit: 8, model.come_to_nothing: 1, model.record: 8, model.forget: 1,
-        model.tidy: 2, model.refresh: 3, model.reopen: 1, model.check_reader: 1,
+        model.tidy: 2, model.refresh: 1, model.refresh_in_part: 4, model.reopen: 1, model.check_reader: 1,
     }  # fmt: skip
     for action in model.rng.choices(list(actions), list(actions.values()), k=150):
         action()

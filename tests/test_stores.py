@@ -47,7 +47,7 @@ class TidiedStore(SqliteStore):
         self.flush()
         tidy(self._log.path, self._namespace, whole=whole)
         deadline = time.monotonic() + 10
-        while (self.batches or self._leaving) and time.monotonic() < deadline:
+        while self.batches and time.monotonic() < deadline:
             self.refresh()
         assert not self.batches
 

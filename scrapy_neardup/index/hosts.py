@@ -155,6 +155,10 @@ class Hosts:
         if name in self._met or len(self._met) < SITES:
             self._met[name] = min(when, self._met.get(name, when))
 
+    def met(self) -> Iterable[tuple[str, float]]:
+        """Return since when which hosts are known."""
+        return self._met.items()
+
     def known(self, url: str) -> list[Row]:
         """Return the evidence that a URL gave."""
         own = site(url)

@@ -70,11 +70,22 @@ class PackedTable:
         np.cumsum(starts, out=starts)
         return cls({"starts": starts, "tags": tags[:at], "low": low[:at], "high": high[:at]})
 
-    def find(self, keys: Sequence[int], newest: int) -> Iterator[Sequence[int]]:
-        """Yield for each key the numbers that it leads to, ascending; of more than `newest` the highest ones."""
-        for key in keys:
-            first, last = self._range(key)
-            yield [self._low[at] | self._high[at] << 16 for at in range(max(first, last - newest), last)]
+    def find(self, keys: Iterable[int], newest: int) -> Iterator[tuple[int, list[int]]]:
+        """Yield each key that leads anywhere with the numbers, ascending; of more than `newest` the highest ones."""
+        starts, tags, low, high = self._starts, self._tags, self._low, self._high
+        tag_bits, mask = self._tag_bits, self._mask
+        for key in keys:  # most lead nowhere, so it takes one call to see that
+            hashed = key >> _KEY_SHIFT
+            bucket, tag = hashed >> tag_bits, hashed & mask
+            end = starts[bucket + 1]
+            first = bisect_left(tags, tag, starts[bucket], end)
+            if first < end and tags[first] == tag:
+                last = bisect_right(tags, tag, first, end)
+                yield key, [low[at] | high[at] << 16 for at in range(max(first, last - newest), last)]
+
+    def newest(self, key: int, most: int) -> list[int]:
+        """Return the numbers that one key leads to, ascending; of more than `most` the highest ones."""
+        return next((numbers for _, numbers in self.find([key], most)), [])
 
     def each(self, key: int) -> Iterator[int]:
         """Yield the numbers that one key leads to, ascending."""
@@ -89,6 +100,19 @@ class PackedTable:
         if first == end or self._tags[first] != tag:
             return first, first
         return first, bisect_right(self._tags, tag, first, end)
+
+    def leading_to(self, first: int, last: int) -> tuple[Entries, npt.NDArray[np.int64]]:
+        """Return the hashes that lead to numbers from first to before last, by number, and where those of each end."""
+        tag = np.uint64((1 << NUMBER_BITS) - 1)
+        found = []
+        for part in self.slices(SLICES):
+            numbers = part & tag
+            kept = (numbers >= first) & (numbers < last)
+            found.append(numbers[kept] << np.uint64(HASH_BITS) | part[kept] >> np.uint64(NUMBER_BITS))
+        turned = _sorted(found)
+        numbers = turned >> np.uint64(HASH_BITS)
+        counts = np.bincount((numbers - np.uint64(first)).astype(np.int64), minlength=last - first)
+        return turned & np.uint64((1 << HASH_BITS) - 1), counts.cumsum()
 
     def slices(self, count: int, numbers: Renumbered = 0) -> Iterator[Entries]:
         """Yield the entries again in so many slices by hash, for a merge, with other numbers."""

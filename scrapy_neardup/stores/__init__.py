@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..detectors.base import Detector
-from .base import Store, StoreError
+from .base import Selection, Store, StoreError
 from .memory import MemoryStore
 from .sqlite import SqliteStore
 
-__all__ = ["MemoryStore", "SqliteStore", "Store", "StoreError", "open_store"]
+__all__ = ["MemoryStore", "Selection", "SqliteStore", "Store", "StoreError", "open_store"]
 
 
 def open_store(

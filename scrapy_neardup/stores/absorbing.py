@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 import numpy as np
+from filelock import FileLock
 
 from ..detectors import SimHash
-from ..index.packed import MOST, Entries, entries
+from ..index.packed import HASH_BITS, MOST, Entries, entries
 from ..index.relations import WINDOW, Row
 from ..signature import Link, Signature
 from ..text.shapes import site
 from . import manifest
+from .base import StoreError
+from .describing import count_urls
 from .layered import LayeredStore
 from .log import Log
 from .merging import Notes, closed_up, joined, made
@@ -26,6 +31,16 @@ RATIO = 16  # by which a part outgrows the next one at least, so that there are 
 WASTE = 1 / 3  # of all links and documents: forgotten or replaced ones, before the parts are closed up
 
 
+@dataclass
+class Incoming:
+    """What comes into a store from elsewhere than its log, beside the documents and links that are put into its RAM."""
+
+    keys: dict[Signature, Sequence[int]] = field(default_factory=dict)
+    """The hashes that find a document whose fingerprints are not known."""
+    trials: list[tuple[str, Row]] = field(default_factory=list)
+    met: dict[str, float] = field(default_factory=dict)
+
+
 def tidy(path: str, namespace: str, *, whole: bool = False) -> None:
     """Put what the log of a store holds into parts; `whole`: all into one that has nothing forgotten any more.
 
@@ -33,11 +48,34 @@ def tidy(path: str, namespace: str, *, whole: bool = False) -> None:
     """
     store = SqliteStore(path, (), namespace=unquote(namespace), run=None)
     try:
-        segments = list(store.batches)
-        parts = _tidied(store, whole=whole)
+        absorb(store, path, namespace, Incoming(), whole=whole)
     finally:
         store.close()
-    _exchange(path, namespace, parts, segments)
+
+
+def absorb(store: SqliteStore, path: str, namespace: str, incoming: Incoming, *, whole: bool = False) -> None:
+    """Put what a store that is only looked into has in RAM into its parts, on disk too."""
+    segments = list(store.batches)
+    try:
+        _exchange(path, namespace, _tidied(store, incoming, whole=whole), segments)
+    except OSError as error:
+        why = error.strerror or error
+        raise StoreError(f"store {path!r}: its parts can't be written: {why}; it was left as it is") from error
+
+
+@contextmanager
+def alone(path: str) -> Iterator[None]:
+    """Wait until no other process puts anything into a store's parts, and keep them off. Raise StoreError."""
+    lock = FileLock(f"{path}.tidying.lock")
+    try:
+        lock.acquire()
+    except OSError as error:
+        why = error.strerror or error
+        raise StoreError(f"store {path!r} can't be written: no file can be made beside it: {why}") from error
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _exchange(path: str, namespace: str, parts: Sequence[Part], segments: Iterable[tuple[str, int]]) -> None:
@@ -60,22 +98,22 @@ def _exchange(path: str, namespace: str, parts: Sequence[Part], segments: Iterab
             file.unlink(missing_ok=True)
 
 
-def _tidied(store: SqliteStore, *, whole: bool) -> list[Part]:
+def _tidied(store: SqliteStore, incoming: Incoming, *, whole: bool) -> list[Part]:
     """Return the parts of a store once all that is in RAM is in them."""
     parts = list(store.parts.all)
-    fresh = _fresh_part(store, store.own_fingerprints)
+    fresh = _fresh_part(store, incoming, store.own_fingerprints)
     kept = len(parts)
     size = fresh.items
     while kept and (whole or parts[kept - 1].items <= RATIO * size) and parts[kept - 1].items + size < MOST:
         kept -= 1
         size += parts[kept].items
-    merged = joined([*parts[kept:], fresh], _notes(store, parts[kept:], fresh))
+    merged = joined([*parts[kept:], fresh], _notes(store, parts[kept:], fresh, incoming))
     if kept == 0 and (whole or _is_wasteful(store, merged)):
-        merged = _closed_up(store, merged)
+        merged = _closed_up(store, merged, incoming)
     return [*parts[:kept], merged]
 
 
-def _fresh_part(store: LayeredStore, own: frozenset[str]) -> Part:
+def _fresh_part(store: LayeredStore, incoming: Incoming, own: frozenset[str]) -> Part:
     """Return a part of the documents and links in RAM."""
     segments = list(store.batches) or [("", 0)]
     written = [
@@ -97,7 +135,8 @@ def _fresh_part(store: LayeredStore, own: frozenset[str]) -> Part:
     ]
     documents = document_rows([(s, at, {n: s.fingerprints[n] for n in own & set(s.fingerprints)}) for s, at in written])
     columns = {**documents, **link_rows(links, names)}
-    return made(first, columns, _keys([s for s, _ in written], own), names, segments, store.parts.epoch)
+    keys = [incoming.keys[s] if s in incoming.keys else hashed_keys(s, own) for s, _ in written]
+    return made(first, columns, _entries(keys), names, segments, store.parts.epoch)
 
 
 def _number(link: Link, numbers: dict[Signature, int]) -> int:
@@ -109,21 +148,30 @@ def _number(link: Link, numbers: dict[Signature, int]) -> int:
     return numbers[link.signature] if number is None else number
 
 
-def _keys(signatures: Sequence[Signature], own: frozenset[str]) -> Entries:
-    pairs = [
-        (spread(key ^ salt(name)), place)
-        for place, signature in enumerate(signatures)
+def hashed_keys(signature: Signature, own: frozenset[str]) -> list[int]:
+    """Return the hashes that find a document, of its fingerprints that must be equal; `own` are found otherwise."""
+    return [
+        spread(key ^ salt(name)) >> 64 - HASH_BITS
         for name, keys in signature.fingerprints.items()
         if name != SimHash.name and name not in own
         for key in set(keys)
     ]
-    return entries(*np.array(pairs, np.uint64).reshape(-1, 2).T)
 
 
-def _notes(store: LayeredStore, merged: Sequence[Part], fresh: Part) -> Notes:
+def _entries(keys: Sequence[Sequence[int]]) -> Entries:
+    """Return the entries of hashes by place of the document."""
+    places = np.repeat(np.arange(len(keys), dtype=np.uint64), [len(some) for some in keys])
+    hashes = np.array([each for some in keys for each in some], np.uint64)
+    return entries(hashes << np.uint64(64 - HASH_BITS), places)
+
+
+def _notes(store: LayeredStore, merged: Sequence[Part], fresh: Part, incoming: Incoming) -> Notes:
     trials = [(run, row) for part in merged for run, row in part.trials()]
     trials += [(run, row) for (run, _), batch in store.batches.items() for row in batch.trials]
+    trials += incoming.trials
     met = {name: when for part in reversed(merged) for name, when in part.met()}
+    for name, when in incoming.met.items():
+        met[name] = min(when, met.get(name, when))
     for link in store.newest.values():
         if not link.void and (name := site(link.url)):
             met[name] = min(link.seen, met.get(name, link.seen))
@@ -146,12 +194,12 @@ def _thinned(trials: Iterable[tuple[str, Row]]) -> dict[str, list[Row]]:
 
 
 def _is_wasteful(store: LayeredStore, merged: Part) -> bool:
-    waste = len(merged) - len(store) + merged.items - store.count_links()
+    waste = len(merged) - len(store) + merged.items - count_urls(store)
     return waste > WASTE * (len(merged) + merged.items)
 
 
-def _closed_up(store: SqliteStore, merged: Part) -> Part:
+def _closed_up(store: SqliteStore, merged: Part, incoming: Incoming) -> Part:
     """Return the part with all that is held without what is forgotten or was replaced."""
     store.show([merged], store.known_runs)
-    notes = _notes(store, [merged], merged)
+    notes = _notes(store, [merged], merged, incoming)
     return closed_up(merged, ~store.parts.gone(0), store.parts.current_links(0), notes)

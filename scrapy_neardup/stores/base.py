@@ -92,8 +92,8 @@ class Store(Protocol):
     def runs(self) -> list[Run]:
         """Return what is known of all runs, oldest first."""
 
-    def check(self) -> None:
-        """Read what opening has not read. Raise StoreError where any of it is damaged."""
+    def is_alive(self, run: str) -> bool:
+        """Say whether a living process has a run open. Of a run that none has, `runs` tells what holds by now."""
 
     def describe(self) -> dict[str, object]:
         """Return what there is to say of the store itself."""
@@ -104,8 +104,8 @@ class Store(Protocol):
     def flush(self, *, wait: bool = True) -> None:
         """Make what was committed durable; without `wait` it only sets out to. Raise StoreError for what failed."""
 
-    def refresh(self) -> None:
-        """Take in what other processes committed."""
+    def refresh(self) -> bool:
+        """Take in some of what other processes committed, for some milliseconds; say whether there is more."""
 
     def close(self, *, clean: bool = True) -> None:
         """Flush, and end the run; not `clean`: leave it to the next one to say what becomes of it."""

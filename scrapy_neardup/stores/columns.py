@@ -11,7 +11,8 @@ import json
 import mmap
 import os
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from operator import index
 from pathlib import Path
 from typing import Any
 
@@ -45,26 +46,49 @@ def read_columns(path: Path, *, check: bool = False) -> tuple[dict[str, Array], 
 
     Raise ValueError where it is no such file, or is shorter than it says; `check`: or where any of it is damaged.
     """
+    columns, about, checksums = map_columns(path)
+    for name in damaged(columns, checksums) if check else ():
+        raise ValueError(f"{path.name} is damaged: the checksum of {name!r} does not match")
+    return columns, about
+
+
+def damaged(columns: Mapping[str, Array], checksums: Mapping[str, int]) -> Iterator[str]:
+    """Yield the names of the columns that have another checksum."""
+    return (name for name, crc in checksums.items() if zlib.crc32(columns[name].data) != crc)
+
+
+def map_columns(path: Path) -> tuple[dict[str, Array], dict[str, Any], dict[str, int]]:
+    """Map a file as `read_columns` does without a check; return the checksums of its columns, too."""
     with path.open("rb") as file:
         view = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     size = int.from_bytes(view[12:20], "little")
     head = view[20 : 20 + size]
     if view[:8] != MAGIC or zlib.crc32(head) != int.from_bytes(view[8:12], "little"):
         raise ValueError(f"{path.name} is damaged, or no file of a store")
-    described = json.loads(head)
+    rows, about = _described(path.name, head)
     columns: dict[str, Array] = {}
+    checksums: dict[str, int] = {}
     at = 20 + size
-    for name, kind, items, crc in described["columns"]:
+    for name, kind, items, crc in rows:
         at += -at % ALIGN
         if kind not in TYPES:
             raise ValueError(f"{path.name} has a column of an unknown type, {kind!r}")
-        if at + items * np.dtype(kind).itemsize > len(view):
+        if items < 0 or at + items * np.dtype(kind).itemsize > len(view):
             raise ValueError(f"{path.name} is damaged: it is cut off")
         columns[name] = np.frombuffer(view, np.dtype(kind), items, at) if items else np.zeros(0, kind)
         at += columns[name].nbytes
-        if check and zlib.crc32(columns[name].data) != crc:
-            raise ValueError(f"{path.name} is damaged: the checksum of {name!r} does not match")
-    return columns, described["about"]
+        checksums[name] = crc
+    return columns, about, checksums
+
+
+def _described(file: str, head: bytes) -> tuple[list[tuple[str, str, int, int]], dict[str, Any]]:
+    """Return the columns that a head lists, and what the file's writer added."""
+    try:
+        described = json.loads(head)
+        rows = [(str(name), str(kind), index(items), index(crc)) for name, kind, items, crc in described["columns"]]
+        return rows, dict(described["about"])
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise ValueError(f"{file} is damaged: its head is none: {error}") from error
 
 
 def checksum(path: Path) -> int:

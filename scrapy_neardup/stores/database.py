@@ -6,7 +6,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from .base import StoreError
@@ -14,7 +14,7 @@ from .base import StoreError
 TABLE = "neardup"
 LOCK_SECONDS = 5  # how long to wait for another process
 _COLUMNS = "(key TEXT PRIMARY KEY, value BLOB)"
-_MAGIC = b"SQLite format 3\0"
+_LEAST_BYTES = 512  # of an SQLite file: one page
 _ADVICE = {
     "is locked": f"another process has had it to itself for {LOCK_SECONDS} seconds; try again when that is done",
     "is full": "make room on the disk",
@@ -25,14 +25,17 @@ _ADVICE = {
 }
 
 
-def open_database(path: str, *, writes: bool) -> sqlite3.Connection:
-    """Open a store's file, or make a new one; without `writes` it is only looked into. Raise StoreError."""
+def open_database(path: str, *, writes: bool, check: bool = True) -> sqlite3.Connection:
+    """Open a store's file, or make a new one; without `writes` it is only looked into. Raise StoreError.
+
+    Without `check` it may be damaged: this is for who looks for the damage.
+    """
     _check_file(Path(path), writes)
     with told(path, "opened"):
         db = sqlite3.connect(_address(Path(path), writes), uri=True, timeout=LOCK_SECONDS, isolation_level=None)
         try:
             db.execute("PRAGMA trusted_schema=OFF")  # the file may be a stranger's
-            _check_content(path, db)
+            _check_content(path, db, check)
             _prepare(db, writes)
         except BaseException:
             db.close()
@@ -67,9 +70,24 @@ def _check_file(path: Path, writes: bool) -> None:
         raise StoreError(f"{name} can't be read: this user has no permission to")
     if writes and not os.access(path, os.W_OK):
         raise StoreError(f"{name} can't be written: this user may not write it, or its file system is read-only")
-    with path.open("rb") as file:
-        if file.read(len(_MAGIC)) not in (b"", _MAGIC):  # of a single byte SQLite thinks that it is nothing
-            raise StoreError(f"{name} is no store: its file is not a database; it was left as it is")
+    if not _may_be_database(path):
+        raise StoreError(f"{name} is no store: its file is not a database; it was left as it is")
+
+
+def _may_be_database(path: Path) -> bool:
+    """Say whether a file begins as SQLite's do.
+
+    SQLite itself is asked: its locks are those of the process, so to open the file and close it again would let go of
+    them for all stores that are open on it. Others could then delete the write-ahead log that these write to.
+    """
+    if path.stat().st_size < _LEAST_BYTES:  # of a single byte SQLite thinks that it is nothing
+        return path.stat().st_size == 0
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as db:
+            db.execute("PRAGMA schema_version")
+    except sqlite3.Error as error:
+        return "not a database" not in str(error)
+    return True
 
 
 def _address(path: Path, writes: bool) -> str:
@@ -82,12 +100,12 @@ def _address(path: Path, writes: bool) -> str:
     return f"{address}?mode=ro" if Path(f"{path}-wal").exists() else f"{address}?mode=ro&immutable=1"
 
 
-def _check_content(path: str, db: sqlite3.Connection) -> None:
+def _check_content(path: str, db: sqlite3.Connection, check: bool) -> None:
     names = _names(db)
     if names and TABLE not in names:
         raise StoreError(f"store {path!r} is an SQLite file but no store of scrapy-neardup; it was left as it is")
     # It finds rows that are gone, or have another key, which nothing else would miss; it costs less than reading them.
-    [said] = db.execute("PRAGMA integrity_check(1)").fetchone()
+    [said] = db.execute("PRAGMA integrity_check(1)").fetchone() if check else ["ok"]
     if said != "ok":
         raise sqlite3.DatabaseError(said)
 
@@ -102,6 +120,8 @@ def _prepare(db: sqlite3.Connection, writes: bool) -> None:
         if not _names(db):
             db.execute(f"CREATE TEMP TABLE {TABLE} {_COLUMNS}")
         return
+    if not _names(db):
+        db.execute("PRAGMA auto_vacuum=INCREMENTAL")  # of a file with tables it would only change the head
     _keep_ahead(db)
     db.execute("PRAGMA synchronous=FULL")
     with db:

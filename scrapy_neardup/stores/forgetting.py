@@ -61,7 +61,7 @@ def _links(store: Forgetting, what: Selection) -> Iterable[Link]:
 
 def _trials(hosts: Hosts, what: Selection) -> list[Row]:
     if what.url is not None:
-        return hosts.known(what.url)
+        return hosts.known(canonical_url(what.url))
     if what.host is not None:
         return [row for row in hosts.dump() if any(is_of(what.host, f"http://{name}/") for name in row.sites)]
     return []
@@ -69,4 +69,4 @@ def _trials(hosts: Hosts, what: Selection) -> list[Row]:
 
 def is_of(name: str, url: str | None) -> bool:
     """Say whether a URL is of a host, which is named with its port or without."""
-    return bool(url) and name.lower() in (host(url or ""), site(url or ""))
+    return bool(url) and name.lower() in (host(url or ""), site(canonical_url(url or "")))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import inf
 
 from ..detectors.base import Detector
 from ..fingerprints.hashing import hash_text
@@ -10,6 +12,7 @@ from ..index.hosts import Hosts
 from ..index.relations import Row
 from ..signature import Key, Link, Signature
 from ..text.urls import canonical_url
+from .arrived import Range, arrived
 from .base import Forgotten, Selection
 from .forgetting import forget
 from .memory import MemoryStore
@@ -18,14 +21,14 @@ from .parts import Parts
 from .runs import Run
 from .segments import Batch
 
-LEAVE_AT_ADD, LEAVE_AT_ONCE = 2, 256  # documents taken out of RAM: together with one that comes; of one's own accord
+AT_ADD, AT_ONCE = 4, 100  # documents and links that go from RAM to parts: with one that comes; of their own accord
 
 
 class LayeredStore:
     """What is asked of every store, over two layers.
 
     Batches are what RAM holds of written documents and links, by run and number of the segment. Once they are in a
-    part, `show` has their documents go by number, and RAM lets go of them little by little.
+    part, they go over to it little by little, in the order of coming: until then RAM is asked, and the part hides them.
     """
 
     run = ""
@@ -38,7 +41,7 @@ class LayeredStore:
         self.newest: dict[int, Link] = {}
         """The links in RAM, by hash of the URL, the newest last."""
         self._links_of: dict[Signature, dict[int, Link]] = {}
-        self._leaving: dict[Signature, None] = {}
+        self._work: deque[Iterator[None]] = deque()  # that is done little by little, since a crawl waits for it
         self.hosts = Hosts()
         self.stats: dict[str, int] = {}
 
@@ -48,12 +51,12 @@ class LayeredStore:
         for name in self._names:
             wanted = fingerprints.get(name, ())
             if wanted:
-                yield from ((name, s) for s in self.parts.find(name, wanted) if not self.fresh.holds(s))
+                yield from ((name, s) for s in self.parts.find(name, wanted))
                 yield from ((name, s) for s in self.fresh.propose(name, wanted))
 
     def add(self, signature: Signature) -> None:
         self.fresh.add(signature)
-        self._leave(LEAVE_AT_ADD)
+        self._go_on(AT_ADD)
 
     def commit(self, signature: Signature) -> None:
         pass
@@ -62,9 +65,8 @@ class LayeredStore:
         if signature.number is not None:
             self.parts.withdraw(signature)
         self.fresh.withdraw(signature)
-        self._leaving.pop(signature, None)
         for digest, lost in self._links_of.pop(signature, {}).items():
-            if self.parts.resolve(digest):  # what an older link says must not come back
+            if self.parts.knows(digest):  # what an older link says must not come back
                 lost.signature, lost.mirror, lost.void = None, False, True
             else:
                 del self.newest[digest]
@@ -90,7 +92,7 @@ class LayeredStore:
         yield from (signature.repeats for signature in self.fresh.signatures() if signature.number is None)
 
     def __len__(self) -> int:
-        return len(self.parts) + len(self.fresh) - len(self._leaving)
+        return len(self.parts) + len(self.fresh)
 
     # Links
 
@@ -135,12 +137,6 @@ class LayeredStore:
         yield from (link for link in self.parts.all_links() if link.digest not in self.newest)
         yield from (link for link in self.newest.values() if not link.void)
 
-    def count_links(self) -> int:
-        """Return of how many URLs something is known."""
-        void = sum(link.void for link in self.newest.values())
-        stored = (self.parts.current_links(at) for at in range(len(self.parts.all)))
-        return sum(int(current.sum()) for current in stored) + len(self.newest) - void
-
     def learn(self, trials: Iterable[Row]) -> None:
         pass
 
@@ -172,19 +168,69 @@ class LayeredStore:
 
     # Parts
 
-    def show(self, parts: Sequence[Part], runs: Mapping[str, Run]) -> None:
-        """Go by these parts from now on."""
+    def show(self, parts: Sequence[Part], runs: Mapping[str, Run], *, at_once: bool = True) -> None:
+        """Go by these parts from now on; not `at_once`: what RAM has of them goes over at `refresh` and `add`."""
+        self.finish()
+        known, segments = self.parts.all, self.parts.count_segments()
         before = self.parts.last if parts and parts[0].epoch == self.parts.epoch else 0
-        new = [part for part in parts if part not in self.parts.all]
         self.parts.show(parts, runs)
-        for segment in list(self.batches):
-            for part in new:
-                if part.segment_place(*segment) is not None:
-                    self._settle(self.batches.pop(segment), part)
-                    break
+        found: dict[tuple[str, int], list[Range]] = {}
+        for part in self.parts.all:
+            for each in arrived(part, self.batches) if part not in known else ():
+                self.parts.lost.hide(each.part, each.first, each.last)
+                found.setdefault(each.segment, []).append(each)
+        self._work.append(self.parts.entering(before))
+        if not before:  # these indexes were made anew
+            self.finish()
+        self._work += [self._settling(segment, found[segment]) for segment in self.batches if segment in found]
+        if self.parts.count_segments() != segments + sum(map(len, found.values())):  # they have what RAM never saw
+            self._work += self._unseen([part for part in self.parts.all if part not in known])
+        if at_once:
+            self.finish()
+
+    def _settling(self, segment: tuple[str, int], ranges: Sequence[Range]) -> Iterator[None]:
+        """Have a batch be found in parts, a document or link at a step."""
+        batch, numbers = self.batches.get(segment, Batch()), _numbers(ranges)
+        for signature in batch.signatures:
+            number = numbers.pop(signature.key[2], None) if signature.key else None
+            if segment in self.batches:  # else it is forgotten by now
+                self._settle(signature, number)
+            yield
+        for number in numbers.values():  # imported: RAM never had them
+            self.parts.lost.uncover(number)
+        for link in batch.links:
+            if segment in self.batches and self.newest.get(link.digest) is link:
+                self._drop(link)
+            yield
+        self.batches.pop(segment, None)
+
+    def _settle(self, signature: Signature, number: int | None) -> None:
+        """Have a document be found in a part, by that number."""
+        if number is None or self.parts.lost.is_forgotten(number):
+            LayeredStore.withdraw(self, signature)
+        elif self.fresh.holds(signature):
+            self.fresh.withdraw(signature)
+            self.parts.hold(signature, number)
+        else:  # forgotten since the part was made
+            self.parts.forget(number)
+
+    def _drop(self, link: Link) -> None:
+        """Let go of a link that is in a part."""
+        del self.newest[link.digest]
+        if link.signature:
+            self.parts.repeated(link.signature)
+            if rest := self._links_of.get(link.signature):
+                rest.pop(link.digest, None)
+                if not rest:
+                    del self._links_of[link.signature]
+
+    def _unseen(self, new: Sequence[Part]) -> list[Iterator[None]]:
+        """Return what is to be done since new parts tell of more than RAM knew."""
+        return [self._recounting()]
+
+    def _recounting(self) -> Iterator[None]:
         self.parts.recount(self._changes())
-        self.parts.enter_own(before)
-        self._leave(LEAVE_AT_ONCE)
+        yield
 
     def _changes(self) -> Iterator[tuple[Signature, int]]:
         """Yield what the links in RAM change of the repeats that the parts tell of."""
@@ -195,38 +241,31 @@ class LayeredStore:
             if link.signature and link.mirror:
                 yield link.signature, 1
 
-    def _settle(self, batch: Batch, part: Part) -> None:
-        """Have a batch be found in a part."""
-        for signature in batch.signatures:
-            if signature.number is not None or signature.key is None:
-                continue
-            place = part.place_of(signature.key)
-            if place is None or self.parts.is_gone(part.first + place):
-                LayeredStore.withdraw(self, signature)
-            elif self.fresh.holds(signature):
-                self.parts.hold(signature, part.first + place)
-                self._leaving[signature] = None
-            else:  # forgotten since the part was made
-                self.parts.forget(part.first + place)
-        for link in batch.links:
-            if self.newest.get(link.digest) is link:
-                del self.newest[link.digest]
-                if link.signature and (rest := self._links_of.get(link.signature)):
-                    rest.pop(link.digest, None)
-                    if not rest:
-                        del self._links_of[link.signature]
+    def _go_on(self, steps: float) -> bool:
+        """Do so many steps of what is to be done; say whether there is more."""
+        while self._work and steps > 0:
+            if next(self._work[0], self) is self:
+                self._work.popleft()
+            steps -= 1
+        return bool(self._work)
 
-    def _leave(self, most: int) -> None:
-        """Take documents out of RAM that are found in parts."""
-        for _ in range(min(most, len(self._leaving))):
-            signature = next(iter(self._leaving))
-            del self._leaving[signature]
-            self.fresh.withdraw(signature)
+    def finish(self) -> None:
+        """Do all that is to be done little by little."""
+        self._go_on(inf)
 
-    def refresh(self) -> None:
-        self._leave(LEAVE_AT_ONCE)
+    def refresh(self) -> bool:
+        return self._go_on(AT_ONCE)
 
 
 def digest(url: str) -> int:
     """Return the hash of a URL's canonical form."""
     return hash_text(canonical_url(url))
+
+
+def _numbers(ranges: Iterable[Range]) -> dict[int, int]:
+    """Return the numbers of a segment's documents, by their places in it."""
+    return {
+        place: each.part.first + at
+        for each in ranges
+        for at, place in enumerate(each.part.columns["documents"]["place"][each.first : each.last].tolist(), each.first)
+    }

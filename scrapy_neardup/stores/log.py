@@ -18,6 +18,7 @@ from typing import TypeVar
 
 from .database import TABLE, open_database, told
 
+Rows = list[tuple[str, bytes]]
 _Result = TypeVar("_Result")
 
 
@@ -74,14 +75,18 @@ class Log:
                         self._db.execute(f"REPLACE INTO {TABLE} (key, value) VALUES (?, ?)", (key, value))
             self._unwritten.popleft()
 
-    def news(self, *kinds: str) -> Future[list[tuple[str, bytes]]]:
+    def news(self, *kinds: str) -> Future[Rows]:
         """Read the rows whose key begins so, of those written since the last call by any process; at first all.
 
         The result raises StoreError where they can't be read.
         """
-        return self._thread.submit(self._read, kinds)
+        return self.made_of_news(list, *kinds)
 
-    def _read(self, kinds: Sequence[str]) -> list[tuple[str, bytes]]:
+    def made_of_news(self, make: Callable[[Rows], _Result], *kinds: str) -> Future[_Result]:
+        """Read the same, and have something made of it in the log's thread."""
+        return self._thread.submit(lambda: make(self._read(kinds)))
+
+    def _read(self, kinds: Sequence[str]) -> Rows:
         # One query: of two, the second could see rows that lie past what the first had missed.
         begins = " OR ".join("substr(key, 1, ?) = ?" for _ in kinds)
         query = f"SELECT rowid, key, value FROM {TABLE} WHERE rowid > ? AND ({begins}) ORDER BY rowid"

@@ -25,7 +25,7 @@ def dump(parts: Iterable[Part]) -> bytes:
 
 def names(listed: bytes) -> list[str]:
     """Return the names in a record; raise ValueError where it is damaged."""
-    return [name for name, _ in _parsed(listed)]
+    return [name for name, _ in parsed(listed)]
 
 
 def read_parts(store: str, listed: bytes, known: Sequence[Part], *, check: bool = False) -> list[Part]:
@@ -34,7 +34,7 @@ def read_parts(store: str, listed: bytes, known: Sequence[Part], *, check: bool 
     Raise ValueError where the record or a file is damaged, or a file is another one, OSError where one is missing.
     """
     mapped = {part.file.name: part for part in known if part.file}
-    return [mapped.get(name) or _read(folder(store) / name, crc, check) for name, crc in _parsed(listed)]
+    return [mapped.get(name) or _read(folder(store) / name, crc, check) for name, crc in parsed(listed)]
 
 
 def _read(file: Path, crc: int, check: bool) -> Part:
@@ -45,7 +45,8 @@ def _read(file: Path, crc: int, check: bool) -> Part:
     return Part.read(file, check=check or file.stat().st_size <= SMALL)
 
 
-def _parsed(listed: bytes) -> list[tuple[str, int]]:
+def parsed(listed: bytes) -> list[tuple[str, int]]:
+    """Return the names in a record, each with the checksum of its head; raise ValueError where it is damaged."""
     try:
         found = [(str(name), int(crc)) for name, crc in json.loads(listed)]
     except (ValueError, TypeError) as error:

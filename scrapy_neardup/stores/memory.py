@@ -123,8 +123,8 @@ class MemoryStore:
     def runs(self) -> list[Run]:
         return []
 
-    def check(self) -> None:
-        pass
+    def is_alive(self, run: str) -> bool:
+        return False
 
     def describe(self) -> dict[str, object]:
         return {"store": "in memory"}
@@ -135,8 +135,8 @@ class MemoryStore:
     def flush(self, *, wait: bool = True) -> None:
         pass
 
-    def refresh(self) -> None:
-        pass
+    def refresh(self) -> bool:
+        return False
 
     def close(self, *, clean: bool = True) -> None:
         pass

@@ -35,6 +35,11 @@ def merge_meta(stored: bytes | None, schemes: Mapping[str, str], own: Iterable[s
     return json.dumps(merged, sort_keys=True).encode()
 
 
+def schemes(stored: bytes | None) -> dict[str, str]:
+    """Return what each fingerprint was made as. Raise ValueError where the record is damaged."""
+    return dict(_parsed(stored)["schemes"])
+
+
 def own_fingerprints(stored: bytes | None) -> frozenset[str]:
     """Return the names of detectors with indexes of their own. Raise ValueError where the record is damaged."""
     return frozenset(_parsed(stored)["own"])

@@ -17,10 +17,13 @@ from ..index.near import NearTable
 from ..index.packed import Array, PackedTable
 from ..index.relations import Row
 from ..signature import Key
+from .base import StoreError
 from .columns import read_columns, write_columns
 from .records import CHANGED, DOCUMENT, LINK, SEGMENT
 
 TABLES = ("keys", "urls", "of")
+_MULTIPLIER = int(MULTIPLIER)
+_DAMAGE = (IndexError, ValueError, OverflowError, TypeError, KeyError)
 _TYPES = {"documents": DOCUMENT, "link_rows": LINK, "segments": SEGMENT, "changed": CHANGED}
 
 
@@ -59,17 +62,16 @@ class Part:
 
     # To find things
 
-    def near_to(self, simhash: int, distance: int, most: int) -> Iterator[int]:
-        """Yield the places of documents within a Hamming distance, of very many the nearest."""
+    def near_to(self, simhash: int, distance: int, most: int) -> list[int]:
+        """Return the places of documents within a Hamming distance, ascending; of more than `most` the nearest."""
         signed = self.columns["documents"]["has"]
-        return (place for place in self.near.find(simhash, distance, most) if signed[place] & 2)
+        return [place for place in self.near.find(simhash, distance, most) if signed[place] & 2]
 
     def link_of(self, url: int) -> int | None:
         """Return the place of the last link of a URL, given its hash."""
-        for places in self.tables["urls"].find([spread(url)], newest=16):
-            for place in reversed(places):
-                if self.columns["link_rows"]["url"][place] == url:
-                    return place
+        for place in reversed(self.tables["urls"].newest(spread(url), 16)):
+            if self.columns["link_rows"]["url"][place] == url:
+                return place
         return None
 
     def links_of(self, number: int) -> Iterator[int]:
@@ -80,23 +82,27 @@ class Part:
     # Where things were written. Documents lie in the order of their segments, and of their places in these.
 
     def segment_place(self, run: str, number: int) -> int | None:
-        """Return the place of a segment in the part's list; None where it did not come with this part."""
-        if run not in self.runs:
-            return None
-        wanted = (self.runs.index(run), number)
+        """Return the first place of a segment in the part's list; None where it did not come with this part."""
+        return next(self._segment_places(run, number), None)
+
+    def _segment_places(self, run: str, number: int) -> Iterator[int]:
+        """Yield the places of a segment in the part's list: several where it was imported in pieces."""
+        wanted = (self.runs.index(run), number) if run in self.runs else None
         order, rows = self.columns["by_run"], self.columns["segments"]
-        at = bisect_left(order, wanted, key=lambda place: rows[place].item())
-        return int(order[at]) if at < len(order) and rows[order[at]].item() == wanted else None
+        at = bisect_left(order, wanted, key=lambda place: rows[place].item()) if wanted else len(order)
+        while at < len(order) and rows[order[at]].item() == wanted:
+            yield int(order[at])
+            at += 1
 
     def place_of(self, key: Key) -> int | None:
         """Return the place of the document that was written as `key`."""
-        segment = self.segment_place(*key[:2])
-        if segment is None:
-            return None
         segments, places = (self.columns["documents"][name] for name in ("segment", "place"))
-        first, last = bisect_left(segments, segment), bisect_right(segments, segment)
-        at = bisect_left(places, key[2], first, last)
-        return at if at < last and places[at] == key[2] else None
+        for segment in self._segment_places(*key[:2]):
+            first, last = bisect_left(segments, segment), bisect_right(segments, segment)
+            at = bisect_left(places, key[2], first, last)
+            if at < last and places[at] == key[2]:
+                return at
+        return None
 
     def key(self, place: int) -> Key:
         """Return as what a document was written."""
@@ -152,6 +158,27 @@ class Part:
             raise ValueError(f"{path.name} is damaged: {error}") from error
 
 
+class Reading:
+    """Where a part is read: what its columns raise if they are damaged, is raised as StoreError.
+
+    Of large parts only the head is checked when they are opened.
+    """
+
+    __slots__ = ("_part",)
+
+    def __init__(self, part: Part) -> None:
+        self._part = part
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, _DAMAGE):
+            raise StoreError(
+                f"part {str(self._part.file)!r} is damaged: {error}; bring back a copy of it; it was left as it is"
+            ) from error
+
+
 def notes(trials: Mapping[str, Sequence[Row]], met: Mapping[str, float]) -> Array:
     """Return the column of what a part notes of hosts: trials by run, and since when each is known."""
     packed: bytes = msgpack.packb({"trials": list(trials.items()), "met": met})
@@ -160,7 +187,7 @@ def notes(trials: Mapping[str, Sequence[Row]], met: Mapping[str, float]) -> Arra
 
 def spread(key: int) -> int:
     """Spread the bits of a key, of which the table keeps the upper ones."""
-    return key * int(MULTIPLIER) & 0xFFFF_FFFF_FFFF_FFFF
+    return key * _MULTIPLIER & 0xFFFF_FFFF_FFFF_FFFF
 
 
 def _below(columns: Mapping[str, Array], name: str) -> dict[str, Array]:

@@ -161,6 +161,17 @@ def _is_own(link: Link) -> bool:
     return link.signature is not None and link.url == link.signature.url
 
 
+def among(values: Array, wanted: Array) -> Array:
+    """Say which values are among those wanted, as np.isin does, in less time where few are."""
+    ordered = np.sort(wanted)
+    if not len(ordered):
+        return np.zeros(len(values), bool)
+    places = np.searchsorted(ordered, values)
+    places[places == len(ordered)] = 0
+    found: Array = ordered[places] == values
+    return found
+
+
 def picked(ends: Array, joined: Array, places: npt.NDArray[np.int64]) -> tuple[Array, Array]:
     """Return, of strings that lie one after another, those at some places, in the same form."""
     starts = ends[:-1].astype(np.int64)[places]

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
+from uuid import uuid4
 
 from filelock import FileLock, Timeout
+
+_ID = re.compile(r"[\w.-]{1,200}")  # it becomes part of a file's name: one from a stranger is to lead nowhere else
 
 
 @dataclass(frozen=True)
@@ -58,15 +63,28 @@ class Run:
     def load(cls, value: bytes) -> Run:
         """Read a stored record; raise ValueError where it is none."""
         try:
-            record = json.loads(value)
-            return cls(**{**record, "forgotten": tuple((int(start), int(end)) for start, end in record["forgotten"])})
-        except (ValueError, TypeError, KeyError) as error:
+            return cls.parsed(json.loads(value))
+        except ValueError as error:
             raise ValueError(f"the record of a run is damaged: {value[:80]!r}") from error
+
+    @classmethod
+    def parsed(cls, record: Mapping[str, Any]) -> Run:
+        """Read a record that was JSON; raise ValueError where it is none."""
+        try:
+            run = cls(**{**record, "forgotten": tuple((int(start), int(end)) for start, end in record["forgotten"])})
+        except (ValueError, TypeError, KeyError) as error:
+            raise ValueError(f"no run: {error}") from error
+        if not _ID.fullmatch(run.id):
+            raise ValueError(f"{run.id!r} is no id of a run")
+        return run
 
 
 def new_id() -> str:
-    """Return an id that says when the run began and in which process."""
-    return f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
+    """Return an id that says when the run began and in which process; no other store has it."""
+    return f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-{uuid4().hex[:6]}"
+
+
+LOOK_SECONDS = 0.05  # how long one who takes a lock waits for others that only look at it
 
 
 class RunLock:
@@ -78,10 +96,27 @@ class RunLock:
     def acquire(self) -> bool:
         """Take the lock; False where a living process holds it."""
         try:
-            self._lock.acquire(blocking=False)
+            self._lock.acquire(timeout=LOOK_SECONDS, poll_interval=LOOK_SECONDS / 10)
         except Timeout:
             return False
         return True
+
+    def is_held(self) -> bool:
+        """Say whether a living process holds the lock; this makes no file, so it can be asked of what is read-only."""
+        if os.name != "posix":  # elsewhere one can't look without taking
+            held = not self.acquire()
+            self._lock.release()
+            return held
+        import fcntl
+
+        try:
+            with open(self._lock.lock_file, "rb") as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # in nobody's way who only looks; gone with the file
+        except FileNotFoundError:
+            return False
+        except BlockingIOError:
+            return True
+        return False
 
     def release(self) -> None:
         """Let go of the lock and remove its file."""

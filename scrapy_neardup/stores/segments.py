@@ -1,7 +1,8 @@
 """Segments: the bytes in which a batch of signatures, links and trials lies on disk. No I/O.
 
-A segment is the CRC-32 of its body (4 bytes, big-endian), then the body in MessagePack: data only, so opening a
-file from a stranger runs nothing. The body is `[detectors, documents, links, trials, forgotten]`:
+A segment is a CRC-32 (4 bytes, big-endian), then the body in MessagePack: data only, so opening a file from a stranger
+runs nothing. The CRC-32 is that of the body followed by `RUN/NUMBER`, by which other segments name documents of this;
+at first it was of the body alone, which is read still. The body is `[detectors, documents, links, trials, forgotten]`:
 - a document is `[url, first_seen, [fingerprints of each detector], sketch, layout]`; format 1 had no layout,
 - a link is `[url, document, mirror, seen, size, evidence, firm]`; its document is a place in this segment, `[run,
   segment, place]`, nil, or -1 (format 4) where the URL is forgotten; its evidence `[detector, hamming, resemblance,
@@ -55,7 +56,11 @@ def encode(run: str, number: int, batch: Batch, key: Callable[[Signature], Key |
     links = [_packed(link, run, number, key) for link in batch.links]
     rows = [names, documents, links, _grouped(batch.trials), batch.forgotten]
     body: bytes = msgpack.packb(rows, unicode_errors=_ERRORS)
-    return zlib.crc32(body).to_bytes(4, "big") + body
+    return _checksum(run, number, body) + body
+
+
+def _checksum(run: str, number: int, body: bytes) -> bytes:
+    return zlib.crc32(f"{run}/{number}".encode(errors=_ERRORS), zlib.crc32(body)).to_bytes(4, "big")
 
 
 def _packed(link: Link, run: str, number: int, key_of: Callable[[Signature], Key | None]) -> list[Any]:
@@ -77,9 +82,16 @@ def decode(run: str, number: int, segment: bytes, find: Callable[[Key], Signatur
     A link whose document is forgotten is left out. Raise ValueError where the bytes are damaged.
     """
     body = segment[4:]
-    if zlib.crc32(body) != int.from_bytes(segment[:4], "big"):
+    if segment[:4] not in (_checksum(run, number, body), zlib.crc32(body).to_bytes(4, "big")):
         raise ValueError(f"segment {number} of run {run} is damaged: its checksum does not match")
-    names, documents, links, *rest = msgpack.unpackb(body, use_list=False, unicode_errors=_ERRORS)
+    try:
+        return _read(run, number, msgpack.unpackb(body, use_list=False, unicode_errors=_ERRORS), find)
+    except (ValueError, TypeError, LookupError, OverflowError, AttributeError) as error:  # who made it meant to
+        raise ValueError(f"segment {number} of run {run} is damaged: {error}") from error
+
+
+def _read(run: str, number: int, rows: Sequence[Any], find: Callable[[Key], Signature | None]) -> Batch:
+    names, documents, links, *rest = rows
     trials, forgotten = (*rest, (), ())[:2]
     signatures = [_signature(names, d, (run, number, place)) for place, d in enumerate(documents)]
 

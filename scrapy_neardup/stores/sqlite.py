@@ -1,43 +1,33 @@
-"""The store on disk: every commit goes into a log, and from there, with many others, into parts.
-
-Rows of the log, by key:
-- `meta/NAMESPACE`: JSON, the version of the format and what the fingerprints depend on,
-- `run/NAMESPACE/RUN`: JSON, a `Run`,
-- `segment/NAMESPACE/RUN/NUMBER`: a batch of documents and links (see `segments`) that is in no part yet,
-- `parts/NAMESPACE`: JSON, the names of the files that are the parts (see `manifest`).
-"""
+"""The store on disk: every commit goes into a log, and from there, with many others, into parts."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from urllib.parse import quote
 
 from ..detectors.base import Detector
 from ..fingerprints import sketch
 from ..index.relations import Row
 from ..signature import Link, Signature
 from ..text import tokens
-from . import manifest, segments
+from . import segments
 from .base import Forgotten, Selection, StoreError
-from .layered import LayeredStore
-from .log import Log
-from .meta import merge_meta, own_fingerprints
-from .part import Part
+from .describing import count_urls, described
+from .log import Log, Rows
+from .logged import LoggedStore
+from .meta import merge_meta
 from .runs import Run, RunLock, new_id
 from .segments import Batch
 from .tidying import Tidying
 
 BATCH, BATCH_SECONDS = 1000, 0.5  # what a segment holds at most, and how long it is held back
-Rows = list[tuple[str, bytes]]
 
 
-class SqliteStore(LayeredStore):
+class SqliteStore(LoggedStore):
     """A store in a file, for several processes of one machine; each sees what the others committed at `refresh`.
 
     `run` is the id of a run to go on with, "" for a new one, None to look into the store without writing.
@@ -52,15 +42,11 @@ class SqliteStore(LayeredStore):
         unclean_run: str = "forget",
         run: str | None = "",
     ) -> None:
-        super().__init__(detectors)
-        self._namespace = quote(namespace, safe="")
+        # One name for the file and its locks, by whatever link it was reached.
+        super().__init__(detectors, Log(os.path.realpath(path), writes=run is not None), namespace)
         self._forgets = unclean_run == "forget"
-        self._runs: dict[str, Run] = {}
         self._batch = Batch()
         self._flushed = time.monotonic()
-        self._news: Future[Rows] | None = None
-        # One name for the file and its locks, by whatever link it was reached.
-        self._log = Log(os.path.realpath(path), writes=run is not None)
         self._lock: RunLock | None = None
         self._tidying = Tidying(self._log.path, self._namespace)
         try:
@@ -72,8 +58,9 @@ class SqliteStore(LayeredStore):
     # What is asked of every store
 
     def commit(self, signature: Signature) -> None:
-        self._batch.signatures.append(signature)
-        self._flush_in_time()
+        if self.holds(signature):  # else it was forgotten while it was pending
+            self._batch.signatures.append(signature)
+            self._flush_in_time()
 
     def record(self, link: Link) -> None:
         super().record(link)
@@ -90,6 +77,7 @@ class SqliteStore(LayeredStore):
         if len(self._batch) >= BATCH or time.monotonic() - self._flushed > BATCH_SECONDS:
             with suppress(StoreError):
                 self.flush(wait=False)
+                self.read_on()
 
     def forget(self, what: Selection) -> Forgotten:
         if what.run is not None:
@@ -114,27 +102,7 @@ class SqliteStore(LayeredStore):
             self._number += 1
         self._log.sync(wait=wait)
         if self.run:
-            self._tidying.begin_if_due(len(self.fresh) - len(self._leaving), len(self.newest), len(self.batches))
-
-    def refresh(self) -> None:
-        super().refresh()
-        if self._news and self._news.done():
-            news, self._news = self._news, None
-            self._receive(news.result())
-        if self._news is None:
-            self._news = self._asked_for()
-
-    def _asked_for(self) -> Future[Rows]:
-        return self._log.news(*(f"{kind}/{self._namespace}/" for kind in ("run", "segment")), self._manifest)
-
-    @property
-    def _manifest(self) -> str:
-        return f"parts/{self._namespace}"
-
-    def _receive(self, rows: Rows) -> None:
-        self._read_runs(rows)
-        self._map_parts(rows)
-        self._take_in(rows)
+            self._tidying.begin_if_due(len(self.fresh), len(self.newest), len(self.batches))
 
     def close(self, *, clean: bool = True) -> None:
         try:
@@ -146,44 +114,35 @@ class SqliteStore(LayeredStore):
         finally:
             self._abandon()
 
-    def runs(self) -> list[Run]:
-        return sorted(self._runs.values(), key=lambda run: run.started)
+    def is_alive(self, run: str) -> bool:
+        if run == self.run or RunLock(self._log.path, run).is_held():
+            return True
+        key = f"run/{self._namespace}/{run}"
+        if stored := self._log.get(key):  # it may have closed while we looked
+            self._read_runs([(key, stored)])
+        return False
 
     def describe(self) -> dict[str, object]:
-        path = Path(self._log.path)
-        return {
-            "store": str(path),
-            "bytes": sum(file.stat().st_size for file in (path, Path(f"{path}-wal")) if file.exists())
-            + sum(part.file.stat().st_size for part in self.parts.all if part.file),
-            "parts": len(self.parts.all),
-            "runs": len(self._runs),
-        }
-
-    @property
-    def known_runs(self) -> Mapping[str, Run]:
-        """The runs by id."""
-        return self._runs
-
-    @property
-    def own_fingerprints(self) -> frozenset[str]:
-        """The names of detectors with indexes of their own, as all who opened the store said."""
-        return own_fingerprints(self._log.get(f"meta/{self._namespace}"))
+        return {"store": self._log.path, **described(self, Path(self._log.path)), "runs": len(self._runs)}
 
     # The life of a run
 
     def _begin(self, detectors: Sequence[Detector], run: str | None) -> None:
-        rows = self._asked_for().result()
+        news = self._asked_for().result()
+        rows = news.rows
         self._read_runs(rows)
         if run is not None:
             self.run = self._claim_run(run)
         self._check_schemes(self._log.get(f"meta/{self._namespace}"), detectors)
-        self._map_parts(rows)
+        self._map_parts(news)
         for record in list(self._runs.values()) if self.run else ():
             if record.closed is None:
                 self._end_unclean(record, rows)
-        self._map_parts(rows)
-        self._load_notes()
+        self._map_parts(news._replace(parts=self.parts.all))
+        self._work += map(self._learning, self.parts.all)
         self._take_in(rows)
+        self.finish()
+        self._raise_damage()
         if self.run:
             mine = self._runs.get(self.run) or Run(self.run, time.time())
             self._number = mine.sealed
@@ -227,8 +186,6 @@ class SqliteStore(LayeredStore):
         if self._lock:
             self._lock.release()
 
-    # Rows of the log
-
     def _check_schemes(self, stored: bytes | None, detectors: Sequence[Detector]) -> None:
         try:
             meta = merge_meta(
@@ -241,42 +198,7 @@ class SqliteStore(LayeredStore):
         if meta != stored:
             self._append(f"meta/{self._namespace}", meta)
 
-    def _refusal(self, what: str, why: object) -> StoreError:
-        return StoreError(f"store {self._log.path!r} {what}: {why}; it was left as it is")
-
-    def _save(self, run: Run) -> None:
-        self._runs[run.id] = run
-        self._append(f"run/{self._namespace}/{run.id}", run.dump())
-
-    def _append(self, key: str, value: bytes | None) -> None:
-        if self.run:  # else the store is only looked into
-            self._log.append(key, value)
-
-    def _segment_key(self, run: str, number: int | str) -> str:
-        return f"segment/{self._namespace}/{run}/{number}"
-
-    def _segment_of(self, key: str) -> tuple[str, int]:
-        """Return the run and the number in a row's key; ("", 0) where it is no segment of this namespace."""
-        run, _, number = key.removeprefix(f"segment/{self._namespace}/").partition("/")
-        return (run, int(number)) if key == self._segment_key(run, number) and number.isdecimal() else ("", 0)
-
-    def _read_runs(self, rows: Rows) -> None:
-        prefix = f"run/{self._namespace}/"
-        for key, value in rows:
-            if key.startswith(prefix):
-                try:
-                    run = Run.load(value)
-                except ValueError as error:
-                    raise self._refusal("can't be read", error) from error
-                self._runs[run.id] = run
-                self._drop_forgotten(run)
-
-    def _drop_forgotten(self, run: Run) -> None:
-        """Let go of what a run, maybe another process's, has forgotten."""
-        if run.forgotten:
-            for segment in [s for s in self.batches if s[0] == run.id and run.has_forgotten(s[1])]:
-                self.let_go(self.batches.pop(segment))
-            self.parts.forget_runs(self._runs)
+    # Forgetting a run
 
     def _forget_run(self, name: str) -> Forgotten:
         """Forget all that a run committed; raise StoreError for one that is not known, or alive."""
@@ -285,7 +207,7 @@ class SqliteStore(LayeredStore):
         lock = RunLock(self._log.path, name)
         if name == self.run or not lock.acquire():
             raise StoreError(f"run {name!r} of store {self._log.path!r} is alive; end it first")
-        documents, links = len(self), self.count_links()
+        documents, links = len(self), count_urls(self)
         numbers = [number for run, number in self.batches if run == name]
         run = self._runs[name]
         trials = self._trials_of(name)
@@ -294,59 +216,7 @@ class SqliteStore(LayeredStore):
         self._drop_forgotten(self._runs[name])
         self.learn(self.hosts.retract(trials))
         lock.release()
-        return Forgotten(documents - len(self), links - self.count_links())
+        return Forgotten(documents - len(self), links - count_urls(self))
 
     def _trials_of(self, run: str) -> list[Row]:
-        written = [row for (name, _), batch in self.batches.items() if name == run for row in batch.trials]
-        return [*(row for part in self.parts.all for name, row in part.trials() if name == run), *written]
-
-    def _map_parts(self, rows: Rows) -> None:
-        """Go by the parts that the newest manifest among the rows names."""
-        if listed := dict(rows).get(self._manifest):
-            self.show(self._read_parts(listed), self._runs)
-
-    def _read_parts(self, listed: bytes) -> list[Part]:
-        try:
-            return manifest.read_parts(self._log.path, listed, self.parts.all)
-        except (ValueError, OSError) as error:
-            now = self._log.get(self._manifest)
-            if now is None or now == listed:
-                raise self._refusal("can't be read", error) from error
-        return self._read_parts(now)  # another process has just put them into others
-
-    def check(self) -> None:
-        if listed := self._log.get(self._manifest):
-            try:
-                manifest.read_parts(self._log.path, listed, (), check=True)
-            except (ValueError, OSError) as error:
-                raise self._refusal("is damaged", error) from error
-
-    def _load_notes(self) -> None:
-        for part in self.parts.all:
-            self.hosts.load(row for run, row in part.trials())
-            for name, when in part.met():
-                self.hosts.meet_site(name, when)
-
-    def _take_in(self, rows: Rows) -> None:
-        """Enter the documents and links of segments that are not known yet."""
-        for key, value in rows:
-            segment = self._segment_of(key)
-            run = self._runs.get(segment[0])
-            if not segment[0] or segment in self.batches or self.parts.has_segment(*segment):
-                continue
-            if not (run and run.has_forgotten(segment[1])):
-                self._enter(*segment, value)
-
-    def _enter(self, run: str, number: int, segment: bytes) -> None:
-        try:
-            batch = segments.decode(run, number, segment, self.keyed)
-        except ValueError as error:
-            raise self._refusal("can't be read", error) from error
-        self.batches[run, number] = batch
-        for signature in batch.signatures:
-            self.add(signature)
-        for link in batch.links:
-            super().record(link)
-        for signature in filter(None, map(self.keyed, batch.forgotten)):
-            super().withdraw(signature)
-        self.hosts.load(batch.trials)
+        return [row for name, row in self.all_trials() if name == run]

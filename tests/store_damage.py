@@ -1,0 +1,186 @@
+"""Damages to the files of a store, and what became of it: to be run in a process of its own, as some may be fatal."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import sqlite3
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+from helpers import detectors, link, signature, text
+
+from scrapy_neardup import Deduplicator, Document, StoreError
+from scrapy_neardup.signature import Evidence, Link
+from scrapy_neardup.stores import SqliteStore, manifest
+from scrapy_neardup.stores.absorbing import tidy
+
+COUNTS = (400, 20, 20)  # documents of each run: the first two lie in a part each, the last in the log
+Files = dict[str, bytes]
+
+
+def make(path: Path) -> None:
+    """Make a store of two parts and a log, in which later runs repeat and forget what earlier ones brought."""
+    for run, count in enumerate(COUNTS):
+        with closing(SqliteStore(str(path), detectors())) as store:
+            for known in [each for each in store.signatures() if each.fingerprints["exact"][0] % 5 == 0]:
+                store.record(Link(f"http://m{run}.example/{known.first_seen}", known, True, 5.0, 7, EVIDENCE))
+                store.flush()
+            for number in range(count):
+                each = signature(f"{run}-{number}", exact=number, simhash=number << 20)
+                store.add(each)
+                store.commit(each)
+                store.record(link(each.url or "", each))
+                if number == count // 2:
+                    store.flush()
+            store.withdraw(next(iter(store.signatures())))
+        if run < len(COUNTS) - 1:
+            tidy(str(path), "")
+
+
+EVIDENCE = Evidence("exact", 0, 1.0, 1.0, 1.0, "full")
+
+
+def told(path: Path) -> list[str]:
+    """Return all that a store tells that is only looked into."""
+    with closing(SqliteStore(str(path), detectors(), run=None)) as store:
+        return asked(store)
+
+
+def asked(store: SqliteStore) -> list[str]:
+    found = [[s.url for _, s in store.find({"exact": (n,), "simhash": (n << 20,)})] for n in range(20)]
+    links = [(k.url, k.signature and k.signature.url, k.mirror, k.seen, k.evidence) for k in store.all_links()]
+    resolved = [(url, bool(store.resolve(url))) for url, *_ in links]
+    documents = [
+        (s.url, s.fingerprints, s.sketch, s.repeats, [k.url for k in store.links(s)]) for s in store.signatures()
+    ]
+    return [*map(repr, found), *sorted(map(repr, [*links, *resolved])), *sorted(map(repr, documents))]
+
+
+def claim(path: Path) -> None:
+    """Go on with a store."""
+    with Deduplicator.open(str(path), detectors=["exact", "simhash"]) as dedup:
+        one = dedup.claim(Document(url="http://new.example/", text=text(1)))
+        assert one.verdict.status == "unique"
+        one.commit()
+
+
+def contents(folder: Path) -> Files:
+    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+def restore(folder: Path, files: Files) -> None:
+    shutil.rmtree(folder)
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+
+
+# What may happen to them
+
+
+def flip(folder: Path, rng: random.Random) -> None:
+    file, data = _chosen(folder, rng)
+    for _ in range(rng.choice([1, 1, 2, 8])):
+        data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+    file.write_bytes(data)
+
+
+def cut(folder: Path, rng: random.Random) -> None:
+    file, data = _chosen(folder, rng)
+    file.write_bytes(data[: rng.randrange(len(data))])
+
+
+def blank(folder: Path, rng: random.Random) -> None:
+    """Put zeros, or what lies elsewhere in the file, in place of a page."""
+    file, data = _chosen(folder, rng)
+    size = rng.choice([64, 512, 4096])
+    at, source = (size * rng.randrange(-(-len(data) // size)) for _ in range(2))
+    page = data[source : source + size] if rng.random() < 0.5 else bytes(size)
+    data[at : at + size] = page[: len(data) - at]
+    file.write_bytes(data)
+
+
+def swap_rows(folder: Path, rng: random.Random) -> None:
+    with closing(sqlite3.connect(folder / "store.sqlite")) as db, db:
+        (one, first), (other, second) = rng.sample(db.execute("SELECT key, value FROM neardup").fetchall(), 2)
+        for key, value in ((one, second), (other, first)):
+            db.execute("UPDATE neardup SET value = ? WHERE key = ?", (value, key))
+
+
+def change_row(folder: Path, rng: random.Random) -> None:
+    """Put something else into a row, as only someone who means to can."""
+    with closing(sqlite3.connect(folder / "store.sqlite")) as db, db:
+        key, value = rng.choice(db.execute("SELECT key, value FROM neardup").fetchall())
+        data = bytearray(value)
+        data[rng.randrange(len(data))] = rng.randrange(256)
+        values = [bytes(data), value[: rng.randrange(len(value))], b"", "text", 7, None, rng.randbytes(50)]
+        db.execute("UPDATE neardup SET value = ? WHERE key = ?", (rng.choice(values), key))
+
+
+def exchange(folder: Path, rng: random.Random) -> None:
+    """Put a part in place of another, or of the log."""
+    one, other = rng.sample([folder / name for name in contents(folder)], 2)
+    first, second = one.read_bytes(), other.read_bytes()
+    one.write_bytes(second)
+    if rng.random() < 0.5:
+        other.write_bytes(first)
+
+
+def remove(folder: Path, rng: random.Random) -> None:
+    rng.choice(list(manifest.folder(str(folder / "store.sqlite")).iterdir())).unlink()
+
+
+def _chosen(folder: Path, rng: random.Random) -> tuple[Path, bytearray]:
+    file = folder / rng.choice(list(contents(folder)))
+    return file, bytearray(file.read_bytes())
+
+
+DAMAGES: dict[str, Callable[[Path, random.Random], None]] = {
+    each.__name__: each for each in (flip, cut, blank, swap_rows, change_row, exchange, remove)
+}
+
+# What became of it
+
+
+def judge(path: Path, right: list[str]) -> str:
+    """Say what became of a store: it tells all that it did and goes on, or is refused and left as it is."""
+    before = contents(path.parent)
+    try:
+        found = told(path)
+    except StoreError as error:
+        return _judge_refused(path, error, before)
+    if contents(path.parent) != before:
+        return "changed by who only looks"
+    claim(path)
+    return "fine" if found == right else "tells something else"
+
+
+def _judge_refused(path: Path, told: StoreError, before: Files) -> str:
+    try:
+        claim(path)
+    except StoreError as error:
+        clear = all(path.name in str(each) and "\n" not in str(each) for each in (told, error))
+        unchanged = contents(path.parent) == before
+        return ("refused" if unchanged else "changed") if clear else f"not clear: {told} {error}"
+    return f"goes on in spite of {told}"
+
+
+def survey(folder: Path, kind: str, count: int) -> None:
+    """Damage a store in one way, so many times; print what is wrong, and each number before it is tried."""
+    path = folder / "store.sqlite"
+    files, right = contents(folder), told(path)
+    for seed in range(count):
+        restore(folder, files)
+        print(f"{kind} {seed}: ", end="", flush=True)
+        DAMAGES[kind](folder, random.Random(f"{kind} {seed}"))
+        try:
+            print(judge(path, right), flush=True)
+        except Exception as error:
+            print(repr(error), flush=True)
+
+
+if __name__ == "__main__":
+    survey(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))

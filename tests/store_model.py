@@ -1,0 +1,191 @@
+"""What a store promises, as plain dictionaries and lists: nothing is indexed, nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from scrapy_neardup.fingerprints.sketch import Sketch
+from scrapy_neardup.index.relations import Row
+from scrapy_neardup.signature import Evidence
+from scrapy_neardup.stores.base import Forgotten, Selection
+
+DISTANCE = 3  # of SimHashes that are found
+NEAR = 1  # of the fingerprints of a detector with an index of its own
+
+
+class Url(NamedTuple):
+    """One spelling of an address."""
+
+    host: str
+    path: str
+    text: str
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self[:2]
+
+    def is_of(self, name: str) -> bool:
+        return name.lower() in (self.host, self.host.partition(":")[0])
+
+
+@dataclass(eq=False)
+class Document:
+    number: int
+    """Its name, and when it was first seen."""
+    url: Url | None
+    fingerprints: dict[str, tuple[int, ...]]
+    sketch: Sketch
+    layout: int
+    session: int
+    committed: bool = False
+    extra: int = 0
+    """Repeats without a URL."""
+    vague: int = 0
+    """Of these, how many may be known no more."""
+
+
+@dataclass(eq=False)
+class Known:
+    """What a URL led to; `nothing`: it was forgotten."""
+
+    url: Url
+    document: Document | None
+    mirror: bool
+    seen: float
+    size: int
+    evidence: Evidence | None
+    firm: bool
+    session: int
+    nothing: bool = False
+
+
+class Trial(NamedTuple):
+    """What was learned of a path of both hosts of the pair; None: it was forgotten."""
+
+    session: int
+    path: str
+    row: Row | None
+
+
+@dataclass
+class Model:
+    """What is held, and what it takes to say what is held once a session is undone."""
+
+    documents: dict[int, Document] = field(default_factory=dict)
+    trials: list[Trial] = field(default_factory=list)
+    """All that was ever learned."""
+    events: list[Known] = field(default_factory=list)
+    """All that was ever recorded of URLs."""
+    forgotten: list[tuple[int, Document]] = field(default_factory=list)
+    """Documents, each with the session that did it."""
+
+    @property
+    def urls(self) -> dict[tuple[str, str], Known]:
+        """What is known of each URL, what was recorded last being last."""
+        known: dict[tuple[str, str], Known] = {}
+        for event in self.events:
+            known.pop(event.url.key, None)
+            known[event.url.key] = event
+        return {key: event for key, event in known.items() if not event.nothing}
+
+    @property
+    def known_trials(self) -> list[Trial]:
+        """What is known of each path."""
+        return [trial for trial in {trial.path: trial for trial in self.trials}.values() if trial.row]
+
+    def links(self, document: Document) -> list[Known]:
+        return [known for known in self.urls.values() if known.document is document]
+
+    def repeats(self, document: Document) -> int:
+        return sum(known.mirror for known in self.links(document)) + document.extra
+
+    def found(self, detector: str, wanted: Iterable[int], documents: Iterable[Document]) -> set[int]:
+        """Return the numbers of those that a detector proposes."""
+        return {
+            document.number
+            for document in documents
+            for held in document.fingerprints.get(detector, ())
+            if any(_alike(detector, held, value) for value in wanted)
+        }
+
+    def void(self, known: Known, session: int) -> None:
+        """Note that nothing is known of a URL any more."""
+        self.events.append(Known(known.url, None, False, known.seen, 0, None, True, session, nothing=True))
+
+    def withdraw(self, document: Document, session: int) -> None:
+        for known in self.links(document):
+            self.void(known, session)
+        del self.documents[document.number]
+
+    def forget(self, what: Selection, url: Url | None, session: int) -> Forgotten:
+        """Forget what is selected; `url` is that of the selection."""
+        documents = list(self._documents(what, url))
+        chosen = [known for known in self.urls.values() if _is_chosen(known, what, url)]
+        others = [known for known in chosen if known.document not in documents]
+        count = Forgotten(len(documents), len(others) + sum(len(self.links(document)) for document in documents))
+        for document in documents:
+            self.withdraw(document, session)
+            self.forgotten.append((session, document))
+        for known in others:
+            self.void(known, session)
+        for trial in self.known_trials:
+            of_host = what.host and any(Url(host, "", "").is_of(what.host) for host in PAIR)
+            if of_host or (url and url.key in [(host, trial.path) for host in PAIR]):
+                self.trials.append(Trial(session, trial.path, None))
+        return count
+
+    def _documents(self, what: Selection, url: Url | None) -> Iterator[Document]:
+        known = self.urls.get(url.key) if url else None
+        for document in self.documents.values():
+            last = max([document.number, *(each.seen for each in self.links(document))])
+            if (
+                (known is not None and known.document is document and not known.mirror)
+                or (what.host is not None and document.url is not None and document.url.is_of(what.host))
+                or (what.before is not None and last < what.before)
+            ):
+                yield document
+
+    # What is left once a session is undone. What it had replaced or forgotten may come back, but need not.
+
+    def undone(self, session: int, held: set[int]) -> Model:
+        """Return the model without what a session did, given which documents are held then."""
+        must = {number: each for number, each in self.documents.items() if each.session != session}
+        back = {each.number: each for by, each in self.forgotten if by == session != each.session and each.committed}
+        assert set(must) <= held <= set(must | back), (held, must, back)
+        documents = {number: each for number, each in (must | back).items() if number in held}
+        return Model(documents, self.trials, self.events, [pair for pair in self.forgotten if pair[0] != session])
+
+    def possible(self, key: tuple[str, str], session: int) -> list[Known | None]:
+        """Return what may be known of a URL; None for nothing."""
+        events = [event for event in self.events if event.url.key == key]
+        if not any(session in (event.session, event.document and event.document.session) for event in events):
+            return [self.urls.get(key)]
+        found: list[Known | None] = [None]
+        for event in reversed([event for event in events if event.session != session]):
+            if event.nothing:
+                break
+            if event.document is None or event.document.number in self.documents:
+                found.append(event)
+        return found
+
+    def possible_trials(self, session: int) -> list[Trial]:
+        """Return which trials may be known."""
+        touched = {trial.path for trial in self.trials if trial.session == session}
+        return [trial for trial in self.trials if trial.path in touched or trial in self.known_trials]
+
+
+PAIR = ("a.example", "b.example:8080")
+
+
+def _alike(detector: str, one: int, other: int) -> bool:
+    if detector == "simhash":
+        return (one ^ other).bit_count() <= DISTANCE
+    return abs(one - other) <= NEAR if detector == "own" else one == other
+
+
+def _is_chosen(known: Known, what: Selection, url: Url | None) -> bool:
+    if url:
+        return known.url.key == url.key
+    return what.host is not None and known.url.is_of(what.host)

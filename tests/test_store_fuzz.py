@@ -1,0 +1,230 @@
+"""A fuzz of the file format: whatever a file holds, the store tells what it did, or is refused in one clear line.
+
+NEARDUP_TEST_EXAMPLES says how many cases are tried of each kind.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import random
+import shutil
+import sqlite3
+import sys
+import zlib
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import msgpack
+import pytest
+import store_damage
+from helpers import run
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scrapy_neardup.stores import SqliteStore, StoreError, manifest, segments
+from scrapy_neardup.stores.columns import MAGIC, read_columns
+from scrapy_neardup.stores.meta import merge_meta, own_fingerprints
+from scrapy_neardup.stores.part import Part
+from scrapy_neardup.stores.runs import Run
+
+EXAMPLES = int(os.environ.get("NEARDUP_TEST_EXAMPLES", "30"))
+cases = settings(max_examples=5 * EXAMPLES, derandomize=True, deadline=None)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a store that nothing is wrong with."""
+    folder = tmp_path_factory.mktemp("whole")
+    store_damage.make(folder / "store.sqlite")
+    assert len(list(manifest.folder(str(folder / "store.sqlite")).iterdir())) == 2
+    return folder
+
+
+@pytest.mark.parametrize("kind", store_damage.DAMAGES)
+def test_damaged_store_is_refused_or_right(whole: Path, tmp_path: Path, kind: str) -> None:
+    folder = shutil.copytree(whole, tmp_path / "store")
+    made = run([sys.executable, store_damage.__file__, str(folder), kind, str(EXAMPLES)])
+    assert made.returncode == 0, made.stdout[-200:] + made.stderr
+    judged = made.stdout.splitlines()
+    assert len(judged) == EXAMPLES
+    assert [line for line in judged if not line.endswith((": fine", ": refused"))] == []
+
+
+# The decoders, given anything
+
+
+def mutated(data: bytes, seed: int) -> bytes:
+    """Return bytes with some of them changed, left out, doubled or put elsewhere."""
+    rng, some = random.Random(seed), bytearray(data)
+    for _ in range(rng.choice([1, 1, 2, 5])):
+        at, end = sorted(rng.randrange(len(some) + 1) for _ in range(2))
+        other = rng.randrange(len(some) + 1)
+        changes: list[Callable[[], object]] = [
+            lambda at=at: some.__setitem__(slice(at, at + 1), rng.randbytes(1)),
+            lambda at=at, end=end: some.__delitem__(slice(at, min(end, at + 9))),
+            lambda at=at, other=other: some.__setitem__(slice(at, at), some[other : other + 9]),
+        ]
+        rng.choice(changes)()
+    return bytes(some)
+
+
+def rows(folder: Path, kind: str) -> list[bytes]:
+    with closing(sqlite3.connect(folder / "store.sqlite")) as db:
+        return [value for key, value in db.execute("SELECT key, value FROM neardup") if key.startswith(f"{kind}/")]
+
+
+def decode(segment: bytes) -> object:
+    return segments.decode("run", 0, segment, lambda key: None)
+
+
+READERS: dict[str, Callable[[bytes], object]] = {
+    "meta": lambda value: (merge_meta(value, {"exact": "exact/1"}), own_fingerprints(value)),
+    "run": Run.load,
+    "parts": manifest.names,
+    "segment": lambda value: decode(zlib.crc32(value).to_bytes(4, "big") + value),
+}
+
+
+def refuses_or_reads(read: Callable[[bytes], object], data: bytes) -> None:
+    """Insist that bytes are read, or that ValueError says that they can't be."""
+    try:
+        read(data)
+    except ValueError as error:
+        assert "\n" not in str(error)  # noqa: PT017 - it may be read as well
+
+
+@pytest.mark.parametrize("kind", READERS)
+def test_rows_of_anything(whole: Path, kind: str) -> None:
+    stored = rows(whole, kind)
+    valid = st.sampled_from([value[4:] if kind == "segment" else value for value in stored])
+    plain = st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False) | st.text()
+    nested = st.recursive(plain, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=20)
+    pack = msgpack.packb if kind == "segment" else lambda value: json.dumps(value).encode()
+    anything = st.binary() | nested.map(pack) | st.builds(mutated, valid, st.integers(0, 2**32))
+
+    @cases
+    @given(anything)
+    def try_one(data: bytes) -> None:
+        refuses_or_reads(READERS[kind], data)
+
+    try_one()
+
+
+def test_segment_of_random_bytes() -> None:
+    rng = random.Random(1)
+    for size in [*range(12), *(rng.randrange(5000) for _ in range(EXAMPLES))]:
+        with pytest.raises(ValueError, match="damaged"):
+            decode(rng.randbytes(size))
+
+
+def with_head(head: bytes, rest: bytes) -> bytes:
+    return MAGIC + zlib.crc32(head).to_bytes(4, "little") + len(head).to_bytes(8, "little") + head + rest
+
+
+@pytest.fixture
+def part(whole: Path) -> bytes:
+    """Return the smaller part."""
+    return min((file.read_bytes() for file in whole.rglob("*.part")), key=len)
+
+
+def head_of(part: bytes) -> tuple[bytes, bytes]:
+    """Return the head of a part, and what follows it."""
+    end = 20 + int.from_bytes(part[12:20], "little")
+    return part[20:end], part[end:]
+
+
+def read_both(file: Path, data: bytes) -> None:
+    file.write_bytes(data)
+    for read in (read_columns, Part.read):
+        for check in (False, True):
+            refuses_or_reads(lambda _, read=read, check=check: read(file, check=check), data)
+
+
+@pytest.mark.parametrize("seed", range(EXAMPLES))
+def test_parts_of_anything(part: bytes, tmp_path: Path, seed: int) -> None:
+    rng = random.Random(seed)
+    head, rest = head_of(part)
+    for data in (mutated(part, seed), rng.randbytes(rng.randrange(200)), b"", with_head(mutated(head, seed), rest)):
+        read_both(tmp_path / "x.part", data)
+
+
+def change(tree: Any, rng: random.Random) -> Any:
+    """Return JSON with something else in one place."""
+    if rng.random() < 0.3 or not isinstance(tree, (list, dict)) or not tree:
+        return rng.choice([None, -1, 2**70, 1.5, "x", [], {}, "|O", True, [[]], tree])
+    copy = tree.copy()
+    key = rng.choice(list(copy)) if isinstance(copy, dict) else rng.randrange(len(copy))
+    copy[key] = change(copy[key], rng)
+    return copy
+
+
+@pytest.mark.parametrize("seed", range(EXAMPLES))
+def test_parts_with_a_head_that_someone_made(part: bytes, tmp_path: Path, seed: int) -> None:
+    rng = random.Random(seed)
+    head, rest = head_of(part)
+    for _ in range(10):
+        read_both(tmp_path / "x.part", with_head(json.dumps(change(json.loads(head), rng)).encode(), rest))
+
+
+# Data, not code
+
+
+class Bomb:
+    """Unpickled, it leaves a directory behind."""
+
+    def __init__(self, trace: Path) -> None:
+        self.trace = trace
+
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
+        return os.mkdir, (str(self.trace),)
+
+
+def test_pickles_in_parts_are_never_executed(whole: Path, tmp_path: Path, part: bytes) -> None:
+    bomb = pickle.dumps(Bomb(tmp_path / "executed"))
+    folder = shutil.copytree(whole, tmp_path / "store")
+    head, rest = head_of(part)
+    described = json.loads(head)
+    described["columns"][0][1] = "|O"
+    for data in (bomb, with_head(bomb, rest), with_head(json.dumps(described).encode(), rest), part[:-99] + bomb):
+        read_both(tmp_path / "x.part", data)
+        for file in folder.rglob("*.part"):
+            file.write_bytes(data)
+        with pytest.raises(StoreError):
+            SqliteStore(str(folder / "store.sqlite"), store_damage.detectors(), run=None)
+    assert not (tmp_path / "executed").exists()
+
+
+# Parts of which only the head is read when they are opened
+
+
+def damaged_columns(part: bytes, seed: int) -> bytes:
+    rng, data = random.Random(seed), bytearray(part)
+    at = rng.randrange(len(part) - len(head_of(part)[1]), len(part))
+    data[at : at + 512] = rng.randbytes(len(data[at : at + 512]))
+    return bytes(data)
+
+
+def test_damage_that_is_met_in_mid_run_is_told(whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(manifest, "SMALL", 0)
+    folder = shutil.copytree(whole, tmp_path / "store")
+    part = max(folder.rglob("*.part"), key=lambda file: file.stat().st_size)
+    intact = part.read_bytes()
+    for seed in range(EXAMPLES):
+        part.write_bytes(damaged_columns(intact, seed))
+        before = store_damage.contents(folder)
+        assert what_went_wrong(folder) in ("", "told")
+        assert store_damage.contents(folder) == before
+
+
+def what_went_wrong(folder: Path) -> str:
+    """Ask a store for all that it holds; return what came of it, "" for answers."""
+    try:
+        with closing(SqliteStore(str(folder / "store.sqlite"), store_damage.detectors(), run=None)) as store:
+            store_damage.asked(store)
+    except StoreError as error:
+        return "told" if "store.sqlite" in str(error) and "\n" not in str(error) else str(error)
+    return ""

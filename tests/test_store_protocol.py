@@ -1,0 +1,453 @@
+"""The store protocol: whatever is asked in whatever order, every store answers as plain dictionaries and lists would.
+
+NEARDUP_TEST_EXAMPLES says how many histories are tried of each store.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import closing
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+from store_inputs import ASKED, EVIDENCE, FINGERPRINTS, LAYOUTS, PATHS, PICK, SKETCHES, SPELLED, URLS, detectors
+from store_model import PAIR, Document, Known, Model, Trial, Url
+
+from scrapy_neardup.fingerprints.sketch import Sketch
+from scrapy_neardup.index.relations import Row
+from scrapy_neardup.signature import Evidence, Link, Signature
+from scrapy_neardup.stores import MemoryStore, SqliteStore, Store
+from scrapy_neardup.stores.absorbing import tidy
+from scrapy_neardup.stores.base import Selection
+from scrapy_neardup.text.shapes import Shape, place
+
+EXAMPLES = int(os.environ.get("NEARDUP_TEST_EXAMPLES", "25"))
+MOST = 16  # documents that a part finds by one fingerprint; of more it may choose
+
+
+# The stores
+
+
+def disk_store(path: str, **options: Any) -> Store:
+    return SqliteStore(path, detectors(), **options)
+
+
+def settle(store: Store) -> None:
+    """Have a store see what all processes have written."""
+    for _ in range(3):
+        while store.refresh():
+            pass
+        wait_for_news(store)
+
+
+def wait_for_news(store: Store) -> None:
+    while isinstance(store, SqliteStore) and store._news and not store._news.done():
+        time.sleep(0.0005)
+
+
+def kill(store: Store) -> None:
+    """Have a store end as with its process: nothing more is written."""
+    if isinstance(store, SqliteStore):
+        store._abandon()
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A store, given where it lies; it is opened again and by several if it outlives the process."""
+
+    open: Callable[..., Store]
+    lasts: bool = True
+    tidy: Callable[[str, bool], None] | None = None
+    """Puts what was written into parts."""
+
+
+KINDS = {
+    "memory": Kind(lambda path, **options: MemoryStore(detectors()), lasts=False),
+    "sqlite": Kind(disk_store),
+    "tidied": Kind(disk_store, tidy=lambda path, whole: tidy(path, "", whole=whole)),
+}
+
+
+class Histories(RuleBasedStateMachine):
+    """One store, the model of it, and other processes on the same file."""
+
+    def __init__(self, kind: Kind) -> None:
+        super().__init__()
+        self.kind = kind
+        self.folder = tempfile.TemporaryDirectory()
+        self.path = f"{self.folder.name}/store.sqlite"
+        self.model = self.written = Model()
+        self.count = self.session = 0
+        self.sessions: dict[Store, int] = {}
+        self.ever: list[Document] = []
+        self.stale: list[Store | None] = []
+        """Stores that do not see what was learned by others, which came to them in parts."""
+        self.store = self.open()
+        self.other: Store | None = None
+        self.reader: Store | None = None
+        self.write()
+
+    def teardown(self) -> None:
+        for store in (self.other, self.reader, self.store):
+            if store is not None:
+                store.close()
+        self.folder.cleanup()
+
+    def open(self, **options: Any) -> Store:
+        store = self.kind.open(self.path, **options)
+        self.session += 1
+        self.sessions[store] = self.session
+        return store
+
+    def write(self) -> None:
+        self.store.flush()
+        self.written = deepcopy(self.model)
+
+    @property
+    def own(self) -> int:
+        return self.sessions[self.store]
+
+    def held(self, pick: int, *, committed: bool) -> tuple[Document, Signature] | None:
+        """Choose one of the documents, as the model and as the store have it."""
+        some = [each for each in self.model.documents.values() if each.committed == committed]
+        chosen = some[pick % len(some)] if some else None
+        found = [each for each in self.store.signatures() if chosen and each.first_seen == chosen.number]
+        return (chosen, *found) if chosen else None  # type: ignore[return-value]
+
+    # Documents
+
+    @rule(url=st.none() | URLS, fingerprints=FINGERPRINTS, text=st.sampled_from(SKETCHES), layout=LAYOUTS)
+    def add(self, url: Url | None, fingerprints: dict[str, tuple[int, ...]], text: Sketch, layout: int) -> None:
+        self._add(url, fingerprints, text, layout)
+
+    def _add(
+        self, url: Url | None, fingerprints: dict[str, tuple[int, ...]], text: Sketch, layout: int
+    ) -> tuple[Document, Signature]:
+        self.count += 1
+        document = Document(self.count, url, fingerprints, text, layout, self.own)
+        signature = Signature(url and url.text, dict(fingerprints), text, float(self.count), layout)
+        self.model.documents[self.count] = document
+        self.ever.append(document)
+        self.store.add(signature)
+        return document, signature
+
+    @rule(url=st.none() | URLS, fingerprints=FINGERPRINTS, copies=st.sampled_from([1, 1, 1, 2, 20]))
+    def hold(self, url: Url | None, fingerprints: dict[str, tuple[int, ...]], copies: int) -> None:
+        for _ in range(copies):
+            document, signature = self._add(url, fingerprints, SKETCHES[0], 0)
+            self.store.commit(signature)
+            document.committed = True
+        if url:
+            self._record(url, document, signature, False, self.count, None, True)
+
+    @rule(pick=PICK)
+    def commit(self, pick: int) -> None:
+        if chosen := self.held(pick, committed=False):
+            self.store.commit(chosen[1])
+            chosen[0].committed = True
+
+    @rule(pick=PICK)
+    def withdraw(self, pick: int) -> None:
+        if chosen := self.held(pick, committed=False):
+            self.store.withdraw(chosen[1])
+            self.model.withdraw(chosen[0], self.own)
+
+    @rule(pick=PICK)
+    def repeat(self, pick: int) -> None:
+        if chosen := self.held(pick, committed=True):
+            self.store.repeat(chosen[1])
+            chosen[0].extra += 1
+
+    # Links
+
+    @rule(url=URLS, pick=PICK, nowhere=st.booleans(), mirror=st.booleans(), back=st.integers(0, 5), evidence=EVIDENCE,
+          firm=st.booleans())  # fmt: skip
+    def record(
+        self, url: Url, pick: int, nowhere: bool, mirror: bool, back: int, evidence: Evidence | None, firm: bool
+    ) -> None:
+        self.count += 1
+        chosen = None if nowhere else self.held(pick, committed=True)
+        document, signature = chosen or (None, None)
+        self._record(url, document, signature, mirror and chosen is not None, self.count - back, evidence, firm)
+
+    def _record(
+        self, url: Url, document: Document | None, signature: Signature | None, mirror: bool, seen: float,
+        evidence: Evidence | None, firm: bool,
+    ) -> None:  # fmt: skip
+        self.store.record(Link(url.text, signature, mirror, float(seen), self.count, evidence, firm))
+        self.model.events.append(Known(url, document, mirror, seen, self.count, evidence, firm, self.own))
+
+    @rule(path=st.sampled_from(PATHS), outcome=st.sampled_from([0, 1, 2]), content=st.integers(0, 2**64 - 1))
+    def learn(self, path: str, outcome: int, content: int) -> None:
+        self.count += 1
+        where = place(f"http://{PAIR[0]}{path}", Shape())
+        assert where
+        row = Row(PAIR, ("", ""), ("", ""), where.path, outcome, content, where.branch, 1, float(self.count))
+        self.store.hosts.load([row])
+        self.store.learn([row])
+        self.model.trials.append(Trial(self.own, path, row))
+
+    # What is forgotten
+
+    @rule(url=URLS)
+    def forget_url(self, url: Url) -> None:
+        assert self.store.forget(Selection(url=url.text)) == self.model.forget(Selection(url=url.text), url, self.own)
+
+    @rule(what=st.builds(lambda host: Selection(host=host), st.sampled_from(["A.example", "b.example", PAIR[1], "x"])))
+    def forget_host(self, what: Selection) -> None:
+        assert self.store.forget(what) == self.model.forget(what, None, self.own)
+
+    @rule(ago=st.integers(0, 40))
+    def forget_before(self, ago: int) -> None:
+        what = Selection(before=float(self.count - ago))
+        assert self.store.forget(what) == self.model.forget(what, None, self.own)
+
+    # The file, and other processes
+
+    @rule()
+    def flush(self) -> None:
+        self.write()
+
+    @rule()
+    def refresh(self) -> None:
+        settle(self.store)
+
+    @rule(times=st.integers(1, 4))
+    def refresh_in_part(self, times: int) -> None:
+        for _ in range(times):
+            self.store.refresh()
+            wait_for_news(self.store)
+
+    @precondition(lambda self: self.kind.tidy)
+    @rule(whole=st.booleans(), shown=st.booleans())
+    def tidy(self, whole: bool, shown: bool) -> None:
+        assert self.kind.tidy
+        self.write()
+        self.kind.tidy(self.path, whole)
+        self.stale += [self.other, self.reader]
+        self.forget_repeats()
+        if shown:
+            settle(self.store)
+
+    @precondition(lambda self: self.kind.lasts)
+    @rule()
+    def look(self) -> None:
+        """Compare what another process sees that only reads."""
+        self.write()
+        if self.reader is None:
+            self.reader = self.open(run=None)
+        settle(self.reader)
+        self.agree(self.reader, mine=False)
+
+    @precondition(lambda self: self.kind.lasts)
+    @rule()
+    def change_over(self) -> None:
+        """Have another process go on, with a run of its own."""
+        self.give_up_pending()
+        self.write()
+        other = self.open() if self.other is None else self.other
+        settle(other)
+        self.agree(other, mine=False)
+        self.store, self.other = other, self.store
+        self.forget_repeats()
+
+    @precondition(lambda self: self.kind.lasts)
+    @rule(resumed=st.booleans())
+    def reopen(self, resumed: bool) -> None:
+        self.close_other()
+        self.give_up_pending()
+        run = self.store.run
+        self.store.close()
+        self.store = self.open(run=run if resumed else "")
+        self.agree(self.store, mine=False)
+        self.forget_repeats()
+        self.write()
+
+    @precondition(lambda self: self.kind.lasts)
+    @rule(resumed=st.booleans(), unclean=st.sampled_from(["forget", "keep"]))
+    def die(self, resumed: bool, unclean: str) -> None:
+        self.close_other()
+        if self.reader is not None:  # to who saw it live, what a run had replaced is unknown once that is undone
+            self.reader.close()
+            self.reader = None
+        run, session = self.store.run, self.own
+        kill(self.store)
+        self.store = self.open(run=run if resumed else "", unclean_run=unclean)
+        self.model = deepcopy(self.written)
+        for number in [each.number for each in self.model.documents.values() if not each.committed]:
+            del self.model.documents[number]
+        if unclean == "forget":
+            self.adopt(session)
+        self.forget_repeats()
+        self.write()
+
+    def close_other(self) -> None:
+        if self.other is not None:
+            self.other.close()
+            self.other = None
+
+    def give_up_pending(self) -> None:
+        while chosen := self.held(0, committed=False):
+            self.store.withdraw(chosen[1])
+            self.model.withdraw(chosen[0], self.own)
+
+    # What must hold
+
+    def adopt(self, session: int) -> None:
+        """Insist on all that a session which is undone has not touched; of the rest take for known what is found."""
+        returned = {int(each.first_seen) for each in self.store.signatures()}
+        self.model = self.model.undone(session, returned)
+        self.model.events = sorted(
+            (known for key in {event.url.key for event in self.model.events} for known in self.adopted(key, session)),
+            key=self.model.events.index,
+        )
+        rows = set(self.store.hosts.dump())
+        self.model.trials = [trial for trial in self.model.possible_trials(session) if trial.row in rows]
+
+    def adopted(self, key: tuple[str, str], session: int) -> list[Known]:
+        """Return what is known of a URL, which must be one of what may be."""
+        options = self.model.possible(key, session)
+        link = self.store.resolve(f"http://{''.join(key)}")
+        found = [known for known in options if link and known and told(known) == shown(link)]
+        assert found or (link is None and None in options), (key, link, options)
+        return found[:1]  # type: ignore[return-value]
+
+    def forget_repeats(self) -> None:
+        """Allow that repeats without a URL are known no more: no store keeps them."""
+        for document in self.model.documents.values():
+            document.vague = document.extra
+
+    @invariant()
+    def agrees(self) -> None:
+        self.agree(self.store, mine=True)
+
+    def agree(self, store: Store, *, mine: bool) -> None:
+        """Insist that a store answers as the model; what is pending is seen by its own process only."""
+        documents = {n: each for n, each in self.model.documents.items() if mine or each.committed}
+        held = {int(each.first_seen): each for each in store.signatures()}
+        assert set(held) == set(documents)
+        assert len(store) == len(held)
+        assert sorted(store.degrees()) == sorted(each.repeats for each in held.values())
+        for number, document in documents.items():
+            self.agree_on(store, document, held[number], vague=document.vague if mine else document.extra)
+        urls = self.model.urls.values()
+        assert sorted(map(shown, store.all_links()), key=repr) == sorted(map(told, urls), key=repr)
+        for url in SPELLED:
+            known, link = self.model.urls.get(url.key), store.resolve(url.text)
+            assert (known and told(known)) == (link and shown(link)), url
+        if not any(store is each for each in self.stale):
+            assert sorted(store.hosts.dump()) == sorted(trial.row for trial in self.model.known_trials)
+        self.agree_on_found(store, documents, held)
+
+    def agree_on(self, store: Store, document: Document, signature: Signature, *, vague: int) -> None:
+        assert signature.url == (document.url and document.url.text)
+        assert (signature.sketch, signature.layout) == (document.sketch, document.layout)
+        for name in ("exact", "simhash"):
+            assert signature.fingerprints.get(name, ()) == document.fingerprints[name]
+        assert [shown(link) for link in store.links(signature)] == [told(known) for known in self.model.links(document)]
+        repeats = self.model.repeats(document)
+        assert repeats - vague <= signature.repeats <= repeats
+
+    def agree_on_found(self, store: Store, documents: dict[int, Document], held: dict[int, Signature]) -> None:
+        for name, values in ASKED.items():
+            for value in values:
+                found = [signature for _, signature in store.find({name: (value,)})]
+                numbers = {int(signature.first_seen) for signature in found}
+                assert all(held[int(signature.first_seen)] is signature for signature in found)
+                assert len(found) == len(numbers)
+                expected = self.model.found(name, (value,), documents.values())
+                few = len(self.model.found(name, (value,), self.ever)) <= MOST
+                assert numbers == expected if few or name == "own" else numbers <= expected, (name, value)
+        every = [name for name, _ in store.find({name: tuple(values) for name, values in ASKED.items()})]
+        assert every == sorted(every, key=list(ASKED).index)
+
+
+def told(known: Known) -> tuple[object, ...]:
+    number = known.document and float(known.document.number)
+    return known.url.text, number, known.mirror, known.seen, known.size, known.evidence, known.firm
+
+
+def shown(link: Link) -> tuple[object, ...]:
+    number = link.signature and link.signature.first_seen
+    return link.url, number, link.mirror, link.seen, link.size, link.evidence, link.firm
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_store_answers_as_the_model(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scrapy_neardup.stores.sqlite.BATCH_SECONDS", 3600)  # what a kill takes must not hang on it
+    monkeypatch.setattr("scrapy_neardup.stores.layered.AT_ONCE", 3)  # what is done little by little is seen half done
+    run_state_machine_as_test(  # type: ignore[no-untyped-call]
+        lambda: Histories(KINDS[kind]),
+        settings=settings(
+            max_examples=EXAMPLES,
+            stateful_step_count=40,
+            derandomize=True,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+
+
+# What takes more documents than a history has
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(tmp_path / "store.sqlite")
+
+
+@pytest.mark.parametrize(
+    ("asked", "gone"),
+    [
+        ({"exact": (7,)}, "old.example"),
+        ({"exact": (7,)}, "new.example"),
+        ({"simhash": (5,)}, "old.example"),
+        ({"simhash": (5,)}, "new.example"),
+    ],
+)
+def test_what_is_held_is_found_however_much_like_it_was_forgotten(
+    path: str, asked: dict[str, tuple[int, ...]], gone: str
+) -> None:
+    with closing(disk_store(path)) as store:
+        for number in range(2 * MOST + 4):
+            url = f"http://{'old' if number < MOST + 2 else 'new'}.example/{number}"
+            each = Signature(url, {"exact": (7,), "simhash": (5,)}, SKETCHES[0], 1.0)
+            store.add(each)
+            store.commit(each)
+    tidy(path, "")
+    with closing(disk_store(path)) as store:
+        assert store.forget(Selection(host=gone)).documents == MOST + 2
+        assert len(list(store.find(asked))) >= MOST
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_pending_document_that_is_forgotten_is_never_committed(path: str, kind: str) -> None:
+    with closing(KINDS[kind].open(path)) as store:
+        each = Signature("http://a.example/", {"exact": (7,)}, SKETCHES[0], 1.0)
+        store.add(each)
+        assert store.forget(Selection(host="a.example")).documents == 1
+        store.commit(each)
+        store.record(Link("http://a.example/", each, False, 1.0))
+        assert len(store) == 0
+    with closing(KINDS[kind].open(path)) as store:
+        assert list(store.signatures()) == []
+
+
+def test_what_another_process_learned_is_seen_though_it_was_tidied_at_once(path: str) -> None:
+    row = Row(PAIR, ("", ""), ("", ""), 1, 0, 2, 3, 1, 4.0)
+    with closing(disk_store(path)) as store, closing(disk_store(path)) as other:
+        settle(other)
+        store.learn([row])
+        store.flush()
+        tidy(path, "")
+        settle(other)
+        assert other.hosts.dump() == [row]
