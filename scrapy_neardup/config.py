@@ -167,7 +167,7 @@ def _resemblance(value: Any) -> Any:
         raise ValueError("a number from 0 to 1, or a dictionary of tokens to such numbers") from None
 
 
-def _seconds(value: Any) -> float:
+def seconds(value: Any) -> float:
     """Read a duration: seconds, a timedelta, or text such as "30 days"."""
     if isinstance(value, timedelta):
         value = value.total_seconds()
@@ -175,12 +175,20 @@ def _seconds(value: Any) -> float:
         number, unit = match.groups()
         value = float(number) * _UNITS.get(unit, _UNITS.get(unit.rstrip("s"), float("nan")))
     try:
-        seconds = float(value)
+        read = float(value)
     except (TypeError, ValueError):
-        seconds = -1.0
-    if not seconds >= 0 or isinstance(value, bool):
+        read = -1.0
+    if not read >= 0 or isinstance(value, bool):
         raise ValueError("seconds, a timedelta, or text such as '30 days'")
-    return seconds
+    return read
+
+
+def _lifetime(value: Any) -> float:
+    """Read a duration that is not nothing: after that nothing would be held from one run to the next."""
+    with suppress(ValueError):
+        if read := seconds(value):
+            return read
+    raise ValueError("None, seconds above 0, a timedelta, or text such as '90 days'")
 
 
 def _setting(default: Any, check: Check) -> Any:
@@ -219,7 +227,8 @@ class Config:
     learn_hosts: bool = _setting(True, _flag)
     unheld_mirrors: str = _setting("leave", _choice("leave", "redirect", "skip"))
     recheck: float = _setting(0.01, _number(0, 1))
-    mirror_ttl: float = _setting(30 * 86400.0, _seconds)
+    mirror_ttl: float = _setting(30 * 86400.0, seconds)
+    ttl: float | None = _setting(None, _optional(_lifetime))
     unclean_run: str = _setting("forget", _choice("forget", "keep"))
     trusted_hosts: tuple[str, ...] = _setting((), _names)
     workers: int = _setting(1, _number(0, 1024, int))

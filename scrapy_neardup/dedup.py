@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -15,9 +16,11 @@ from .document import Document
 from .index.hosts import Change, Finding
 from .matching import Matcher
 from .signature import Evidence, Link, Signature
-from .stores import Store, StoreError, open_store
+from .stores import Selection, Store, StoreError, open_store
 from .verdict import Match, Verdict
 from .verify import Rule
+
+logger = logging.getLogger(__name__)
 
 
 class Claim:
@@ -100,12 +103,23 @@ class Deduplicator:
         return cls.from_config(Config.from_keywords({**settings, "store": store}), run=run)
 
     @classmethod
-    def from_config(cls, config: Config, *, run: str | None = "") -> Deduplicator:
+    def from_config(
+        cls, config: Config, *, run: str | None = "", clock: Callable[[], float] = time.time
+    ) -> Deduplicator:
         """Open as a configuration says; `run` names a run to go on with, None only looks into the store."""
         detectors = build_detectors(config)
         store = open_store(config.store, detectors, namespace=config.namespace, unclean_run=config.unclean_run, run=run)
         rule = Rule.from_config(config)
-        return cls(store, detectors, rule, scope=config.scope, learns_hosts=config.learn_hosts)
+        dedup = cls(store, detectors, rule, scope=config.scope, learns_hosts=config.learn_hosts, clock=clock)
+        if config.ttl is not None and run is not None:
+            dedup.forget_older(config.ttl)
+        return dedup
+
+    def forget_older(self, seconds: float) -> None:
+        """Forget the documents that no URL gave for so long."""
+        forgotten = self.store.forget(Selection(before=self._clock() - seconds))
+        if forgotten.documents:
+            logger.info("%d documents are forgotten: no URL gave them for NEARDUP_TTL", forgotten.documents)
 
     def claim(self, document: Document) -> Claim:
         """Decide of a document and hold it, pending; it counts as held for the documents after it."""

@@ -31,7 +31,7 @@ def test_defaults_of_the_contract() -> None:
         "tag_field": "neardup", "action": "drop", "revisit": "keep", "scope": "all", "lexicon": None,
         "skip_mirrors": True, "skip_start": False, "dead_links": True, "dead_http_codes": {404, 410},
         "mirror_hosts": {}, "learn_hosts": True, "recheck": 0.01, "mirror_ttl": 30 * DAY, "unclean_run": "forget",
-        "trusted_hosts": (),
+        "trusted_hosts": (), "ttl": None,
     }  # fmt: skip
     assert {name: getattr(config, name) for name in expected} == expected
 
@@ -93,6 +93,11 @@ GOOD: list[tuple[str, Any, Any]] = [
     ("mirror_ttl", "2 weeks", 14 * DAY),
     ("mirror_ttl", "5s", 5.0),
     ("mirror_ttl", 0, 0.0),
+    ("ttl", None, None),
+    ("ttl", "", None),
+    ("ttl", "90 days", 90 * DAY),
+    ("ttl", timedelta(weeks=1), 7 * DAY),
+    ("ttl", 0.5, 0.5),
     ("trusted_hosts", ["a.example"], ("a.example",)),
     ("trusted_hosts", "a.example, b.example", ("a.example", "b.example")),
     ("trusted_hosts", "", ()),
@@ -144,6 +149,7 @@ BAD: list[tuple[str, Any, str]] = [
     *(("mirror_hosts", value, "a dictionary") for value in ([("a", "b")], {"a": ""}, {"a": 5}, "a:b", None)),
     *(("recheck", value, "a number from 0 to 1") for value in (-1, 2, "all")),
     *(("mirror_ttl", value, "'30 days'") for value in (-1, "soon", "3 fortnights", None, True, [], timedelta(days=-1))),
+    *(("ttl", value, "'90 days'") for value in (0, "0 days", "soon", -1, True, [])),
     *(("trusted_hosts", value, "a list of names") for value in (5, None, [""], {"a.example"})),
 ]
 
@@ -162,7 +168,7 @@ def test_bad_value_is_refused_naming_setting_value_and_what_is_allowed(name: str
 
 @pytest.mark.parametrize(
     ("name", "hint"),
-    [("NEARDUP_DETECTOR", "NEARDUP_DETECTORS"), ("NEARDUP_MIN_TOKEN", "NEARDUP_MIN_TOKENS"), ("NEARDUP_TTL", None)],
+    [("NEARDUP_DETECTOR", "NEARDUP_DETECTORS"), ("NEARDUP_MIN_TOKEN", "NEARDUP_MIN_TOKENS"), ("NEARDUP_COLOUR", None)],
 )
 def test_unknown_name_is_refused_with_a_hint(name: str, hint: str | None) -> None:
     with pytest.raises(ConfigError) as caught:

@@ -57,14 +57,16 @@ def test_the_second_copies_are_dropped_and_in_the_next_run_not_fetched(crawl, si
     servers, similarity = sites
     urls = [f"{server.url}/{page}" for server in servers for page in sorted(similarity)]
     first = crawl(urls=urls, field="html")
-    kept = {url.rpartition("/")[2] for url in first.urls if url.startswith(servers[1].url)}
+    # Which of two copies comes first is up to the network; a busy machine answers them in any order.
+    of_each = [{url.rpartition("/")[2] for url in first.urls if url.startswith(server.url)} for server in servers]
     alike = {page for page, value in similarity.items() if value >= 0.95}
     different = {page for page, value in similarity.items() if value < 0.5}
-    assert len(alike - kept) >= 0.95 * len(alike)
-    assert different <= kept
-    asked = len(servers[1].requests)
+    assert len(alike - (of_each[0] & of_each[1])) >= 0.95 * len(alike)
+    assert different <= of_each[0] & of_each[1]
+    asked = [len(server.requests) for server in servers]
     second = crawl(urls=urls, field="html")
-    assert {path.lstrip("/") for path in servers[1].requests[asked:]} == kept
+    for server, before, kept in zip(servers, asked, of_each, strict=True):
+        assert {path.lstrip("/") for path in server.requests[before:]} == kept
     assert sorted(second.urls) == sorted(first.urls)
 
 

@@ -10,6 +10,7 @@ import os
 import sys
 from functools import partial
 from importlib import import_module
+from keyword import iskeyword
 from typing import Any, NoReturn
 
 from scrapy.commands import ScrapyCommand
@@ -25,7 +26,12 @@ VERBS = {
     "mirrors": "list the hosts that mirror each other",
     "resolve": "say where else the content of URLs lies",
     "clusters": "list the documents of a store that have mirrors",
+    "runs": "list who wrote into a store, and whether it ended well",
+    "forget": "let go of documents and URLs of a store",
     "report": "draw a report of a store as one HTML page",
+    "export": "write all that a store holds as JSON lines",
+    "import": "take what export wrote into a store",
+    "compact": "give back the space that a store does not need",
     "verify": "read all of a store and say whether it is whole",
 }
 
@@ -95,4 +101,4 @@ class VerbParser(argparse.ArgumentParser):
 
 
 def _module(verb: str) -> Any:
-    return import_module(f".{verb}", __name__)
+    return import_module(f".{verb}{'_' * iskeyword(verb)}", __name__)

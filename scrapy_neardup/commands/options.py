@@ -65,15 +65,25 @@ def read_config(opts: argparse.Namespace, settings: BaseSettings, **changes: Any
     return replace(config, **changes)
 
 
+def existing(opts: argparse.Namespace, settings: BaseSettings) -> Config:
+    """Read the settings, with the path of a store that exists; raise StoreError where there is none."""
+    config = with_store(opts, settings)
+    if config.store and "://" not in config.store and not Path(config.store).exists():
+        raise StoreError(f"store {config.store!r} does not exist")
+    return config
+
+
+def with_store(opts: argparse.Namespace, settings: BaseSettings) -> Config:
+    """Read the settings, with the address of the store that is meant."""
+    config = read_config(opts, settings)
+    if not config.store and not inside_project():
+        raise StoreError("which store? Give --store, or call this inside a Scrapy project")
+    return replace(config, store=config.store or str(Path(data_path("", createdir=True), STORE_NAME)))
+
+
 def open_existing(opts: argparse.Namespace, settings: BaseSettings) -> Deduplicator:
     """Open the store for looking into it; raise StoreError where there is none."""
-    config = read_config(opts, settings)
-    store = config.store or (str(Path(data_path(""), STORE_NAME)) if inside_project() else None)
-    if store is None:
-        raise StoreError("which store? Give --store, or call this inside a Scrapy project")
-    if "://" not in store and not Path(store).exists():
-        raise StoreError(f"store {store!r} does not exist")
-    return Deduplicator.from_config(replace(config, store=store), run=None)
+    return Deduplicator.from_config(existing(opts, settings), run=None)
 
 
 def moment(seconds: float) -> str:

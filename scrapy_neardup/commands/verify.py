@@ -1,15 +1,23 @@
-"""`scrapy neardup verify`: reads all of a store, and says whether it is whole."""
+"""`scrapy neardup verify`: reads all of a store, and says what is damaged and what that costs."""
 
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict
 
 from scrapy.settings import BaseSettings
 
-from .options import add_json, add_store, open_existing, print_result
+from ..stores import StoreError
+from ..stores.inspecting import Finding
+from ..stores.verifying import Survey, verify
+from .options import add_json, add_store, existing, print_result
 
 EXAMPLES = """examples:
-  scrapy neardup verify --store neardup.sqlite
+  scrapy neardup verify
+  scrapy neardup verify --store neardup.sqlite --json
+
+All namespaces are read, whatever the settings, also while crawls write. Exit code 2 where anything is damaged: then
+each thing is listed with what it costs and what to do. What is forgotten counts until it is removed.
 """
 
 
@@ -19,7 +27,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
-    # Opening reads every row, and refuses the first that is damaged.
-    with open_existing(opts, settings) as dedup:
-        dedup.store.check()
-        print_result({**dedup.store.describe(), "documents": len(dedup), "whole": True}, as_json=opts.json)
+    store = existing(opts, settings).store or ""
+    survey = verify(store)
+    _print(store, survey, as_json=opts.json)
+    if damaged := sum(not finding.harmless for finding in survey.findings):
+        raise StoreError(f"store {store!r} is damaged, see the list ({damaged} findings); it was left as it is")
+
+
+def _print(store: str, survey: Survey, *, as_json: bool) -> None:
+    findings = [asdict(finding) for finding in survey.findings]
+    for finding in () if as_json else survey.findings:
+        print(*_lines(finding), sep="\n")
+    result = {"store": store, **_read(survey), "whole": survey.whole}
+    print_result({**result, "findings": findings} if as_json else result, as_json=as_json)
+
+
+def _read(survey: Survey) -> dict[str, int]:
+    return {name: survey.read[name] for name in ("rows", "segments", "parts", "documents", "links", "bytes")}
+
+
+def _lines(finding: Finding) -> list[str]:
+    return [finding.what, f"  costs: {finding.costs}", f"  to do: {finding.to_do}"]

@@ -1,0 +1,28 @@
+"""`scrapy neardup compact`: makes a store as small as it can be."""
+
+from __future__ import annotations
+
+import argparse
+
+from scrapy.settings import BaseSettings
+
+from ..stores.compacting import compact, size
+from .options import add_store, existing
+
+EXAMPLES = """examples:
+  scrapy neardup compact
+  scrapy neardup compact --store neardup.sqlite
+
+A store tidies itself up while it is used: call this after much was forgotten, or before a backup. A crawl may go on.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_store(parser)
+
+
+def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
+    store = str(existing(opts, settings).store)
+    before = size(store)
+    compact(store)
+    print(f"{before} bytes before, {size(store)} now")

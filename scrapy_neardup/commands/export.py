@@ -1,0 +1,44 @@
+"""`scrapy neardup export`: all that a store holds, as JSON lines."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from scrapy.settings import BaseSettings
+from tqdm import tqdm
+
+from ..feeds import writing
+from ..stores.transfer import export_rows
+from .options import add_store, existing
+
+EXAMPLES = """examples:
+  scrapy neardup export -o held.jsonl.gz
+  scrapy neardup export --store neardup.sqlite -o held.jsonl
+
+Nothing is lost: `scrapy neardup import` makes a store of the file that decides as this one does. Texts are in neither.
+A crawl may go on meanwhile; what it commits after the export began is not in the file.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="where to: JSON lines, also .gz")
+    add_store(parser)
+
+
+def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
+    config = existing(opts, settings)
+    counted: dict[str, int] = {}
+    with writing(opts.output) as file, export_rows(str(config.store), config.namespace) as rows:
+        head = next(rows)
+        file.write(_line(head))
+        for row in tqdm(rows, total=head["documents"] + head["links"], unit=" rows", disable=None):
+            file.write(_line(row))
+            counted[row["type"]] = counted.get(row["type"], 0) + 1
+    documents, links, runs = (counted.get(name, 0) for name in ("document", "link", "run"))
+    print(f"{documents} documents, {links} URLs and {runs} runs exported", file=sys.stderr)
+
+
+def _line(row: object) -> bytes:
+    return json.dumps(row, separators=(",", ":")).encode() + b"\n"

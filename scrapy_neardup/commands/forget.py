@@ -1,0 +1,83 @@
+"""`scrapy neardup forget`: let go of documents and URLs of a store, so that they will be fetched and stored again."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import time
+from datetime import datetime
+
+from scrapy.settings import BaseSettings
+
+from ..config import seconds
+from ..feeds import FeedError
+from ..stores import Selection, StoreError, open_store
+from ..stores.base import Forgotten
+from .options import add_store, existing
+
+EXAMPLES = """examples:
+  scrapy neardup forget --url http://example.com/a.html
+  scrapy neardup forget --host shop.example.com:8080 --store neardup.sqlite
+  scrapy neardup forget --run 20261121-101453-4711
+  scrapy neardup forget --before "90 days"
+  scrapy neardup forget --before 2026-08-01
+
+What is forgotten is unknown again: the next page with that content is stored. With a document go all URLs that led to
+it. Crawls that are under way follow within a second. This is a run of its own: `scrapy neardup runs` lists it, and like
+any run it first ends those that died, see NEARDUP_UNCLEAN_RUN.
+"""
+_DATE = re.compile(r"\d{4}-\d\d-\d\d([T ].+)?")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument(
+        "--url", metavar="U", help="what is known of a URL, and the document if this URL's is the one kept"
+    )
+    what.add_argument("--host", metavar="H", help="a host, with its port or without: its URLs, documents and mirrors")
+    what.add_argument("--run", metavar="R", help="all that a run brought; `scrapy neardup runs` lists the ids")
+    what.add_argument(
+        "--before", metavar="D", help="documents that no URL gave since a date (of this place), or for so long"
+    )
+    add_store(parser)
+
+
+def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
+    what = _selection(opts, time.time())
+    config = existing(opts, settings)
+    # Without detectors: forgetting looks at no fingerprint, so it is all the same what they depend on.
+    store = open_store(config.store, (), namespace=config.namespace, unclean_run=config.unclean_run)
+    try:
+        forgotten = store.forget(what)
+        store.stats = {"forgot/documents": forgotten.documents, "forgot/urls": forgotten.links}
+    except BaseException as error:
+        store.close(clean=isinstance(error, StoreError))  # then nothing was forgotten
+        raise
+    store.close()
+    print(_told(forgotten))
+
+
+def _told(forgotten: Forgotten) -> str:
+    told = f"{forgotten.documents} documents and {forgotten.links} URLs forgotten"
+    return told if any(forgotten) else f"{told}: nothing fits"
+
+
+def _selection(opts: argparse.Namespace, now: float) -> Selection:
+    if opts.host is not None and not re.fullmatch(r"[^/\s]+", opts.host):
+        raise FeedError(f"--host {opts.host!r}: allowed is a host, with its port or without")
+    before = None if opts.before is None else _moment(opts.before, now)
+    return Selection(opts.url, opts.host, opts.run, before)
+
+
+def _moment(text: str, now: float) -> float:
+    """Read a date or a duration before now as seconds since the epoch."""
+    try:
+        if _DATE.fullmatch(text):
+            return datetime.fromisoformat(text).timestamp()
+        if re.search("[a-z]", text.lower()):  # a bare number could be meant as either
+            return now - seconds(text)
+    except (ValueError, OverflowError, OSError):
+        pass
+    raise FeedError(
+        f"--before {text!r}: allowed is a date such as 2026-08-01 or 2026-08-01T12:00, or a duration such as '90 days'"
+    )

@@ -1,0 +1,58 @@
+"""`scrapy neardup import`: what `export` wrote, into a store."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from scrapy.settings import BaseSettings
+from tqdm import tqdm
+
+from ..feeds import FeedError, Row, read_feeds
+from ..stores.transfer import import_rows
+from .options import add_store, with_store
+
+EXAMPLES = """examples:
+  scrapy neardup import held.jsonl.gz
+  scrapy neardup import monday.jsonl tuesday.jsonl --store merged.sqlite
+
+The store is made if there is none. What it holds stays; of two links of one URL the one that was seen later holds, and
+what the store has forgotten does not come back. Stopped half-way, the same command goes on: nothing is taken in twice.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("files", nargs="+", metavar="FILE", help="what `scrapy neardup export` wrote")
+    add_store(parser)
+
+
+def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
+    config = with_store(opts, settings)
+    for file in opts.files:
+        rows = _Rows(file)
+        try:
+            taken = import_rows(str(config.store), config.namespace, iter(rows))
+        except FeedError:
+            raise
+        except ValueError as error:
+            raise FeedError(f"{file}, row {rows.number}: {error}") from error
+        print(
+            f"{file}: {taken.documents} documents and {taken.links} URLs imported; {taken.known} documents were known",
+            file=sys.stderr,
+        )
+
+
+class _Rows:
+    """The rows of a file; knows at which one it is."""
+
+    def __init__(self, file: str) -> None:
+        self.number = 0
+        self._rows = read_feeds([file])
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        row: Row
+        for row in tqdm(self._rows, unit=" rows", disable=None):
+            self.number = row.number
+            yield row.data

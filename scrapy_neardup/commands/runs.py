@@ -1,0 +1,79 @@
+"""`scrapy neardup runs`: who wrote into a store, when, and whether it ended well."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from scrapy.settings import BaseSettings
+
+from ..stores import Store, open_store
+from ..stores.runs import Run
+from .options import add_json, add_store, existing, moment
+
+EXAMPLES = """examples:
+  scrapy neardup runs
+  scrapy neardup runs --store neardup.sqlite --json
+
+The oldest comes first. alive: a living process has it open; died: none has, and it did not close. The next run of the
+same namespace forgets what such a run brought, or keeps it: see NEARDUP_UNCLEAN_RUN. A crawl that was paused shows when
+it was last paused.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_store(parser)
+    add_json(parser)
+
+
+def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
+    config = existing(opts, settings)
+    store = open_store(config.store, (), namespace=config.namespace, run=None)
+    try:
+        runs = _described(store)
+    finally:
+        store.close()
+    if opts.json:
+        print(json.dumps(runs, ensure_ascii=False, indent=2))
+    else:
+        print(*map(_line, runs), f"{len(runs)} runs", sep="\n")
+
+
+def _described(store: Store) -> list[dict[str, Any]]:
+    alive = {run.id for run in store.runs() if run.closed is None and store.is_alive(run.id)}
+    return [
+        {
+            "run": run.id,
+            "started": moment(run.started),
+            "state": "closed" if run.closed else "alive" if run.id in alive else "died",
+            "closed": moment(run.closed) if run.closed else None,
+            "forgotten": _share_forgotten(run),
+            "stats": dict(run.stats),
+        }
+        for run in store.runs()
+    ]
+
+
+def _share_forgotten(run: Run) -> str | None:
+    """Say how much of what a run brought is forgotten: all, part or nothing."""
+    if not run.forgotten:
+        return None
+    return "all" if all(map(run.has_forgotten, range(run.sealed))) else "part"
+
+
+def _line(run: Mapping[str, Any]) -> str:
+    state = f"closed {run['closed']}" if run["closed"] else run["state"]
+    return f"{run['run']}  started {run['started']}  {state:26}  {', '.join(_came_to(run))}".rstrip()
+
+
+def _came_to(run: Mapping[str, Any]) -> Iterator[str]:
+    stats = Counter(run["stats"])
+    if stats["documents"]:
+        yield f"{stats['documents']} documents, {stats['duplicates']} duplicates"
+    if stats["forgot/urls"]:
+        yield f"forgot {stats['forgot/documents']} documents and {stats['forgot/urls']} URLs"
+    if run["forgotten"]:
+        yield "forgotten" if run["forgotten"] == "all" else "forgotten in part"

@@ -1,0 +1,577 @@
+"""`scrapy neardup runs`, `forget`, `stats` and `verify`: upkeep of a store, also while others write into it."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli import neardup, refused, succeeded, write
+from conftest import Crawler
+from faulty import common_user  # noqa: F401 - a fixture
+from helpers import python, text
+from site_server import Page, Site, article, html
+from test_store_faults import DIE, commit, contents, expected, fill, held, opened, path, urls  # noqa: F401 - a fixture
+
+from scrapy_neardup import Deduplicator, Document, StoreError
+from scrapy_neardup.commands import VERBS
+from scrapy_neardup.config import Config
+from scrapy_neardup.stores.absorbing import tidy
+from scrapy_neardup.stores.runs import RunLock
+from scrapy_neardup.stores.verifying import Survey, verify
+
+DAY = 86_400.0
+README = Path(__file__).parents[1] / "README.md"
+
+
+def told(path: str, verb: str, *arguments: str) -> Any:  # noqa: F811
+    """Return what a verb prints as JSON."""
+    return json.loads(succeeded(Path(path).parent, verb, "--json", "--store", path, *arguments).stdout)
+
+
+def forget(path: str, *arguments: str) -> str:  # noqa: F811
+    return succeeded(Path(path).parent, "forget", "--store", path, *arguments).stdout.strip()
+
+
+def until(true: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 30
+    while not true() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert true()
+
+
+def test_readme_names_every_verb_and_setting() -> None:
+    readme = README.read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `NEARDUP_(\w+)` \|", readme, re.MULTILINE)
+    assert sorted(rows) == sorted(setting.name.upper() for setting in fields(Config))
+    commands = readme.partition("## Commands")[2].partition("\n## ")[0]
+    assert [verb for verb in VERBS if f"**`{verb}`**" not in commands] == []
+
+
+@pytest.mark.parametrize("verb", ["runs", "forget", "stats", "verify"])
+def test_help_has_examples(tmp_path: Path, verb: str) -> None:
+    assert f"  scrapy neardup {verb} " in succeeded(tmp_path, verb, "--help").stdout
+
+
+# Runs
+
+
+def test_runs_come_oldest_first_with_what_they_came_to(tmp_path: Path) -> None:
+    for name, seeds in (("one", [1, 2, 1]), ("two", [2, 3])):
+        write(
+            tmp_path / "in.jsonl", [{"url": f"http://{name}.example/{n}", "text": text(s)} for n, s in enumerate(seeds)]
+        )
+        succeeded(tmp_path, "dedupe", "in.jsonl", "-o", "out.jsonl", "--store", "held.sqlite")
+    first, second = told(str(tmp_path / "held.sqlite"), "runs")
+    assert first["started"] <= first["closed"] <= second["started"]
+    assert (first["state"], first["forgotten"]) == ("closed", None)
+    assert [run["stats"] for run in (first, second)] == [
+        {"documents": 3, "duplicates": 1},
+        {"documents": 2, "duplicates": 1},
+    ]
+    lines = succeeded(tmp_path, "runs", "--store", "held.sqlite").stdout.splitlines()
+    assert [line.split()[0] for line in lines] == [first["run"], second["run"], "2"]
+    assert lines[0].endswith("3 documents, 1 duplicates")
+
+
+def test_runs_that_live_and_that_died_are_told_apart(path: str) -> None:  # noqa: F811
+    assert python(DIE, path).returncode == -9
+    with closing(sqlite3.connect(path)) as connection:
+        ((key,),) = connection.execute("SELECT key FROM neardup WHERE key LIKE 'run/%'").fetchall()
+    [died] = told(path, "runs")
+    assert (died["run"], died["state"], died["closed"]) == (key.rpartition("/")[2], "died", None)
+    with opened(path) as dedup:
+        ended, alive = told(path, "runs")
+        assert (ended["run"], ended["state"], ended["forgotten"]) == (died["run"], "closed", "all")
+        assert (alive["run"], alive["state"], alive["forgotten"]) == (dedup.store.run, "alive", None)
+        assert "alive" in succeeded(Path(path).parent, "runs", "--store", path).stdout
+    assert [run["state"] for run in told(path, "runs")] == ["closed", "closed"]
+
+
+def test_run_that_was_forgotten_only_since_it_was_paused_says_so(path: str) -> None:  # noqa: F811
+    with Deduplicator.open(path, run="job") as dedup:
+        commit(dedup, 1)
+    dedup = Deduplicator.open(path, run="job")
+    commit(dedup, 2)
+    dedup.close(clean=False)
+    fill(path, 3)
+    assert [run["forgotten"] for run in told(path, "runs")] == ["part", None]
+
+
+def test_looking_at_a_lock_makes_no_file_and_leaves_it_free(tmp_path: Path) -> None:
+    looked_at, taken = (RunLock(str(tmp_path / "store"), "r") for _ in range(2))
+    assert not looked_at.is_held()
+    assert os.listdir(tmp_path) == []
+    assert taken.acquire()
+    assert looked_at.is_held()
+    assert not looked_at.acquire()
+    taken.release()
+    assert not looked_at.is_held()
+    Path(f"{tmp_path}/store.run-r.lock").touch()  # as a kill leaves it
+    assert not looked_at.is_held()
+    assert looked_at.acquire()
+    looked_at.release()
+
+
+@pytest.mark.usefixtures("common_user")
+def test_runs_of_a_store_that_may_not_be_written(path: str) -> None:  # noqa: F811
+    with opened(path) as dedup:
+        commit(dedup, 1)
+        dedup.flush()
+        os.chmod(Path(path).parent, 0o500)
+        before = sorted(os.listdir(Path(path).parent))
+        alive = json.loads(succeeded(Path(path).parent.parent, "runs", "--json", "--store", path).stdout)
+        assert [run["state"] for run in alive] == ["alive"]
+        assert sorted(os.listdir(Path(path).parent)) == before
+        os.chmod(Path(path).parent, 0o700)
+
+
+# Forget
+
+
+def test_forget_says_how_much(path: str) -> None:  # noqa: F811
+    fill(path, *range(6))  # 0 and 3 with a mirror on b.example
+    assert forget(path, "--url", "http://b.example/3") == "0 documents and 1 URLs forgotten"
+    assert forget(path, "--url", "http://a.example/0") == "1 documents and 2 URLs forgotten"
+    assert forget(path, "--url", "http://a.example/0").startswith("0 documents and 0 URLs forgotten: nothing")
+    assert urls(path) == expected(1, 2, 3, 4, 5)
+    first, *others = (run["run"] for run in told(path, "runs"))
+    assert forget(path, "--run", first) == "5 documents and 5 URLs forgotten"
+    assert urls(path) == set()
+    assert told(path, "runs")[0]["forgotten"] == "all"
+    assert "forgot 1 documents and 2 URLs" in succeeded(Path(path).parent, "runs", "--store", path).stdout
+    assert len(others) == 4
+    assert verify(path).whole
+
+
+def test_forget_a_host(path: str) -> None:  # noqa: F811
+    fill(path, *range(6))
+    with opened(path) as dedup:
+        dedup.claim(Document(url="http://c.example:8080/x", text=text(77))).commit()
+    tidy(path, "")
+    assert forget(path, "--host", "c.example:80").startswith("0 documents")
+    assert forget(path, "--host", "C.example:8080") == "1 documents and 1 URLs forgotten"
+    assert forget(path, "--host", "b.example") == "0 documents and 2 URLs forgotten"
+    assert urls(path) == expected(*range(6))
+    assert forget(path, "--host", "a.example") == "6 documents and 6 URLs forgotten"
+    assert urls(path) == set()
+
+
+@pytest.mark.parametrize("before", ["90 days", "13 weeks", None, "time"])
+def test_forget_what_was_not_seen_for_long(path: str, before: str | None) -> None:  # noqa: F811
+    now = time.time()
+    for number, days in ((1, 200), (2, 100), (3, 1)):
+        with Deduplicator.from_config(Config(store=path), clock=lambda days=days: now - days * DAY) as dedup:
+            commit(dedup, number)
+    day = time.localtime(now - 95 * DAY)
+    dates = {None: time.strftime("%Y-%m-%d", day), "time": time.strftime("%Y-%m-%dT%H:%M", day)}
+    assert forget(path, "--before", dates.get(before) or before or "") == "2 documents and 2 URLs forgotten"
+    assert urls(path) == expected(3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "--before"),
+        (["--url", "http://a.example/1", "--host", "a.example"], "--host"),
+        (["--run", "20200101-000000-1"], "no run '20200101-000000-1'"),
+        (["--host", "http://a.example/"], "a host"),
+        *((["--before", text], "90 days") for text in ("soon", "5", "20261121", "2026-13-01", "3 fortnights", "")),
+        (["--url", "http://a.example/1", "--store", "missing.sqlite"], "does not exist"),
+        (["--url", "http://a.example/1", "--json"], "--json"),
+    ],
+)
+def test_forget_refuses_what_is_not_clear(path: str, arguments: list[str], said: str) -> None:  # noqa: F811
+    fill(path, 1)
+    assert said in refused(Path(path).parent, "forget", "--store", path, *arguments)
+    assert urls(path) == expected(1)
+
+
+def test_forget_asks_for_no_detectors(path: str) -> None:  # noqa: F811
+    with Deduplicator.open(path, imatch_lexicons=3) as dedup:
+        commit(dedup, 1, 2)
+    assert "NEARDUP_IMATCH_LEXICONS" in refused(Path(path).parent, "stats", "--store", path)
+    assert forget(path, "--url", "http://a.example/1") == "1 documents and 1 URLs forgotten"
+    assert len(told(path, "runs")) == 2
+    with Deduplicator.open(path, imatch_lexicons=3) as dedup:
+        assert len(dedup) == 1
+
+
+def test_forget_ends_runs_that_died_as_any_run_does(path: str) -> None:  # noqa: F811
+    fill(path, 1)
+    assert python(DIE, path).returncode == -9
+    assert forget(path, "--url", "http://a.example/none").startswith("0 documents")
+    assert urls(path, unclean_run="keep") == expected(1)
+
+
+def test_run_that_is_alive_is_not_forgotten(path: str) -> None:  # noqa: F811
+    with opened(path) as dedup:
+        commit(dedup, 1)
+        dedup.flush()
+        made = neardup(Path(path).parent, "forget", "--store", path, "--run", dedup.store.run)
+        assert (made.returncode, made.stdout) == (2, "")
+        assert "is alive" in made.stderr
+    assert urls(path) == expected(1)
+
+
+def test_open_stores_follow_a_forgetting(path: str) -> None:  # noqa: F811
+    fill(path, *range(4))
+    with opened(path) as dedup:
+        forget(path, "--host", "a.example")
+
+        def follows() -> bool:
+            dedup.store.refresh()
+            return len(dedup) == 0
+
+        until(follows)
+        assert dedup.store.resolve("http://b.example/3") is None
+        assert dedup.claim(Document(url="http://c.example/1", text=text(1))).verdict.status == "unique"
+
+
+class Gate(dict[str, Page]):
+    """Pages of which the first waits until the test opens it."""
+
+    def __init__(self, pages: dict[str, Page]) -> None:
+        super().__init__(pages)
+        self.reached, self.opened = threading.Event(), threading.Event()
+
+    def get(self, path: str, default: Any = None) -> Any:  # noqa: F811
+        if path == "/0.html":
+            self.reached.set()
+            self.opened.wait(60)
+        return super().get(path, default)
+
+
+def test_a_crawl_that_is_under_way_follows_a_forgetting(crawl: Crawler, a: Site) -> None:
+    count = 40
+    a.pages.update({f"/{n}.html": Page(html(article(n))) for n in range(count)})
+    pages = [f"{a.url}/{n}.html" for n in range(count)]
+    assert len(crawl(urls=pages).items) == count
+    gate = a.pages = Gate({url: Page(page.body, delay=0.1) for url, page in a.pages.items()})
+    process = crawl.start("OneAfterAnother", {"NEARDUP_REVISIT": "drop"}, urls=pages)
+    assert gate.reached.wait(60)
+    assert forget(crawl.store, "--url", pages[-1]) == "1 documents and 1 URLs forgotten"
+    gate.opened.set()  # from here on the crawl takes four seconds at least, and half a second is what it needs
+    assert crawl.finish(process).urls == [pages[-1]]
+
+
+# How long documents are held
+
+
+def test_documents_that_no_url_gave_for_so_long_are_forgotten_when_a_run_starts(path: str) -> None:  # noqa: F811
+    def dedup(day: float, ttl: str | None = None, run: str | None = "") -> Deduplicator:
+        return Deduplicator.from_config(Config(store=path, ttl=ttl), run=run, clock=lambda: 1e9 + day * DAY)
+
+    with dedup(0) as first:
+        commit(first, 1, 2, 3)
+    with dedup(60) as second:
+        commit(second, 4)
+        second.claim(Document(url="http://c.example/2", text=text(2))).commit()  # a mirror of one from day 0
+        second.claim(Document(url="http://a.example/3", text=text(3))).commit()  # a revisit
+    with closing(dedup(100, "30 days", run=None)) as looking:
+        assert len(looking) == 4
+    with dedup(100) as living, dedup(100, "90 days") as third:
+        assert {s.url for s in third.store.signatures()} == expected(2, 3, 4)
+        assert third.store.resolve("http://b.example/1") is None
+        third.flush()
+        until(lambda: living.store.refresh() or len(living) == 3)
+    with dedup(1000) as last:
+        assert {s.url for s in last.store.signatures()} == expected(2, 3, 4)
+
+
+def test_a_crawl_stores_again_what_is_older_than_it_holds(crawl: Crawler, a: Site) -> None:
+    a.pages.update({f"/{n}.html": Page(html(article(n))) for n in range(3)})
+    pages = [f"{a.url}/{n}.html" for n in range(3)]
+    settings = {"NEARDUP_REVISIT": "drop"}
+    assert [len(crawl(urls=pages, settings=settings).items) for _ in range(2)] == [3, 0]
+    again = crawl(urls=pages, settings={**settings, "NEARDUP_TTL": 0.001})
+    assert sorted(again.urls) == pages
+    assert "3 documents are forgotten" in again.log
+    assert crawl(urls=pages, settings={**settings, "NEARDUP_TTL": "1 day"}).items == []
+
+
+# Stats
+
+
+def test_stats_tell_where_documents_lie_and_what_is_waste(path: str) -> None:  # noqa: F811
+    fill(path, *range(6))
+    tidy(path, "")
+    fill(path, 6, 7)
+    [part] = Path(f"{path}.parts").iterdir()
+    stats = told(path, "stats")
+    assert (stats["documents"], stats["documents_in_parts"], stats["documents_in_memory"]) == (8, 6, 2)
+    assert (stats["urls"], stats["parts"], stats["waste"]) == (11, 1, 0)
+    assert (stats["bytes_parts"], stats["bytes_log"]) == (part.stat().st_size, Path(path).stat().st_size)
+    assert stats["bytes"] == stats["bytes_parts"] + stats["bytes_log"]
+    assert stats["memory"] is None or 0 <= stats["memory"] < 1e8
+    forget(path, "--url", "http://a.example/0")
+    after = told(path, "stats")
+    assert (after["documents"], after["urls"]) == (7, 9)
+    assert after["waste"] == pytest.approx(3 / 14, abs=1e-4)  # of 6 documents and 8 URLs in the part
+
+
+def test_a_store_that_is_open_twice_in_a_process_keeps_its_write_ahead_log(path: str) -> None:  # noqa: F811
+    with opened(path) as dedup:
+        commit(dedup, 1)
+        dedup.flush()
+        Deduplicator.from_config(Config(store=path), run=None).close()
+        assert told(path, "stats")["documents"] == 1  # another process, which closes the file
+        commit(dedup, 2)
+        dedup.flush()
+        assert told(path, "stats")["documents"] == 2
+    assert urls(path) == expected(1, 2)
+
+
+# Verify
+
+
+@pytest.fixture
+def stored(path: str) -> str:  # noqa: F811
+    """Return the path of a store with a part and a log, in two namespaces."""
+    for namespace in ("", "news"):
+        with opened(path, namespace=namespace) as dedup:
+            commit(dedup, *range(20))
+        tidy(path, namespace)
+        with opened(path, namespace=namespace) as dedup:
+            commit(dedup, *range(20, 30))
+            dedup.flush()
+            commit(dedup, *range(30, 40))
+            dedup.claim(Document(url="http://c.example/20", text=text(20))).commit()  # leads to the first segment
+            dedup.claim(Document(url="http://c.example/1", text=text(1))).commit()  # leads to the part
+    return path
+
+
+def findings(path: str) -> list[str]:  # noqa: F811
+    return [finding.what for finding in verify(path).findings]
+
+
+def change(path: str, sql: str, *values: object) -> None:  # noqa: F811
+    with closing(sqlite3.connect(path)) as connection, connection:
+        assert connection.execute(sql, values).rowcount > 0
+
+
+def row_keys(path: str, kind: str) -> list[str]:  # noqa: F811
+    with closing(sqlite3.connect(path)) as connection:
+        return [
+            key for (key,) in connection.execute("SELECT key FROM neardup WHERE key LIKE ? ORDER BY rowid", (kind,))
+        ]
+
+
+def flip(path: str, key: str) -> None:  # noqa: F811
+    with closing(sqlite3.connect(path)) as connection:
+        [[value]] = connection.execute("SELECT value FROM neardup WHERE key = ?", (key,))
+    change(path, "UPDATE neardup SET value = ? WHERE key = ?", value[:-1] + bytes([value[-1] ^ 1]), key)
+
+
+def test_verify_reads_all_of_a_whole_store(stored: str) -> None:
+    before = contents(stored)
+    told_of = told(stored, "verify")
+    size = sum(len(content) for content in before.values())
+    assert contents(stored) == before
+    # In each namespace 40 documents; 40 own URLs, 14 mirrors, and two more that lead elsewhere.
+    assert (told_of["documents"], told_of["links"], told_of["parts"], told_of["bytes"]) == (80, 112, 2, size)
+    assert (told_of["segments"], told_of["rows"]) == (4, 4 + 2 + 2 + 4)  # records of namespaces, parts, runs
+    assert (told_of["whole"], told_of["findings"]) == (True, [])
+    assert "whole" in succeeded(Path(stored).parent, "verify", "--store", stored).stdout
+
+
+def test_verify_lists_all_that_is_damaged(stored: str) -> None:
+    segment, other = row_keys(stored, "segment/news/%")
+    run = row_keys(stored, "run//%")[0]
+    part = sorted(Path(f"{stored}.parts").iterdir())[0]
+    for key in (segment, other, run):
+        flip(stored, key)
+    part.unlink()
+    before = contents(stored)
+    made = neardup(Path(stored).parent, "verify", "--store", stored)
+    assert made.returncode == 2
+    assert made.stderr.count("\n") == 1
+    assert f"store {stored!r} is damaged" in made.stderr
+    for key in (segment, other):
+        _, _, name, number = key.split("/")
+        assert f"segment {number} of run {name} (namespace 'news') can't be read: " in made.stdout
+    assert f"the record of run {run.rpartition('/')[2]} can't be read: " in made.stdout
+    assert f"part {str(part)!r} is missing" in made.stdout
+    assert made.stdout.count("  costs: its documents are unknown: at most 1000 pages are stored once more") == 2
+    assert made.stdout.count("  to do: bring back a copy of the store") == 4
+    assert contents(stored) == before
+    listed = neardup(Path(stored).parent, "verify", "--json", "--store", stored)
+    assert listed.returncode == 2
+    assert len(json.loads(listed.stdout)["findings"]) == 4
+
+
+def test_verify_of_rows_that_do_not_fit(stored: str) -> None:
+    change(stored, "INSERT INTO neardup (key, value) VALUES ('other/x', x'00')")
+    change(stored, "INSERT INTO neardup (key, value) VALUES ('segment//r/0', 'text')")
+    first, second = row_keys(stored, "segment/news/%")
+    change(stored, "DELETE FROM neardup WHERE key = ?", first)
+    change(stored, "DELETE FROM neardup WHERE key = 'meta/'")
+    change(stored, "UPDATE neardup SET key = ? WHERE key = ?", "run//nobody", row_keys(stored, "run//%")[1])
+    lost = f"segment {second.rpartition('/')[2]} of run {second.split('/')[2]} (namespace 'news')"
+    found = findings(stored)
+    assert "row 'other/x' can't be read: a store has no rows of this kind" in found
+    assert any(what.startswith("segment 0 of run r can't be read") for what in found)
+    assert f"{lost}: 1 links lead to documents that do not exist" in found
+    assert "the record of what the store was made with is missing" in found
+    assert any(what.startswith("the record of run nobody can't be read: it is that of run") for what in found)
+    assert sum("the record of run" in what and what.endswith("missing") for what in found) == 2
+    assert len(found) == 7
+
+
+def test_verify_of_a_list_of_parts_that_is_damaged(stored: str) -> None:
+    change(stored, "UPDATE neardup SET value = x'00' WHERE key = 'parts/'")
+    survey = verify(stored)
+    [listed, file] = survey.findings
+    assert listed.what.startswith("the list of parts can't be read: ")
+    assert "all documents in parts are unknown" in listed.costs
+    assert "keep it" in file.to_do  # not taken for litter
+    assert survey.read["parts"] == 1
+
+
+def test_verify_names_the_columns_that_are_damaged(stored: str) -> None:
+    part = sorted(Path(f"{stored}.parts").iterdir())[0]
+    whole = part.read_bytes()
+    size = int.from_bytes(whole[12:20], "little")
+    at, places = 20 + size, {}
+    for name, kind, items, _ in json.loads(whole[20 : 20 + size])["columns"]:
+        at += -at % 64
+        places[name] = at
+        at += items * int(re.sub(r"\D", "", kind))
+    data = bytearray(whole)
+    for name in ("urls", "keys.tags"):
+        data[places[name]] ^= 1
+    part.write_bytes(data)
+    found = verify(stored).findings
+    assert [finding.what for finding in found] == [
+        f"part {str(part)!r}: the checksum of column {name!r} does not match" for name in ("urls", "keys.tags")
+    ]
+    assert "documents are unknown" in found[0].costs
+    assert "equal fingerprints" in found[1].costs
+    for damaged, said in ((whole[:-100], "cut off"), (b"x" + whole[1:], "damaged"), (b"", "damaged")):
+        part.write_bytes(damaged)
+        [what] = findings(stored)
+        assert what.startswith(f"part {str(part)!r} ")
+        assert said in what
+
+
+def test_verify_knows_the_part_of_another_store(stored: str) -> None:
+    first, second = sorted(Path(f"{stored}.parts").iterdir())
+    first.write_bytes(second.read_bytes() if first.stat().st_size != second.stat().st_size else b"")
+    assert any("another store's" in what or "damaged" in what for what in findings(stored))
+
+
+def test_files_that_belong_to_nobody_are_harmless(stored: str) -> None:
+    (Path(f"{stored}.parts") / "0-abc.part.new").write_bytes(b"half")
+    [finding] = told(stored, "verify")["findings"]
+    assert "0-abc.part.new" in finding["what"]
+    assert finding["harmless"] is True
+
+
+def test_verify_goes_on_after_a_page_that_is_lost(stored: str) -> None:
+    whole = Path(stored).read_bytes()
+    surveys = []
+    for page in range(4096, len(whole), 4096):
+        Path(stored).write_bytes(whole[:page] + bytes(4096) + whole[page + 4096 :])
+        surveys.append(verify(stored))
+    broken = [survey for survey in surveys if not survey.whole]
+    assert len(broken) > len(surveys) / 2  # nothing is in the others
+    assert all(survey.findings[0].what.startswith("the file: SQLite says ") for survey in broken)
+    assert max(survey.read["rows"] for survey in broken) == 12
+    assert {survey.read["parts"] for survey in broken} >= {2}
+    assert any("of run" in finding.what for survey in broken for finding in survey.findings)
+
+
+def test_what_verify_calls_whole_is_whole(stored: str) -> None:
+    files, source = contents(stored), random.Random(4)
+    spaces = ("", "news")
+    whole = [held(stored, namespace=namespace) for namespace in spaces]
+    files, damaged = contents(stored), 0
+    for name, content in files.items():
+        for bit in [*range(0, 800, 9), *source.sample(range(8 * len(content)), 60)]:
+            data = bytearray(content)
+            data[bit // 8] ^= 1 << bit % 8
+            Path(name).write_bytes(data)
+            try:
+                survey: Survey | None = verify(stored)
+            except StoreError:
+                survey = None
+            if survey and survey.whole:
+                assert [_looked_at(stored, namespace) for namespace in spaces] == whole, f"{name}, bit {bit}"
+            else:
+                damaged += 1
+            Path(name).write_bytes(content)
+    assert damaged > 100
+
+
+def _looked_at(path: str, namespace: str) -> list[str]:  # noqa: F811
+    from test_store_faults import DETECTORS, _described
+
+    config = Config(store=path, namespace=namespace, detectors=DETECTORS)
+    with Deduplicator.from_config(config, run=None) as dedup:
+        return sorted(_described(dedup))
+
+
+WRITING = """
+import sys, threading
+from test_store_faults import *
+from scrapy_neardup.stores import tidying
+from scrapy_neardup.stores.absorbing import tidy
+print("ready", flush=True)
+ended = threading.Event()
+threading.Thread(target=lambda: (sys.stdin.readline(), ended.set())).start()
+number = 0
+while not ended.is_set():
+    fill(sys.argv[1], *range(number, number + 20))
+    tidy(sys.argv[1], "")
+    number += 20
+print(number)
+"""
+
+
+@pytest.fixture
+def writing(path: str) -> Iterator[subprocess.Popen[str]]:  # noqa: F811
+    """Run a process that writes, and puts what it wrote into parts, over and over, until it is sent a line."""
+    here = Path(__file__).parent
+    process = subprocess.Popen([sys.executable, "-c", WRITING, path], cwd=here, stdin=-1, stdout=-1, text=True)
+    with process:
+        assert process.stdout
+        assert process.stdout.readline() == "ready\n"
+        yield process
+        process.kill()
+
+
+def test_verify_while_others_write(path: str, writing: subprocess.Popen[str]) -> None:  # noqa: F811
+    until(lambda: Path(path).exists() and verify(path).read["parts"])
+    read = []
+    for _ in range(60):
+        survey = verify(path)
+        assert [finding.what for finding in survey.findings if not finding.harmless] == []
+        read.append(survey.read["documents"])
+    out, _ = writing.communicate("\n", timeout=60)
+    assert read == sorted(read)
+    assert verify(path).read["documents"] == int(out) > read[0]
+
+
+@pytest.mark.usefixtures("common_user")
+def test_verify_and_stats_of_what_may_not_be_written(stored: str) -> None:
+    folder = Path(stored).parent
+    for place in (Path(stored), *Path(f"{stored}.parts").iterdir(), Path(f"{stored}.parts"), folder):
+        os.chmod(place, 0o500 if place.is_dir() else 0o400)
+    before = contents(stored)
+    assert json.loads(succeeded(folder.parent, "verify", "--json", "--store", stored).stdout)["documents"] == 80
+    assert json.loads(succeeded(folder.parent, "stats", "--json", "--store", stored).stdout)["documents"] == 40
+    assert contents(stored) == before
+    os.chmod(folder, 0o700)
+    os.chmod(f"{stored}.parts", 0o700)
