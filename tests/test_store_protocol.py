@@ -19,6 +19,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+from redis_server import server
 from store_inputs import ASKED, EVIDENCE, FINGERPRINTS, LAYOUTS, PATHS, PICK, SKETCHES, SPELLED, URLS, detectors
 from store_model import PAIR, Document, Known, Model, Trial, Url
 
@@ -28,6 +29,7 @@ from scrapy_neardup.signature import Evidence, Link, Signature
 from scrapy_neardup.stores import MemoryStore, SqliteStore, Store
 from scrapy_neardup.stores.absorbing import tidy
 from scrapy_neardup.stores.base import Selection
+from scrapy_neardup.stores.redis.store import RedisStore
 from scrapy_neardup.text.shapes import Shape, place
 
 EXAMPLES = int(os.environ.get("NEARDUP_TEST_EXAMPLES", "25"))
@@ -39,6 +41,10 @@ MOST = 16  # documents that a part finds by one fingerprint; of more it may choo
 
 def disk_store(path: str, **options: Any) -> Store:
     return SqliteStore(path, detectors(), **options)
+
+
+def shared_store(path: str, **options: Any) -> Store:
+    return RedisStore(server().address, detectors(), namespace=path, **options)
 
 
 def settle(store: Store) -> None:
@@ -58,6 +64,9 @@ def kill(store: Store) -> None:
     """Have a store end as with its process: nothing more is written."""
     if isinstance(store, SqliteStore):
         store._abandon()
+    elif isinstance(store, RedisStore):
+        store.server.run([("DEL", store.server.key(f"lease.{store.documents.run}"))])  # as if it had run out
+        store._abandon()
 
 
 @dataclass(frozen=True)
@@ -66,6 +75,8 @@ class Kind:
 
     open: Callable[..., Store]
     lasts: bool = True
+    at_once: bool = False
+    """What is committed may be written before it is flushed."""
     tidy: Callable[[str, bool], None] | None = None
     """Puts what was written into parts."""
 
@@ -73,6 +84,7 @@ class Kind:
 KINDS = {
     "memory": Kind(lambda path, **options: MemoryStore(detectors()), lasts=False),
     "sqlite": Kind(disk_store),
+    "redis": Kind(shared_store, at_once=True),
     "tidied": Kind(disk_store, tidy=lambda path, whole: tidy(path, "", whole=whole)),
 }
 
@@ -280,6 +292,8 @@ class Histories(RuleBasedStateMachine):
             self.reader.close()
             self.reader = None
         run, session = self.store.run, self.own
+        if self.kind.at_once:
+            self.write()
         kill(self.store)
         self.store = self.open(run=run if resumed else "", unclean_run=unclean)
         self.model = deepcopy(self.written)

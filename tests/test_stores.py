@@ -18,11 +18,13 @@ import helpers
 import msgpack
 import pytest
 from helpers import detectors, hashes, link, names, python, signature
+from redis_server import server
 
 from scrapy_neardup.detectors import Exact
 from scrapy_neardup.signature import Evidence, Link, Signature
 from scrapy_neardup.stores import MemoryStore, SqliteStore, Store, StoreError, open_store
 from scrapy_neardup.stores.absorbing import tidy
+from scrapy_neardup.stores.redis.store import RedisStore
 
 
 @pytest.fixture
@@ -56,6 +58,7 @@ KINDS: dict[str, Callable[[str], Store]] = {
     "memory": lambda path: MemoryStore(detectors()),
     "sqlite": lambda path: SqliteStore(path, detectors()),
     "tidied": lambda path: TidiedStore(path, detectors()),
+    "redis": lambda path: RedisStore(server().address, detectors(), namespace=path),
 }
 
 
@@ -174,6 +177,7 @@ def test_repeats_count_mirrors_once(store: Store) -> None:
     for url in ("http://m.example/1", "http://m.example/2", "http://m.example/1"):
         store.record(link(url, a, mirror=True))
     store.record(link("http://site.example/a", a))
+    store.flush()
     assert a.repeats == 2
 
 

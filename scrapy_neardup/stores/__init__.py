@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from ..detectors.base import Detector
 from .base import Selection, Store, StoreError
 from .memory import MemoryStore
+from .redis.address import KINDS, is_server
 from .sqlite import SqliteStore
 
 __all__ = ["MemoryStore", "Selection", "SqliteStore", "Store", "StoreError", "open_store"]
@@ -20,7 +21,7 @@ def open_store(
     unclean_run: str = "forget",
     run: str | None = "",
 ) -> Store:
-    """Open the store at a path, or one in memory for None.
+    """Open the store at a path or on a server (`redis://…`), or one in memory for None.
 
     `run` names a run to go on with; "" starts a new one, None only looks into the store.
 
@@ -28,6 +29,10 @@ def open_store(
     """
     if address is None:
         return MemoryStore(detectors)
+    if is_server(address):
+        from .redis.store import RedisStore
+
+        return RedisStore(address, detectors, namespace=namespace, unclean_run=unclean_run, run=run)
     if "://" in address:
-        raise StoreError(f"store {address!r}: no such kind of store; allowed is a path")
+        raise StoreError(f"store {address!r}: no such kind of store; allowed are a path, {', '.join(KINDS)}")
     return SqliteStore(address, detectors, namespace=namespace, unclean_run=unclean_run, run=run)

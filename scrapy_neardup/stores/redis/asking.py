@@ -1,0 +1,100 @@
+"""What is asked of a server to find documents: hashes, blocks of SimHashes; and what its answers mean. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from ...detectors import SimHash
+from ...detectors.base import Detector
+from ...index.hamming import BLOCK_BITS, BLOCKS, HammingIndex, flips
+from ...index.keys import KeyIndex
+from ..documents import NEWEST
+from .packing import hash_rows, hashed
+
+_HIT = np.dtype([("place", ">u2"), ("number", ">u4")])
+_NEAR = np.dtype([("simhash", "<u8"), ("number", ">u4")])
+Fingerprints = Mapping[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a script takes to find documents, and of which detector each hash is."""
+
+    names: tuple[str, ...]
+    rows: bytes
+    newest: bytes
+    probes: bytes
+    simhashes: tuple[int, ...]
+
+
+class Asking:
+    """Puts fingerprints into questions, as the detectors want them."""
+
+    def __init__(self, detectors: Sequence[Detector]) -> None:
+        self.names = [detector.name for detector in detectors]
+        indexes = {d.name: d.index() for d in detectors}
+        self._newest = {n: min(i.newest or NEWEST, 255) for n, i in indexes.items() if isinstance(i, KeyIndex)}
+        near = indexes.get(SimHash.name)
+        self.distance = near.distance if isinstance(near, HammingIndex) else None
+        self.own = {
+            n: i for n, i in indexes.items() if n not in self._newest and not (n == SimHash.name and self.distance is not None)
+        }
+        """In RAM, since how they find is known to nobody else."""
+
+    def question(self, fingerprints: Fingerprints) -> Question:
+        pairs = [(n, h) for n in self._newest for h in hashed(n, fingerprints.get(n, ()))]
+        simhashes = fingerprints.get(SimHash.name, ()) if self.distance is not None else ()
+        return Question(
+            tuple(name for name, _ in pairs),
+            hash_rows([each for _, each in pairs]),
+            bytes(self._newest[name] for name, _ in pairs),
+            b"".join(_probed(value, self.distance or 0) for value in simhashes),
+            simhashes,
+        )
+
+    def found(self, question: Question, hits: bytes, near: bytes, above: int = 0) -> dict[str, list[int]]:
+        """Return by detector the numbers of the documents that an answer names, ascending."""
+        numbers: dict[str, set[int]] = {}
+        for place, number in np.frombuffer(hits, _HIT).tolist():
+            numbers.setdefault(question.names[place], set()).add(number)
+        if near and self.distance is not None:
+            numbers[SimHash.name] = {n for v in question.simhashes for n in _nearest(near, v, self.distance, above)}
+        return {name: sorted(found) for name, found in numbers.items()}
+
+    def hashes(self, fingerprints: Fingerprints) -> bytes:
+        """Return the rows of all hashes that find a document, of detectors that are not in use, too."""
+        return hash_rows(
+            [h for n, keys in fingerprints.items() if n != SimHash.name and n not in self.own for h in hashed(n, keys)]
+        )
+
+
+def _nearest(entries: bytes, value: int, distance: int, above: int) -> list[int]:
+    """Return the numbers of the entries within a distance; of more than `NEWEST` the nearest."""
+    table = np.frombuffer(entries, _NEAR)
+    far = np.bitwise_count(table["simhash"] ^ np.uint64(value))
+    near = (far <= distance).nonzero()[0]
+    order = near[np.argsort(far[near], kind="stable")]
+    numbers = dict.fromkeys(table["number"][order].tolist())
+    return [number for number in numbers if number >= above][:NEWEST]
+
+
+def _probed(value: int, distance: int) -> bytes:
+    """Return the blocks to look up, with some of their bits flipped: a block's bits, then which it is."""
+    blocks = [(value >> BLOCK_BITS * block) & 0xFFFF for block in range(BLOCKS)]
+    wanted = np.array(blocks, np.uint32)[_probes(distance)[0]] ^ _probes(distance)[1]
+    rows = (wanted * np.uint32(BLOCKS) + _probes(distance)[0]).astype(">u4")
+    return rows.view(np.uint8).reshape(-1, 4)[:, 1:].tobytes()
+
+
+@cache
+def _probes(distance: int) -> tuple[Any, Any]:
+    """Return which blocks to look up with which bits flipped; see `NearTable`."""
+    least, more = divmod(distance - BLOCKS + 1, BLOCKS)
+    pairs = [(block, flip) for block in range(BLOCKS) for flip in flips(least + (block < more))]
+    blocks, flipped = zip(*pairs, strict=True)
+    return np.array(blocks, np.uint32), np.array(flipped, np.uint32)

@@ -1,0 +1,177 @@
+"""The documents that a server holds, as this process knows them: each is one object."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from struct import Struct, iter_unpack
+from typing import Any
+from weakref import WeakValueDictionary
+
+from ...signature import Link, Signature
+from .packing import document_of, key_of, unpack_document, unpack_link
+from .server import Server
+
+CHUNK = 256  # documents or links that are asked for at once
+RECENT = 4096  # documents that are kept in memory, since the next ones will likely be like them
+PER_BLOCK = 16
+_TOLD = Struct(">II")
+_LINKED = Struct("<B8s")
+
+
+class Documents:
+    """Fetches documents and links. `run`: the number of this process's run, whose pending documents it sees."""
+
+    def __init__(self, server: Server) -> None:
+        self.run = 0
+        self.pending: dict[Signature, None] = {}
+        """Those of this process."""
+        self.others: dict[int, int] = {}
+        """Pending documents of other runs that the last answers told of, and of which runs they are."""
+        self.runs: dict[int, str] = {}
+        """Ids of runs by number."""
+        self._server = server
+        self._held: WeakValueDictionary[int, Signature] = WeakValueDictionary()
+        self._recent: deque[Signature] = deque(maxlen=RECENT)
+
+    def hold(self, signature: Signature, number: int) -> None:
+        """Let a new document be the one of a number."""
+        signature.number = number
+        self._held[number] = signature
+
+    def counted(self, repeats: bytes) -> None:
+        """Take in how often documents are repeated, as scripts tell."""
+        for number, count in iter_unpack(">II", repeats or b""):
+            if signature := self._held.get(number):
+                signature.repeats = count
+
+    def fetch(self, numbers: Iterable[int]) -> dict[int, Signature]:
+        """Return the documents of these numbers that are held, for this process."""
+        wanted = list(dict.fromkeys(numbers))
+        if not wanted:
+            return {}
+        known = {number: self._held.get(number) for number in wanted}
+        full = bytes(known[number] is None for number in wanted)
+        rows = self._server.ask("fetch", _packed(wanted), full)
+        found = ((number, self._told(number, row)) for number, row in zip(wanted, rows, strict=True))
+        return {number: signature for number, signature in found if signature}
+
+    def _told(self, number: int, row: bytes) -> Signature | None:
+        if not row:
+            return None
+        run, repeats = _TOLD.unpack_from(row)
+        if run and run != self.run:
+            self.others[number] = run
+            return None
+        signature = self._held.get(number) or self._made(number, row[_TOLD.size :])
+        signature.repeats = repeats
+        return signature
+
+    def _made(self, number: int, record: bytes) -> Signature:
+        signature, place = unpack_document(record)
+        if place[0] not in self.runs:
+            self.learn_runs()
+        signature.key = key_of(place, self.runs)
+        self.hold(signature, number)
+        self._recent.append(signature)
+        return signature
+
+    def learn_runs(self) -> None:
+        """Read the ids of runs anew."""
+        [rows] = self._server.run([("HGETALL", self._server.key("ids"))])
+        self.runs = {int(number): name.decode() for number, name in _pairs(rows).items()}
+
+    # Links
+
+    def resolve(self, digests: Sequence[int]) -> list[Link | None]:
+        """Return what is known of URLs, given their hashes."""
+        answer = self._server.ask("resolve", b"".join(each.to_bytes(8, "little") for each in digests))
+        return [self._link(link, row) for link, row in zip(answer[::2], answer[1::2], strict=True)]
+
+    def _link(self, link: bytes, row: bytes) -> Link | None:
+        if not link:
+            return None
+        number = document_of(link)
+        signature = None if number is None else self._told(number, row)
+        return None if number is not None and signature is None else unpack_link(link, signature)
+
+    def links(self, number: int) -> Iterator[Link]:
+        """Yield the links to a document, oldest first."""
+        key = self._server.root.encode() + b"o" + (number // PER_BLOCK).to_bytes(4, "big")
+        [block] = self._server.run([("GET", key)])
+        mine = (url for place, url in _LINKED.iter_unpack(block or b"") if place == number % PER_BLOCK)
+        while some := list(islice(mine, CHUNK)):
+            found = self.resolve([int.from_bytes(url, "little") for url in some])
+            yield from (link for link in found if link and link.signature and link.signature.number == number)
+
+    # All of them
+
+    def all(self) -> Iterator[Signature]:
+        """Yield all documents that are held, in the order of coming."""
+        first = 0
+        while first < self.next_number:
+            numbers = range(first, min(first + CHUNK, self.next_number))
+            yield from self.fetch(numbers).values()
+            first = numbers.stop
+
+    @property
+    def next_number(self) -> int:
+        """One more than the highest number, as far as is known."""
+        [number] = self._server.run([("HGET", self._server.root, "next")])
+        return int(number or 0)
+
+    def all_repeats(self) -> Iterator[int]:
+        """Yield how often each document is repeated."""
+        last = self.next_number
+        for first in range(0, last, CHUNK):
+            numbers = range(first, min(first + CHUNK, last))
+            rows = self._server.ask("fetch", _packed(numbers), bytes(len(numbers)))
+            told = (_TOLD.unpack(row) for row in rows if row)
+            yield from (repeats for run, repeats in told if run in (0, self.run))
+
+    def packed_links(self) -> Iterator[bytes]:
+        """Yield all links as they are packed. One that is changed meanwhile may come twice."""
+        first, last = 0, self._buckets
+        while first < last:
+            keys = [self._server.root.encode() + b"u" + n.to_bytes(4, "big") for n in range(first, min(first + 64, last))]
+            [buckets] = self._server.run([("MGET", *keys)])
+            for bucket in filter(None, buckets):
+                yield from _links_in(bucket)
+            first += len(keys)
+            last = self._buckets if first == last else last
+
+    @property
+    def _buckets(self) -> int:
+        [number] = self._server.run([("HGET", self._server.root, "u.buckets")])
+        return int(number or 256)
+
+    def all_links(self) -> Iterator[Link]:
+        packed = self.packed_links()
+        while some := list(islice(packed, CHUNK)):
+            documents = self.fetch(number for link in some if (number := document_of(link)) is not None)
+            for link in some:
+                number = document_of(link)
+                signature = None if number is None else documents.get(number)
+                if number is None or signature:
+                    yield unpack_link(link, signature)
+
+
+def _links_in(bucket: bytes) -> Iterator[bytes]:
+    at = 0
+    while at < len(bucket):
+        end = at + 3 + int.from_bytes(bucket[at : at + 3], "little")
+        yield bucket[at + 3 : end]
+        at = end
+
+
+def _packed(numbers: Sequence[int]) -> bytes:
+    return b"".join(number.to_bytes(4, "big") for number in numbers)
+
+
+def _pairs(rows: Any) -> Mapping[bytes, bytes]:
+    """Return a hash as a server tells it, in whatever version of the protocol."""
+    return rows if isinstance(rows, Mapping) else dict(zip(rows[::2], rows[1::2], strict=True))
+
+
+pairs = _pairs

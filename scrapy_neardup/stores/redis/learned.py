@@ -1,0 +1,78 @@
+"""What was learned of hosts, as a stream on the server that every process reads on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+import msgpack
+
+from ...index.hosts import Hosts
+from ...index.relations import Row
+from ...signature import Link
+from ...text.shapes import site
+from .runs import news
+from .server import Server
+
+AT_ONCE = 50  # entries that are taken in at a step
+
+
+class Learned:
+    """Shares evidence on host mirrors, and since when hosts are known."""
+
+    def __init__(self, server: Server, hosts: Hosts) -> None:
+        self._server = server
+        self._hosts = hosts
+        self._origin: tuple[bytes | int, ...] = ()
+        self._last = "-"
+        self._trials: list[Row] = []
+        self._met: dict[str, float] = {}
+        self._known: set[str] = set()
+
+    def begin(self, run: int, token: bytes) -> None:
+        """Say whose evidence it is."""
+        self._origin = ("run", run, "token", token)  # type: ignore[assignment]
+
+    def learn(self, trials: Iterable[Row]) -> None:
+        self._trials += trials
+
+    def meet(self, link: Link) -> None:
+        """Take note of a host."""
+        self._hosts.meet(link.url, link.seen)
+        name = site(link.url)
+        if name and name not in self._known:
+            self._known.add(name)
+            self._met[name] = link.seen
+
+    def send(self) -> None:
+        """Have it written before all that is asked later."""
+        if self._trials or self._met:
+            body = msgpack.packb([self._trials, self._met], unicode_errors="surrogatepass")
+            self._trials, self._met = [], {}
+            self._server.queue(("XADD", self._server.key("news"), "*", *self._origin, "body", body))
+
+    def refresh(self) -> bool:
+        """Take in some of what came since; say whether there is more."""
+        some = list(islice(news(self._server, self._last), AT_ONCE))
+        for name, fields in some:
+            self._last = name.decode()
+            trials, met = _unpacked(fields[b"body"])
+            self._hosts.load(trials)
+            for host, when in met.items():
+                self._known.add(host)
+                self._hosts.meet_site(host, when)
+        return len(some) == AT_ONCE
+
+    def all(self) -> Iterator[tuple[int, Row]]:
+        """Yield all evidence, each with the number of the run that found it."""
+        for _, fields in news(self._server):
+            yield from ((int(fields[b"run"]), row) for row in _unpacked(fields[b"body"])[0])
+
+    def of(self, run: int) -> list[Row]:
+        """Return what a run found, given its number."""
+        return [row for number, row in self.all() if number == run]
+
+
+def _unpacked(body: bytes) -> tuple[list[Row], dict[str, float]]:
+    trials, met = msgpack.unpackb(body, use_list=False, unicode_errors="surrogatepass")
+    return [Row(*row) for row in trials], dict(met)

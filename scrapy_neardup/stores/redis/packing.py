@@ -1,0 +1,117 @@
+"""Documents and links as the bytes that a server holds. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from struct import Struct
+
+import msgpack
+
+from ...detectors import Exact, SimHash
+from ...fingerprints.sketch import Sketch
+from ...index.packed import HASH_BITS
+from ...signature import Evidence, Key, Link, Signature
+from ..part import spread
+from ..parts import salt
+from ..records import NOWHERE, decode_url, encode_url
+
+# Codes, layout, exact, SimHash, first seen, tokens, shingles, figures, run, segment, place, which of the two are there,
+# and how long the sample of figures and the URL are that follow; then fingerprints to be kept whole.
+DOCUMENT = Struct("<128sQQQdIIIIIHBBI")
+# Hash of the URL, document, seen, size, flags, run, segment; then the evidence if there is any, and the URL.
+LINK = Struct("<QIdIBII")
+EVIDENCE = Struct("<HHfBBB")  # resemblance and containment in ten-thousandths; lengths of two names
+_MIRROR, _FIRM, _EVIDENCE, _OWN = 1, 2, 4, 8
+_NO_HAMMING = 255
+_LOW_BITS = 12
+Place = tuple[int, int, int]
+"""The number of a run, of its segment, and the place in it."""
+
+
+def pack_document(signature: Signature, place: Place, own: Collection[str]) -> bytes:
+    """Return the record of a document; `own`: whose fingerprints are kept whole."""
+    exact, simhash = (signature.fingerprints.get(name, ()) for name in (Exact.name, SimHash.name))
+    sketch, url = signature.sketch, encode_url(signature.url)
+    whole = {name: values for name, values in signature.fingerprints.items() if name in own and values}
+    fixed = DOCUMENT.pack(
+        sketch.codes, signature.layout, sum(exact[:1]), sum(simhash[:1]), signature.first_seen, *sketch[:3], *place,
+        bool(exact) + 2 * bool(simhash), len(sketch.figure_sample), len(url),
+    )  # fmt: skip
+    return fixed + sketch.figure_sample + url + (msgpack.packb(whole) if whole else b"")
+
+
+def unpack_document(record: bytes) -> tuple[Signature, Place]:
+    """Return the document of a record, and where it was written."""
+    codes, layout, exact, simhash, seen, tokens, shingles, figures, *place, has, sample, url = DOCUMENT.unpack_from(record)
+    fingerprints: dict[str, tuple[int, ...]] = {Exact.name: (exact,)} if has & 1 else {}
+    if has & 2:
+        fingerprints[SimHash.name] = (simhash,)
+    at = DOCUMENT.size
+    ends = at + sample, at + sample + url
+    if len(record) > ends[1]:
+        fingerprints |= msgpack.unpackb(record[ends[1] :], use_list=False)
+    sketch = Sketch(tokens, shingles, figures, codes, record[at : ends[0]])
+    run, segment, number = place
+    return Signature(decode_url(record[ends[0] : ends[1]]), fingerprints, sketch, seen, layout), (run, segment, number)
+
+
+def pack_link(link: Link, number: int | None, run: int, segment: int) -> bytes:
+    """Return the record of a link to the document of that number, None for nowhere."""
+    found, is_own = link.evidence, link.signature is not None and link.url == link.signature.url
+    flags = link.mirror * _MIRROR + link.firm * _FIRM + (found is not None) * _EVIDENCE + is_own * _OWN
+    document = NOWHERE if number is None else number
+    fixed = LINK.pack(link.digest, document, link.seen, min(link.size, NOWHERE), flags, run, segment)
+    return fixed + (_pack_evidence(found) if found else b"") + (b"" if is_own else encode_url(link.url))
+
+
+def _pack_evidence(found: Evidence) -> bytes:
+    names = found.detector.encode(), (found.kind or "").encode()
+    hamming = _NO_HAMMING if found.hamming is None else found.hamming
+    shares = (round(share * 10_000) for share in (found.resemblance, found.containment))
+    return EVIDENCE.pack(*shares, found.length_ratio, hamming, *map(len, names)) + b"".join(names)
+
+
+def document_of(link: bytes) -> int | None:
+    """Return the number of the document that a packed link leads to."""
+    number: int = LINK.unpack_from(link)[1]
+    return None if number == NOWHERE else number
+
+
+def origin_of(link: bytes) -> tuple[int, int]:
+    """Return the number of the run that a packed link is of, and of its segment."""
+    run, segment = LINK.unpack_from(link)[5:]
+    return run, segment
+
+
+def unpack_link(record: bytes, signature: Signature | None) -> Link:
+    """Return the link of a record, given its document."""
+    digest, _, seen, size, flags, _, _ = LINK.unpack_from(record)
+    at, evidence = LINK.size, None
+    if flags & _EVIDENCE:
+        near, within, ratio, hamming, *lengths = EVIDENCE.unpack_from(record, at)
+        at += EVIDENCE.size
+        detector, kind = (record[at : at + lengths[0]], record[at + lengths[0] : at + sum(lengths)])
+        at += sum(lengths)
+        distance = None if hamming == _NO_HAMMING else hamming
+        evidence = Evidence(
+            detector.decode(), distance, near / 10_000, within / 10_000, round(ratio, 4), kind.decode() or None
+        )
+    url = signature.url if flags & _OWN and signature else decode_url(record[at:])
+    return Link(url or "", signature, bool(flags & _MIRROR), seen, size, evidence, bool(flags & _FIRM), digest)
+
+
+def hash_rows(hashes: Sequence[int]) -> bytes:
+    """Return hashes of 36 bits as scripts take them: the upper bits, then the lower 12, in five bytes each."""
+    low = (1 << _LOW_BITS) - 1
+    return b"".join(((each >> _LOW_BITS) << 16 | each & low).to_bytes(5, "big") for each in hashes)
+
+
+def hashed(name: str, keys: Sequence[int]) -> list[int]:
+    """Return the hashes that find a document by fingerprints of a detector that must be equal."""
+    mixed = salt(name)
+    return [spread(key ^ mixed) >> 64 - HASH_BITS for key in dict.fromkeys(keys)]
+
+
+def key_of(place: Place, runs: dict[int, str]) -> Key:
+    """Return as what a document was written, given the ids of runs by number."""
+    return runs[place[0]], place[1], place[2]

@@ -1,0 +1,146 @@
+"""Runs on a server: who lives is known by a lease that its process renews; what the dead left is undone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from threading import Event, Thread
+from uuid import uuid4
+
+from ..base import StoreError
+from ..runs import Run, new_id
+from .documents import pairs
+from .server import Server
+
+LEASE = 10.0  # seconds for which a process is taken for alive that renews nothing
+AT_ONCE = 500  # documents and links that are undone at a time
+_PLACES = 1 << 16  # of documents in a segment
+
+
+class Runs:
+    """The runs of one namespace, of which this process has one if it asks for it."""
+
+    def __init__(self, server: Server, *, forgets: bool) -> None:
+        self._server = server
+        self._forgets = forgets
+        self._token = uuid4().hex
+        self._stop = Event()
+        self.number = 0
+        self.is_lost = False
+        """Whether others took this process for dead."""
+
+    def all(self) -> list[Run]:
+        """Return what is known of all runs, oldest first."""
+        [rows] = self._server.run([("HGETALL", self._server.key("runs"))])
+        return sorted(map(self._loaded, pairs(rows).values()), key=lambda run: run.started)
+
+    def _loaded(self, record: bytes) -> Run:
+        try:
+            return Run.load(record)
+        except ValueError as error:
+            raise StoreError(f"store {self._server.name!r} can't be read: {error}; it was left as it is") from error
+
+    def get(self, name: str) -> Run | None:
+        [record] = self._server.run([("HGET", self._server.key("runs"), name)])
+        return self._loaded(record) if record else None
+
+    def save(self, run: Run) -> None:
+        self._server.run([("HSET", self._server.key("runs"), run.id, run.dump())])
+
+    def is_alive(self, name: str) -> bool:
+        [number] = self._server.run([("HGET", self._server.key("numbers"), name)])
+        return bool(number) and bool(self._server.run([("EXISTS", self._server.key(f"lease.{int(number)}"))])[0])
+
+    # This process's own
+
+    def begin(self, wanted: str) -> Run:
+        """Take the run wanted, or a new one, after the dead are buried. Raise StoreError where there is no name free."""
+        name = wanted or new_id()
+        for each in (name, *(f"{name}-{n}" for n in range(1, 1000))):
+            known = self.get(each)
+            if (each == wanted or not known) and (number := self._take(each)):
+                self.number = number
+                Thread(target=self._renew, name="neardup-lease", daemon=True).start()
+                for run in self.all():
+                    if run.closed is None:
+                        self._end(run)
+                mine = self.get(each) or Run(each, time.time())
+                self.save(replace(mine, closed=None))
+                return mine
+        raise StoreError(f"store {self._server.name!r}: no free name for a run")
+
+    def _take(self, name: str) -> int:
+        number: int = self._server.ask("begin", name, self._token, int(LEASE * 1000))
+        return number
+
+    def _renew(self) -> None:
+        while not self._stop.wait(LEASE / 4):
+            with suppress(StoreError):  # it is tried again
+                self.is_lost = not self._server.ask("renew", self.number, self._token, int(LEASE * 1000))
+
+    def close(self, run: Run) -> None:
+        """End this process's run with that record. Raise StoreError where others took it for dead."""
+        self._stop.set()
+        if not self._server.ask("release", self.number, self._token, run.dump()):
+            raise self.lost()
+
+    def lost(self) -> StoreError:
+        return StoreError(
+            f"store {self._server.name!r} heard nothing of this run for {LEASE:.0f} seconds, so another one took it for"
+            " dead: what it committed is forgotten or kept as NEARDUP_UNCLEAN_RUN says"
+        )
+
+    def abandon(self) -> None:
+        """Let the lease run out."""
+        self._stop.set()
+
+    # The dead
+
+    def _end(self, run: Run) -> None:
+        """End a run that died: what it did since it was opened is forgotten, or holds if it is to be kept."""
+        [number] = self._server.run([("HGET", self._server.key("numbers"), run.id)])
+        [token] = self._server.run([("HGET", self._server.key("holders"), number or 0)])
+        if (mine := int(number or 0) == self.number) or self._take(run.id):
+            now = self.get(run.id)
+            if now and now.closed is None:
+                self._undo(now, int(number), None if mine else token)
+            elif not mine:
+                self._server.ask("release", int(number), self._token, "")
+
+    def _undo(self, run: Run, number: int, token: bytes | None) -> None:
+        key = self._server.key(f"open.{number}")
+        [count] = self._server.run([("LLEN", key)])
+        for _ in range(0, count, AT_ONCE):
+            numbers = self._server.ask("undo", number, AT_ONCE, int(self._forgets))
+            drop = self._server.call("drop", numbers, b"", b"" if self._forgets else number)
+            self._server.run([drop, ("LTRIM", key, 0, -1 - AT_ONCE)])
+        if self._forgets:
+            self._drop_news(number, token)
+        ended = run.ended(run.sealed + bool(count) + count // _PLACES, forget=self._forgets)
+        if number == self.number:
+            self.save(ended)
+        else:
+            self._server.ask("release", number, self._token, ended.dump())
+
+    def _drop_news(self, number: int, token: bytes | None) -> None:
+        """Forget the evidence that a run found under that token, None for any but this process's."""
+        for name, fields in news(self._server):
+            theirs = int(fields[b"run"]) == number and fields[b"token"] != self.token
+            if theirs and (token is None or fields[b"token"] == token):
+                self._server.queue(("XDEL", self._server.key("news"), name))
+
+    @property
+    def token(self) -> bytes:
+        """What tells this opening of the run from others."""
+        return self._token.encode()
+
+
+def news(server: Server, after: str = "-") -> Iterator[tuple[bytes, dict[bytes, bytes]]]:
+    """Yield what was learned of hosts after a point, each with its name."""
+    start: str | bytes = after if after == "-" else f"({after}"
+    while rows := server.run([("XRANGE", server.key("news"), start, "+", "COUNT", AT_ONCE)])[0]:
+        for name, fields in rows:
+            yield name, dict(pairs(fields))
+        start = b"(" + name

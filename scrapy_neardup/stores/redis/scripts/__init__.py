@@ -1,0 +1,23 @@
+"""The scripts that the server runs. Each is one operation on a namespace, done whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from importlib.resources import files
+from typing import NamedTuple
+
+
+class Script(NamedTuple):
+    """A script, and the name by which a server knows it."""
+
+    text: bytes
+    sha: bytes
+
+
+@cache
+def script(name: str) -> Script:
+    """Return a script, what all of them share before it."""
+    folder = files(__name__)
+    text = b"".join((folder / f"{each}.lua").read_bytes() for each in ("common", name))
+    return Script(text, hashlib.sha1(text).hexdigest().encode())

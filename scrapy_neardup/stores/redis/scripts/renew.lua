@@ -1,0 +1,5 @@
+-- Renews the lease of a run. ARGV: its number, the token, milliseconds. Returns 0 where others took it for dead.
+local run, token, milliseconds = unpack(ARGV)
+if call('HGET', root .. ':holders', run) ~= token then return 0 end
+call('SET', root .. ':lease.' .. run, token, 'PX', milliseconds)
+return 1

@@ -1,0 +1,168 @@
+"""The connection to a server: scripts that wait for no answer are sent with the next that does, in one go."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from ..base import StoreError
+from .address import connecting, named
+from .scripts import script
+
+if TYPE_CHECKING:
+    from redis.connection import AbstractConnection
+
+_TRIED_AGAIN = ("OOM", "READONLY", "MISCONF", "LOADING")
+Argument = str | bytes | int | float
+Command = Sequence[Argument]
+Then = Callable[[Any], object]
+_ADVICE = {
+    "OOM": "it is full: give it more memory, or forget what is old",
+    "NOAUTH": "it wants a password",
+    "WRONGPASS": "the user or the password is wrong",
+    "NOPERM": "this user may not do that",
+    "READONLY": "it is a replica; name the master",
+    "MISCONF": "it can't write its disk",
+    "LOADING": "it is still loading its data; try again",
+}
+
+
+class Server:
+    """What is asked of one namespace. For several threads."""
+
+    def __init__(self, address: str, root: str) -> None:
+        self.name = named(address)
+        self.root = root
+        self._connect = connecting(address, root)
+        self._connection: AbstractConnection | None = None
+        self._queue: deque[tuple[Command, Then]] = deque()
+        self._lock = Lock()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="neardup-redis")
+        self._writing: Future[None] | None = None
+
+    def call(self, name: str, *arguments: Argument) -> Command:
+        """Return the command that runs a script."""
+        return ("EVALSHA", script(name).sha, 1, self.root, *arguments)
+
+    def key(self, suffix: str) -> str:
+        """Return the name of a key of this namespace."""
+        return f"{self.root}:{suffix}"
+
+    def queue(self, command: Command, then: Then = bool) -> None:
+        """Have a command run before all that is asked later; `then` is called with its result."""
+        self._queue.append((command, then))
+
+    def __len__(self) -> int:
+        """How much is queued."""
+        return len(self._queue)
+
+    def ask(self, name: str, *arguments: Argument) -> Any:
+        """Run a script, after all that is queued, and return its result. Raise StoreError."""
+        return self.run([self.call(name, *arguments)])[0]
+
+    def run(self, commands: Sequence[Command]) -> list[Any]:
+        """Run commands, after all that is queued, in one round trip; return their results. Raise StoreError."""
+        with self._lock, self._told():
+            return self._drain(commands)
+
+    def flush(self, *, wait: bool) -> None:
+        """Send what is queued; without `wait`, a thread does. Raise StoreError for what failed by now."""
+        failed = self._failure()
+        if self._queue and not wait and self._writing is None:
+            self._writing = self._thread.submit(self._flush)
+        if wait:
+            failed = self._failure(wait=True)
+            self._flush()
+        if failed:
+            raise failed
+
+    def _failure(self, *, wait: bool = False) -> BaseException | None:
+        if self._writing is None or not (wait or self._writing.done()):
+            return None
+        writing, self._writing = self._writing, None
+        return writing.exception()
+
+    def _flush(self) -> None:
+        with self._lock, self._told():
+            if self._queue:
+                self._drain(())
+
+    def _drain(self, more: Sequence[Command]) -> list[Any]:
+        """Send what is queued and more in one go; of what is queued, what could not be done now stays."""
+        queued = list(self._queue)
+        results = self._exchange([*(command for command, _ in queued), *more])
+        for each, result in zip(queued, results, strict=False):
+            self._queue.popleft()
+            if not isinstance(result, Exception):
+                each[1](result)
+            elif any(sign in str(result) for sign in _TRIED_AGAIN):
+                self._queue.append(each)
+        for result in results:
+            if isinstance(result, Exception):
+                raise result
+        return results[len(queued) :]
+
+    def _exchange(self, commands: Sequence[Command]) -> list[Any]:
+        results = self._sent(commands)
+        lacking = [at for at, result in enumerate(results) if _lacks_script(result)]
+        if lacking:  # of a server that was restarted; the order is to stay
+            results[lacking[0] :] = self._sent([_with_text(command) for command in commands[lacking[0] :]])
+        return results
+
+    def _sent(self, commands: Sequence[Command]) -> list[Any]:
+        """Send commands and return the answers, errors of the server being answers."""
+        if self._connection is None:
+            self._connection = self._connect()
+        try:
+            self._connection.send_packed_command(self._connection.pack_commands(commands))
+            return [self._answer(self._connection) for _ in commands]
+        except BaseException:
+            self._connection.disconnect()  # it may be in the midst of an answer
+            raise
+
+    def _answer(self, connection: AbstractConnection) -> Any:
+        from redis.exceptions import ResponseError
+
+        try:
+            return connection.read_response(disable_decoding=True)
+        except ResponseError as error:
+            return error
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Raise StoreError in place of the client's errors: what is wrong, and what to do."""
+        from redis.exceptions import RedisError
+
+        try:
+            yield
+        except (RedisError, OSError) as error:
+            why = " ".join(str(error).split()) or type(error).__name__
+            advice = next((f"; {text}" for sign, text in _ADVICE.items() if sign in why), "")
+            raise StoreError(f"store {self.name!r} can't be asked: {why}{advice}") from error
+
+    def close(self) -> None:
+        """Let go of the connection; what is queued is not sent."""
+        self._thread.shutdown()
+        self._queue.clear()
+        if self._connection:
+            self._connection.disconnect()
+
+
+def _lacks_script(result: Any) -> bool:
+    return isinstance(result, Exception) and "NOSCRIPT" in f"{type(result).__name__} {result}".upper()
+
+
+def _with_text(command: Command) -> Command:
+    if command[0] != "EVALSHA":
+        return command
+    texts = {each.sha: each.text for each in map(script, NAMES)}
+    return ("EVAL", texts[command[1]], *command[2:])  # type: ignore[index]
+
+
+NAMES: Iterable[str] = (
+    "begin", "claim", "commit", "drop", "fetch", "link", "release", "renew", "repeat", "resolve", "swap", "undo",
+)  # fmt: skip

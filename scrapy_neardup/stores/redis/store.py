@@ -1,0 +1,313 @@
+"""The store on a server: every decision is made there, so that workers of several machines share them.
+
+Keys, each beginning with `{neardup:NAMESPACE:1}`, so that a cluster keeps them together (1 is the version of all this):
+- that name itself, a hash: counts, and how far each table has grown,
+- `k…`, `s…`, `u…`: buckets of the tables of equal fingerprints, of SimHashes, of URLs (see `scripts/common.lua`),
+- `h…`: older documents of a hash that very many share,
+- `d…`, `r…`, `o…`: by number, records of documents, how often they are repeated, which URLs lead to them,
+- `:gone`, a bit for each number whose document is held no more; `:pending`, number to run,
+- `:runs`, `:numbers`, `:ids`, `:holders`, `:lease.N`, `:open.N`: runs (see `runs`),
+- `:news`, a stream: what was learned of hosts; `:meta`: what the store was made with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from ...detectors.base import Detector
+from ...fingerprints import sketch
+from ...index.hosts import Hosts
+from ...index.relations import Row
+from ...signature import Link, Signature
+from ...text import tokens
+from ..base import Forgotten, Selection, StoreError
+from ..forgetting import forget
+from ..layered import digest
+from ..meta import merge_meta, own_fingerprints, schemes
+from ..runs import Run
+from .asking import Asking
+from .documents import Documents
+from .learned import Learned
+from .packing import hash_rows, hashed, origin_of, pack_document, pack_link
+from .runs import Runs
+from .server import Server
+
+VERSION = 1  # of the keys and of what is in them
+BATCH = 100  # of what waits for no answer
+_PLACES = 1 << 16
+
+
+def root_of(namespace: str) -> str:
+    """Return what the keys of a namespace begin with; the braces keep them together in a cluster."""
+    return f"{{neardup:{quote(namespace, safe='')}:{VERSION}}}"
+
+
+class RedisStore:
+    """A store for several processes of several machines; each sees at once what the others committed.
+
+    `run` is the id of a run to go on with, "" for a new one, None to look into the store without writing.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        detectors: Sequence[Detector],
+        *,
+        namespace: str = "",
+        unclean_run: str = "forget",
+        run: str | None = "",
+    ) -> None:
+        self.server = Server(address, root_of(namespace))
+        self.asking = Asking(detectors)
+        self.documents = Documents(self.server)
+        self.runs_known = Runs(self.server, forgets=unclean_run == "forget")
+        self.hosts, self.stats, self.run = Hosts(), {}, ""
+        self._learned = Learned(self.server, self.hosts)
+        self._own_seen = self._written = 0
+        self._record = Run("", 0.0)
+        try:
+            self._begin(detectors, run)
+        except BaseException:
+            self._abandon()
+            raise
+
+    def _begin(self, detectors: Sequence[Detector], run: str | None) -> None:
+        made_as = {"sketch": sketch.SCHEME, "tokens": tokens.SCHEME, **{d.name: d.scheme for d in detectors}}
+        self._check_schemes(made_as, writes=run is not None)
+        if run is not None:
+            self._record = self.runs_known.begin(run)
+            self.run, self.documents.run = self._record.id, self.runs_known.number
+        self._learned.begin(self.documents.run, self.runs_known.token)
+        while self.refresh():
+            pass
+
+    def _check_schemes(self, made_as: Mapping[str, str], *, writes: bool) -> None:
+        stored = self._meta()
+        try:
+            meta = merge_meta(stored or None, made_as, self.asking.own)
+        except ValueError as error:
+            raise StoreError(f"store {self.server.name!r} does not fit: {error}; it was left as it is") from error
+        if writes and meta != stored and self.server.ask("swap", stored, meta) != meta:
+            self._check_schemes(made_as, writes=writes)  # another process was quicker
+        self._whole = own_fingerprints(meta)
+
+    def _meta(self) -> bytes:
+        [meta] = self.server.run([("GET", self.server.key("meta"))])
+        return meta or b""
+
+    @property
+    def schemes(self) -> Mapping[str, str]:
+        """What the fingerprints of each detector were made as."""
+        return schemes(self._meta() or None)
+
+    @property
+    def own_fingerprints(self) -> frozenset[str]:
+        """The names of detectors with indexes of their own, as all who opened the store said."""
+        return own_fingerprints(self._meta() or None)
+
+    # Documents
+
+    def find(self, fingerprints: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, Signature]]:
+        question = self.asking.question(fingerprints)
+        _, _, hits, near = self.server.ask(
+            "claim", "look", 0, question.rows, question.newest, question.probes, b"", b"", 0
+        )
+        yield from self._proposed(self.asking.found(question, hits, near), fingerprints)
+
+    def _proposed(
+        self, numbers: dict[str, list[int]], fingerprints: Mapping[str, tuple[int, ...]]
+    ) -> Iterator[tuple[str, Signature]]:
+        for name, index in self.asking.own.items():
+            own = index.find(fingerprints.get(name, ()))
+            numbers[name] = [signature.number for signature in own if signature.number is not None]
+        held = self.documents.fetch(number for name in self.asking.names for number in numbers.get(name, ()))
+        for name in self.asking.names:
+            yield from ((name, held[number]) for number in numbers.get(name, ()) if number in held)
+
+    def add(self, signature: Signature) -> None:
+        question = self.asking.question(signature.fingerprints)
+        number, *_ = self.server.ask("claim", "enter", 0, *self._entry(signature, question.newest))
+        self._hold(signature, number)
+
+    def _entry(self, signature: Signature, newest: bytes) -> tuple[Any, ...]:
+        """Return what a script takes to enter a document."""
+        place = self.documents.run, self._record.sealed + self._written // _PLACES, self._written % _PLACES
+        self._written += 1
+        signature.key = (self.run, *place[1:])
+        simhash = signature.fingerprints.get("simhash", ())
+        near = simhash[0].to_bytes(8, "little") if simhash else b""
+        rows = self._hash_rows(signature)
+        newest = bytes([16]) * (len(rows) // 5)
+        return rows, newest, b"", near, pack_document(signature, place, self._whole), place[0]
+
+    def _hash_rows(self, signature: Signature) -> bytes:
+        """Return all hashes that find a document."""
+        whole = self._whole | {"simhash"}
+        return hash_rows([h for n, keys in signature.fingerprints.items() if n not in whole for h in hashed(n, keys)])
+
+    def _hold(self, signature: Signature, number: int) -> None:
+        self.documents.hold(signature, number)
+        self.documents.pending[signature] = None
+        for name, index in self.asking.own.items():
+            index.add(signature.fingerprints.get(name, ()), signature)
+
+    def commit(self, signature: Signature) -> None:
+        if signature in self.documents.pending and signature.number is not None:
+            del self.documents.pending[signature]
+            self._queue("commit", self.documents.run, signature.number.to_bytes(4, "big"))
+
+    def withdraw(self, signature: Signature) -> None:
+        self.documents.pending.pop(signature, None)
+        if signature.number is not None:
+            self._queue("drop", signature.number.to_bytes(4, "big"), self._hash_rows(signature), b"")
+            for name, index in self.asking.own.items():
+                index.remove(signature.fingerprints.get(name, ()), signature)
+
+    def signatures(self) -> Iterator[Signature]:
+        return self.documents.all()
+
+    def degrees(self) -> Iterator[int]:
+        return self.documents.all_repeats()
+
+    def __len__(self) -> int:
+        [count] = self.server.run([("HGET", self.server.root, "documents")])
+        return int(count or 0) + len(self.documents.pending)
+
+    # Links
+
+    def record(self, link: Link) -> None:
+        link.digest = link.digest or digest(link.url)
+        number = link.signature.number if link.signature else None
+        if link.signature and number is None:
+            return  # never held
+        if not link.void:
+            self._learned.meet(link)
+        packed = b"" if link.void else pack_link(link, number, self.documents.run, self._segment)
+        url, run = link.digest.to_bytes(8, "little"), self.documents.run
+        self.server.queue(self.server.call("link", url, packed, run), self.documents.counted)
+        self._send_in_time()
+
+    @property
+    def _segment(self) -> int:
+        return self._record.sealed + self._written // _PLACES
+
+    def repeat(self, signature: Signature) -> None:
+        if signature.number is not None:
+            self.server.queue(self.server.call("repeat", signature.number), self.documents.counted)
+
+    def resolve(self, url: str) -> Link | None:
+        return self.documents.resolve([digest(url)])[0]
+
+    def links(self, signature: Signature) -> Iterator[Link]:
+        return self.documents.links(signature.number) if signature.number is not None else iter(())
+
+    def all_links(self) -> Iterator[Link]:
+        return self.documents.all_links()
+
+    def learn(self, trials: Iterable[Row]) -> None:
+        self._learned.learn(trials)
+
+    # What is forgotten
+
+    def forget(self, what: Selection) -> Forgotten:
+        return self._forget_run(what.run) if what.run is not None else forget(self, what)
+
+    def seen_before(self, when: float) -> Iterator[Signature]:
+        """Yield the documents that no URL gave since then."""
+        seen: dict[int, float] = {}
+        for link in self.documents.all_links():
+            if link.signature and link.signature.number is not None:
+                number = link.signature.number
+                seen[number] = max(link.seen, seen.get(number, link.seen))
+        for signature in self.signatures():
+            if max(signature.first_seen, seen.get(signature.number or 0, signature.first_seen)) < when:
+                yield signature
+
+    def _forget_run(self, name: str) -> Forgotten:
+        """Forget all that a run committed; raise StoreError for one that is not known, or alive."""
+        run = self.runs_known.get(name)
+        if run is None:
+            raise StoreError(f"store {self.server.name!r} has no run {name!r}; `scrapy neardup runs` lists those it has")
+        if self.is_alive(name):
+            raise StoreError(f"run {name!r} of store {self.server.name!r} is alive; end it first")
+        self.documents.learn_runs()
+        number = next(number for number, known in self.documents.runs.items() if known == name)
+        documents = [each for each in self.signatures() if each.key and each.key[0] == name]
+        urls = {link.digest for each in documents for link in self.links(each)}
+        for each in documents:
+            self.withdraw(each)
+        others = [link for link in self.documents.packed_links() if origin_of(link)[0] == number]
+        for packed in others:
+            self.server.queue(self.server.call("link", packed[:8], b"", self.documents.run))
+        self.learn(self.hosts.retract(self._learned.of(number)))
+        self.runs_known.save(run.without(run.sealed + 1))
+        self.flush()
+        return Forgotten(len(documents), len(urls) + len(others))
+
+    # The server, and other processes
+
+    def _queue(self, name: str, *arguments: Any) -> None:
+        self.server.queue(self.server.call(name, *arguments))
+        self._send_in_time()
+
+    def _send_in_time(self) -> None:
+        if len(self.server) >= BATCH:
+            self.server.flush(wait=False)
+
+    def runs(self) -> list[Run]:
+        return self.runs_known.all()
+
+    def is_alive(self, run: str) -> bool:
+        return self.runs_known.is_alive(run)
+
+    def describe(self) -> dict[str, object]:
+        [urls, memory] = self.server.run([("HGET", self.server.root, "u.entries"), ("INFO", "memory")])
+        used = dict(line.split(":") for line in memory.decode().split() if line.startswith("used_memory:"))
+        return {
+            "store": self.server.name,
+            "bytes_server": int(used.get("used_memory", 0)),
+            "urls": int(urls or 0),
+            "runs": len(self.runs()),
+        }
+
+    def flush(self, *, wait: bool = True) -> None:
+        self._learned.send()
+        self.server.flush(wait=wait)
+        if self.runs_known.is_lost:
+            raise self.runs_known.lost()
+
+    def refresh(self) -> bool:
+        if self.asking.own:
+            self._enter_own()
+        return self._learned.refresh()
+
+    def _enter_own(self) -> None:
+        """Have the indexes in RAM know the documents that came since."""
+        last = self.documents.next_number
+        for signature in self.documents.fetch(range(self._own_seen, last)).values():
+            if signature not in self.documents.pending:
+                for name, index in self.asking.own.items():
+                    index.remove(signature.fingerprints.get(name, ()), signature)
+                    index.add(signature.fingerprints.get(name, ()), signature)
+        self._own_seen = last
+
+    def close(self, *, clean: bool = True) -> None:
+        try:
+            self._learned.send()
+            self.server.flush(wait=True)
+            for signature in list(self.documents.pending):
+                self.withdraw(signature)
+            self.server.flush(wait=True)
+            if self.run and clean:
+                ended = self._record.ended(self._segment + 1).with_stats(self.stats)
+                self.runs_known.close(ended)
+        finally:
+            self._abandon()
+
+    def _abandon(self) -> None:
+        self.runs_known.abandon()
+        self.server.close()
+
+
