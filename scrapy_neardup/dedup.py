@@ -124,13 +124,26 @@ class Deduplicator:
     def claim(self, document: Document) -> Claim:
         """Decide of a document and hold it, pending; it counts as held for the documents after it."""
         signature = self.sign(document)
-        match = self.matcher.best(document, signature)
+        is_text = signature.sketch.tokens > 0
+        match = self._enter(document, signature) if is_text else self.matcher.best(document, signature)
         self.matcher.learn(document, match.signature if match else signature)
         claim = Claim(self, document, signature, match)
-        if match is None and signature.sketch.tokens:
-            self.store.add(signature)
+        if match is None and is_text:
             self._pending[signature] = claim
         return claim
+
+    def _enter(self, document: Document, signature: Signature) -> Match | None:
+        """Have the store hold a document, pending, or return the match with one that is held."""
+        while True:
+            self.store.intend(signature)
+            match = self.matcher.best(document, signature)
+            while match is None and not self.store.enter(signature):
+                match = self.matcher.best(document, signature)
+            if match is None:
+                return None
+            if self.store.await_outcome(match.signature):
+                self.store.leave(signature)
+                return match
 
     def sign(self, document: Document) -> Signature:
         """Return the signature of a document, held nowhere. Raise TypeError, ValueError for what is no fingerprint."""

@@ -56,6 +56,21 @@ class Store(Protocol):
     def add(self, signature: Signature) -> None:
         """Hold a new document, pending."""
 
+    # A claim that is atomic between processes: `intend`, compare what is found, then `enter` until it is so or there is
+    # a match; then `leave`. Where only this process decides, `enter` is `add`, and the others do nothing.
+
+    def intend(self, signature: Signature) -> None:
+        """Let the next `find` hold a document, pending, where nothing shares a fingerprint with it."""
+
+    def enter(self, signature: Signature) -> bool:
+        """Hold that document, unless newer ones may be what it repeats: then False, and the next `find` yields these."""
+
+    def leave(self, signature: Signature) -> None:
+        """Do not hold that document after all, for it repeats another."""
+
+    def await_outcome(self, signature: Signature) -> bool:
+        """Wait while a document is pending in another process; say whether it is held then."""
+
     def commit(self, signature: Signature) -> None:
         """Keep a pending document for good."""
 

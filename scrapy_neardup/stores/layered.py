@@ -58,6 +58,19 @@ class LayeredStore:
         self.fresh.add(signature)
         self._go_on(AT_ADD)
 
+    def intend(self, signature: Signature) -> None:
+        pass
+
+    def enter(self, signature: Signature) -> bool:
+        self.add(signature)
+        return True
+
+    def leave(self, signature: Signature) -> None:
+        pass
+
+    def await_outcome(self, signature: Signature) -> bool:
+        return True
+
     def commit(self, signature: Signature) -> None:
         pass
 

@@ -56,6 +56,19 @@ class MemoryStore:
             raise
         self._signatures[signature] = None
 
+    def intend(self, signature: Signature) -> None:
+        pass
+
+    def enter(self, signature: Signature) -> bool:
+        self.add(signature)
+        return True
+
+    def leave(self, signature: Signature) -> None:
+        pass
+
+    def await_outcome(self, signature: Signature) -> bool:
+        return True
+
     def commit(self, signature: Signature) -> None:
         pass
 

@@ -45,14 +45,22 @@ class Asking:
             n: i for n, i in indexes.items() if n not in self._newest and not (n == SimHash.name and self.distance is not None)
         }
         """In RAM, since how they find is known to nobody else."""
+        self.whole: frozenset[str] = frozenset(self.own)
+        """The names of detectors with such indexes, be they in use or not."""
+
+    @property
+    def _others(self) -> frozenset[str]:
+        """Whose fingerprints no hash finds."""
+        return self.whole | {SimHash.name}
 
     def question(self, fingerprints: Fingerprints) -> Question:
-        pairs = [(n, h) for n in self._newest for h in hashed(n, fingerprints.get(n, ()))]
+        others = self._others
+        pairs = [(n, h) for n, keys in fingerprints.items() if n not in others for h in hashed(n, keys)]
         simhashes = fingerprints.get(SimHash.name, ()) if self.distance is not None else ()
         return Question(
             tuple(name for name, _ in pairs),
             hash_rows([each for _, each in pairs]),
-            bytes(self._newest[name] for name, _ in pairs),
+            bytes(self._newest.get(name, 0) for name, _ in pairs),
             b"".join(_probed(value, self.distance or 0) for value in simhashes),
             simhashes,
         )
@@ -65,12 +73,6 @@ class Asking:
         if near and self.distance is not None:
             numbers[SimHash.name] = {n for v in question.simhashes for n in _nearest(near, v, self.distance, above)}
         return {name: sorted(found) for name, found in numbers.items()}
-
-    def hashes(self, fingerprints: Fingerprints) -> bytes:
-        """Return the rows of all hashes that find a document, of detectors that are not in use, too."""
-        return hash_rows(
-            [h for n, keys in fingerprints.items() if n != SimHash.name and n not in self.own for h in hashed(n, keys)]
-        )
 
 
 def _nearest(entries: bytes, value: int, distance: int, above: int) -> list[int]:

@@ -28,7 +28,7 @@ class Documents:
         self.pending: dict[Signature, None] = {}
         """Those of this process."""
         self.others: dict[int, int] = {}
-        """Pending documents of other runs that the last answers told of, and of which runs they are."""
+        """Pending documents of other runs, as they were last seen, and of which runs they are."""
         self.runs: dict[int, str] = {}
         """Ids of runs by number."""
         self._server = server
@@ -46,24 +46,26 @@ class Documents:
             if signature := self._held.get(number):
                 signature.repeats = count
 
-    def fetch(self, numbers: Iterable[int]) -> dict[int, Signature]:
-        """Return the documents of these numbers that are held, for this process."""
+    def fetch(self, numbers: Iterable[int], *, pending: bool = False) -> dict[int, Signature]:
+        """Return the documents of these numbers that are held; `pending`: be it by another process, and not yet."""
         wanted = list(dict.fromkeys(numbers))
         if not wanted:
             return {}
         known = {number: self._held.get(number) for number in wanted}
         full = bytes(known[number] is None for number in wanted)
         rows = self._server.ask("fetch", _packed(wanted), full)
-        found = ((number, self._told(number, row)) for number, row in zip(wanted, rows, strict=True))
+        found = ((number, self._told(number, row, pending)) for number, row in zip(wanted, rows, strict=True))
         return {number: signature for number, signature in found if signature}
 
-    def _told(self, number: int, row: bytes) -> Signature | None:
+    def _told(self, number: int, row: bytes, pending: bool = False) -> Signature | None:
+        self.others.pop(number, None)
         if not row:
             return None
         run, repeats = _TOLD.unpack_from(row)
         if run and run != self.run:
             self.others[number] = run
-            return None
+            if not pending:
+                return None
         signature = self._held.get(number) or self._made(number, row[_TOLD.size :])
         signature.repeats = repeats
         return signature

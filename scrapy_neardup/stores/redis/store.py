@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
+from ...detectors import SimHash
 from ...detectors.base import Detector
 from ...fingerprints import sketch
 from ...index.hosts import Hosts
@@ -28,9 +29,10 @@ from ..layered import digest
 from ..meta import merge_meta, own_fingerprints, schemes
 from ..runs import Run
 from .asking import Asking
+from .claims import Claims
 from .documents import Documents
 from .learned import Learned
-from .packing import hash_rows, hashed, origin_of, pack_document, pack_link
+from .packing import origin_of, pack_document, pack_link
 from .runs import Runs
 from .server import Server
 
@@ -65,6 +67,7 @@ class RedisStore:
         self.runs_known = Runs(self.server, forgets=unclean_run == "forget")
         self.hosts, self.stats, self.run = Hosts(), {}, ""
         self._learned = Learned(self.server, self.hosts)
+        self.claims = Claims(self)
         self._own_seen = self._written = 0
         self._record = Run("", 0.0)
         try:
@@ -91,7 +94,7 @@ class RedisStore:
             raise StoreError(f"store {self.server.name!r} does not fit: {error}; it was left as it is") from error
         if writes and meta != stored and self.server.ask("swap", stored, meta) != meta:
             self._check_schemes(made_as, writes=writes)  # another process was quicker
-        self._whole = own_fingerprints(meta)
+        self.asking.whole = own_fingerprints(meta)
 
     def _meta(self) -> bytes:
         [meta] = self.server.run([("GET", self.server.key("meta"))])
@@ -109,45 +112,47 @@ class RedisStore:
 
     # Documents
 
-    def find(self, fingerprints: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, Signature]]:
-        question = self.asking.question(fingerprints)
-        _, _, hits, near = self.server.ask(
-            "claim", "look", 0, question.rows, question.newest, question.probes, b"", b"", 0
-        )
-        yield from self._proposed(self.asking.found(question, hits, near), fingerprints)
+    def intend(self, signature: Signature) -> None:
+        self.claims.intend(signature)
 
-    def _proposed(
-        self, numbers: dict[str, list[int]], fingerprints: Mapping[str, tuple[int, ...]]
-    ) -> Iterator[tuple[str, Signature]]:
+    def find(self, fingerprints: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, Signature]]:
+        numbers = self.claims.find(fingerprints)
         for name, index in self.asking.own.items():
             own = index.find(fingerprints.get(name, ()))
             numbers[name] = [signature.number for signature in own if signature.number is not None]
-        held = self.documents.fetch(number for name in self.asking.names for number in numbers.get(name, ()))
+        wanted = (number for name in self.asking.names for number in numbers.get(name, ()))
+        held = self.documents.fetch(wanted, pending=self.claims.intends(fingerprints))
         for name in self.asking.names:
             yield from ((name, held[number]) for number in numbers.get(name, ()) if number in held)
 
-    def add(self, signature: Signature) -> None:
-        question = self.asking.question(signature.fingerprints)
-        number, *_ = self.server.ask("claim", "enter", 0, *self._entry(signature, question.newest))
-        self._hold(signature, number)
+    def enter(self, signature: Signature) -> bool:
+        return self.claims.enter(signature)
 
-    def _entry(self, signature: Signature, newest: bytes) -> tuple[Any, ...]:
-        """Return what a script takes to enter a document."""
-        place = self.documents.run, self._record.sealed + self._written // _PLACES, self._written % _PLACES
+    def leave(self, signature: Signature) -> None:
+        if self.claims.leave():
+            self.withdraw(signature)
+
+    def await_outcome(self, signature: Signature) -> bool:
+        return self.claims.await_outcome(signature)
+
+    def add(self, signature: Signature) -> None:
+        self.claims.add(signature)
+
+    def entry(self, signature: Signature) -> tuple[bytes, bytes, int]:
+        """Return what a script takes to enter a document: its SimHash, its record, the number of the run."""
+        place = self.documents.run, self._segment, self._written % _PLACES
         self._written += 1
         signature.key = (self.run, *place[1:])
-        simhash = signature.fingerprints.get("simhash", ())
+        simhash = signature.fingerprints.get(SimHash.name, ())
         near = simhash[0].to_bytes(8, "little") if simhash else b""
-        rows = self._hash_rows(signature)
-        newest = bytes([16]) * (len(rows) // 5)
-        return rows, newest, b"", near, pack_document(signature, place, self._whole), place[0]
+        return near, pack_document(signature, place, self.asking.whole), place[0]
 
-    def _hash_rows(self, signature: Signature) -> bytes:
-        """Return all hashes that find a document."""
-        whole = self._whole | {"simhash"}
-        return hash_rows([h for n, keys in signature.fingerprints.items() if n not in whole for h in hashed(n, keys)])
+    def take_back(self) -> None:
+        """Let the last entry be none: the server did not take it."""
+        self._written -= 1
 
-    def _hold(self, signature: Signature, number: int) -> None:
+    def hold(self, signature: Signature, number: int) -> None:
+        """Have a document that the server gave a number be pending."""
         self.documents.hold(signature, number)
         self.documents.pending[signature] = None
         for name, index in self.asking.own.items():
@@ -161,7 +166,7 @@ class RedisStore:
     def withdraw(self, signature: Signature) -> None:
         self.documents.pending.pop(signature, None)
         if signature.number is not None:
-            self._queue("drop", signature.number.to_bytes(4, "big"), self._hash_rows(signature), b"")
+            self._queue("drop", signature.number.to_bytes(4, "big"), self.asking.question(signature.fingerprints).rows, b"")
             for name, index in self.asking.own.items():
                 index.remove(signature.fingerprints.get(name, ()), signature)
 

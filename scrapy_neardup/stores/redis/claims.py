@@ -1,0 +1,128 @@
+"""Claims that are atomic between processes: a document is held, pending, unless another came that it may repeat.
+
+The first look enters the document where no fingerprint of it is known: one round trip. Else the documents found are
+compared, and if it repeats none of them it is entered unless newer ones share a fingerprint: these are compared then.
+Documents near in SimHash are told on entering, since it is this process that compares SimHashes, not the server: if it
+repeats one of those it is taken out again. So of two that repeat each other and come at once, one is found by the other.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ...signature import Signature
+from .asking import Question
+from .runs import LEASE
+
+if TYPE_CHECKING:
+    from .store import RedisStore
+
+PATIENCE = LEASE + 2  # seconds to wait for the outcome of another process's document: two that wait for each other part
+PAUSES = (0.001, 0.05)  # seconds between two looks at it, at first and at most
+Numbers = dict[str, list[int]]
+
+
+class Claims:
+    """What is to be entered next, and what was found on the way."""
+
+    def __init__(self, store: RedisStore) -> None:
+        self._store = store
+        self._intended: Signature | None = None
+        self._above = 0
+        """Documents below this number were found by the last look."""
+        self._newer: Numbers | None = None
+        """Those that came since, for the next look."""
+        self._entered = False
+
+    def intend(self, signature: Signature) -> None:
+        """Let the next look enter a document."""
+        self._entered = self._entered and signature is self._intended
+        self._intended, self._above, self._newer = signature, 0, None
+
+    def intends(self, fingerprints: Mapping[str, tuple[int, ...]]) -> bool:
+        """Say whether a look is for the document that is to be entered."""
+        return self._intended is not None and fingerprints is self._intended.fingerprints
+
+    def find(self, fingerprints: Mapping[str, tuple[int, ...]]) -> Numbers:
+        """Return the numbers of documents by detector."""
+        if self.intends(fingerprints) and self._intended:
+            newer, self._newer = self._newer, None
+            return self._asked(self._intended) if newer is None else newer
+        question = self._store.asking.question(fingerprints)
+        *_, hits, near = self._call("look", 0, question, (b"", b"", 0))
+        return self._store.asking.found(question, hits, near)
+
+    def enter(self, signature: Signature) -> bool:
+        """Enter the document unless newer ones may be repeated, which the next look finds; say whether it is held."""
+        if self._intended is not signature:
+            self.add(signature)
+            return True
+        if not self._entered:
+            self._newer = self._asked(signature)
+            if not self._entered or any(self._newer.values()):
+                return False
+        self._intended, self._entered = None, False
+        return True
+
+    def leave(self) -> bool:
+        """Let go of the document that was to be entered; say whether it was."""
+        entered, self._entered, self._intended = self._entered, False, None
+        return entered
+
+    def add(self, signature: Signature) -> None:
+        """Enter a document, whatever it repeats."""
+        question = self._question(signature)
+        number, *_ = self._call("enter", 0, question, self._store.entry(signature))
+        self._store.hold(signature, number)
+
+    def _asked(self, signature: Signature) -> Numbers:
+        """Enter a document unless there are newer ones that share a fingerprint; return these, and those near."""
+        question = self._question(signature)
+        if self._entered:
+            *_, hits, near = self._call("look", self._above, question, (b"", b"", 0))
+            return self._others(self._store.asking.found(question, hits, near), signature)
+        entry = self._store.entry(signature)
+        number, above, hits, near = self._call("ask", self._above, question, entry)
+        found = self._store.asking.found(question, hits, near, self._above)
+        self._above = above
+        if number >= 0:
+            self._store.hold(signature, number)
+            self._entered = True
+        else:
+            self._store.take_back()
+        return found
+
+    def _others(self, found: Numbers, signature: Signature) -> Numbers:
+        return {name: [each for each in numbers if each != signature.number] for name, numbers in found.items()}
+
+    def _question(self, signature: Signature) -> Question:
+        return self._store.asking.question(signature.fingerprints)
+
+    def _call(self, mode: str, above: int, question: Question, entry: tuple[Any, ...]) -> Any:
+        return self._store.server.ask("claim", mode, above, question.rows, question.newest, question.probes, *entry)
+
+    # Documents of other processes
+
+    def await_outcome(self, signature: Signature) -> bool:
+        """Wait until a document is committed or given up; say whether it is held, or has been pending for too long."""
+        pause, end = PAUSES[0], time.monotonic() + PATIENCE
+        documents, number = self._store.documents, signature.number
+        while number in documents.others and time.monotonic() < end:
+            time.sleep(pause)
+            pause = min(2 * pause, PAUSES[1])
+            if not documents.fetch([number], pending=True):
+                return False
+            self._bury(number)
+        return number not in documents.others
+
+    def _bury(self, number: int) -> None:
+        """Give up a document that is pending for a process that died."""
+        documents, server = self._store.documents, self._store.server
+        if run := documents.others.get(number):
+            [alive] = server.run([("EXISTS", server.key(f"lease.{run}"))])
+            if not alive:
+                server.ask("drop", number.to_bytes(4, "big"), b"", run)
+
+
