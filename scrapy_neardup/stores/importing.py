@@ -43,7 +43,7 @@ def load(path: str, namespace: str, rows: Iterable[Record], *, chunk: int = CHUN
     """
     path, rows = os.path.realpath(path), iter(rows)
     head = read_head(next(rows, {}))
-    runs, content = _runs(map(read_row, rows))
+    runs, content = split_runs(map(read_row, rows))
     _begin(path, namespace, head, runs)
     taken = Imported(0, 0, 0)
     some: list[Content] = []
@@ -56,7 +56,7 @@ def load(path: str, namespace: str, rows: Iterable[Record], *, chunk: int = CHUN
     return taken
 
 
-def _runs(content: Iterator[Content]) -> tuple[list[Run], Iterator[Content]]:
+def split_runs(content: Iterator[Content]) -> tuple[list[Run], Iterator[Content]]:
     """Return the runs, which come first, and the rest."""
     runs: list[Run] = []
     for each in content:
@@ -74,7 +74,7 @@ def _begin(path: str, namespace: str, head: Head, runs: Iterable[Run]) -> None:
         meta = merge_meta(log.get(f"meta/{prefix}"), head.schemes, head.own)
         known = {key: Run.load(value) for key, value in log.news(f"run/{prefix}/").result()}
         new = {f"run/{prefix}/{run.id}": run for run in runs}
-        rows = [(key, run.dump()) for key, run in new.items() if _says_more(run, known.get(key))]
+        rows = [(key, run.dump()) for key, run in new.items() if says_more(run, known.get(key))]
         log.append_all([(f"meta/{prefix}", meta), *rows])
         log.sync(wait=True)
     except ValueError as error:
@@ -83,7 +83,7 @@ def _begin(path: str, namespace: str, head: Head, runs: Iterable[Run]) -> None:
         log.close()
 
 
-def _says_more(run: Run, known: Run | None) -> bool:
+def says_more(run: Run, known: Run | None) -> bool:
     """Say whether a run's record is to take the place of the one that is known."""
     return known is None or (known.closed is None and run.closed is not None)
 

@@ -9,12 +9,13 @@ from struct import Struct, iter_unpack
 from typing import Any
 from weakref import WeakValueDictionary
 
-from ...signature import Link, Signature
-from .packing import document_of, key_of, unpack_document, unpack_link
+from ...signature import Key, Link, Signature
+from .packing import document_of, is_void, key_of, place_of, unpack_document, unpack_link
 from .server import Server
 
 CHUNK = 256  # documents or links that are asked for at once
 RECENT = 4096  # documents that are kept in memory, since the next ones will likely be like them
+BUCKETS = 64  # that are read at once
 PER_BLOCK = 16
 _TOLD = Struct(">II")
 _LINKED = Struct("<B8s")
@@ -92,7 +93,7 @@ class Documents:
         return [self._link(link, row) for link, row in zip(answer[::2], answer[1::2], strict=True)]
 
     def _link(self, link: bytes, row: bytes) -> Link | None:
-        if not link:
+        if not link or is_void(link):
             return None
         number = document_of(link)
         signature = None if number is None else self._told(number, row)
@@ -100,12 +101,29 @@ class Documents:
 
     def links(self, number: int) -> Iterator[Link]:
         """Yield the links to a document, oldest first."""
-        key = self._server.root.encode() + b"o" + (number // PER_BLOCK).to_bytes(4, "big")
-        [block] = self._server.run([("GET", key)])
-        mine = (url for place, url in _LINKED.iter_unpack(block or b"") if place == number % PER_BLOCK)
+        for some in self._urls_of(number // PER_BLOCK, number % PER_BLOCK):
+            yield from (link for link in self.resolve(some) if link and link.signature)
+
+    def _urls_of(self, block: int, place: int | None = None) -> Iterator[list[int]]:
+        """Yield, some at a time, the hashes of the URLs that lead to the documents of a block, or to one of them."""
+        [linked] = self._server.run([("GET", self._server.root.encode() + b"o" + block.to_bytes(4, "big"))])
+        rows = _LINKED.iter_unpack(linked or b"")
+        mine = (int.from_bytes(url, "little") for each, url in rows if place in (None, each))
         while some := list(islice(mine, CHUNK)):
-            found = self.resolve([int.from_bytes(url, "little") for url in some])
-            yield from (link for link in found if link and link.signature and link.signature.number == number)
+            yield some
+
+    def packed_links_of(self, block: int) -> Iterator[list[bytes]]:
+        """Yield, some at a time, the links to the documents of a block as they are packed, oldest first."""
+        for some in self._urls_of(block):
+            urls = b"".join(each.to_bytes(8, "little") for each in some)
+            yield [link for link in self._server.ask("resolve", urls)[::2] if link]
+
+    def hot(self) -> Iterator[tuple[int, list[int]]]:
+        """Yield the hashes that very many documents share, with the older ones of these."""
+        [hashes] = self._server.run([("SMEMBERS", self._server.key("hot"))])
+        for packed in hashes:
+            [numbers] = self._server.run([("LRANGE", self._server.root.encode() + b"h" + packed, 0, -1)])
+            yield int.from_bytes(packed, "big"), list(map(int, numbers))
 
     # All of them
 
@@ -132,21 +150,32 @@ class Documents:
             told = (_TOLD.unpack(row) for row in rows if row)
             yield from (repeats for run, repeats in told if run in (0, self.run))
 
-    def packed_links(self) -> Iterator[bytes]:
-        """Yield all links as they are packed. One that is changed meanwhile may come twice."""
-        first, last = 0, self._buckets
-        while first < last:
-            keys = [self._server.root.encode() + b"u" + n.to_bytes(4, "big") for n in range(first, min(first + 64, last))]
-            [buckets] = self._server.run([("MGET", *keys)])
-            for bucket in filter(None, buckets):
-                yield from _links_in(bucket)
-            first += len(keys)
-            last = self._buckets if first == last else last
+    def buckets(self, kind: str) -> Iterator[tuple[int, int, bytes]]:
+        """Yield the buckets of a table, each with how many there are and its place.
 
-    @property
-    def _buckets(self) -> int:
-        [number] = self._server.run([("HGET", self._server.root, "u.buckets")])
-        return int(number or 256)
+        What is written meanwhile may come twice, or not at all.
+        """
+        first, last = 0, 1
+        while first < last:
+            last, values = self._server.ask("scan", kind, first, BUCKETS)
+            yield from ((last, place, value) for place, value in enumerate(values, first) if value)
+            first += BUCKETS
+
+    def packed_links(self) -> Iterator[bytes]:
+        """Yield all links as they are packed, of which something is known."""
+        links = (link for _, _, bucket in self.buckets("u") for link in _parts_of(bucket))
+        return (link for link in links if not is_void(link))
+
+    def places(self) -> Iterator[tuple[int, Key]]:
+        """Yield the numbers of all documents, be they forgotten, and as what they were written."""
+        last = self.next_number
+        self.learn_runs()
+        for first in range(0, -(-last // PER_BLOCK), BUCKETS):
+            keys = [self._server.root.encode() + b"d" + n.to_bytes(4, "big") for n in range(first, first + BUCKETS)]
+            [blocks] = self._server.run([("MGET", *keys)])
+            for block, value in enumerate(blocks, first):
+                for number, record in enumerate(_parts_of(value or b""), block * PER_BLOCK):
+                    yield number, key_of(place_of(record), self.runs)
 
     def all_links(self) -> Iterator[Link]:
         packed = self.packed_links()
@@ -159,7 +188,7 @@ class Documents:
                     yield unpack_link(link, signature)
 
 
-def _links_in(bucket: bytes) -> Iterator[bytes]:
+def _parts_of(bucket: bytes) -> Iterator[bytes]:
     at = 0
     while at < len(bucket):
         end = at + 3 + int.from_bytes(bucket[at : at + 3], "little")

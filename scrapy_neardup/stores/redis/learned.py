@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
 import msgpack
@@ -23,7 +23,7 @@ class Learned:
     def __init__(self, server: Server, hosts: Hosts) -> None:
         self._server = server
         self._hosts = hosts
-        self._origin: tuple[bytes | int, ...] = ()
+        self._run, self._token = 0, b""
         self._last = "-"
         self._trials: list[Row] = []
         self._met: dict[str, float] = {}
@@ -31,7 +31,7 @@ class Learned:
 
     def begin(self, run: int, token: bytes) -> None:
         """Say whose evidence it is."""
-        self._origin = ("run", run, "token", token)  # type: ignore[assignment]
+        self._run, self._token = run, token
 
     def learn(self, trials: Iterable[Row]) -> None:
         self._trials += trials
@@ -47,9 +47,16 @@ class Learned:
     def send(self) -> None:
         """Have it written before all that is asked later."""
         if self._trials or self._met:
-            body = msgpack.packb([self._trials, self._met], unicode_errors="surrogatepass")
-            self._trials, self._met = [], {}
-            self._server.queue(("XADD", self._server.key("news"), "*", *self._origin, "body", body))
+            trials, met, self._trials, self._met = self._trials, self._met, [], {}
+            self.put(self._run, trials, met)
+
+    def put(self, run: int, trials: Iterable[Row], met: Mapping[str, float]) -> None:
+        """Have some be written as that run's."""
+        body = msgpack.packb([list(trials), met], unicode_errors="surrogatepass")
+        token = self._token if run == self._run else b""
+        self._server.queue(
+            ("XADD", self._server.key("news"), "*", "run", run, "token", token, "body", body)
+        )
 
     def refresh(self) -> bool:
         """Take in some of what came since; say whether there is more."""

@@ -13,7 +13,7 @@ from ...index.packed import HASH_BITS
 from ...signature import Evidence, Key, Link, Signature
 from ..part import spread
 from ..parts import salt
-from ..records import NOWHERE, decode_url, encode_url
+from ..records import NOWHERE, VOID, decode_url, encode_url
 
 # Codes, layout, exact, SimHash, first seen, tokens, shingles, figures, run, segment, place, which of the two are there,
 # and how long the sample of figures and the URL are that follow; then fingerprints to be kept whole.
@@ -24,6 +24,7 @@ EVIDENCE = Struct("<HHfBBB")  # resemblance and containment in ten-thousandths; 
 _MIRROR, _FIRM, _EVIDENCE, _OWN = 1, 2, 4, 8
 _NO_HAMMING = 255
 _LOW_BITS = 12
+_PLACE, _PLACE_AT = Struct("<IIH"), 172
 Place = tuple[int, int, int]
 """The number of a run, of its segment, and the place in it."""
 
@@ -59,7 +60,7 @@ def pack_link(link: Link, number: int | None, run: int, segment: int) -> bytes:
     """Return the record of a link to the document of that number, None for nowhere."""
     found, is_own = link.evidence, link.signature is not None and link.url == link.signature.url
     flags = link.mirror * _MIRROR + link.firm * _FIRM + (found is not None) * _EVIDENCE + is_own * _OWN
-    document = NOWHERE if number is None else number
+    document = VOID if link.void else NOWHERE if number is None else number
     fixed = LINK.pack(link.digest, document, link.seen, min(link.size, NOWHERE), flags, run, segment)
     return fixed + (_pack_evidence(found) if found else b"") + (b"" if is_own else encode_url(link.url))
 
@@ -72,9 +73,20 @@ def _pack_evidence(found: Evidence) -> bytes:
 
 
 def document_of(link: bytes) -> int | None:
-    """Return the number of the document that a packed link leads to."""
+    """Return the number of the document that a packed link leads to; None for nowhere."""
     number: int = LINK.unpack_from(link)[1]
-    return None if number == NOWHERE else number
+    return None if number >= VOID else number
+
+
+def is_void(link: bytes) -> bool:
+    """Say whether a packed link says that nothing is known of the URL any more."""
+    return bool(LINK.unpack_from(link)[1] == VOID)
+
+
+def seen_of(link: bytes) -> float:
+    """Return when a packed link was seen."""
+    seen: float = LINK.unpack_from(link)[2]
+    return seen
 
 
 def origin_of(link: bytes) -> tuple[int, int]:
@@ -110,6 +122,12 @@ def hashed(name: str, keys: Sequence[int]) -> list[int]:
     """Return the hashes that find a document by fingerprints of a detector that must be equal."""
     mixed = salt(name)
     return [spread(key ^ mixed) >> 64 - HASH_BITS for key in dict.fromkeys(keys)]
+
+
+def place_of(record: bytes) -> Place:
+    """Return where a document was written, be it forgotten."""
+    place: Place = _PLACE.unpack_from(record, 0 if len(record) == _PLACE.size else _PLACE_AT)
+    return place
 
 
 def key_of(place: Place, runs: dict[int, str]) -> Key:

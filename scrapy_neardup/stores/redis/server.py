@@ -164,5 +164,6 @@ def _with_text(command: Command) -> Command:
 
 
 NAMES: Iterable[str] = (
-    "begin", "claim", "commit", "drop", "fetch", "link", "release", "renew", "repeat", "resolve", "swap", "undo",
+    "begin", "claim", "commit", "drop", "fetch", "link", "number", "release", "renew", "repeat", "resolve", "scan",
+    "swap", "undo",
 )  # fmt: skip

@@ -66,7 +66,7 @@ class RedisStore:
         self.documents = Documents(self.server)
         self.runs_known = Runs(self.server, forgets=unclean_run == "forget")
         self.hosts, self.stats, self.run = Hosts(), {}, ""
-        self._learned = Learned(self.server, self.hosts)
+        self.learned = Learned(self.server, self.hosts)
         self.claims = Claims(self)
         self._own_seen = self._written = 0
         self._record = Run("", 0.0)
@@ -78,22 +78,23 @@ class RedisStore:
 
     def _begin(self, detectors: Sequence[Detector], run: str | None) -> None:
         made_as = {"sketch": sketch.SCHEME, "tokens": tokens.SCHEME, **{d.name: d.scheme for d in detectors}}
-        self._check_schemes(made_as, writes=run is not None)
+        self.agree_on(made_as, self.asking.own, writes=run is not None)
         if run is not None:
             self._record = self.runs_known.begin(run)
             self.run, self.documents.run = self._record.id, self.runs_known.number
-        self._learned.begin(self.documents.run, self.runs_known.token)
+        self.learned.begin(self.documents.run, self.runs_known.token)
         while self.refresh():
             pass
 
-    def _check_schemes(self, made_as: Mapping[str, str], *, writes: bool) -> None:
+    def agree_on(self, made_as: Mapping[str, str], own: Iterable[str], *, writes: bool = True) -> None:
+        """Have the store say what its fingerprints are made as, in every process. Raise StoreError where it differs."""
         stored = self._meta()
         try:
-            meta = merge_meta(stored or None, made_as, self.asking.own)
+            meta = merge_meta(stored or None, made_as, own)
         except ValueError as error:
             raise StoreError(f"store {self.server.name!r} does not fit: {error}; it was left as it is") from error
         if writes and meta != stored and self.server.ask("swap", stored, meta) != meta:
-            self._check_schemes(made_as, writes=writes)  # another process was quicker
+            self.agree_on(made_as, own)  # another process was quicker
         self.asking.whole = own_fingerprints(meta)
 
     def _meta(self) -> bytes:
@@ -188,8 +189,8 @@ class RedisStore:
         if link.signature and number is None:
             return  # never held
         if not link.void:
-            self._learned.meet(link)
-        packed = b"" if link.void else pack_link(link, number, self.documents.run, self._segment)
+            self.learned.meet(link)
+        packed = pack_link(link, number, self.documents.run, self._segment)
         url, run = link.digest.to_bytes(8, "little"), self.documents.run
         self.server.queue(self.server.call("link", url, packed, run), self.documents.counted)
         self._send_in_time()
@@ -212,7 +213,7 @@ class RedisStore:
         return self.documents.all_links()
 
     def learn(self, trials: Iterable[Row]) -> None:
-        self._learned.learn(trials)
+        self.learned.learn(trials)
 
     # What is forgotten
 
@@ -246,7 +247,7 @@ class RedisStore:
         others = [link for link in self.documents.packed_links() if origin_of(link)[0] == number]
         for packed in others:
             self.server.queue(self.server.call("link", packed[:8], b"", self.documents.run))
-        self.learn(self.hosts.retract(self._learned.of(number)))
+        self.learn(self.hosts.retract(self.learned.of(number)))
         self.runs_known.save(run.without(run.sealed + 1))
         self.flush()
         return Forgotten(len(documents), len(urls) + len(others))
@@ -278,7 +279,7 @@ class RedisStore:
         }
 
     def flush(self, *, wait: bool = True) -> None:
-        self._learned.send()
+        self.learned.send()
         self.server.flush(wait=wait)
         if self.runs_known.is_lost:
             raise self.runs_known.lost()
@@ -286,7 +287,7 @@ class RedisStore:
     def refresh(self) -> bool:
         if self.asking.own:
             self._enter_own()
-        return self._learned.refresh()
+        return self.learned.refresh()
 
     def _enter_own(self) -> None:
         """Have the indexes in RAM know the documents that came since."""
@@ -300,7 +301,7 @@ class RedisStore:
 
     def close(self, *, clean: bool = True) -> None:
         try:
-            self._learned.send()
+            self.learned.send()
             self.server.flush(wait=True)
             for signature in list(self.documents.pending):
                 self.withdraw(signature)

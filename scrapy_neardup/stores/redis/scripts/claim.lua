@@ -88,6 +88,7 @@ if mode == 'enter' or (mode == 'ask' and #found == 0) then
         last = places[at] + w + 4
         moved[at] = unpacked('>I4', value, places[at] + w)
       end
+      call('SADD', root .. ':hot', pack('>I5', hashes[n]))
       call('RPUSH', overflow_key(hashes[n]), unpack(moved))
       k.entries = k.entries - #moved
       value = concat(kept) .. sub(value, last)

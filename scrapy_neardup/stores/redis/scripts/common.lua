@@ -190,7 +190,7 @@ local function unlinked(number, url)
 end
 
 -- A link: hash of the URL (8 bytes), document (4), seen (8), size (4), flags (1), run (4), segment (4), the rest.
-local NOWHERE = 2 ^ 32 - 1
+local NOWHERE, VOID = 2 ^ 32 - 1, 2 ^ 32 - 2  -- from VOID on, it is none: VOID where nothing is known of the URL
 
 local function link_in(value, url)
   local at = 1
@@ -214,7 +214,7 @@ local function put_link(t, url, link)
   local before = NOWHERE
   if first then
     before = unpacked('<I4', value, first + 11)
-    if before ~= NOWHERE then
+    if before < VOID then
       add_repeats(before, -(byte(value, first + 27) % 2))
       if before ~= document or call('STRLEN', links_key(before)) < FEW then
         unlinked(before, url)
@@ -227,7 +227,7 @@ local function put_link(t, url, link)
   end
   if link ~= '' then
     local known = document == nil and unpacked('<I4', link, 9) or document
-    if known ~= NOWHERE then
+    if known < VOID then
       add_repeats(known, byte(link, 25) % 2)
       if document then linked(known, url) end
     end

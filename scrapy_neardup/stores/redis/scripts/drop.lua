@@ -1,5 +1,5 @@
 -- Forgets documents (ARGV[1]: numbers of four bytes), with all that leads to them. ARGV[2]: rows of the hashes that
--- find the one document, where they are known; ARGV[3]: pending for that run only, or ''. Returns how many there were.
+-- find the one document, where they are known (of the record its place stays, so that an import knows it); ARGV[3]: pending for that run only, or ''. Returns how many there were.
 local numbers, rows, run = unpack(ARGV)
 local count = 0
 
@@ -55,7 +55,7 @@ local function drop(number)
   local first, last = record_places(block, number)
   local record = sub(block, first + 3, last)
   if byte(record, 183) >= 2 then drop_simhash(number, sub(record, 145, 152)) end
-  put(key, sub(block, 1, first - 1) .. '\0\0\0' .. sub(block, last + 1))
+  put(key, sub(block, 1, first - 1) .. pack('<I3', 10) .. sub(record, 173, 182) .. sub(block, last + 1))
   call('SETBIT', root .. ':gone', number, 1)
   add_repeats(number, -repeats_of(number))
   drop_hashes(number)

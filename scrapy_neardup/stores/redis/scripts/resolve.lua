@@ -8,6 +8,6 @@ for at = 1, #urls, 8 do
   local link = first and sub(value, first + 3, last) or ''
   local document = first and unpacked('<I4', link, 9) or NOWHERE
   result[#result + 1] = link
-  result[#result + 1] = document ~= NOWHERE and told(document, true) or ''
+  result[#result + 1] = document < VOID and told(document, true) or ''
 end
 return result

@@ -1,0 +1,8 @@
+-- Returns the number of a run (ARGV[1]: its id), which it is given if it has none.
+local number = call('HGET', root .. ':numbers', ARGV[1])
+if not number then
+  number = call('HINCRBY', root, 'runs', 1)
+  call('HSET', root .. ':numbers', ARGV[1], number)
+  call('HSET', root .. ':ids', number, ARGV[1])
+end
+return tonumber(number)

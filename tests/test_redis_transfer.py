@@ -1,0 +1,66 @@
+"""`export` and `import` between a store on disk and one on a server: nothing is lost on the way and back."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+
+import pytest
+from helpers import detectors, names
+from redis_server import server
+from test_transfer import URL, exported, fill, path, sorted_rows, varied  # noqa: F401 - path is a fixture
+
+from scrapy_neardup.stores import Selection
+from scrapy_neardup.stores.redis import importing
+from scrapy_neardup.stores.redis.store import RedisStore
+from scrapy_neardup.stores.sqlite import SqliteStore
+from scrapy_neardup.stores.transfer import export_rows, import_rows
+
+
+def shared(namespace: str, run: str | None = None) -> closing[RedisStore]:
+    return closing(RedisStore(server().address, detectors(), namespace=namespace, run=run))
+
+
+def rows_of(namespace: str) -> list[dict]:
+    with export_rows(server().address, namespace) as found:
+        return [json.loads(json.dumps(row)) for row in found]
+
+
+@pytest.mark.parametrize("chunk", [7, 1000])
+def test_nothing_is_lost_on_the_way_and_back(path: str, tmp_path, chunk: int) -> None:  # noqa: F811
+    varied(path)
+    taken = importing.load(server().address, path, exported(path), chunk=chunk)
+    assert (taken.documents, taken.known) == (37, 0)
+    there = rows_of(path)
+    assert sorted(json.dumps(row, sort_keys=True) for row in there) == sorted_rows(path)
+    copy = str(tmp_path / "copy.sqlite")
+    import_rows(copy, "", there)
+    assert sorted_rows(copy) == sorted_rows(path)
+    with shared(path) as one, closing(SqliteStore(path, detectors(), run=None)) as other:
+        assert sorted(one.degrees()) == sorted(other.degrees())
+        assert one.hosts.dump() == other.hosts.dump()
+        for wanted in [{"exact": (number,)} for number in range(1050)] + [{"simhash": (3,)}]:
+            assert sorted(names(s for _, s in one.find(wanted))) == sorted(names(s for _, s in other.find(wanted)))
+
+
+def test_a_second_time_it_changes_nothing(path: str) -> None:  # noqa: F811
+    varied(path)
+    import_rows(server().address, path, exported(path))
+    before = rows_of(path)
+    assert import_rows(server().address, path, exported(path)) == (0, 0, 37)
+    assert rows_of(path) == before
+
+
+def test_what_was_forgotten_stays_forgotten(path: str) -> None:  # noqa: F811
+    first = fill(path, 0, 5)
+    fill(path, 5, 5)
+    everything = exported(path)
+    import_rows(server().address, path, everything)
+    with shared(path, run="") as store:
+        assert store.forget(Selection(run=first)) == (5, 10)
+        assert store.forget(Selection(url=f"{URL}7")) == (1, 2)
+        assert store.forget(Selection(url="http://m.example/8")) == (0, 1)
+    assert import_rows(server().address, path, everything) == (0, 0, 10)
+    with shared(path) as store:
+        assert sorted(names(store.signatures())) == ["5", "6", "8", "9"]
+        assert store.resolve("http://m.example/8") is None
