@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ...detectors import SimHash
 from ...detectors.base import Detector
@@ -18,6 +19,8 @@ from .packing import hash_rows, hashed
 
 _HIT = np.dtype([("place", ">u2"), ("number", ">u4")])
 _NEAR = np.dtype([("simhash", "<u8"), ("number", ">u4")])
+Probes = npt.NDArray[np.uint32]
+_NONE: Probes = np.zeros(0, np.uint32)
 Fingerprints = Mapping[str, tuple[int, ...]]
 
 
@@ -28,7 +31,8 @@ class Question:
     names: tuple[str, ...]
     rows: bytes
     newest: bytes
-    probes: bytes
+    probes: Probes
+    """Hashes of the blocks of SimHashes to look up."""
     simhashes: tuple[int, ...]
 
 
@@ -61,36 +65,45 @@ class Asking:
             tuple(name for name, _ in pairs),
             hash_rows([each for _, each in pairs]),
             bytes(self._newest.get(name, 0) for name, _ in pairs),
-            b"".join(_probed(value, self.distance or 0) for value in simhashes),
+            np.concatenate([_NONE, *(_probed(value, self.distance or 0) for value in simhashes)]),
             simhashes,
         )
 
-    def found(self, question: Question, hits: bytes, near: bytes, above: int = 0) -> dict[str, list[int]]:
-        """Return by detector the numbers of the documents that an answer names, ascending."""
+    def found(self, question: Question, hits: bytes, near: bytes, among: range) -> dict[str, list[int]]:
+        """Return by detector the numbers of the documents that an answer names, ascending; of those near only some."""
         numbers: dict[str, set[int]] = {}
         for place, number in np.frombuffer(hits, _HIT).tolist():
             numbers.setdefault(question.names[place], set()).add(number)
         if near and self.distance is not None:
-            numbers[SimHash.name] = {n for v in question.simhashes for n in _nearest(near, v, self.distance, above)}
+            numbers[SimHash.name] = {n for v in question.simhashes for n in _nearest(near, v, self.distance, among)}
         return {name: sorted(found) for name, found in numbers.items()}
 
 
-def _nearest(entries: bytes, value: int, distance: int, above: int) -> list[int]:
+def bucketed(probes: Probes, buckets: int) -> Probes:
+    """Return in which of so many buckets hashes are; see `scripts/tables.lua`."""
+    size = 1 << buckets.bit_length() - 1
+    places = probes & np.uint32(size - 1)
+    split = places < buckets - size
+    places[split] = probes[split] & np.uint32(2 * size - 1)
+    return np.unique(places)
+
+
+def _nearest(entries: bytes, value: int, distance: int, among: range) -> list[int]:
     """Return the numbers of the entries within a distance; of more than `NEWEST` the nearest."""
     table = np.frombuffer(entries, _NEAR)
     far = np.bitwise_count(table["simhash"] ^ np.uint64(value))
     near = (far <= distance).nonzero()[0]
     order = near[np.argsort(far[near], kind="stable")]
     numbers = dict.fromkeys(table["number"][order].tolist())
-    return [number for number in numbers if number >= above][:NEWEST]
+    return [number for number in numbers if number in among][:NEWEST]
 
 
-def _probed(value: int, distance: int) -> bytes:
+def _probed(value: int, distance: int) -> Probes:
     """Return the blocks to look up, with some of their bits flipped: a block's bits, then which it is."""
     blocks = [(value >> BLOCK_BITS * block) & 0xFFFF for block in range(BLOCKS)]
-    wanted = np.array(blocks, np.uint32)[_probes(distance)[0]] ^ _probes(distance)[1]
-    rows = (wanted * np.uint32(BLOCKS) + _probes(distance)[0]).astype(">u4")
-    return rows.view(np.uint8).reshape(-1, 4)[:, 1:].tobytes()
+    places, flipped = _probes(distance)
+    probes: Probes = (np.array(blocks, np.uint32)[places] ^ flipped) * np.uint32(BLOCKS) + places
+    return probes
 
 
 @cache

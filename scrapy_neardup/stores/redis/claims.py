@@ -2,7 +2,7 @@
 
 The first look enters the document where no fingerprint of it is known: one round trip. Else the documents found are
 compared, and if it repeats none of them it is entered unless newer ones share a fingerprint: these are compared then.
-Documents near in SimHash are told on entering, since it is this process that compares SimHashes, not the server: if it
+Documents near in SimHash are compared on entering, since it is this process that finds them, not the server: if it
 repeats one of those it is taken out again. So of two that repeat each other and come at once, one is found by the other.
 """
 
@@ -12,15 +12,19 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ...signature import Signature
-from .asking import Question
+from .asking import Probes, Question, bucketed
 from .runs import LEASE
+from .server import Command
 
 if TYPE_CHECKING:
     from .store import RedisStore
 
 PATIENCE = LEASE + 2  # seconds to wait for the outcome of another process's document: two that wait for each other part
 PAUSES = (0.001, 0.05)  # seconds between two looks at it, at first and at most
+LEAST_BUCKETS = 1024  # as in scripts/tables.lua
 Numbers = dict[str, list[int]]
 
 
@@ -35,6 +39,8 @@ class Claims:
         self._newer: Numbers | None = None
         """Those that came since, for the next look."""
         self._entered = False
+        self._buckets = LEAST_BUCKETS
+        """How many buckets of SimHashes there were when we last heard of it."""
 
     def intend(self, signature: Signature) -> None:
         """Let the next look enter a document."""
@@ -50,9 +56,7 @@ class Claims:
         if self.intends(fingerprints) and self._intended:
             newer, self._newer = self._newer, None
             return self._asked(self._intended) if newer is None else newer
-        question = self._store.asking.question(fingerprints)
-        *_, hits, near = self._call("look", 0, question, (b"", b"", 0))
-        return self._store.asking.found(question, hits, near)
+        return self._call("look", 0, self._store.asking.question(fingerprints), (b"", b"", 0))[2]
 
     def enter(self, signature: Signature) -> bool:
         """Enter the document unless newer ones may be repeated, which the next look finds; say whether it is held."""
@@ -73,20 +77,17 @@ class Claims:
 
     def add(self, signature: Signature) -> None:
         """Enter a document, whatever it repeats."""
-        question = self._question(signature)
-        number, *_ = self._call("enter", 0, question, self._store.entry(signature))
+        question, entry = self._question(signature), self._store.entry(signature)
+        number, *_ = self._store.server.ask("claim", "enter", 0, question.rows, question.newest, *entry)
         self._store.hold(signature, number)
 
     def _asked(self, signature: Signature) -> Numbers:
         """Enter a document unless there are newer ones that share a fingerprint; return these, and those near."""
         question = self._question(signature)
         if self._entered:
-            *_, hits, near = self._call("look", self._above, question, (b"", b"", 0))
-            return self._others(self._store.asking.found(question, hits, near), signature)
-        entry = self._store.entry(signature)
-        number, above, hits, near = self._call("ask", self._above, question, entry)
-        found = self._store.asking.found(question, hits, near, self._above)
-        self._above = above
+            found = self._call("look", self._above, question, (b"", b"", 0))[2]
+            return {name: [n for n in numbers if n != signature.number] for name, numbers in found.items()}
+        number, self._above, found = self._call("ask", self._above, question, self._store.entry(signature))
         if number >= 0:
             self._store.hold(signature, number)
             self._entered = True
@@ -94,14 +95,27 @@ class Claims:
             self._store.take_back()
         return found
 
-    def _others(self, found: Numbers, signature: Signature) -> Numbers:
-        return {name: [each for each in numbers if each != signature.number] for name, numbers in found.items()}
-
     def _question(self, signature: Signature) -> Question:
         return self._store.asking.question(signature.fingerprints)
 
-    def _call(self, mode: str, above: int, question: Question, entry: tuple[Any, ...]) -> Any:
-        return self._store.server.ask("claim", mode, above, question.rows, question.newest, question.probes, *entry)
+    def _call(self, mode: str, above: int, question: Question, entry: tuple[Any, ...]) -> tuple[int, int, Numbers]:
+        """Return the number given or -1, the one that comes next, and what was found from `above` on, before both."""
+        server = self._store.server
+        claim = server.call("claim", mode, above, question.rows, question.newest, *entry)
+        buckets = bucketed(question.probes, self._buckets)
+        answer, near, count = server.run([claim, self._reading(buckets), ("HGET", server.root, "s.buckets")])
+        self._buckets = int(count or self._buckets)
+        now = bucketed(question.probes, self._buckets)
+        if not np.array_equal(now, buckets):  # these were split since we last heard of it
+            near = [*near, *server.run([self._reading(now)])[0]]
+        number, following, hits = answer
+        among = range(above, following)
+        return number, following, self._store.asking.found(question, hits, b"".join(filter(None, near)), among)
+
+    def _reading(self, buckets: Probes) -> Command:
+        """Return the command that reads buckets of SimHashes."""
+        root, packed = self._store.server.root.encode() + b"s", buckets.astype(">u4").tobytes()
+        return ("MGET", root, *(root + packed[at : at + 4] for at in range(0, len(packed), 4)))
 
     # Documents of other processes
 
@@ -123,6 +137,6 @@ class Claims:
         if run := documents.others.get(number):
             [alive] = server.run([("EXISTS", server.key(f"lease.{run}"))])
             if not alive:
-                server.ask("drop", number.to_bytes(4, "big"), b"", run)
+                server.queue("drop", number.to_bytes(4, "big"), b"", str(run))
 
 

@@ -88,7 +88,8 @@ class _Taking:
             self._numbers[stored.signature.key or ("", 0, 0)] = number
         packed = b"".join(number.to_bytes(4, "big") for number in numbers)
         server = self._store.server
-        server.run([server.call("commit", 0, packed), ("DEL", server.key("open.0"))])
+        server.queue("commit", "0", packed)
+        server.run([("DEL", server.key("open.0"))])
         self.documents += len(new)
 
     def _is_known(self, key: Key) -> bool:
@@ -101,7 +102,7 @@ class _Taking:
         simhash = signature.fingerprints.get(SimHash.name, ())
         record = pack_document(signature, (self._run(run), segment, place), self._store.asking.whole)
         near = simhash[0].to_bytes(8, "little") if simhash else b""
-        return self._store.server.call("claim", "enter", 0, hash_rows(keys), bytes(len(keys)), b"", near, record, 0)
+        return self._store.server.call("claim", "enter", 0, hash_rows(keys), bytes(len(keys)), near, record, 0)
 
     def _take_links(self, some: list[Led]) -> None:
         server = self._store.server
@@ -120,7 +121,6 @@ class _Taking:
             seen[link.digest] = link.seen
             self.links += 1
             url = link.digest.to_bytes(8, "little")
-            server.queue(server.call("link", url, pack_link(link, number, self._run(run), segment), 0))
-        server.flush(wait=True)
+            server.queue("link", url, pack_link(link, number, self._run(run), segment), "0")
         server.run([("DEL", server.key("open.0"))])
 

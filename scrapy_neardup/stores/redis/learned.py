@@ -54,9 +54,7 @@ class Learned:
         """Have some be written as that run's."""
         body = msgpack.packb([list(trials), met], unicode_errors="surrogatepass")
         token = self._token if run == self._run else b""
-        self._server.queue(
-            ("XADD", self._server.key("news"), "*", "run", run, "token", token, "body", body)
-        )
+        self._server.queue("learn", str(run), token, body)
 
     def refresh(self) -> bool:
         """Take in some of what came since; say whether there is more."""

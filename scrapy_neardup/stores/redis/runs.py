@@ -114,8 +114,8 @@ class Runs:
         [count] = self._server.run([("LLEN", key)])
         for _ in range(0, count, AT_ONCE):
             numbers = self._server.ask("undo", number, AT_ONCE, int(self._forgets))
-            drop = self._server.call("drop", numbers, b"", b"" if self._forgets else number)
-            self._server.run([drop, ("LTRIM", key, 0, -1 - AT_ONCE)])
+            self._server.queue("drop", numbers, b"", "" if self._forgets else str(number))
+            self._server.run([("LTRIM", key, 0, -1 - AT_ONCE)])
         if self._forgets:
             self._drop_news(number, token)
         ended = run.ended(run.sealed + bool(count) + count // _PLACES, forget=self._forgets)
@@ -129,7 +129,7 @@ class Runs:
         for name, fields in news(self._server):
             theirs = int(fields[b"run"]) == number and fields[b"token"] != self.token
             if theirs and (token is None or fields[b"token"] == token):
-                self._server.queue(("XDEL", self._server.key("news"), name))
+                self._server.run([("XDEL", self._server.key("news"), name)])
 
     @property
     def token(self) -> bytes:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+import msgpack
+
 from ..base import StoreError
 from .address import connecting, named
-from .scripts import script
+from .scripts import NAMES, script
 
 if TYPE_CHECKING:
     from redis.connection import AbstractConnection
@@ -20,6 +22,7 @@ _TRIED_AGAIN = ("OOM", "READONLY", "MISCONF", "LOADING")
 Argument = str | bytes | int | float
 Command = Sequence[Argument]
 Then = Callable[[Any], object]
+MOST = 200  # operations that are done at once: others wait as long
 _ADVICE = {
     "OOM": "it is full: give it more memory, or forget what is old",
     "NOAUTH": "it wants a password",
@@ -52,9 +55,9 @@ class Server:
         """Return the name of a key of this namespace."""
         return f"{self.root}:{suffix}"
 
-    def queue(self, command: Command, then: Then = bool) -> None:
-        """Have a command run before all that is asked later; `then` is called with its result."""
-        self._queue.append((command, then))
+    def queue(self, operation: str, *arguments: str | bytes, then: Then = bool) -> None:
+        """Have an operation of the script `write` done before all that is asked later; `then` is called with its result."""
+        self._queue.append(((operation, *arguments), then))
 
     def __len__(self) -> int:
         """How much is queued."""
@@ -94,17 +97,27 @@ class Server:
     def _drain(self, more: Sequence[Command]) -> list[Any]:
         """Send what is queued and more in one go; of what is queued, what could not be done now stays."""
         queued = list(self._queue)
-        results = self._exchange([*(command for command, _ in queued), *more])
-        for each, result in zip(queued, results, strict=False):
-            self._queue.popleft()
-            if not isinstance(result, Exception):
-                each[1](result)
-            elif any(sign in str(result) for sign in _TRIED_AGAIN):
-                self._queue.append(each)
+        batches = [queued[first : first + MOST] for first in range(0, len(queued), MOST)]
+        results = self._exchange([*map(self._write, batches), *more])
+        for batch, result in zip(batches, results, strict=False):
+            self._done(batch, result)
         for result in results:
             if isinstance(result, Exception):
                 raise result
-        return results[len(queued) :]
+        return results[len(batches) :]
+
+    def _write(self, batch: Sequence[tuple[Command, Then]]) -> Command:
+        return self.call("write", msgpack.packb([operation for operation, _ in batch], use_bin_type=False))
+
+    def _done(self, batch: Sequence[tuple[Command, Then]], result: Any) -> None:
+        """Let go of what was done, and put what could not be done now at the end."""
+        for _ in batch:
+            self._queue.popleft()
+        if not isinstance(result, Exception):
+            for (_, then), each in zip(batch, result, strict=True):
+                then(each)
+        elif any(sign in str(result) for sign in _TRIED_AGAIN):
+            self._queue.extend(batch)
 
     def _exchange(self, commands: Sequence[Command]) -> list[Any]:
         results = self._sent(commands)
@@ -161,9 +174,3 @@ def _with_text(command: Command) -> Command:
         return command
     texts = {each.sha: each.text for each in map(script, NAMES)}
     return ("EVAL", texts[command[1]], *command[2:])  # type: ignore[index]
-
-
-NAMES: Iterable[str] = (
-    "begin", "claim", "commit", "drop", "fetch", "link", "number", "release", "renew", "repeat", "resolve", "scan",
-    "swap", "undo",
-)  # fmt: skip

@@ -32,7 +32,7 @@ from .asking import Asking
 from .claims import Claims
 from .documents import Documents
 from .learned import Learned
-from .packing import origin_of, pack_document, pack_link
+from .packing import LINK, origin_of, pack_document, pack_link, seen_of
 from .runs import Runs
 from .server import Server
 
@@ -162,7 +162,7 @@ class RedisStore:
     def commit(self, signature: Signature) -> None:
         if signature in self.documents.pending and signature.number is not None:
             del self.documents.pending[signature]
-            self._queue("commit", self.documents.run, signature.number.to_bytes(4, "big"))
+            self._queue("commit", str(self.documents.run), signature.number.to_bytes(4, "big"))
 
     def withdraw(self, signature: Signature) -> None:
         self.documents.pending.pop(signature, None)
@@ -191,8 +191,8 @@ class RedisStore:
         if not link.void:
             self.learned.meet(link)
         packed = pack_link(link, number, self.documents.run, self._segment)
-        url, run = link.digest.to_bytes(8, "little"), self.documents.run
-        self.server.queue(self.server.call("link", url, packed, run), self.documents.counted)
+        url, run = link.digest.to_bytes(8, "little"), str(self.documents.run)
+        self.server.queue("link", url, packed, run, then=self.documents.counted)
         self._send_in_time()
 
     @property
@@ -201,7 +201,7 @@ class RedisStore:
 
     def repeat(self, signature: Signature) -> None:
         if signature.number is not None:
-            self.server.queue(self.server.call("repeat", signature.number), self.documents.counted)
+            self.server.queue("repeat", signature.number.to_bytes(4, "big"), then=self.documents.counted)
 
     def resolve(self, url: str) -> Link | None:
         return self.documents.resolve([digest(url)])[0]
@@ -246,7 +246,7 @@ class RedisStore:
             self.withdraw(each)
         others = [link for link in self.documents.packed_links() if origin_of(link)[0] == number]
         for packed in others:
-            self.server.queue(self.server.call("link", packed[:8], b"", self.documents.run))
+            self.record(Link("", None, False, seen_of(packed), digest=LINK.unpack_from(packed)[0], void=True))
         self.learn(self.hosts.retract(self.learned.of(number)))
         self.runs_known.save(run.without(run.sealed + 1))
         self.flush()
@@ -254,8 +254,8 @@ class RedisStore:
 
     # The server, and other processes
 
-    def _queue(self, name: str, *arguments: Any) -> None:
-        self.server.queue(self.server.call(name, *arguments))
+    def _queue(self, name: str, *arguments: str | bytes) -> None:
+        self.server.queue(name, *arguments)
         self._send_in_time()
 
     def _send_in_time(self) -> None:

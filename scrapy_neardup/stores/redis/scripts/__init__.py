@@ -7,6 +7,16 @@ from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
+_NEEDS = {
+    "claim": ("tables", "documents"),
+    "fetch": ("documents",),
+    "resolve": ("tables", "documents", "links"),
+    "scan": ("tables",),
+    "undo": ("tables", "documents", "links"),
+    "write": ("tables", "documents", "links"),
+}
+NAMES = (*_NEEDS, "begin", "number", "release", "renew", "swap")
+
 
 class Script(NamedTuple):
     """A script, and the name by which a server knows it."""
@@ -17,7 +27,7 @@ class Script(NamedTuple):
 
 @cache
 def script(name: str) -> Script:
-    """Return a script, what all of them share before it."""
+    """Return a script, with what it needs before it."""
     folder = files(__name__)
-    text = b"".join((folder / f"{each}.lua").read_bytes() for each in ("common", name))
+    text = b"".join((folder / f"{each}.lua").read_bytes() for each in ("base", *_NEEDS.get(name, ()), name))
     return Script(text, hashlib.sha1(text).hexdigest().encode())

@@ -1,20 +1,20 @@
 -- Finds documents, and enters one. ARGV: 1 mode: 'look', 'ask' (enter where none newer than ARGV[2] is found), 'enter'
--- 2 the number from which on documents count  3 rows of hashes  4 of each how many are wanted, a byte
--- 5 blocks of SimHashes to look up, three bytes each  6 the SimHash, or ''  7 the record  8 the run's number
+-- 2 the number from which on documents count  3 rows of hashes  4 of each how many are wanted, a byte  5 the SimHash,
+-- or ''  6 the record  7 the run's number
 --
--- Returns the number given or -1, the number that comes next, what hashes found (place of the hash, number), and the
--- entries of the SimHashes looked up.
-local mode, above, rows, newest, probes, simhash, record, run = unpack(ARGV)
+-- Returns the number given or -1, the number that comes next, and what hashes found: place of the hash, number. Those
+-- near in SimHash the client finds itself, in the buckets that it reads after this: those below the number given.
+local mode, above, rows, newest, simhash, record, run = unpack(ARGV)
 above = tonumber(above)
 local HOT, KEPT = 64, 16  -- entries of one hash: where there are so many, all but the newest are kept elsewhere
 local CROWD = 2048  -- entries of a bucket of SimHashes
 
-local k = opened('k')
+local k, s = opened('k'), opened('s')
 local hashes, keys, width = {}, {}, {}
-for at = 1, #rows, 5 do
-  local v = hash_of(rows, at)
+local digits = {unpacked('>' .. string.rep('I3I2', #newest), rows)}  -- in one call: it is most of what a look costs
+for n = 1, #newest do
+  local v = digits[2 * n - 1] * 4096 + digits[2 * n]
   local bucket = bucket_of(k, v)
-  local n = #hashes + 1
   hashes[n], keys[n], width[n] = v, key_of(k, bucket), tag_width(k, bucket)
 end
 local values = #keys > 0 and call('MGET', unpack(keys)) or {}
@@ -56,22 +56,6 @@ for n = 1, #keys do
   end
 end
 
-local s = opened('s')
-local near = {}
-if #probes > 0 then
-  local asked, seen = {}, {}
-  for at = 1, #probes, 3 do
-    local bucket = bucket_of(s, (unpacked('>I3', probes, at)))
-    if not seen[bucket] then
-      seen[bucket] = true
-      asked[#asked + 1] = key_of(s, bucket)
-    end
-  end
-  for _, value in ipairs(call('MGET', unpack(asked))) do
-    if value then near[#near + 1] = value end
-  end
-end
-
 local given, next_number = -1, tonumber(call('HGET', root, 'next') or 0)
 if mode == 'enter' or (mode == 'ask' and #found == 0) then
   given = next_number
@@ -95,26 +79,34 @@ if mode == 'enter' or (mode == 'ask' and #found == 0) then
     end
     now[key] = value .. tag .. packed
   end
-  for key, value in pairs(now) do call('SET', key, value) end
   k.entries = k.entries + #keys
-  saved(k)
   if #simhash == 8 then
-    for block = 0, 3 do
-      local key = key_of(s, bucket_of(s, 4 * unpacked('<I2', simhash, 2 * block + 1) + block))
-      local value = (call('GET', key) or '') .. simhash .. packed
+    local blocks = {unpacked('<I2I2I2I2', simhash)}
+    local own = {}
+    for block = 0, 3 do own[block + 1] = key_of(s, bucket_of(s, 4 * blocks[block + 1] + block)) end
+    for block, value in ipairs(call('MGET', unpack(own))) do
+      value = (value or '') .. simhash .. packed
       if #value > 12 * CROWD then
         s.entries = s.entries - CROWD / 2
         value = sub(value, 6 * CROWD + 1)
       end
-      call('SET', key, value)
+      now[own[block]] = value
     end
     s.entries = s.entries + 4
-    saved(s)
   end
+  local written = {}
+  for key, value in pairs(now) do
+    written[#written + 1] = key
+    written[#written + 1] = value
+  end
+  if #written > 0 then call('MSET', unpack(written)) end
+  saved(k)
+  saved(s)
   local key = number_key('d', given, PER_BLOCK)
-  call('SET', key, (call('GET', key) or '') .. pack('<I3', #record) .. record)
+  call('APPEND', key, pack('<I3', #record) .. record)
+  if given % PER_BLOCK == PER_BLOCK - 1 then call('SET', key, call('GET', key)) end  -- without room for more
   call('HSET', root .. ':pending', given, run)
   call('RPUSH', root .. ':open.' .. run, 'd' .. packed)
   call('HSET', root, 'next', given + 1)
 end
-return {given, next_number, concat(found), concat(near)}
+return {given, next_number, concat(found)}
