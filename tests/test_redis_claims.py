@@ -63,21 +63,22 @@ def test_twin_takes_the_place_of_one_whose_process_died(request) -> None:
 
 
 def test_document_that_came_in_between_is_found(request) -> None:
-    with closing(RedisStore(server().address, detectors(), namespace=request.node.name)) as one:
-        with closing(RedisStore(server().address, detectors(), namespace=request.node.name)) as other:
-            other.add(held := signature("other", exact=7, simhash=0xFF))
-            other.commit(held)
-            other.flush()
-            mine = signature("mine", exact=7, simhash=0xFF00)
-            one.intend(mine)
-            assert [s.url for _, s in one.find(mine.fingerprints)] == [held.url]
-            other.add(newer := signature("newer", exact=7, simhash=0xFF0000))
-            other.commit(newer)
-            other.flush()
-            assert not one.enter(mine)
-            assert [s.url for _, s in one.find(mine.fingerprints)] == [newer.url]
-            assert one.enter(mine)
-            assert len(one) == 3
+    first = RedisStore(server().address, detectors(), namespace=request.node.name)
+    second = RedisStore(server().address, detectors(), namespace=request.node.name)
+    with closing(first) as one, closing(second) as other:
+        other.add(held := signature("other", exact=7, simhash=0xFF))
+        other.commit(held)
+        other.flush()
+        mine = signature("mine", exact=7, simhash=0xFF00)
+        one.intend(mine)
+        assert [s.url for _, s in one.find(mine.fingerprints)] == [held.url]
+        other.add(newer := signature("newer", exact=7, simhash=0xFF0000))
+        other.commit(newer)
+        other.flush()
+        assert not one.enter(mine)
+        assert [s.url for _, s in one.find(mine.fingerprints)] == [newer.url]
+        assert one.enter(mine)
+        assert len(one) == 3
 
 
 def work(address: str, namespace: str, seed: int, kept) -> None:
@@ -86,7 +87,9 @@ def work(address: str, namespace: str, seed: int, kept) -> None:
     random.Random(seed).shuffle(order)
     with Deduplicator.open(address, namespace=namespace) as dedup:
         for number, copy in order:
-            claim = dedup.claim(Document(f"http://{seed}.example/{number}/{copy}", edited(text(number), 10 * seed + copy)))
+            claim = dedup.claim(
+                Document(f"http://{seed}.example/{number}/{copy}", edited(text(number), 9 * seed + copy))
+            )
             claim.commit()
             if claim.verdict.status == "unique":
                 kept.put(number)

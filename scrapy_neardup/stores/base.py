@@ -63,7 +63,7 @@ class Store(Protocol):
         """Let the next `find` hold a document, pending, where nothing shares a fingerprint with it."""
 
     def enter(self, signature: Signature) -> bool:
-        """Hold that document, unless newer ones may be what it repeats: then False, and the next `find` yields these."""
+        """Hold that document, unless it may repeat newer ones: then False, and the next `find` yields these."""
 
     def leave(self, signature: Signature) -> None:
         """Do not hold that document after all, for it repeats another."""

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
 from ..base import StoreError
 
-if TYPE_CHECKING:
-    from redis.connection import AbstractConnection
-
 SCHEMES = ("redis", "rediss", "valkey", "valkeys")
 KINDS = (*SCHEMES, *(f"{scheme}+{kind}" for scheme in SCHEMES for kind in ("sentinel", "cluster")), "unix")
 SECONDS = 5.0  # how long to wait for a connection, or for an answer
-Connect = Callable[[], "AbstractConnection"]
+Connect = Callable[[], Any]
+"""Makes a connection of the client, of whose calls many have no types."""
 
 
 def is_server(address: str) -> bool:
@@ -36,7 +34,9 @@ def connecting(address: str, root: str) -> Connect:
     try:
         import redis  # noqa: F401
     except ImportError:
-        raise StoreError(f"store {named(address)!r} needs the extra `redis`: pip install 'scrapy-neardup[redis]'") from None
+        raise StoreError(
+            f"store {named(address)!r} needs the extra `redis`: pip install 'scrapy-neardup[redis]'"
+        ) from None
     scheme, kind = (*urlsplit(address).scheme.split("+"), "single")[:2]
     url = urlunsplit(urlsplit(address)._replace(scheme=scheme.replace("valkey", "redis")))
     options = {"socket_timeout": SECONDS, "socket_connect_timeout": SECONDS, "health_check_interval": 0}
@@ -53,11 +53,10 @@ def _single(url: str, root: str, options: dict[str, Any]) -> Connect:
     return lambda: _connection(pool)
 
 
-def _connection(pool: Any) -> AbstractConnection:
+def _connection(pool: Any) -> Any:
     import redis
 
-    connection: AbstractConnection = redis.Redis(connection_pool=pool, single_connection_client=True).connection
-    return connection
+    return redis.Redis(connection_pool=pool, single_connection_client=True).connection
 
 
 def _sentinel(url: str, root: str, options: dict[str, Any]) -> Connect:
@@ -70,7 +69,8 @@ def _sentinel(url: str, root: str, options: dict[str, Any]) -> Connect:
         raise ValueError("after the sentinels comes the name of the service, as in redis+sentinel://HOST:26379/SERVICE")
     user, password = (unquote(text) or None for text in _user(parts.netloc))
     login = {"username": user, "password": password, "ssl": parts.scheme == "rediss", **dict(parse_qsl(parts.query))}
-    sentinel = Sentinel(_hosts(parts.netloc, 26379), **options)
+    make: Any = Sentinel
+    sentinel = make(_hosts(parts.netloc, 26379), **options)
     pool = sentinel.master_for(service, db=int(db or 0), **{**options, **login}).connection_pool
     return lambda: _connection(pool)
 
@@ -81,11 +81,12 @@ def _cluster(url: str, root: str, options: dict[str, Any]) -> Connect:
 
     parts = urlsplit(url)
     user, password = (unquote(text) or None for text in _user(parts.netloc))
-    nodes = [ClusterNode(*pair) for pair in _hosts(parts.netloc, 6379)]
+    node_at: Any = ClusterNode
+    nodes = [node_at(*pair) for pair in _hosts(parts.netloc, 6379)]
     login = {"username": user, "password": password, "ssl": parts.scheme == "rediss", **dict(parse_qsl(parts.query))}
 
-    def connect() -> AbstractConnection:
-        cluster = RedisCluster(startup_nodes=nodes, **{**options, **login})
+    def connect() -> Any:
+        cluster: Any = RedisCluster(startup_nodes=nodes, **{**options, **login})
         node = cluster.get_node_from_key(root)
         return _connection(cluster.get_redis_connection(node).connection_pool)
 

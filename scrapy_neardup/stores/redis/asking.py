@@ -46,7 +46,9 @@ class Asking:
         near = indexes.get(SimHash.name)
         self.distance = near.distance if isinstance(near, HammingIndex) else None
         self.own = {
-            n: i for n, i in indexes.items() if n not in self._newest and not (n == SimHash.name and self.distance is not None)
+            n: i
+            for n, i in indexes.items()
+            if n not in self._newest and not (n == SimHash.name and self.distance is not None)
         }
         """In RAM, since how they find is known to nobody else."""
         self.whole: frozenset[str] = frozenset(self.own)

@@ -2,8 +2,8 @@
 
 The first look enters the document where no fingerprint of it is known: one round trip. Else the documents found are
 compared, and if it repeats none of them it is entered unless newer ones share a fingerprint: these are compared then.
-Documents near in SimHash are compared on entering, since it is this process that finds them, not the server: if it
-repeats one of those it is taken out again. So of two that repeat each other and come at once, one is found by the other.
+Documents near in SimHash are compared after it was entered, since this process finds them, not the server: if it repeats
+one of those it is taken out again. So of two that repeat each other and come at once, one is found by the other.
 """
 
 from __future__ import annotations
@@ -138,5 +138,3 @@ class Claims:
             [alive] = server.run([("EXISTS", server.key(f"lease.{run}"))])
             if not alive:
                 server.queue("drop", number.to_bytes(4, "big"), b"", str(run))
-
-

@@ -100,4 +100,3 @@ def _rows(store: RedisStore, links: Sequence[bytes]) -> Iterator[Record]:
         if number is None or signature:
             key = signature.key if signature else None
             yield link_row(unpack_link(packed, signature), key, (store.documents.runs[run], segment))
-

@@ -18,6 +18,7 @@ from ..importing import Imported, says_more, split_runs
 from ..interchange import Content, End, Found, Led, Met, Record, Stored, read_head, read_row
 from ..layered import digest
 from .packing import hash_rows, pack_document, pack_link, seen_of
+from .server import Command
 from .store import RedisStore
 
 CHUNK = 1000
@@ -96,7 +97,7 @@ class _Taking:
         run = self._runs.get(key[0])
         return key in self._numbers or (run is not None and run.has_forgotten(key[1]))
 
-    def _entry(self, stored: Stored) -> tuple[object, ...]:
+    def _entry(self, stored: Stored) -> Command:
         signature, keys = stored
         run, segment, place = signature.key or ("", 0, 0)
         simhash = signature.fingerprints.get(SimHash.name, ())
@@ -123,4 +124,3 @@ class _Taking:
             url = link.digest.to_bytes(8, "little")
             server.queue("link", url, pack_link(link, number, self._run(run), segment), "0")
         server.run([("DEL", server.key("open.0"))])
-

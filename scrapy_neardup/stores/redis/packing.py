@@ -43,7 +43,9 @@ def pack_document(signature: Signature, place: Place, own: Collection[str]) -> b
 
 def unpack_document(record: bytes) -> tuple[Signature, Place]:
     """Return the document of a record, and where it was written."""
-    codes, layout, exact, simhash, seen, tokens, shingles, figures, *place, has, sample, url = DOCUMENT.unpack_from(record)
+    codes, layout, exact, simhash, seen, tokens, shingles, figures, *place, has, sample, url = DOCUMENT.unpack_from(
+        record
+    )
     fingerprints: dict[str, tuple[int, ...]] = {Exact.name: (exact,)} if has & 1 else {}
     if has & 2:
         fingerprints[SimHash.name] = (simhash,)

@@ -56,7 +56,7 @@ class Runs:
     # This process's own
 
     def begin(self, wanted: str) -> Run:
-        """Take the run wanted, or a new one, after the dead are buried. Raise StoreError where there is no name free."""
+        """Take the run wanted, or a new one, and end the dead. Raise StoreError where there is no free name."""
         name = wanted or new_id()
         for each in (name, *(f"{name}-{n}" for n in range(1, 1000))):
             known = self.get(each)

@@ -7,16 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgpack
 
 from ..base import StoreError
 from .address import connecting, named
 from .scripts import NAMES, script
-
-if TYPE_CHECKING:
-    from redis.connection import AbstractConnection
 
 _TRIED_AGAIN = ("OOM", "READONLY", "MISCONF", "LOADING")
 Argument = str | bytes | int | float
@@ -41,7 +38,7 @@ class Server:
         self.name = named(address)
         self.root = root
         self._connect = connecting(address, root)
-        self._connection: AbstractConnection | None = None
+        self._connection: Any = None
         self._queue: deque[tuple[Command, Then]] = deque()
         self._lock = Lock()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="neardup-redis")
@@ -56,7 +53,7 @@ class Server:
         return f"{self.root}:{suffix}"
 
     def queue(self, operation: str, *arguments: str | bytes, then: Then = bool) -> None:
-        """Have an operation of the script `write` done before all that is asked later; `then` is called with its result."""
+        """Have an operation of `write` done before all that is asked later; `then` is called with its result."""
         self._queue.append(((operation, *arguments), then))
 
     def __len__(self) -> int:
@@ -137,7 +134,7 @@ class Server:
             self._connection.disconnect()  # it may be in the midst of an answer
             raise
 
-    def _answer(self, connection: AbstractConnection) -> Any:
+    def _answer(self, connection: Any) -> Any:
         from redis.exceptions import ResponseError
 
         try:

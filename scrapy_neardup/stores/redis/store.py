@@ -13,7 +13,6 @@ Keys, each beginning with `{neardup:NAMESPACE:1}`, so that a cluster keeps them 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
 from urllib.parse import quote
 
 from ...detectors import SimHash
@@ -31,8 +30,9 @@ from ..runs import Run
 from .asking import Asking
 from .claims import Claims
 from .documents import Documents
+from .forgetting import forget_run, seen_before
 from .learned import Learned
-from .packing import LINK, origin_of, pack_document, pack_link, seen_of
+from .packing import pack_document, pack_link
 from .runs import Runs
 from .server import Server
 
@@ -65,7 +65,8 @@ class RedisStore:
         self.asking = Asking(detectors)
         self.documents = Documents(self.server)
         self.runs_known = Runs(self.server, forgets=unclean_run == "forget")
-        self.hosts, self.stats, self.run = Hosts(), {}, ""
+        self.hosts, self.run = Hosts(), ""
+        self.stats: dict[str, int] = {}
         self.learned = Learned(self.server, self.hosts)
         self.claims = Claims(self)
         self._own_seen = self._written = 0
@@ -167,7 +168,9 @@ class RedisStore:
     def withdraw(self, signature: Signature) -> None:
         self.documents.pending.pop(signature, None)
         if signature.number is not None:
-            self._queue("drop", signature.number.to_bytes(4, "big"), self.asking.question(signature.fingerprints).rows, b"")
+            self._queue(
+                "drop", signature.number.to_bytes(4, "big"), self.asking.question(signature.fingerprints).rows, b""
+            )
             for name, index in self.asking.own.items():
                 index.remove(signature.fingerprints.get(name, ()), signature)
 
@@ -218,39 +221,11 @@ class RedisStore:
     # What is forgotten
 
     def forget(self, what: Selection) -> Forgotten:
-        return self._forget_run(what.run) if what.run is not None else forget(self, what)
+        return forget_run(self, what.run) if what.run is not None else forget(self, what)
 
     def seen_before(self, when: float) -> Iterator[Signature]:
         """Yield the documents that no URL gave since then."""
-        seen: dict[int, float] = {}
-        for link in self.documents.all_links():
-            if link.signature and link.signature.number is not None:
-                number = link.signature.number
-                seen[number] = max(link.seen, seen.get(number, link.seen))
-        for signature in self.signatures():
-            if max(signature.first_seen, seen.get(signature.number or 0, signature.first_seen)) < when:
-                yield signature
-
-    def _forget_run(self, name: str) -> Forgotten:
-        """Forget all that a run committed; raise StoreError for one that is not known, or alive."""
-        run = self.runs_known.get(name)
-        if run is None:
-            raise StoreError(f"store {self.server.name!r} has no run {name!r}; `scrapy neardup runs` lists those it has")
-        if self.is_alive(name):
-            raise StoreError(f"run {name!r} of store {self.server.name!r} is alive; end it first")
-        self.documents.learn_runs()
-        number = next(number for number, known in self.documents.runs.items() if known == name)
-        documents = [each for each in self.signatures() if each.key and each.key[0] == name]
-        urls = {link.digest for each in documents for link in self.links(each)}
-        for each in documents:
-            self.withdraw(each)
-        others = [link for link in self.documents.packed_links() if origin_of(link)[0] == number]
-        for packed in others:
-            self.record(Link("", None, False, seen_of(packed), digest=LINK.unpack_from(packed)[0], void=True))
-        self.learn(self.hosts.retract(self.learned.of(number)))
-        self.runs_known.save(run.without(run.sealed + 1))
-        self.flush()
-        return Forgotten(len(documents), len(urls) + len(others))
+        return seen_before(self, when)
 
     # The server, and other processes
 
@@ -315,5 +290,3 @@ class RedisStore:
     def _abandon(self) -> None:
         self.runs_known.abandon()
         self.server.close()
-
-
