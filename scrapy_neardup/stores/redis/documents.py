@@ -10,8 +10,9 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from ...signature import Key, Link, Signature
+from ..layered import digest
 from .packing import document_of, is_void, key_of, place_of, unpack_document, unpack_link
-from .server import Server
+from .server import Command, Server
 
 CHUNK = 256  # documents or links that are asked for at once
 RECENT = 4096  # documents that are kept in memory, since the next ones will likely be like them
@@ -32,6 +33,8 @@ class Documents:
         """Pending documents of other runs, as they were last seen, and of which runs they are."""
         self.runs: dict[int, str] = {}
         """Ids of runs by number."""
+        self.known: dict[int, Link | None] = {}
+        """What was told beforehand of URLs, by their hashes."""
         self._server = server
         self._held: WeakValueDictionary[int, Signature] = WeakValueDictionary()
         self._recent: deque[Signature] = deque(maxlen=RECENT)
@@ -87,10 +90,23 @@ class Documents:
 
     # Links
 
+    def resolving(self, digests: Sequence[int]) -> Command:
+        """Return the command that tells what is known of URLs, given their hashes."""
+        return self._server.call("resolve", b"".join(each.to_bytes(8, "little") for each in digests))
+
     def resolve(self, digests: Sequence[int]) -> list[Link | None]:
         """Return what is known of URLs, given their hashes."""
-        answer = self._server.ask("resolve", b"".join(each.to_bytes(8, "little") for each in digests))
+        [answer] = self._server.run([self.resolving(digests)])
         return [self._link(link, row) for link, row in zip(answer[::2], answer[1::2], strict=True)]
+
+    def resolve_one(self, url: str) -> Link | None:
+        """Return what is known of a URL, which may have been told already."""
+        wanted = digest(url)
+        return self.known[wanted] if wanted in self.known else self.resolve([wanted])[0]
+
+    def keep_known(self, url: int, answer: Sequence[bytes]) -> None:
+        """Keep what was told of a URL, given its hash, until this process writes."""
+        self.known = {url: self._link(*answer)}
 
     def _link(self, link: bytes, row: bytes) -> Link | None:
         if not link or is_void(link):

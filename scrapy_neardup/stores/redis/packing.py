@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import cache
 from struct import Struct
 
 import msgpack
@@ -23,7 +24,10 @@ LINK = Struct("<QIdIBII")
 EVIDENCE = Struct("<HHfBBB")  # resemblance and containment in ten-thousandths; lengths of two names
 _MIRROR, _FIRM, _EVIDENCE, _OWN = 1, 2, 4, 8
 _NO_HAMMING = 255
-_LOW_BITS = 12
+_LOW = (1 << 12) - 1
+_HIGH = (1 << 40) - (1 << 16)
+_salt = cache(salt)
+_SHIFT = 64 - HASH_BITS
 _PLACE, _PLACE_AT = Struct("<IIH"), 172
 Place = tuple[int, int, int]
 """The number of a run, of its segment, and the place in it."""
@@ -116,14 +120,13 @@ def unpack_link(record: bytes, signature: Signature | None) -> Link:
 
 def hash_rows(hashes: Sequence[int]) -> bytes:
     """Return hashes of 36 bits as scripts take them: the upper bits, then the lower 12, in five bytes each."""
-    low = (1 << _LOW_BITS) - 1
-    return b"".join(((each >> _LOW_BITS) << 16 | each & low).to_bytes(5, "big") for each in hashes)
+    return b"".join([(each << 4 & _HIGH | each & _LOW).to_bytes(5, "big") for each in hashes])
 
 
 def hashed(name: str, keys: Sequence[int]) -> list[int]:
     """Return the hashes that find a document by fingerprints of a detector that must be equal."""
-    mixed = salt(name)
-    return [spread(key ^ mixed) >> 64 - HASH_BITS for key in dict.fromkeys(keys)]
+    mixed = _salt(name)
+    return [spread(key ^ mixed) >> _SHIFT for key in dict.fromkeys(keys)]
 
 
 def place_of(record: bytes) -> Place:

@@ -20,6 +20,20 @@ Argument = str | bytes | int | float
 Command = Sequence[Argument]
 Then = Callable[[Any], object]
 MOST = 200  # operations that are done at once: others wait as long
+_ADVICE = {  # by what the server says, of which the client leaves out the first word
+    "used memory": "it is full: give it more memory, or forget what is old",
+    "authentication": "it wants a password",
+    "username-password": "the user or the password is wrong",
+    "permissions": "this user may not do that",
+    "read only replica": "it is a replica; name the master",
+    "persist": "it can't write its disk",
+    "loading": "it is still loading its data; try again",
+}
+_TRIED_AGAIN = ("used memory", "read only replica", "persist", "loading")
+Argument = str | bytes | int | float
+Command = Sequence[Argument]
+Then = Callable[[Any], object]
+MOST = 200  # operations that are done at once: others wait as long
 _ADVICE = {
     "OOM": "it is full: give it more memory, or forget what is old",
     "NOAUTH": "it wants a password",
@@ -113,7 +127,7 @@ class Server:
         if not isinstance(result, Exception):
             for (_, then), each in zip(batch, result, strict=True):
                 then(each)
-        elif any(sign in str(result) for sign in _TRIED_AGAIN):
+        elif any(sign in str(result).lower() for sign in _TRIED_AGAIN):
             self._queue.extend(batch)
 
     def _exchange(self, commands: Sequence[Command]) -> list[Any]:
@@ -128,7 +142,7 @@ class Server:
         if self._connection is None:
             self._connection = self._connect()
         try:
-            self._connection.send_packed_command(self._connection.pack_commands(commands))
+            self._connection.send_packed_command([b"".join(map(_packer(self._connection), commands))])
             return [self._answer(self._connection) for _ in commands]
         except BaseException:
             self._connection.disconnect()  # it may be in the midst of an answer
@@ -151,7 +165,7 @@ class Server:
             yield
         except (RedisError, OSError) as error:
             why = " ".join(str(error).split()) or type(error).__name__
-            advice = next((f"; {text}" for sign, text in _ADVICE.items() if sign in why), "")
+            advice = next((f"; {text}" for sign, text in _ADVICE.items() if sign in why.lower()), "")
             raise StoreError(f"store {self.name!r} can't be asked: {why}{advice}") from error
 
     def close(self) -> None:
@@ -160,6 +174,16 @@ class Server:
         self._queue.clear()
         if self._connection:
             self._connection.disconnect()
+
+
+def _packer(connection: Any) -> Callable[[Command], bytes]:
+    """Return what packs a command: that of hiredis takes a tenth of the time."""
+    try:
+        from hiredis import pack_command
+    except ImportError:
+        return lambda command: b"".join(connection.pack_command(*command))
+    packed: Callable[[Command], bytes] = pack_command
+    return packed
 
 
 def _lacks_script(result: Any) -> bool:

@@ -187,6 +187,7 @@ class RedisStore:
     # Links
 
     def record(self, link: Link) -> None:
+        self.documents.known.clear()
         link.digest = link.digest or digest(link.url)
         number = link.signature.number if link.signature else None
         if link.signature and number is None:
@@ -207,7 +208,7 @@ class RedisStore:
             self.server.queue("repeat", signature.number.to_bytes(4, "big"), then=self.documents.counted)
 
     def resolve(self, url: str) -> Link | None:
-        return self.documents.resolve([digest(url)])[0]
+        return self.documents.resolve_one(url)
 
     def links(self, signature: Signature) -> Iterator[Link]:
         return self.documents.links(signature.number) if signature.number is not None else iter(())
@@ -230,6 +231,7 @@ class RedisStore:
     # The server, and other processes
 
     def _queue(self, name: str, *arguments: str | bytes) -> None:
+        self.documents.known.clear()
         self.server.queue(name, *arguments)
         self._send_in_time()
 
@@ -254,6 +256,7 @@ class RedisStore:
         }
 
     def flush(self, *, wait: bool = True) -> None:
+        self.documents.known.clear()
         self.learned.send()
         self.server.flush(wait=wait)
         if self.runs_known.is_lost:

@@ -1,0 +1,191 @@
+"""The store on a server: runs, several processes, addresses, and servers that fail."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+from helpers import detectors, link, names, signature
+from redis_server import Server, free_port, server
+
+from scrapy_neardup.signature import Signature
+from scrapy_neardup.stores import Store, StoreError, open_store
+from scrapy_neardup.stores.redis.address import named
+from scrapy_neardup.stores.redis.store import RedisStore
+
+
+@pytest.fixture
+def namespace(request: pytest.FixtureRequest) -> str:
+    return request.node.name
+
+
+@pytest.fixture
+def own_server() -> Iterator[Server]:
+    started = Server()
+    yield started
+    started.stop()
+
+
+def opened(namespace: str, **options: Any) -> RedisStore:
+    return RedisStore(server().address, detectors(), namespace=namespace, **options)
+
+
+def commit(store: Store, *given: Signature) -> None:
+    for each in given:
+        store.add(each)
+        store.commit(each)
+        store.record(link(each.url or "", each))
+    store.flush()
+
+
+def fill(namespace: str, *keys: str, **options: Any) -> None:
+    with closing(opened(namespace, **options)) as store:
+        commit(store, *map(signature, keys))
+
+
+def die(namespace: str, *keys: str, **options: Any) -> None:
+    """Commit documents in a run of which the lease runs out."""
+    store = opened(namespace, **options)
+    commit(store, *map(signature, keys))
+    store.server.run([("DEL", store.server.key(f"lease.{store.documents.run}"))])
+    store._abandon()
+
+
+def held(store: Store) -> list[str]:
+    return sorted(names(store.signatures()))
+
+
+def test_namespaces_are_apart(namespace: str) -> None:
+    fill(f"{namespace}/{{1", "a")
+    fill(f"{namespace}/", "b")
+    for each, expected in ((f"{namespace}/{{1", ["a"]), (f"{namespace}/", ["b"]), (namespace, [])):
+        with closing(opened(each, run=None)) as store:
+            assert held(store) == expected
+
+
+@pytest.mark.parametrize(("unclean", "expected"), [("forget", ["old"]), ("keep", ["lost", "old", "too"])])
+def test_documents_of_a_run_that_died(namespace: str, unclean: str, expected: list[str]) -> None:
+    fill(namespace, "old")
+    die(namespace, "lost", "too")
+    with closing(opened(namespace, unclean_run=unclean)) as store:
+        assert held(store) == expected
+        assert len(store) == len(expected)
+        assert bool(store.resolve("http://site.example/lost")) == ("lost" in expected)
+        assert all(run.closed for run in store.runs() if run.id != store.run)
+
+
+def test_resumed_run_that_died_loses_only_what_came_after_it_was_paused(namespace: str) -> None:
+    fill(namespace, "a", run="job")
+    die(namespace, "lost", run="job")
+    with closing(opened(namespace, run="job")) as store:
+        assert (store.run, held(store)) == ("job", ["a"])
+        commit(store, signature("b"))
+    with closing(opened(namespace)) as store:
+        assert held(store) == ["a", "b"]
+
+
+def test_live_run_is_left_alone(namespace: str) -> None:
+    with closing(opened(namespace)) as store:
+        commit(store, signature("a"))
+        with closing(opened(namespace)) as other:
+            assert held(other) == ["a"]
+            assert other.is_alive(store.run)
+        commit(store, signature("b"))
+    with closing(opened(namespace, run=None)) as store:
+        assert held(store) == ["a", "b"]
+
+
+def test_run_that_was_taken_for_dead_is_told_so(namespace: str) -> None:
+    store = opened(namespace)
+    commit(store, signature("a"))
+    store.server.run([("DEL", store.server.key(f"lease.{store.documents.run}"))])
+    fill(namespace, "b")
+    with pytest.raises(StoreError, match="took it for dead"):
+        store.close()
+    with closing(opened(namespace, run=None)) as other:
+        assert held(other) == ["b"]
+
+
+def test_other_scheme_of_a_detector_is_refused(namespace: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(namespace, "a")
+    monkeypatch.setattr("scrapy_neardup.detectors.Exact.scheme", "exact/2")
+    with pytest.raises(StoreError, match="'exact/2'"):
+        opened(namespace)
+
+
+def test_tables_grow_and_nothing_is_lost(namespace: str) -> None:
+    with closing(opened(namespace)) as store:
+        for number in range(6000):
+            store.record(link(f"http://site.example/{number}", None))
+        store.flush()
+        assert sum(1 for _ in store.all_links()) == 6000
+        assert all(store.resolve(f"http://site.example/{number}") for number in range(0, 6000, 100))
+
+
+def test_very_many_of_one_fingerprint(namespace: str) -> None:
+    with closing(opened(namespace)) as store:
+        commit(store, *(signature(str(number), exact=7, simhash=number << 20) for number in range(200)))
+        assert names(s for _, s in store.find({"exact": (7,)})) == [str(number) for number in range(184, 200)]
+        for each in list(store.signatures())[100:]:
+            store.withdraw(each)
+        assert names(s for _, s in store.find({"exact": (7,)})) == [str(number) for number in range(84, 100)]
+
+
+# The server
+
+
+def test_server_that_is_not_there() -> None:
+    address = f"redis://user:secret@127.0.0.1:{free_port()}"
+    start = time.monotonic()
+    with pytest.raises(StoreError) as caught:
+        open_store(address, detectors())
+    assert time.monotonic() - start < 60
+    assert "user:***@127.0.0.1" in str(caught.value)
+    assert "secret" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_server_that_forgot_the_scripts(own_server: Server) -> None:
+    with closing(RedisStore(own_server.address, detectors())) as store:
+        commit(store, signature("a"))
+        store.server.run([("SCRIPT", "FLUSH")])
+        store.record(link("http://m.example/1", None))
+        commit(store, signature("b"))
+        assert held(store) == ["a", "b"]
+        assert store.resolve("http://m.example/1")
+
+
+def test_what_could_not_be_sent_is_sent_later(own_server: Server) -> None:
+    store = RedisStore(own_server.address, detectors())
+    commit(store, signature("a"))
+    store.server.run([("CONFIG", "SET", "maxmemory", "1")])
+    store.record(link("http://m.example/1", None))
+    with pytest.raises(StoreError, match="it is full"):
+        store.flush()
+    lift(own_server)
+    store.flush()
+    assert store.resolve("http://m.example/1")
+    store.close()
+
+
+def lift(own_server: Server) -> None:
+    import redis
+
+    with closing(redis.Redis(port=own_server.port)) as client:
+        client.config_set("maxmemory", "0")
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        ("redis://h:1/0", "redis://h:1/0"),
+        ("rediss://:p@h", "rediss://:***@h"),
+        ("redis://h/0?password=p", "redis://h/0?password=%2A%2A%2A"),
+        ("redis+sentinel://u:p@h:1,i:2/s", "redis+sentinel://u:***@h:1,i:2/s"),
+    ],
+)
+def test_passwords_are_not_told(address: str, shown: str) -> None:
+    assert named(address) == shown
