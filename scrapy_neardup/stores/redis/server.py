@@ -15,7 +15,6 @@ from ..base import StoreError
 from .address import connecting, named
 from .scripts import NAMES, script
 
-_TRIED_AGAIN = ("OOM", "READONLY", "MISCONF", "LOADING")
 Argument = str | bytes | int | float
 Command = Sequence[Argument]
 Then = Callable[[Any], object]
@@ -30,19 +29,6 @@ _ADVICE = {  # by what the server says, of which the client leaves out the first
     "loading": "it is still loading its data; try again",
 }
 _TRIED_AGAIN = ("used memory", "read only replica", "persist", "loading")
-Argument = str | bytes | int | float
-Command = Sequence[Argument]
-Then = Callable[[Any], object]
-MOST = 200  # operations that are done at once: others wait as long
-_ADVICE = {
-    "OOM": "it is full: give it more memory, or forget what is old",
-    "NOAUTH": "it wants a password",
-    "WRONGPASS": "the user or the password is wrong",
-    "NOPERM": "this user may not do that",
-    "READONLY": "it is a replica; name the master",
-    "MISCONF": "it can't write its disk",
-    "LOADING": "it is still loading its data; try again",
-}
 
 
 class Server:
