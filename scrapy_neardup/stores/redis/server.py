@@ -168,8 +168,8 @@ def _packer(connection: Any) -> Callable[[Command], bytes]:
         from hiredis import pack_command
     except ImportError:
         return lambda command: b"".join(connection.pack_command(*command))
-    packed: Callable[[Command], bytes] = pack_command
-    return packed
+    pack: Any = pack_command
+    return lambda command: bytes(pack(command))
 
 
 def _lacks_script(result: Any) -> bool:
