@@ -3,8 +3,8 @@
 Fingerprints and sketches are random, but the same for a label. Documents repeat one another in clusters, whose sizes
 follow Zipf's law, and come in mixed order; one has 150,000 documents (of less than a million 15 %). Besides, every 60th
 of those held is of one form: these do not repeat one another, but share three super-shingles, and their SimHashes are
-near. The parts, their manifest and the records of runs are written by the product's own code, in as many parts as tidying
-would leave.
+near. The parts, their manifest and the records of runs are written by the product's own code, in as many parts as
+tidying would leave.
 """
 
 from __future__ import annotations
