@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import TypeAlias
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -23,7 +22,6 @@ from .repeats import Repeats
 from .runs import Run
 
 NEWEST = 16  # documents found by one key, or near one SimHash: no more are compared
-_Ask: TypeAlias = Callable[[int], list[int]]
 
 
 class Documents:
@@ -98,30 +96,32 @@ class Documents:
             left = dict.fromkeys(wanted, NEWEST)
         found = [(self.all[at], self._places(at, name, left)) for at in reversed(range(len(self.all)))]
         for part, places in reversed(found):
-            yield from (self._signature(part, place) for place in dict.fromkeys(places))
+            for place in dict.fromkeys(places):
+                yield self._signature(part, place)
 
     def _places(self, at: int, name: str, left: dict[int, int]) -> list[int]:
         """Return where in a part documents are found; `left`: how many by each fingerprint, less those found now."""
-        part, gone = self.all[at], self.lost.places(at)
-        places: list[int] = []
+        part, gone, places = self.all[at], self.lost.places(at), []
         with Reading(part):
-            for wanted, found, ask in self._found(part, name, left):
-                held = _held(found, gone, left[wanted], ask)
+            for wanted, found in self._found(part, name, [wanted for wanted, most in left.items() if most > 0]):
+                held = found
+                if gone or len(found) > left[wanted]:
+                    held = _held(found, gone, left[wanted], partial(self._ask, part, name, wanted))
                 left[wanted] -= len(held)
                 places += held
         return places
 
-    def _found(self, part: Part, name: str, left: Mapping[int, int]) -> Iterator[tuple[int, list[int], _Ask]]:
-        """Yield by fingerprint what a part has, and how to ask for more of it."""
-        asked = [wanted for wanted, most in left.items() if most > 0]
+    def _found(self, part: Part, name: str, asked: list[int]) -> Iterable[tuple[int, list[int]]]:
+        """Return by fingerprint what a part has."""
         if name in self._newest:
-            table = part.tables["keys"]
-            for key, places in table.find(asked, self._newest[name]):
-                yield key, places, partial(table.newest, key)
-        else:
-            for value in asked:
-                ask = partial(part.near_to, value, self._distance[name])
-                yield value, ask(NEWEST), ask
+            return part.tables["keys"].find(asked, self._newest[name])
+        return [(value, self._ask(part, name, value, NEWEST)) for value in asked]
+
+    def _ask(self, part: Part, name: str, wanted: int, most: int) -> list[int]:
+        """Return what a part has of one fingerprint."""
+        if name in self._newest:
+            return part.tables["keys"].newest(wanted, most)
+        return part.near_to(wanted, self._distance[name], most)
 
     def entering(self, first: int) -> Iterator[None]:
         """Enter the documents from a number on into the indexes that detectors have of their own, one at a step."""
@@ -264,14 +264,14 @@ class Documents:
         return self.lost.documents(at)
 
 
-def _held(places: list[int], gone: bytearray | None, most: int, ask: _Ask) -> list[int]:
+def _held(places: list[int], gone: bytearray | None, most: int, ask: Callable[[int], list[int]]) -> list[int]:
     """Return what was found and is held, the last ones; what is forgotten is not to crowd it out."""
     asked = most
     held = [place for place in places if not gone[place]] if gone else places
-    while len(held) < min(most, len(places)) and len(places) >= asked:
+    while gone and len(held) < min(most, len(places)) and len(places) >= asked:
         asked *= 8
         places = ask(asked)
-        held = [place for place in places if not (gone and gone[place])]
+        held = [place for place in places if not gone[place]]
     return held[-most:]
 
 
