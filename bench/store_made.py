@@ -26,9 +26,9 @@ from scrapy_neardup.stores.absorbing import RATIO
 from scrapy_neardup.stores.log import Log
 from scrapy_neardup.stores.merging import Notes, joined, made
 from scrapy_neardup.stores.part import Part
-from scrapy_neardup.stores.parts import salt
 from scrapy_neardup.stores.records import document_rows, link_rows, strings
 from scrapy_neardup.stores.runs import Run
+from scrapy_neardup.stores.search import salt
 from scrapy_neardup.text.shapes import site
 
 Numbers = npt.NDArray[np.uint64]

@@ -136,7 +136,7 @@ def test_it_answers_as_the_store_in_ram(model: Model, steps: int, monkeypatch: p
     """However little of what is in parts by now goes over to them at a time."""
     monkeypatch.setattr("scrapy_neardup.stores.layered.AT_ONCE", steps)
     monkeypatch.setattr("scrapy_neardup.stores.layered.AT_ADD", 2 if steps == 3 else 0)
-    monkeypatch.setattr("scrapy_neardup.stores.documents.NEWEST", 10_000)
+    monkeypatch.setattr("scrapy_neardup.stores.search.NEWEST", 10_000)
     actions: dict[Callable[[], None], int] = {
         model.commit: 8, model.come_to_nothing: 1, model.record: 8, model.forget: 1,
         model.tidy: 2, model.refresh: 1, model.refresh_in_part: 4, model.reopen: 1, model.check_reader: 1,

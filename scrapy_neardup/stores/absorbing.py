@@ -23,8 +23,8 @@ from .layered import LayeredStore
 from .log import Log
 from .merging import Notes, closed_up, joined, made
 from .part import Part, spread
-from .parts import salt
 from .records import NOWHERE, VOID, document_rows, link_rows
+from .search import salt
 from .sqlite import SqliteStore
 
 RATIO = 16  # by which a part outgrows the next one at least, so that there are few
