@@ -93,8 +93,9 @@ def _exchange(path: str, namespace: str, parts: Sequence[Part], segments: Iterab
         listed = {name for _, value in log.news("parts/").result() for name in manifest.names(value)}
     finally:
         log.close()
+    known = {segment for part in written for segment in part.all_segments()}
     for file in folder.iterdir():
-        if file.name not in listed:
+        if file.name not in listed and manifest.is_spare(file, known):
             file.unlink(missing_ok=True)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import chain, islice
 from math import inf
 from typing import NamedTuple
@@ -20,7 +21,7 @@ from .interchange import Content, End, Found, Head, Led, Met, Record, Stored, re
 from .layered import LayeredStore, digest
 from .log import Log
 from .meta import merge_meta
-from .runs import Run
+from .runs import Run, RunLock
 from .segments import Batch
 from .sqlite import SqliteStore
 
@@ -74,7 +75,7 @@ def _begin(path: str, namespace: str, head: Head, runs: Iterable[Run]) -> None:
         meta = merge_meta(log.get(f"meta/{prefix}"), head.schemes, head.own)
         known = {key: Run.load(value) for key, value in log.news(f"run/{prefix}/").result()}
         new = {f"run/{prefix}/{run.id}": run for run in runs}
-        rows = [(key, run.dump()) for key, run in new.items() if _says_more(run, known.get(key))]
+        rows = [(key, said.dump()) for key, run in new.items() if (said := _merged(path, run, known.get(key)))]
         log.append_all([(f"meta/{prefix}", meta), *rows])
         log.sync(wait=True)
     except ValueError as error:
@@ -83,9 +84,14 @@ def _begin(path: str, namespace: str, head: Head, runs: Iterable[Run]) -> None:
         log.close()
 
 
-def _says_more(run: Run, known: Run | None) -> bool:
-    """Say whether a run's record is to take the place of the one that is known."""
-    return known is None or (known.closed is None and run.closed is not None)
+def _merged(path: str, run: Run, known: Run | None) -> Run | None:
+    """Return what is to take the place of the record that is known; None where that is to stay."""
+    if known is None:
+        return run
+    if run.closed is None and known.closed is not None:  # what comes now is to be forgotten as what came before
+        return replace(known, closed=None)
+    is_dead = run.closed is not None and known.closed is None and not RunLock(path, run.id).is_held()
+    return run if is_dead else None
 
 
 def _take(path: str, namespace: str, chunk: Iterable[Content]) -> Imported:

@@ -139,7 +139,8 @@ class LoggedStore(LayeredStore):
                 try:
                     run = Run.load(value)
                 except ValueError as error:
-                    raise self._refusal("can't be read", error) from error
+                    self._damage = error  # the rest is to be taken in all the same
+                    continue
                 self._runs[run.id] = run
                 self._drop_forgotten(run)
 

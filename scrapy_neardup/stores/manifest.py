@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from .columns import checksum
@@ -35,6 +35,16 @@ def read_parts(store: str, listed: bytes, known: Sequence[Part], *, check: bool 
     """
     mapped = {part.file.name: part for part in known if part.file}
     return [mapped.get(name) or _read(folder(store) / name, crc, check) for name, crc in parsed(listed)]
+
+
+def is_spare(file: Path, known: Collection[tuple[str, int]]) -> bool:
+    """Say whether all that a file holds which no record names is elsewhere, given the segments that are."""
+    if file.suffix == ".new":
+        return True  # it was never finished
+    try:
+        return Part.read(file).all_segments() <= set(known)
+    except (ValueError, OSError):
+        return False
 
 
 def _read(file: Path, crc: int, check: bool) -> Part:

@@ -50,6 +50,9 @@ class Part:
     def __len__(self) -> int:
         return len(self.columns["documents"])
 
+    def __bool__(self) -> bool:
+        return True  # also without documents: it may have links
+
     @property
     def items(self) -> int:
         """How large it is: the number of its documents or links, of which there are more."""
@@ -113,6 +116,10 @@ class Part:
         """Return the run and the number of one of its segments."""
         run, number = self.columns["segments"][place].item()
         return self.runs[run], number
+
+    def all_segments(self) -> set[tuple[str, int]]:
+        """Return of which segments, by run and number, the part has what they held."""
+        return {(self.runs[run], number) for run, number in self.columns["segments"].tolist()}
 
     # Notes
 

@@ -8,15 +8,19 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from ..signature import Key
 from . import manifest, segments
 from .database import TABLE, open_database
 from .inspecting import Finding, inspect, mapped
 from .meta import merge_meta
+from .part import Part
 from .rows import costs, named, split
 from .runs import Run
 from .spaces import Space, contradictions
+
+_UNLISTED = "its documents are unknown: their pages are stored once more"
 
 
 @dataclass
@@ -181,7 +185,7 @@ def _read_segment(survey: Survey, space: Space, run: str, number: int, value: by
 
 def _check_space(survey: Survey, space: Space) -> None:
     survey.findings += inspect(space.parts)
-    for each in filter(lambda each: each.part, space.parts):
+    for each in filter(lambda each: each.part is not None, space.parts):
         rows = each.columns
         survey.read.update(parts=1, documents=len(rows["documents"]), links=len(rows["link_rows"]))
         survey.read["bytes"] += each.size
@@ -200,6 +204,26 @@ def _litter(db: sqlite3.Connection, path: str, whole: bool) -> Iterator[Finding]
     to_do = "nothing: it is removed when the store is next put into parts"
     if not whole:
         cost, to_do = "perhaps nothing; but it may belong to what is damaged", "keep it until the store is whole"
+    known = {segment for name in in_use for segment in _segments(folder / name)} | _logged(db)
     for file in files:
-        if file.name not in in_use:
+        if file.name in in_use or not file.exists():
+            continue
+        if manifest.is_spare(file, known):
             yield Finding(f"file {str(file)!r} is none of the parts", cost, to_do, harmless=True)
+        else:
+            yield Finding(f"file {str(file)!r} is in no list of parts, and has what is nowhere else", _UNLISTED)
+
+
+def _segments(file: Path) -> set[tuple[str, int]]:
+    with suppress(ValueError, OSError):
+        return Part.read(file).all_segments()
+    return set()
+
+
+def _logged(db: sqlite3.Connection) -> set[tuple[str, int]]:
+    """Return the segments that are in the log."""
+    found = set()
+    for (key,) in db.execute(f"SELECT key FROM {TABLE} WHERE substr(key, 1, 8) = 'segment/'"):
+        with suppress(ValueError):
+            found.add(split(str(key))[2:])
+    return found
