@@ -191,6 +191,8 @@ class SqliteStore(LoggedStore):
             self._lock.release()
 
     def _check_schemes(self, stored: bytes | None, detectors: Sequence[Detector]) -> None:
+        if stored is None and self._runs:
+            raise self._refusal("can't be read", "the record of what it was made with is missing; bring back a copy")
         try:
             meta = merge_meta(
                 stored,
