@@ -22,7 +22,7 @@ from .parts import Parts
 from .runs import Run
 from .segments import Batch
 
-AT_ADD, AT_ONCE = 4, 100  # documents and links that go from RAM to parts: with one that comes; of their own accord
+AT_ADD, AT_ONCE = 4, 80  # documents and links that go from RAM to parts: with one that comes; of their own accord
 
 
 class LayeredStore:

@@ -61,7 +61,7 @@ class LoggedStore(LayeredStore):
         if self._news and self._news.done() and not more:
             news, self._news = self._news, None
             self._receive(news.result())
-            more = super().refresh()
+            more = bool(self._work)  # another time: a crawl waits
         if self._news is None:
             self._news = self._asked_for()
         return more
