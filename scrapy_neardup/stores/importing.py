@@ -15,6 +15,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from ..signature import Key, Signature
+from . import manifest
 from .absorbing import Incoming, absorb, alone
 from .base import StoreError
 from .interchange import Content, End, Found, Head, Led, Met, Record, Stored, read_head, read_row
@@ -76,6 +77,8 @@ def _begin(path: str, namespace: str, head: Head, runs: Iterable[Run]) -> None:
         known = {key: Run.load(value) for key, value in log.news(f"run/{prefix}/").result()}
         new = {f"run/{prefix}/{run.id}": run for run in runs}
         rows = [(key, said.dump()) for key, run in new.items() if (said := _merged(path, run, known.get(key)))]
+        if log.get(f"parts/{prefix}") is None:
+            rows.append((f"parts/{prefix}", manifest.dump(())))  # what a kill leaves then never counted
         log.append_all([(f"meta/{prefix}", meta), *rows])
         log.sync(wait=True)
     except ValueError as error:

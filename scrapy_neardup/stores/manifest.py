@@ -7,7 +7,7 @@ import os
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
-from .columns import checksum
+from .columns import checksum, map_columns
 from .part import Part
 
 SMALL = 2**25  # bytes of a part, of which all checksums are checked whenever it is opened
@@ -37,12 +37,17 @@ def read_parts(store: str, listed: bytes, known: Sequence[Part], *, check: bool 
     return [mapped.get(name) or _read(folder(store) / name, crc, check) for name, crc in parsed(listed)]
 
 
-def is_spare(file: Path, known: Collection[tuple[str, int]]) -> bool:
-    """Say whether all that a file holds which no record names is elsewhere, given the segments that are."""
+def is_spare(file: Path, known: Collection[tuple[str, int]], listed: Collection[str]) -> bool:
+    """Say whether a file that no record names may go.
+
+    So it may if all that it holds is in segments that are `known` to be elsewhere. Else the record may be lost. What a
+    killed import left is nowhere else either: it may go if its namespace has a record, is among those `listed`.
+    """
     if file.suffix == ".new":
         return True  # it was never finished
     try:
-        return Part.read(file).all_segments() <= set(known)
+        about = map_columns(file)[1]
+        return about.get("imported") in listed or Part.read(file).all_segments() <= set(known)
     except (ValueError, OSError):
         return False
 

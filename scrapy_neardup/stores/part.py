@@ -140,14 +140,14 @@ class Part:
 
     # The file
 
-    def write(self, path: Path) -> Part:
-        """Write it, and return it as it is in the file."""
+    def write(self, path: Path, *, imported: str | None = None) -> Part:
+        """Write it, and return it as it is in the file; `imported`: the namespace, if it has what is in no log."""
         columns = dict(self.columns)
         for name, table in self.tables.items():
             columns |= {f"{name}.{column}": values for column, values in table.columns.items()}
         columns |= {f"near.{column}": values for column, values in self.near.columns.items()}
         about = {"first": self.first, "names": self.names, "runs": self.runs, "epoch": self.epoch}
-        write_columns(path, columns, about)
+        write_columns(path, columns, {**about, "imported": imported})
         return Part.read(path)
 
     @classmethod

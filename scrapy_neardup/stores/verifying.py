@@ -197,7 +197,8 @@ def _litter(db: sqlite3.Connection, path: str, whole: bool) -> Iterator[Finding]
     folder = manifest.folder(path)
     files = sorted(folder.iterdir()) if folder.is_dir() else []
     in_use: set[str] = set()
-    for value in _manifests(db).values():  # after the files, so that none that has just been made is blamed
+    listed = _manifests(db)  # after the files, so that none that has just been made is blamed
+    for value in listed.values():
         with suppress(ValueError):
             in_use.update(manifest.names(value))
     cost = "nothing but room on the disk: a process that was killed left it, or one is making it"
@@ -208,7 +209,7 @@ def _litter(db: sqlite3.Connection, path: str, whole: bool) -> Iterator[Finding]
     for file in files:
         if file.name in in_use or not file.exists():
             continue
-        if manifest.is_spare(file, known):
+        if manifest.is_spare(file, known, {key.removeprefix("parts/") for key in listed}):
             yield Finding(f"file {str(file)!r} is none of the parts", cost, to_do, harmless=True)
         else:
             yield Finding(f"file {str(file)!r} is in no list of parts, and has what is nowhere else", _UNLISTED)
