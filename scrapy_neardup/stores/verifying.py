@@ -177,7 +177,7 @@ def _read_segment(survey: Survey, space: Space, run: str, number: int, value: by
     batch = segments.decode(run, number, value, found)
     space.documents[run, number] = len(batch.signatures)
     space.links[run, number] = leads_to
-    survey.read.update(segments=1, documents=len(batch.signatures), links=len(batch.links) + len(leads_to))
+    survey.read.update(segments=1, documents=len(batch.signatures), links=len(batch.links))
 
 
 # What the rows of a namespace say together
@@ -197,7 +197,8 @@ def _litter(db: sqlite3.Connection, path: str, whole: bool) -> Iterator[Finding]
     folder = manifest.folder(path)
     files = sorted(folder.iterdir()) if folder.is_dir() else []
     in_use: set[str] = set()
-    listed = _manifests(db)  # after the files, so that none that has just been made is blamed
+    # In this order: a file that has just been made is then either listed, or what it holds was in the log before.
+    logged, listed = _logged(db), _manifests(db)
     for value in listed.values():
         with suppress(ValueError):
             in_use.update(manifest.names(value))
@@ -205,13 +206,13 @@ def _litter(db: sqlite3.Connection, path: str, whole: bool) -> Iterator[Finding]
     to_do = "nothing: it is removed when the store is next put into parts"
     if not whole:
         cost, to_do = "perhaps nothing; but it may belong to what is damaged", "keep it until the store is whole"
-    known = {segment for name in in_use for segment in _segments(folder / name)} | _logged(db)
+    known = {segment for name in in_use for segment in _segments(folder / name)} | logged
     for file in files:
         if file.name in in_use or not file.exists():
             continue
-        if manifest.is_spare(file, known, {key.removeprefix("parts/") for key in listed}):
+        if not whole or manifest.is_spare(file, known, {key.removeprefix("parts/") for key in listed}):
             yield Finding(f"file {str(file)!r} is none of the parts", cost, to_do, harmless=True)
-        else:
+        elif file.exists():
             yield Finding(f"file {str(file)!r} is in no list of parts, and has what is nowhere else", _UNLISTED)
 
 
@@ -224,7 +225,8 @@ def _segments(file: Path) -> set[tuple[str, int]]:
 def _logged(db: sqlite3.Connection) -> set[tuple[str, int]]:
     """Return the segments that are in the log."""
     found = set()
-    for (key,) in db.execute(f"SELECT key FROM {TABLE} WHERE substr(key, 1, 8) = 'segment/'"):
-        with suppress(ValueError):
-            found.add(split(str(key))[2:])
+    with suppress(sqlite3.Error):
+        for (key,) in db.execute(f"SELECT key FROM {TABLE} WHERE substr(key, 1, 8) = 'segment/'"):
+            with suppress(ValueError):
+                found.add(split(str(key))[2:])
     return found
