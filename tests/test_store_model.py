@@ -4,12 +4,11 @@ the one in RAM does, and so does a second process on it."""
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from helpers import detectors, link, names, signature
+from helpers import detectors, link, names, settle, signature, wait_for_news
 
 from scrapy_neardup.signature import Signature
 from scrapy_neardup.stores import MemoryStore, SqliteStore, Store
@@ -96,19 +95,6 @@ class Model:
         settle(self.reader)
         for ours, theirs in zip(shown(self.reader, {}), shown(self.plain, {}), strict=True):
             assert [x for x in ours if x not in theirs] == [x for x in theirs if x not in ours]
-
-
-def settle(store: SqliteStore) -> None:
-    """Have a store read what is in its file."""
-    for _ in range(3):
-        while store.refresh():
-            pass
-        wait_for_news(store)
-
-
-def wait_for_news(store: SqliteStore) -> None:
-    while store._news and not store._news.done():
-        time.sleep(0.001)
 
 
 def shown(store: Store, asked: dict[str, tuple[int, ...]]) -> object:

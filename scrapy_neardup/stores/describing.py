@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .layered import LayeredStore
-from .records import NOWHERE, among
+from .records import among, leads_on
 
 
 def described(store: LayeredStore, file: Path) -> dict[str, object]:
@@ -52,16 +52,9 @@ def _known_links(store: LayeredStore) -> list[npt.NDArray[np.bool_]]:
     return [
         parts.current_links(at)
         & ~among(part.columns["link_rows"]["url"], replaced)
-        & _leads_on(part.columns["link_rows"]["document"], held)
+        & leads_on(part.columns["link_rows"]["document"], held)
         for at, part in enumerate(parts.all)
     ]
-
-
-def _leads_on(numbers: npt.NDArray[np.uint32], held: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    known = numbers < len(held)
-    found: npt.NDArray[np.bool_] = numbers == NOWHERE
-    found[known] = held[numbers[known]]
-    return found
 
 
 def _waste(store: LayeredStore, known: int) -> float:

@@ -28,13 +28,13 @@ def names(listed: bytes) -> list[str]:
     return [name for name, _ in parsed(listed)]
 
 
-def read_parts(store: str, listed: bytes, known: Sequence[Part], *, check: bool = False) -> list[Part]:
-    """Map the files of a record, but for those that are mapped already; `check` reads all of them, however large.
+def read_parts(store: str, listed: bytes, known: Sequence[Part]) -> list[Part]:
+    """Map the files of a record, but for those that are mapped already.
 
     Raise ValueError where the record or a file is damaged, or a file is another one, OSError where one is missing.
     """
     mapped = {part.file.name: part for part in known if part.file}
-    return [mapped.get(name) or _read(folder(store) / name, crc, check) for name, crc in parsed(listed)]
+    return [mapped.get(name) or _read(folder(store) / name, crc) for name, crc in parsed(listed)]
 
 
 def is_spare(file: Path, known: Collection[tuple[str, int]], listed: Collection[str]) -> bool:
@@ -52,12 +52,12 @@ def is_spare(file: Path, known: Collection[tuple[str, int]], listed: Collection[
         return False
 
 
-def _read(file: Path, crc: int, check: bool) -> Part:
+def _read(file: Path, crc: int) -> Part:
     if not file.exists():
         raise ValueError(f"its part {str(file)!r} is missing; bring it back, since a store is its file and the parts")
     if checksum(file) != crc:
         raise ValueError(f"its part {str(file)!r} is damaged, or another store's")
-    return Part.read(file, check=check or file.stat().st_size <= SMALL)
+    return Part.read(file, check=file.stat().st_size <= SMALL)
 
 
 def parsed(listed: bytes) -> list[tuple[str, int]]:
