@@ -196,24 +196,33 @@ def _litter(db: sqlite3.Connection, path: str, whole: bool) -> Iterator[Finding]
     """Yield the files beside the store that are none of its parts; of one that is not `whole` they may have been."""
     folder = manifest.folder(path)
     files = sorted(folder.iterdir()) if folder.is_dir() else []
-    in_use: set[str] = set()
-    # In this order: a file that has just been made is then either listed, or what it holds was in the log before.
-    logged, listed = _logged(db), _manifests(db)
-    for value in listed.values():
-        with suppress(ValueError):
-            in_use.update(manifest.names(value))
+    listed, in_use, known = _held(db, folder)
     cost = "nothing but room on the disk: a process that was killed left it, or one is making it"
     to_do = "nothing: it is removed when the store is next put into parts"
     if not whole:
         cost, to_do = "perhaps nothing; but it may belong to what is damaged", "keep it until the store is whole"
-    known = {segment for name in in_use for segment in _segments(folder / name)} | logged
     for file in files:
         if file.name in in_use or not file.exists():
             continue
-        if not whole or manifest.is_spare(file, known, {key.removeprefix("parts/") for key in listed}):
+        if not whole or manifest.is_spare(file, known, listed):
             yield Finding(f"file {str(file)!r} is none of the parts", cost, to_do, harmless=True)
         elif file.exists():
             yield Finding(f"file {str(file)!r} is in no list of parts, and has what is nowhere else", _UNLISTED)
+
+
+def _held(db: sqlite3.Connection, folder: Path) -> tuple[set[str], set[str], set[tuple[str, int]]]:
+    """Return the namespaces that list parts, the names of these, and the segments that these or the log hold."""
+    while True:
+        # In this order: a file that has just been made is then either listed, or what it holds was in the log before.
+        known, listed = _logged(db), _manifests(db)
+        in_use: set[str] = set()
+        for value in listed.values():
+            with suppress(ValueError):
+                in_use.update(manifest.names(value))
+        for name in in_use:
+            known |= _segments(folder / name)
+        if _manifests(db) == listed:  # else what is in a part may have gone on to the next before it was read
+            return {key.removeprefix("parts/") for key in listed}, in_use, known
 
 
 def _segments(file: Path) -> set[tuple[str, int]]:
