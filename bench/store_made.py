@@ -1,10 +1,10 @@
 """Made-up documents for bench/store.py, and a store that holds them as if it had been crawled.
 
 Fingerprints and sketches are random, but the same for a label. Documents repeat one another in clusters, whose sizes
-follow Zipf's law, and come in mixed order; one has 150,000 documents (of less than a million 15 %). Besides, every 60th of
-those held is of one form: these do not repeat one another, but share three super-shingles, and their SimHashes are near.
-The parts, their manifest and the records of runs are written by the product's own code, in as many parts as tidying
-would leave.
+follow Zipf's law, and come in mixed order; one has 150,000 documents (of less than a million 15 %). Besides, every 60th
+of those held is of one form: these do not repeat one another, but share three super-shingles, and their SimHashes are
+near. The parts, their manifest and the records of runs are written by the product's own code, in as many parts as
+tidying would leave.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from scrapy_neardup.stores.absorbing import RATIO
 from scrapy_neardup.stores.log import Log
 from scrapy_neardup.stores.merging import Notes, joined, made
 from scrapy_neardup.stores.part import Part
-from scrapy_neardup.stores.parts import salt
 from scrapy_neardup.stores.records import document_rows, link_rows, strings
 from scrapy_neardup.stores.runs import Run
+from scrapy_neardup.stores.search import salt
 from scrapy_neardup.text.shapes import site
 
 Numbers = npt.NDArray[np.uint64]

@@ -19,7 +19,7 @@ MOST_RAM = 12 << 30
 
 
 class DataSketch:
-    """MinHash-LSH in RAM, 128 minima; of a near-copy a quarter differs, and those of one form share three of the 25 bands."""
+    """MinHash-LSH in RAM, 128 minima; of a near-copy a quarter differs; those of one form share three of 25 bands."""
 
     def __init__(self, folder: Path) -> None:
         from datasketch import MinHash, MinHashLSH

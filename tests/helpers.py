@@ -7,6 +7,7 @@ import os
 import random
 import subprocess
 import sys
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from scrapy_neardup.index.base import distinct
 from scrapy_neardup.index.near import NearTable
 from scrapy_neardup.index.packed import entries, merge
 from scrapy_neardup.signature import Link, Signature
+from scrapy_neardup.stores import SqliteStore, Store
 from scrapy_neardup.text.urls import canonical_url
 
 _SYLLABLES = [c + v for c in "bdfgklmnprstvz" for v in "aeiou"]
@@ -68,6 +70,20 @@ def signature(name: str, exact: int = 1, simhash: int = 0, url: str | None = Non
 
 def link(url: str, to: Signature | None, *, mirror: bool = False, seen: float = 2000.0, size: int = 7) -> Link:
     return Link(url, to, mirror, seen, size)
+
+
+def settle(store: Store) -> None:
+    """Have a store see what all processes have written."""
+    for _ in range(3):
+        while store.refresh():
+            pass
+        wait_for_news(store)
+
+
+def wait_for_news(store: Store) -> None:
+    """Wait until a store on disk has read what is new in its file."""
+    while isinstance(store, SqliteStore) and store._news and not store._news.done():
+        time.sleep(0.0005)
 
 
 def names(signatures: Iterable[Signature]) -> list[str]:

@@ -4,12 +4,11 @@ the one in RAM does, and so does a second process on it."""
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from helpers import detectors, link, names, signature
+from helpers import detectors, link, names, settle, signature, wait_for_news
 
 from scrapy_neardup.signature import Signature
 from scrapy_neardup.stores import MemoryStore, SqliteStore, Store
@@ -98,19 +97,6 @@ class Model:
             assert [x for x in ours if x not in theirs] == [x for x in theirs if x not in ours]
 
 
-def settle(store: SqliteStore) -> None:
-    """Have a store read what is in its file."""
-    for _ in range(3):
-        while store.refresh():
-            pass
-        wait_for_news(store)
-
-
-def wait_for_news(store: SqliteStore) -> None:
-    while store._news and not store._news.done():
-        time.sleep(0.001)
-
-
 def shown(store: Store, asked: dict[str, tuple[int, ...]]) -> object:
     urls = [store.resolve(url) for url in URLS]
     return (
@@ -136,7 +122,7 @@ def test_it_answers_as_the_store_in_ram(model: Model, steps: int, monkeypatch: p
     """However little of what is in parts by now goes over to them at a time."""
     monkeypatch.setattr("scrapy_neardup.stores.layered.AT_ONCE", steps)
     monkeypatch.setattr("scrapy_neardup.stores.layered.AT_ADD", 2 if steps == 3 else 0)
-    monkeypatch.setattr("scrapy_neardup.stores.documents.NEWEST", 10_000)
+    monkeypatch.setattr("scrapy_neardup.stores.search.NEWEST", 10_000)
     actions: dict[Callable[[], None], int] = {
         model.commit: 8, model.come_to_nothing: 1, model.record: 8, model.forget: 1,
         model.tidy: 2, model.refresh: 1, model.refresh_in_part: 4, model.reopen: 1, model.check_reader: 1,

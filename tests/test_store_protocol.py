@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import tempfile
-import time
 from collections.abc import Callable
 from contextlib import closing
 from copy import deepcopy
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers import settle, wait_for_news
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
@@ -45,19 +45,6 @@ def disk_store(path: str, **options: Any) -> Store:
 
 def shared_store(path: str, **options: Any) -> Store:
     return RedisStore(server().address, detectors(), namespace=path, **options)
-
-
-def settle(store: Store) -> None:
-    """Have a store see what all processes have written."""
-    for _ in range(3):
-        while store.refresh():
-            pass
-        wait_for_news(store)
-
-
-def wait_for_news(store: Store) -> None:
-    while isinstance(store, SqliteStore) and store._news and not store._news.done():
-        time.sleep(0.0005)
 
 
 def kill(store: Store) -> None:

@@ -7,7 +7,7 @@ import argparse
 from scrapy.settings import BaseSettings
 
 from ..stores.compacting import compact, size
-from .options import add_store, existing
+from .options import add_store, existing_file
 
 EXAMPLES = """examples:
   scrapy neardup compact
@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
-    store = str(existing(opts, settings).store)
+    store = existing_file(opts, settings)
     before = size(store)
     compact(store)
     print(f"{before} bytes before, {size(store)} now")

@@ -72,12 +72,13 @@ def _selection(opts: argparse.Namespace, now: float) -> Selection:
 def _moment(text: str, now: float) -> float:
     """Read a date or a duration before now as seconds since the epoch."""
     try:
-        if _DATE.fullmatch(text):
-            return datetime.fromisoformat(text).timestamp()
+        if _DATE.fullmatch(text) and (when := datetime.fromisoformat(text).timestamp()) <= now:
+            return when
         if re.search("[a-z]", text.lower()):  # a bare number could be meant as either
             return now - seconds(text)
     except (ValueError, OverflowError, OSError):
         pass
     raise FeedError(
-        f"--before {text!r}: allowed is a date such as 2026-08-01 or 2026-08-01T12:00, or a duration such as '90 days'"
+        f"--before {text!r}: allowed is a date in the past such as 2026-08-01 or 2026-08-01T12:00, or a duration such"
+        " as '90 days'"
     )

@@ -19,7 +19,7 @@ EXAMPLES = """examples:
   scrapy neardup import monday.jsonl tuesday.jsonl --store merged.sqlite
 
 The store is made if there is none. What it holds stays; of two links of one URL the one that was seen later holds, and
-what the store has forgotten does not come back. Stopped half-way, the same command goes on: nothing is taken in twice.
+runs that the store has forgotten do not come back. Stopped half-way, the same command goes on, and takes nothing twice.
 """
 
 

@@ -73,6 +73,12 @@ def existing(opts: argparse.Namespace, settings: BaseSettings) -> Config:
     return config
 
 
+def existing_file(opts: argparse.Namespace, settings: BaseSettings) -> str:
+    """Return the path of a store that exists, all namespaces of which are meant; raise StoreError for none."""
+    only = BaseSettings({name: settings[name] for name in ("NEARDUP_STORE",) if settings.get(name)})
+    return str(existing(opts, only).store)
+
+
 def with_store(opts: argparse.Namespace, settings: BaseSettings) -> Config:
     """Read the settings, with the address of the store that is meant."""
     config = read_config(opts, settings)

@@ -10,7 +10,7 @@ from scrapy.settings import BaseSettings
 from ..stores import StoreError
 from ..stores.inspecting import Finding
 from ..stores.verifying import Survey, verify
-from .options import add_json, add_store, existing, print_result
+from .options import add_json, add_store, existing_file, print_result
 
 EXAMPLES = """examples:
   scrapy neardup verify
@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
-    store = existing(opts, settings).store or ""
+    store = existing_file(opts, settings)
     survey = verify(store)
     _print(store, survey, as_json=opts.json)
     if damaged := sum(not finding.harmless for finding in survey.findings):

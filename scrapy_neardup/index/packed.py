@@ -85,7 +85,8 @@ class PackedTable:
 
     def newest(self, key: int, most: int) -> list[int]:
         """Return the numbers that one key leads to, ascending; of more than `most` the highest ones."""
-        return next((numbers for _, numbers in self.find([key], most)), [])
+        first, last = self._range(key)
+        return [self._low[at] | self._high[at] << 16 for at in range(max(first, last - most), last)]
 
     def each(self, key: int) -> Iterator[int]:
         """Yield the numbers that one key leads to, ascending."""

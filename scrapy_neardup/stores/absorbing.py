@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
@@ -23,8 +23,8 @@ from .layered import LayeredStore
 from .log import Log
 from .merging import Notes, closed_up, joined, made
 from .part import Part, spread
-from .parts import salt
 from .records import NOWHERE, VOID, document_rows, link_rows
+from .search import salt
 from .sqlite import SqliteStore
 
 RATIO = 16  # by which a part outgrows the next one at least, so that there are few
@@ -48,16 +48,17 @@ def tidy(path: str, namespace: str, *, whole: bool = False) -> None:
     """
     store = SqliteStore(path, (), namespace=unquote(namespace), run=None)
     try:
-        absorb(store, path, namespace, Incoming(), whole=whole)
+        absorb(store, path, namespace, None, whole=whole)
     finally:
         store.close()
 
 
-def absorb(store: SqliteStore, path: str, namespace: str, incoming: Incoming, *, whole: bool = False) -> None:
-    """Put what a store that is only looked into has in RAM into its parts, on disk too."""
+def absorb(store: SqliteStore, path: str, namespace: str, incoming: Incoming | None, *, whole: bool = False) -> None:
+    """Put what a store that is only looked into has in RAM into its parts, on disk too; `incoming`: an import's."""
     segments = list(store.batches)
     try:
-        _exchange(path, namespace, _tidied(store, incoming, whole=whole), segments)
+        parts = _tidied(store, incoming or Incoming(), whole=whole)
+        _exchange(path, namespace, parts, segments, imported=namespace if incoming else None)
     except OSError as error:
         why = error.strerror or error
         raise StoreError(f"store {path!r}: its parts can't be written: {why}; it was left as it is") from error
@@ -78,23 +79,33 @@ def alone(path: str) -> Iterator[None]:
         lock.release()
 
 
-def _exchange(path: str, namespace: str, parts: Sequence[Part], segments: Iterable[tuple[str, int]]) -> None:
+def _exchange(
+    path: str, namespace: str, parts: Sequence[Part], segments: Iterable[tuple[str, int]], *, imported: str | None
+) -> None:
     """Write parts that are in no file yet, name them in the log, and drop from it what is in them."""
     folder = manifest.folder(path)
     folder.mkdir(exist_ok=True)
     written = [
-        part if part.file else part.write(folder / f"{part.first}-{uuid.uuid4().hex[:12]}.part") for part in parts
+        part if part.file else part.write(folder / f"{part.first}-{uuid.uuid4().hex[:12]}.part", imported=imported)
+        for part in parts
     ]
     log = Log(path)
     try:
+        listed_before = {key.removeprefix("parts/") for key, _ in log.news("parts/").result()}
         dropped = ((f"segment/{namespace}/{run}/{number}", None) for run, number in segments)
         log.append_all([(f"parts/{namespace}", manifest.dump(written)), *dropped])
         log.sync(wait=True)
-        listed = {name for _, value in log.news("parts/").result() for name in manifest.names(value)}
     finally:
         log.close()
-    for file in folder.iterdir():
-        if file.name not in listed:
+    _clear_up(path, {segment for part in written for segment in part.all_segments()}, listed_before)
+
+
+def _clear_up(path: str, known: Collection[tuple[str, int]], listed: Collection[str]) -> None:
+    """Remove the files that no namespace names, and that may go; `listed`: those that named any before."""
+    with closing(Log(path, writes=False)) as log:
+        named = {name for _, value in log.news("parts/").result() for name in manifest.names(value)}
+    for file in manifest.folder(path).iterdir():
+        if file.name not in named and manifest.is_spare(file, known, listed):
             file.unlink(missing_ok=True)
 
 

@@ -1,8 +1,8 @@
 """A file of named columns: numbers only, written once, whole or not at all, and mapped into memory to be read.
 
-`NEARDUPC`, the length of the head (8 bytes, little-endian), the head as JSON, the columns, each at a multiple of 64
-bytes. The head has `about` (whatever the writer adds), `columns` (`[name, type, items, CRC-32]`, in order) and its own
-CRC-32 before it. Opening one from a stranger runs nothing: types are plain numbers or bytes.
+`NEARDUPC`, the CRC-32 of the head (4 bytes, little-endian), its length (8 bytes), the head as JSON, the columns, each
+at a multiple of 64 bytes. The head has `about` (whatever the writer adds) and `columns` (`[name, type, items, CRC-32]`,
+in order). Opening one from a stranger runs nothing: types are plain numbers or bytes.
 """
 
 from __future__ import annotations
@@ -30,14 +30,18 @@ def write_columns(path: Path, columns: Mapping[str, Array], about: Mapping[str, 
     rows = [[name, _type(column), len(column), zlib.crc32(column.data)] for name, column in arrays.items()]
     head = json.dumps({"about": about, "columns": rows}).encode()
     unfinished = path.with_name(path.name + ".new")
-    with unfinished.open("wb") as file:
-        file.write(MAGIC + zlib.crc32(head).to_bytes(4, "little") + len(head).to_bytes(8, "little") + head)
-        for column in arrays.values():
-            file.write(bytes(-file.tell() % ALIGN))
-            file.write(column.data)
-        file.flush()
-        os.fsync(file.fileno())
-    unfinished.replace(path)
+    try:
+        with unfinished.open("wb") as file:
+            file.write(MAGIC + zlib.crc32(head).to_bytes(4, "little") + len(head).to_bytes(8, "little") + head)
+            for column in arrays.values():
+                file.write(bytes(-file.tell() % ALIGN))
+                file.write(column.data)
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(path)
+    except BaseException:  # of a full disk it would take the rest
+        unfinished.unlink(missing_ok=True)
+        raise
     _sync_folder(path.parent)
 
 

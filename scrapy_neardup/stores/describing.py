@@ -8,13 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from .layered import LayeredStore
-from .records import NOWHERE, among
+from .records import among, leads_on
 
 
 def described(store: LayeredStore, file: Path) -> dict[str, object]:
     """Return the sizes of a store whose log is in that file. Makes no object for a document, however many there are."""
-    log = sum(path.stat().st_size for path in (file, Path(f"{file}-wal")) if path.exists())
-    parts = sum(part.file.stat().st_size for part in store.parts.all if part.file)
+    log = sum(map(_size, (file, Path(f"{file}-wal"))))
+    parts = sum(_size(part.file) for part in store.parts.all if part.file)
     known = sum(int(links.sum()) for links in _known_links(store))
     return {
         "bytes": log + parts,
@@ -26,6 +26,13 @@ def described(store: LayeredStore, file: Path) -> dict[str, object]:
         "urls": known + _count_in_memory(store),
         "waste": _waste(store, known),
     }
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except FileNotFoundError:  # another process has put what it held into another one
+        return 0
 
 
 def count_urls(store: LayeredStore) -> int:
@@ -45,16 +52,9 @@ def _known_links(store: LayeredStore) -> list[npt.NDArray[np.bool_]]:
     return [
         parts.current_links(at)
         & ~among(part.columns["link_rows"]["url"], replaced)
-        & _leads_on(part.columns["link_rows"]["document"], held)
+        & leads_on(part.columns["link_rows"]["document"], held)
         for at, part in enumerate(parts.all)
     ]
-
-
-def _leads_on(numbers: npt.NDArray[np.uint32], held: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    known = numbers < len(held)
-    found: npt.NDArray[np.bool_] = numbers == NOWHERE
-    found[known] = held[numbers[known]]
-    return found
 
 
 def _waste(store: LayeredStore, known: int) -> float:

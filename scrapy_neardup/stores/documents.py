@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
-from typing import TypeAlias
+from collections.abc import Iterable, Iterator, Mapping
 from weakref import WeakValueDictionary
 
 import numpy as np
 
-from ..detectors import SimHash
 from ..detectors.base import Detector
-from ..fingerprints.hashing import hash_text
-from ..index.hamming import HammingIndex
-from ..index.keys import KeyIndex
 from ..index.packed import Array
 from ..signature import Key, Signature
 from .lost import Lost, place_among
-from .part import Part, Reading, spread
+from .part import Part, Reading
 from .records import document
 from .repeats import Repeats
 from .runs import Run
-
-NEWEST = 16  # documents found by one key, or near one SimHash: no more are compared
-_Ask: TypeAlias = Callable[[int], list[int]]
+from .search import Fingerprints, Search
 
 
 class Documents:
@@ -31,13 +23,8 @@ class Documents:
 
     def __init__(self, detectors: Iterable[Detector]) -> None:
         self._detectors = list(detectors)
-        indexes = {d.name: d.index() for d in self._detectors}
-        self._newest = {n: i.newest or NEWEST for n, i in indexes.items() if isinstance(i, KeyIndex)}
-        self._distance = {
-            n: i.distance for n, i in indexes.items() if isinstance(i, HammingIndex) and n == SimHash.name
-        }
-        self._salts = {name: salt(name) for name in self._newest}
-        self._own = {n: i for n, i in indexes.items() if n not in self._newest and n not in self._distance}
+        self._search = Search(self._detectors)
+        self._own = self._search.own
         """In RAM, since how they find is known to nobody else."""
         self.all: tuple[Part, ...] = ()
         """In the order of their documents' numbers."""
@@ -87,41 +74,16 @@ class Documents:
 
     # What is found
 
-    def find(self, name: str, wanted: tuple[int, ...]) -> Iterator[Signature]:
-        """Yield the documents that a detector proposes."""
-        if name in self._own:
-            yield from (s for s in self._own[name].find(wanted) if s.number is None or not self.is_gone(s.number))
-            return
-        if name in self._newest:
-            left = {spread(key ^ self._salts[name]): self._newest[name] for key in wanted}
-        else:
-            left = dict.fromkeys(wanted, NEWEST)
-        found = [(self.all[at], self._places(at, name, left)) for at in reversed(range(len(self.all)))]
-        for part, places in reversed(found):
-            yield from (self._signature(part, place) for place in dict.fromkeys(places))
-
-    def _places(self, at: int, name: str, left: dict[int, int]) -> list[int]:
-        """Return where in a part documents are found; `left`: how many by each fingerprint, less those found now."""
-        part, gone = self.all[at], self.lost.places(at)
-        places: list[int] = []
-        with Reading(part):
-            for wanted, found, ask in self._found(part, name, left):
-                held = _held(found, gone, left[wanted], ask)
-                left[wanted] -= len(held)
-                places += held
-        return places
-
-    def _found(self, part: Part, name: str, left: Mapping[int, int]) -> Iterator[tuple[int, list[int], _Ask]]:
-        """Yield by fingerprint what a part has, and how to ask for more of it."""
-        asked = [wanted for wanted, most in left.items() if most > 0]
-        if name in self._newest:
-            table = part.tables["keys"]
-            for key, places in table.find(asked, self._newest[name]):
-                yield key, places, partial(table.newest, key)
-        else:
-            for value in asked:
-                ask = partial(part.near_to, value, self._distance[name])
-                yield value, ask(NEWEST), ask
+    def find(self, fingerprints: Fingerprints) -> dict[str, list[Signature]]:
+        """Return the documents that each detector proposes, in the order of coming."""
+        found = {
+            name: [self._signature(self.all[at], number - self.all[at].first) for number, at in sorted(places)]
+            for name, places in self._search.find(self.all, self.lost, fingerprints).items()
+        }
+        for name in self._own.keys() & fingerprints.keys():
+            proposed = self._own[name].find(fingerprints[name])
+            found[name] = [s for s in proposed if s.number is None or not self.is_gone(s.number)]
+        return found
 
     def entering(self, first: int) -> Iterator[None]:
         """Enter the documents from a number on into the indexes that detectors have of their own, one at a step."""
@@ -262,19 +224,3 @@ class Documents:
     def gone(self, at: int) -> Array:
         """Return which documents of a part are forgotten."""
         return self.lost.documents(at)
-
-
-def _held(places: list[int], gone: bytearray | None, most: int, ask: _Ask) -> list[int]:
-    """Return what was found and is held, the last ones; what is forgotten is not to crowd it out."""
-    asked = most
-    held = [place for place in places if not gone[place]] if gone else places
-    while len(held) < min(most, len(places)) and len(places) >= asked:
-        asked *= 8
-        places = ask(asked)
-        held = [place for place in places if not (gone and gone[place])]
-    return held[-most:]
-
-
-def salt(name: str) -> int:
-    """Return what the keys of a detector are mixed with, so that those of all lie in one table."""
-    return hash_text(name)

@@ -7,20 +7,22 @@ it does not take again, and of two links of one URL the one that was seen later 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from itertools import chain, islice
 from math import inf
 from typing import NamedTuple
 from urllib.parse import quote
 
 from ..signature import Key, Signature
+from . import manifest
 from .absorbing import Incoming, absorb, alone
 from .base import StoreError
 from .interchange import Content, End, Found, Head, Led, Met, Record, Stored, read_head, read_row
 from .layered import LayeredStore, digest
 from .log import Log
 from .meta import merge_meta
-from .runs import Run
+from .runs import Run, RunLock
 from .segments import Batch
 from .sqlite import SqliteStore
 
@@ -74,7 +76,13 @@ def _begin(path: str, namespace: str, head: Head, runs: Iterable[Run]) -> None:
         meta = merge_meta(log.get(f"meta/{prefix}"), head.schemes, head.own)
         known = {key: Run.load(value) for key, value in log.news(f"run/{prefix}/").result()}
         new = {f"run/{prefix}/{run.id}": run for run in runs}
-        rows = [(key, run.dump()) for key, run in new.items() if says_more(run, known.get(key))]
+
+        def held(run: str) -> bool:
+            return RunLock(path, run).is_held()
+
+        rows = [(key, said.dump()) for key, run in new.items() if (said := merged(run, known.get(key), held))]
+        if log.get(f"parts/{prefix}") is None:
+            rows.append((f"parts/{prefix}", manifest.dump(())))  # what a kill leaves then never counted
         log.append_all([(f"meta/{prefix}", meta), *rows])
         log.sync(wait=True)
     except ValueError as error:
@@ -83,9 +91,14 @@ def _begin(path: str, namespace: str, head: Head, runs: Iterable[Run]) -> None:
         log.close()
 
 
-def says_more(run: Run, known: Run | None) -> bool:
-    """Say whether a run's record is to take the place of the one that is known."""
-    return known is None or (known.closed is None and run.closed is not None)
+def merged(run: Run, known: Run | None, is_alive: Callable[[str], bool]) -> Run | None:
+    """Return what is to take the place of the record of a run that is known; None where that is to stay."""
+    if known is None:
+        return run
+    if run.closed is None and known.closed is not None:  # what comes now is to be forgotten as what came before
+        return replace(known, closed=None)
+    is_dead = run.closed is not None and known.closed is None and not is_alive(run.id)
+    return run if is_dead else None
 
 
 def _take(path: str, namespace: str, chunk: Iterable[Content]) -> Imported:

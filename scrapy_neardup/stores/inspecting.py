@@ -74,15 +74,15 @@ def _mapped(file: Path, crc: int) -> Mapped:
 
 def inspect(parts: Iterable[Mapped]) -> Iterator[Finding]:
     """Read all of the parts of a namespace, and yield what is wrong with them."""
-    parts = sorted(parts, key=lambda each: each.part.first if each.part else 0)
-    last = max((each.part.last for each in parts if each.part), default=0)
-    all_read = all(each.part for each in parts)
+    parts = sorted(parts, key=lambda each: each.part.first if each.part is not None else 0)
+    last = max((each.part.last for each in parts if each.part is not None), default=0)
+    all_read = all(each.part is not None for each in parts)
     first = 0
     for each in parts:
         name = f"part {str(each.file)!r}"
         if each.wrong:
             yield Finding(f"{name} {each.wrong}", _UNKNOWN)
-        if each.part and not each.wrong:
+        if each.part is not None and not each.wrong:
             if all_read and each.part.first != first:
                 costs = "links may lead to wrong documents"
                 yield Finding(f"{name} begins with document {each.part.first}, not {first}", costs)
@@ -95,7 +95,7 @@ def _inspect_columns(name: str, each: Mapped, last: int) -> Iterator[Finding]:
     for column in broken:
         yield Finding(f"{name}: the checksum of column {column!r} does not match", _costs(column))
     try:
-        for what, column in () if broken or not each.part else _contradictions(each.part, last):
+        for what, column in () if broken or each.part is None else _contradictions(each.part, last):
             yield Finding(f"{name}: {what}", _costs(column))
     except (LookupError, TypeError, ValueError) as error:
         yield Finding(f"{name} is damaged: {error!r}", _UNKNOWN)

@@ -16,6 +16,7 @@ from __future__ import annotations
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict
+from math import inf
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from ..fingerprints.sketch import BINS, CODE_BITS, Sketch
@@ -171,12 +172,22 @@ def _document(row: Record) -> Stored:
 
 
 def _link(row: Record) -> Led:
-    evidence = Evidence(**row["evidence"]) if row["evidence"] else None
+    evidence = _evidence(row["evidence"]) if row["evidence"] else None
     [size] = _integers((row["size"],), 64)
     url, seen = _text(row["url"]) or "", float(row["seen"])
     link = Link(url, None, bool(row["mirror"]), seen, size, evidence, bool(row["firm"]))
     run, number, _ = _key((*row["segment"], 0))
     return Led(link, row["document"] and _key(row["document"]), (run, number))
+
+
+def _evidence(row: Record) -> Evidence:
+    found = Evidence(**row)
+    shares = found.resemblance, found.containment
+    if not (all(0 <= share <= 1 for share in shares) and 0 <= found.length_ratio < inf):
+        raise ValueError(f"{row!r} is no evidence")
+    if found.hamming is not None:
+        _integers((found.hamming,), 7)
+    return found._replace(detector=str(found.detector), kind=_text(found.kind))
 
 
 def _trial(row: Record) -> Found:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from math import inf
 
 from ..detectors.base import Detector
@@ -21,7 +22,7 @@ from .parts import Parts
 from .runs import Run
 from .segments import Batch
 
-AT_ADD, AT_ONCE = 4, 100  # documents and links that go from RAM to parts: with one that comes; of their own accord
+AT_ADD, AT_ONCE = 4, 80  # documents and links that go from RAM to parts: with one that comes; of their own accord
 
 
 class LayeredStore:
@@ -48,11 +49,10 @@ class LayeredStore:
     # Documents
 
     def find(self, fingerprints: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, Signature]]:
+        found = self.parts.find(fingerprints)
         for name in self._names:
-            wanted = fingerprints.get(name, ())
-            if wanted:
-                yield from ((name, s) for s in self.parts.find(name, wanted))
-                yield from ((name, s) for s in self.fresh.propose(name, wanted))
+            for signature in chain(found.get(name, ()), self.fresh.propose(name, fingerprints.get(name, ()))):
+                yield name, signature
 
     def add(self, signature: Signature) -> None:
         self.fresh.add(signature)

@@ -61,7 +61,7 @@ class LoggedStore(LayeredStore):
         if self._news and self._news.done() and not more:
             news, self._news = self._news, None
             self._receive(news.result())
-            more = super().refresh()
+            more = bool(self._work)  # another time: a crawl waits
         if self._news is None:
             self._news = self._asked_for()
         return more
@@ -139,7 +139,8 @@ class LoggedStore(LayeredStore):
                 try:
                     run = Run.load(value)
                 except ValueError as error:
-                    raise self._refusal("can't be read", error) from error
+                    self._damage = error  # the rest is to be taken in all the same
+                    continue
                 self._runs[run.id] = run
                 self._drop_forgotten(run)
 

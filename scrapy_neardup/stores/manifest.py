@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
-from .columns import checksum
+from .columns import checksum, map_columns
 from .part import Part
 
 SMALL = 2**25  # bytes of a part, of which all checksums are checked whenever it is opened
@@ -28,21 +28,36 @@ def names(listed: bytes) -> list[str]:
     return [name for name, _ in parsed(listed)]
 
 
-def read_parts(store: str, listed: bytes, known: Sequence[Part], *, check: bool = False) -> list[Part]:
-    """Map the files of a record, but for those that are mapped already; `check` reads all of them, however large.
+def read_parts(store: str, listed: bytes, known: Sequence[Part]) -> list[Part]:
+    """Map the files of a record, but for those that are mapped already.
 
     Raise ValueError where the record or a file is damaged, or a file is another one, OSError where one is missing.
     """
     mapped = {part.file.name: part for part in known if part.file}
-    return [mapped.get(name) or _read(folder(store) / name, crc, check) for name, crc in parsed(listed)]
+    return [mapped.get(name) or _read(folder(store) / name, crc) for name, crc in parsed(listed)]
 
 
-def _read(file: Path, crc: int, check: bool) -> Part:
+def is_spare(file: Path, known: Collection[tuple[str, int]], listed: Collection[str]) -> bool:
+    """Say whether a file that no record names may go.
+
+    So it may if all that it holds is in segments that are `known` to be elsewhere. Else the record may be lost. What a
+    killed import left is nowhere else either: it may go if its namespace has a record, is among those `listed`.
+    """
+    if file.suffix == ".new":
+        return True  # it was never finished
+    try:
+        about = map_columns(file)[1]
+        return about.get("imported") in listed or Part.read(file).all_segments() <= set(known)
+    except (ValueError, OSError):
+        return False
+
+
+def _read(file: Path, crc: int) -> Part:
     if not file.exists():
         raise ValueError(f"its part {str(file)!r} is missing; bring it back, since a store is its file and the parts")
     if checksum(file) != crc:
         raise ValueError(f"its part {str(file)!r} is damaged, or another store's")
-    return Part.read(file, check=check or file.stat().st_size <= SMALL)
+    return Part.read(file, check=file.stat().st_size <= SMALL)
 
 
 def parsed(listed: bytes) -> list[tuple[str, int]]:

@@ -13,7 +13,7 @@ from ..index.near import NearTable
 from ..index.packed import Array, Entries, PackedTable, entries, merge
 from ..index.relations import Row
 from .part import TABLES, Part, notes
-from .records import CHANGED, NOWHERE, SEGMENT, VOID, narrowed, picked
+from .records import CHANGED, SEGMENT, leads_on, narrowed, picked
 
 _STRINGS = (("url_ends", "urls"), ("figure_ends", "figures"), ("whole_ends", "wholes"), ("link_ends", "links"))
 
@@ -113,7 +113,7 @@ def closed_up(part: Part, documents: npt.NDArray[np.bool_], links: npt.NDArray[n
     renumbered[kept] = np.arange(len(kept))
     rows = part.columns["link_rows"]
     left = links.nonzero()[0]
-    left = left[_leads_on(rows["document"][left], documents)]
+    left = left[leads_on(rows["document"][left], documents)]
     columns = {name: part.columns[name][kept] for name in ("documents", "simhashes")}
     columns["link_rows"] = rows[left]
     columns["link_rows"]["document"] = _renumbered(rows["document"][left], renumbered)
@@ -126,15 +126,6 @@ def closed_up(part: Part, documents: npt.NDArray[np.bool_], links: npt.NDArray[n
     tables = {"keys": merge([(part.tables["keys"], renumbered)]), **_link_tables(columns["link_rows"])}
     near = NearTable(columns["simhashes"])
     return Part(0, columns, tables, near, part.names, part.runs, part.epoch + 1)
-
-
-def _leads_on(numbers: Array, documents: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Say which links lead to a document that is kept, or to what is held nowhere."""
-    nowhere = numbers == NOWHERE
-    within = np.where(numbers < len(documents), numbers, 0)
-    held = documents[within] & (numbers < len(documents)) if len(documents) else np.zeros(len(numbers), bool)
-    found: npt.NDArray[np.bool_] = nowhere | (held & (numbers != VOID))
-    return found
 
 
 def _renumbered(numbers: Array, renumbered: npt.NDArray[np.int64]) -> Array:

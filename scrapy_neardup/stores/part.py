@@ -50,6 +50,9 @@ class Part:
     def __len__(self) -> int:
         return len(self.columns["documents"])
 
+    def __bool__(self) -> bool:
+        return True  # also without documents: it may have links
+
     @property
     def items(self) -> int:
         """How large it is: the number of its documents or links, of which there are more."""
@@ -114,6 +117,10 @@ class Part:
         run, number = self.columns["segments"][place].item()
         return self.runs[run], number
 
+    def all_segments(self) -> set[tuple[str, int]]:
+        """Return of which segments, by run and number, the part has what they held."""
+        return {(self.runs[run], number) for run, number in self.columns["segments"].tolist()}
+
     # Notes
 
     @cached_property
@@ -133,14 +140,14 @@ class Part:
 
     # The file
 
-    def write(self, path: Path) -> Part:
-        """Write it, and return it as it is in the file."""
+    def write(self, path: Path, *, imported: str | None = None) -> Part:
+        """Write it, and return it as it is in the file; `imported`: the namespace, if it has what is in no log."""
         columns = dict(self.columns)
         for name, table in self.tables.items():
             columns |= {f"{name}.{column}": values for column, values in table.columns.items()}
         columns |= {f"near.{column}": values for column, values in self.near.columns.items()}
         about = {"first": self.first, "names": self.names, "runs": self.runs, "epoch": self.epoch}
-        write_columns(path, columns, about)
+        write_columns(path, columns, {**about, "imported": imported})
         return Part.read(path)
 
     @classmethod

@@ -9,11 +9,9 @@ import numpy as np
 
 from ..index.packed import Array
 from ..signature import Link, Signature
-from .documents import Documents, salt
+from .documents import Documents
 from .part import Part, Reading
 from .records import NOWHERE, among, link
-
-__all__ = ["Parts", "salt"]
 
 
 class Parts(Documents):

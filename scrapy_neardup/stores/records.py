@@ -172,6 +172,14 @@ def among(values: Array, wanted: Array) -> Array:
     return found
 
 
+def leads_on(numbers: Array, held: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Say which links lead to a document that is held, or to what is held nowhere, given what they lead to."""
+    known = numbers < len(held)
+    found: npt.NDArray[np.bool_] = numbers == NOWHERE
+    found[known] = held[numbers[known]]
+    return found
+
+
 def picked(ends: Array, joined: Array, places: npt.NDArray[np.int64]) -> tuple[Array, Array]:
     """Return, of strings that lie one after another, those at some places, in the same form."""
     starts = ends[:-1].astype(np.int64)[places]

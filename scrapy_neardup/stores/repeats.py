@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -58,6 +58,3 @@ class Repeats:
             counts[part.columns["changed"]["document"]] = part.columns["changed"]["repeats"]
         counts[list(self.known)] = list(self.known.values())
         return counts
-
-    def replace(self, known: Mapping[int, int]) -> None:
-        self.known = dict(known)

@@ -8,7 +8,9 @@ import re
 import time
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
+from operator import index
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -72,6 +74,10 @@ class Run:
         """Read a record that was JSON; raise ValueError where it is none."""
         try:
             run = cls(**{**record, "forgotten": tuple((int(start), int(end)) for start, end in record["forgotten"])})
+            _ = (
+                run.started + (run.closed or 0.0) + index(run.sealed),
+                dict(run.stats),
+            )  # TypeError for what is no number
         except (ValueError, TypeError, KeyError) as error:
             raise ValueError(f"no run: {error}") from error
         if not _ID.fullmatch(run.id):
@@ -91,6 +97,7 @@ class RunLock:
     """A lock beside the store that the system lets go of when the process ends, however it ends."""
 
     def __init__(self, store: str, run: str) -> None:
+        self.run = run
         self._lock = FileLock(f"{store}.run-{run}.lock", thread_local=False)
 
     def acquire(self) -> bool:
@@ -120,5 +127,8 @@ class RunLock:
 
     def release(self) -> None:
         """Let go of the lock and remove its file."""
+        with suppress(OSError):  # elsewhere than on POSIX an open file can't be removed
+            Path(
+                self._lock.lock_file
+            ).unlink()  # while it is held: who waits sees that its file is gone, and begins anew
         self._lock.release()
-        Path(self._lock.lock_file).unlink(missing_ok=True)

@@ -100,21 +100,14 @@ def _read(run: str, number: int, rows: Sequence[Any], find: Callable[[Key], Sign
             return None
         return signatures[reference] if isinstance(reference, int) else find(reference)
 
-    read = [
-        Link(
-            url,
-            target(reference),
-            mirror,
-            seen,
-            size,
-            Evidence(*evidence) if evidence else None,
-            firm,
-            void=reference == _VOID,
-        )
-        for url, reference, mirror, seen, size, evidence, firm in links
-    ]
-    kept = [link for link, row in zip(read, links, strict=True) if link.signature or row[1] in (None, _VOID)]
-    return Batch(signatures, kept, list(_trials(trials)), list(forgotten))
+    read = []
+    for url, reference, mirror, seen, size, evidence, firm in links:
+        found = target(reference)
+        # Of a URL whose document is forgotten nothing is known any more: what an older link says must not come back.
+        void = reference is not None and found is None
+        proof = Evidence(*evidence) if evidence else None
+        read.append(Link(url, found, mirror and not void, seen, size, proof, firm, void=void))
+    return Batch(signatures, read, list(_trials(trials)), list(forgotten))
 
 
 def _signature(names: Sequence[str], row: Sequence[Any], key: Key) -> Signature:

@@ -18,7 +18,7 @@ from . import segments
 from .base import Forgotten, Selection, StoreError
 from .describing import count_urls, described
 from .log import Log, Rows
-from .logged import LoggedStore
+from .logged import LoggedStore, News
 from .meta import merge_meta
 from .runs import Run, RunLock, new_id
 from .segments import Batch
@@ -48,6 +48,8 @@ class SqliteStore(LoggedStore):
         self._batch = Batch()
         self._flushed = time.monotonic()
         self._lock: RunLock | None = None
+        self._dead: list[RunLock] = []
+        """The locks of runs that died, while they are ended."""
         self._tidying = Tidying(self._log.path, self._namespace)
         try:
             self._begin(detectors, run)
@@ -88,6 +90,7 @@ class SqliteStore(LoggedStore):
         key = self.parts.key(signature)
         if key and self.holds(signature):
             self._batch.forgotten.append(key)
+            self._flush_in_time()
         if signature in self._batch.signatures:
             self._batch.signatures.remove(signature)
         super().withdraw(signature)
@@ -133,11 +136,16 @@ class SqliteStore(LoggedStore):
         self._read_runs(rows)
         if run is not None:
             self.run = self._claim_run(run)
+            self._dead = self._lock_dead()
+            more = self._asked_for().result()  # what these wrote until we had their locks
+            self._read_runs(more.rows)
+            rows += more.rows
+            news = News(rows, more.parts or news.parts)
         self._check_schemes(self._log.get(f"meta/{self._namespace}"), detectors)
         self._map_parts(news)
-        for record in list(self._runs.values()) if self.run else ():
-            if record.closed is None:
-                self._end_unclean(record, rows)
+        for name in [self.run, *(lock.run for lock in self._dead)] if self.run else ():
+            if (record := self._runs.get(name)) and record.closed is None:
+                self._seal_or_forget(record, rows)
         self._map_parts(news._replace(parts=self.parts.all))
         self._work += map(self._learning, self.parts.all)
         self._take_in(rows)
@@ -145,9 +153,10 @@ class SqliteStore(LoggedStore):
         self._raise_damage()
         if self.run:
             mine = self._runs.get(self.run) or Run(self.run, time.time())
-            self._number = mine.sealed
+            self._number = max(mine.sealed, self.parts.segments_of(self.run))
             self._save(replace(mine, closed=None))
             self._log.sync(wait=True)
+        self._release_dead()  # only now: until it is on disk, another could take them for open
 
     def _claim_run(self, wanted: str) -> str:
         """Take the lock of the run wanted, or of a new one."""
@@ -159,20 +168,10 @@ class SqliteStore(LoggedStore):
                 return run
         raise StoreError(f"store {self._log.path!r}: no free name for a run")
 
-    def _end_unclean(self, run: Run, rows: Rows) -> None:
-        """End a run that died: its unsealed segments are forgotten, or sealed if they are to be kept."""
-        if run.id == self.run:
-            self._seal_or_forget(run, rows)
-            return
-        lock = RunLock(self._log.path, run.id)
-        if not lock.acquire():
-            return  # alive in another process
-        now = self._log.get(f"run/{self._namespace}/{run.id}")
-        if now and Run.load(now).closed is not None:
-            self._runs[run.id] = Run.load(now)  # it closed while we were reading
-        else:
-            self._seal_or_forget(run, rows)
-        lock.release()
+    def _lock_dead(self) -> list[RunLock]:
+        """Take the locks of the runs that are not closed and that no living process has."""
+        locks = [RunLock(self._log.path, r.id) for r in self._runs.values() if r.closed is None and r.id != self.run]
+        return [lock for lock in locks if lock.acquire()]
 
     def _seal_or_forget(self, run: Run, rows: Rows) -> None:
         numbers = [number for name, number in map(self._segment_of, dict(rows)) if name == run.id]
@@ -181,12 +180,19 @@ class SqliteStore(LoggedStore):
         for number in filter(ended.has_forgotten, numbers):
             self._append(self._segment_key(run.id, number), None)
 
+    def _release_dead(self) -> None:
+        while self._dead:
+            self._dead.pop().release()
+
     def _abandon(self) -> None:
         self._log.close()
+        self._release_dead()
         if self._lock:
             self._lock.release()
 
     def _check_schemes(self, stored: bytes | None, detectors: Sequence[Detector]) -> None:
+        if stored is None and self._runs:
+            raise self._refusal("can't be read", "the record of what it was made with is missing; bring back a copy")
         try:
             meta = merge_meta(
                 stored,
@@ -214,7 +220,10 @@ class SqliteStore(LoggedStore):
         highest = max(run.sealed, self.parts.segments_of(name), *numbers, 0) + 1
         self._save(run.without(highest))
         self._drop_forgotten(self._runs[name])
+        for number in numbers:
+            self._append(self._segment_key(name, number), None)
         self.learn(self.hosts.retract(trials))
+        self._log.sync(wait=True)
         lock.release()
         return Forgotten(documents - len(self), links - count_urls(self))
 

@@ -13,6 +13,7 @@ import sys
 
 FRESH = 4096  # documents in RAM before they are put into a part
 SEGMENTS = 4096  # rows of the log, however little they hold
+OCCUPIED = 75  # exit status: another process is at it
 
 logger = logging.getLogger(__name__)
 
@@ -60,6 +61,8 @@ class Tidying:
 
     def _told(self, process: subprocess.Popen[str]) -> None:
         _, errors = process.communicate()
+        if process.returncode == OCCUPIED:
+            return  # another process is at it, so it needs not be tried at each flush
         if process.returncode:
             last = errors.strip().rpartition("\n")[2]
             logger.warning("Store %r was not tidied, so it takes more memory: %s", self._store, last)
@@ -76,7 +79,7 @@ def main(store: str, namespace: str) -> None:
         with FileLock(f"{store}.tidying.lock", blocking=False):
             tidy(store, namespace)
     except Timeout:
-        return  # another process is at it
+        sys.exit(OCCUPIED)
 
 
 if __name__ == "__main__":

@@ -8,15 +8,19 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from ..signature import Key
 from . import manifest, segments
 from .database import TABLE, open_database
 from .inspecting import Finding, inspect, mapped
 from .meta import merge_meta
+from .part import Part
 from .rows import costs, named, split
 from .runs import Run
 from .spaces import Space, contradictions
+
+_UNLISTED = "its documents are unknown: their pages are stored once more"
 
 
 @dataclass
@@ -173,7 +177,7 @@ def _read_segment(survey: Survey, space: Space, run: str, number: int, value: by
     batch = segments.decode(run, number, value, found)
     space.documents[run, number] = len(batch.signatures)
     space.links[run, number] = leads_to
-    survey.read.update(segments=1, documents=len(batch.signatures), links=len(batch.links) + len(leads_to))
+    survey.read.update(segments=1, documents=len(batch.signatures), links=len(batch.links))
 
 
 # What the rows of a namespace say together
@@ -181,7 +185,7 @@ def _read_segment(survey: Survey, space: Space, run: str, number: int, value: by
 
 def _check_space(survey: Survey, space: Space) -> None:
     survey.findings += inspect(space.parts)
-    for each in filter(lambda each: each.part, space.parts):
+    for each in filter(lambda each: each.part is not None, space.parts):
         rows = each.columns
         survey.read.update(parts=1, documents=len(rows["documents"]), links=len(rows["link_rows"]))
         survey.read["bytes"] += each.size
@@ -192,14 +196,46 @@ def _litter(db: sqlite3.Connection, path: str, whole: bool) -> Iterator[Finding]
     """Yield the files beside the store that are none of its parts; of one that is not `whole` they may have been."""
     folder = manifest.folder(path)
     files = sorted(folder.iterdir()) if folder.is_dir() else []
-    in_use: set[str] = set()
-    for value in _manifests(db).values():  # after the files, so that none that has just been made is blamed
-        with suppress(ValueError):
-            in_use.update(manifest.names(value))
+    listed, in_use, known = _held(db, folder)
     cost = "nothing but room on the disk: a process that was killed left it, or one is making it"
     to_do = "nothing: it is removed when the store is next put into parts"
     if not whole:
         cost, to_do = "perhaps nothing; but it may belong to what is damaged", "keep it until the store is whole"
     for file in files:
-        if file.name not in in_use:
+        if file.name in in_use or not file.exists():
+            continue
+        if not whole or manifest.is_spare(file, known, listed):
             yield Finding(f"file {str(file)!r} is none of the parts", cost, to_do, harmless=True)
+        elif file.exists():
+            yield Finding(f"file {str(file)!r} is in no list of parts, and has what is nowhere else", _UNLISTED)
+
+
+def _held(db: sqlite3.Connection, folder: Path) -> tuple[set[str], set[str], set[tuple[str, int]]]:
+    """Return the namespaces that list parts, the names of these, and the segments that these or the log hold."""
+    while True:
+        # In this order: a file that has just been made is then either listed, or what it holds was in the log before.
+        known, listed = _logged(db), _manifests(db)
+        in_use: set[str] = set()
+        for value in listed.values():
+            with suppress(ValueError):
+                in_use.update(manifest.names(value))
+        for name in in_use:
+            known |= _segments(folder / name)
+        if _manifests(db) == listed:  # else what is in a part may have gone on to the next before it was read
+            return {key.removeprefix("parts/") for key in listed}, in_use, known
+
+
+def _segments(file: Path) -> set[tuple[str, int]]:
+    with suppress(ValueError, OSError):
+        return Part.read(file).all_segments()
+    return set()
+
+
+def _logged(db: sqlite3.Connection) -> set[tuple[str, int]]:
+    """Return the segments that are in the log."""
+    found = set()
+    with suppress(sqlite3.Error):
+        for (key,) in db.execute(f"SELECT key FROM {TABLE} WHERE substr(key, 1, 8) = 'segment/'"):
+            with suppress(ValueError):
+                found.add(split(str(key))[2:])
+    return found

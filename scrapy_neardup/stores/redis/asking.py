@@ -14,7 +14,7 @@ from ...detectors import SimHash
 from ...detectors.base import Detector
 from ...index.hamming import BLOCK_BITS, BLOCKS, HammingIndex, flips
 from ...index.keys import KeyIndex
-from ..documents import NEWEST
+from ..search import NEWEST
 from .packing import hash_rows, hashed
 
 _HIT = np.dtype([("place", ">u2"), ("number", ">u4")])

@@ -14,7 +14,7 @@ from math import inf
 from ...detectors import SimHash
 from ...signature import Key
 from ..base import StoreError
-from ..importing import Imported, says_more, split_runs
+from ..importing import Imported, merged, split_runs
 from ..interchange import Content, End, Found, Led, Met, Record, Stored, read_head, read_row
 from ..layered import digest
 from .packing import hash_rows, pack_document, pack_link, seen_of
@@ -39,8 +39,8 @@ def load(address: str, namespace: str, rows: Iterable[Record], *, chunk: int = C
             raise StoreError(str(error).replace("does not fit", "does not fit the export", 1)) from error
         for run in runs:
             store.server.ask("number", run.id)
-            if says_more(run, store.runs_known.get(run.id)):
-                store.runs_known.save(run)
+            if said := merged(run, store.runs_known.get(run.id), store.is_alive):
+                store.runs_known.save(said)
         taking, some = _Taking(store), list[Content]()
         for some in iter(lambda: list(islice(content, chunk)), []):
             taking.take(some)

@@ -13,8 +13,8 @@ from ...fingerprints.sketch import Sketch
 from ...index.packed import HASH_BITS
 from ...signature import Evidence, Key, Link, Signature
 from ..part import spread
-from ..parts import salt
 from ..records import NOWHERE, VOID, decode_url, encode_url
+from ..search import salt
 
 # Codes, layout, exact, SimHash, first seen, tokens, shingles, figures, run, segment, place, which of the two are there,
 # and how long the sample of figures and the URL are that follow; then fingerprints to be kept whole.
