@@ -201,6 +201,7 @@ class Config:
 
     enabled: bool = _setting(True, _flag)
     store: str | None = _setting(None, _optional(_path))
+    store_required: bool = _setting(False, _flag)
     namespace: str = _setting("", _text)
     fields: tuple[str, ...] | None = _setting(None, _optional(_fields))
     title_field: str = _setting("title", _name)

@@ -22,6 +22,9 @@ from .verify import Rule
 
 logger = logging.getLogger(__name__)
 
+PATIENCE = 12.0  # seconds: two processes that wait for each other part then
+PAUSES = (0.001, 0.05)  # seconds between two looks at what another process does, at first and at most
+
 
 class Claim:
     """A document's place in the store: pending until it is committed or withdrawn, once."""
@@ -35,12 +38,17 @@ class Claim:
         """`pending`, `committed` or `withdrawn`."""
         self.rival = dedup.pending(match.signature) if match else None
         """The claim on the document that this one repeats, if that was pending then: its outcome decides for both."""
+        self.is_early = self.rival is not None or (match is not None and dedup.store.is_pending(match.signature))
+        """Whether the document that this one repeats was pending then, be it in another process."""
         self._dedup = dedup
         self._observers: list[Callable[[], object]] = []
 
     def when_settled(self, callback: Callable[[], object]) -> None:
-        """Call back once, when the claim is committed or withdrawn."""
-        self._observers.append(callback)
+        """Call back once, when the claim is committed or withdrawn; at once if it is."""
+        if self.state == "pending":
+            self._observers.append(callback)
+        else:
+            callback()
 
     def commit(self) -> None:
         """Keep what the claim found: the document, or its URL as one more of the document held.
@@ -122,7 +130,18 @@ class Deduplicator:
             logger.info("%d documents are forgotten: no URL gave them for NEARDUP_TTL", forgotten.documents)
 
     def claim(self, document: Document) -> Claim:
-        """Decide of a document and hold it, pending; it counts as held for the documents after it."""
+        """Decide of a document and hold it, pending; it counts as held for the documents after it.
+
+        Where it repeats one that is pending in another process, wait for the outcome, but no longer than `PATIENCE`.
+        """
+        end, moment = time.monotonic() + PATIENCE, PAUSES[0]
+        while (claim := self.try_claim(document)).is_early and claim.rival is None and time.monotonic() < end:
+            time.sleep(moment)
+            moment = min(2 * moment, PAUSES[1])
+        return claim
+
+    def try_claim(self, document: Document) -> Claim:
+        """Decide of a document as `claim` does, without waiting for other processes: see `Claim.is_early`."""
         signature = self.sign(document)
         is_text = signature.sketch.tokens > 0
         match = self._enter(document, signature) if is_text else self.matcher.best(document, signature)
@@ -134,16 +153,13 @@ class Deduplicator:
 
     def _enter(self, document: Document, signature: Signature) -> Match | None:
         """Have the store hold a document, pending, or return the match with one that is held."""
-        while True:
-            self.store.intend(signature)
+        self.store.intend(signature)
+        match = self.matcher.best(document, signature)
+        while match is None and not self.store.enter(signature):
             match = self.matcher.best(document, signature)
-            while match is None and not self.store.enter(signature):
-                match = self.matcher.best(document, signature)
-            if match is None:
-                return None
-            if self.store.await_outcome(match.signature):
-                self.store.leave(signature)
-                return match
+        if match:
+            self.store.leave(signature)
+        return match
 
     def sign(self, document: Document) -> Signature:
         """Return the signature of a document, held nowhere. Raise TypeError, ValueError for what is no fingerprint."""
@@ -221,6 +237,11 @@ class Deduplicator:
             if not (mirror and known and known.signature and not known.mirror):
                 firm = url not in document.loose
                 self.store.record(Link(url, signature, mirror, self._clock(), document.size, evidence, firm))
+
+    def take_changes(self) -> list[Change]:
+        """Return the rules on host mirrors that changed since this was last asked."""
+        changes, self.changes = self.changes, []
+        return changes
 
     def flush(self) -> None:
         """Return once all that was committed is durable; raise StoreError where it can't be written."""

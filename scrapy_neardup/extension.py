@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from contextvars import ContextVar
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,21 +15,24 @@ from weakref import WeakSet
 from scrapy import signals
 from scrapy.exceptions import NotConfigured
 from scrapy.http import Response
-from scrapy.utils.asyncio import call_later, create_looping_call
+from scrapy.utils.asyncio import create_looping_call
+from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.httpobj import urlparse_cached
 from scrapy.utils.job import job_dir
 from scrapy.utils.project import data_path
 
+from .access import FAILURES, Access
 from .config import STORE_NAME, Config
 from .dedup import Claim, Deduplicator
 from .document import Document
-from .stores import StoreError
+from .index.hosts import Change
+from .waiting import pause
 from .workers import Workers
 
 if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
-    from scrapy.utils.asyncio import AsyncioLoopingCall, CallLaterResult
+    from scrapy.utils.asyncio import AsyncioLoopingCall
     from twisted.internet.task import LoopingCall
     from typing_extensions import Self
 
@@ -43,7 +46,8 @@ PAUSE = 0.05  # seconds between two turns at what other processes wrote, where i
 # An item goes through all pipelines, and on to its signal, in one context: these say what belongs to it even where a
 # later pipeline returned another object, and where one response gave many items.
 _response: ContextVar[Response | None] = ContextVar("neardup_response", default=None)
-_claim: ContextVar[Claim | None] = ContextVar("neardup_claim", default=None)
+_claim: ContextVar[Claim | Document | None] = ContextVar("neardup_claim", default=None)
+"""A document where the store did not answer."""
 
 
 class NearDup:
@@ -57,15 +61,17 @@ class NearDup:
         self._run_file = _run_file(crawler)
         run = self._run_file.read_text() if self._run_file and self._run_file.exists() else ""
         self.dedup = Deduplicator.from_config(config, run=run)
+        self.access = Access(self.dedup, self._failed)
         if self._run_file:
             self._run_file.write_text(self.dedup.store.run)
         self.workers = Workers(self.dedup.detectors, config.workers)
         # The first document has the segmenter of Chinese and parts of numpy loaded: up to a second, not in mid-crawl.
         _ = Document(text="预热").sketch
-        self._store_failed = False
+        self._is_away = self._is_syncing = self._is_closing = False
+        self._failures = self._unjudged = 0
         self._giving_more: WeakSet[Response] = WeakSet()
+        self._open: WeakSet[Claim] = WeakSet()
         self._tasks: list[AsyncioLoopingCall | LoopingCall] = []
-        self._later: CallLaterResult | None = None
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -94,64 +100,68 @@ class NearDup:
         self._tasks[0].start(FLUSH_INTERVAL, now=False)
         self._tasks[1].start(SUMMARY_INTERVAL, now=False)
 
-    def spider_closed(self, reason: str) -> None:
+    async def spider_closed(self, reason: str) -> None:
+        self._is_closing = True
         for task in self._tasks:
             if task.running:
                 task.stop()
-        if self._later:
-            self._later.cancel()
         self.stats.set_value("neardup/workers/restarted", self.workers.restarts)
         if rechecked := self.stats.get_value("neardup/requests/rechecked", 0):
             wrong = self.stats.get_value("neardup/requests/wrongly_skipped", 0)
             self.stats.set_value("neardup/requests/wrongly_skipped_share", round(wrong / rechecked, 4))
-        self._tell_of_hosts()
-        self.stats.set_value("neardup/store/documents", len(self.dedup))
+        while await self.access.catch_up():
+            pass
+        await self._tell()
         self.log_summary()
         if self._run_file and reason == "finished":
             self._run_file.unlink(missing_ok=True)
 
-    def engine_stopped(self) -> None:
+    async def engine_stopped(self) -> None:
         # Not at spider_closed: until every handler of that is done, feeds may still be on their way.
         counted = {name: value for name, value in self.stats.get_stats().items() if name.startswith(PREFIX)}
         self.dedup.store.stats = {
             name.removeprefix(PREFIX): value for name, value in counted.items() if isinstance(value, int)
         }
         try:
-            self.dedup.close()
-        except (StoreError, OSError) as error:
+            await self.access.run(self.dedup.close)
+        except FAILURES as error:
             self.count("store/errors")
             logger.error("The store was not closed well, so the next run forgets this one: %s", error)
         finally:
+            self.access.close()
             self.workers.close()
 
     def sync(self) -> None:
-        """Write what was committed and read what others did; a store that fails loses no item."""
-        self.stats.set_value("neardup/store/documents", len(self.dedup))
-        self._tell_of_hosts()
-        if self._later:
-            self._later.cancel()
-        with self._surviving():
-            self.dedup.store.flush(wait=False)
-        self._refresh()
+        """Have the store write what was committed and read what others did, unless it is still at it."""
+        if not self._is_syncing:
+            deferred_from_coro(self._sync())
 
-    def _refresh(self) -> None:
-        with self._surviving():
-            if self.dedup.store.refresh():
-                self._later = call_later(PAUSE, self._refresh)
-
-    @contextmanager
-    def _surviving(self) -> Iterator[None]:
-        """Count an error of the store, or of its disk, and go on; tell of the first."""
+    async def _sync(self) -> None:
+        self._is_syncing, failures = True, self._failures
+        store = self.dedup.store
         try:
-            yield
-        except (StoreError, OSError) as error:
-            self.count("store/errors")
-            if not self._store_failed:
-                self._store_failed = True
-                logger.warning("Items pass; what can't be written is kept in memory and tried again: %s", error)
+            # What has a thread of its own to wait in waits, so that an error is told of with what it is an error of.
+            await self.access.ask(partial(store.flush, wait=store.is_remote))
+            while await self.access.ask(store.refresh) and not self._is_closing:
+                await pause(PAUSE)
+            await self._tell()
+            await self.access.catch_up()
+        finally:
+            self._is_syncing = False
+        if store.is_remote and self._is_away and self._failures == failures:
+            self._is_away = False
+            logger.info("The store answers again; %d items passed unjudged so far", self._unjudged)
 
-    def _tell_of_hosts(self) -> None:
-        changes, self.dedup.changes = self.dedup.changes, []
+    async def _tell(self) -> None:
+        """Tell of what the store holds and has learned."""
+        count = await self.access.ask(len, self.dedup)
+        if count is not None:
+            self.stats.set_value("neardup/store/documents", count)
+        if self.access.caught_up:
+            self.stats.set_value("neardup/store/caught_up", self.access.caught_up)
+        self._tell_of_hosts(await self.access.ask(self.dedup.take_changes) or ())
+
+    def _tell_of_hosts(self, changes: Iterable[Change]) -> None:
         for relation, in_force in changes:
             first, second = relation.sites
             if in_force:
@@ -163,6 +173,27 @@ class NearDup:
                     "%(first)s and %(second)s no longer mirror each other: pages are fetched from both again",
                     {"first": first, "second": second},
                 )
+
+    # A store that fails loses no item
+
+    def _failed(self, error: Exception) -> None:
+        """Count an error of the store, or of its disk; tell of the first; stop the crawl if it is to."""
+        self.count("store/errors")
+        self._failures += 1
+        if not self._is_away:
+            self._is_away = True
+            logger.warning("Items pass; what can't be written is kept in memory and tried again: %s", error)
+        engine = self._crawler.engine
+        if self.config.store_required and not self._is_closing and engine and engine.spider:
+            self._is_closing = True
+            deferred_from_coro(engine.close_spider_async(reason="neardup_store_failed"))
+
+    def pass_unjudged(self, document: Document, error: Exception) -> None:
+        """Let the item in hand pass, whose document the store could not judge; if it is kept, it is taken in later."""
+        self._failed(error)
+        self._unjudged += 1
+        self.count("store/unjudged")
+        self.follow(document)
 
     def _remember_responses(self) -> None:
         """Have each item's response at hand in the pipeline, where Scrapy passes only the item."""
@@ -201,8 +232,10 @@ class NearDup:
             if request.priority > priority and urlparse_cached(request).netloc != host
         ]
 
-    def follow(self, claim: Claim) -> None:
+    def follow(self, claim: Claim | Document) -> None:
         """Settle a claim by what becomes of the item in hand."""
+        if isinstance(claim, Claim):
+            self._open.add(claim)
         _claim.set(claim)
 
     def give_more(self) -> None:
@@ -212,23 +245,25 @@ class NearDup:
 
     def commit(self, claim: Claim) -> None:
         """Commit the claim of the item in hand."""
+        self._open.discard(claim)
         if _response.get() in self._giving_more:
             document = claim.document
             claim.document = replace(document, loose=frozenset(filter(None, (document.url, *document.aliases))))
-        with self._surviving():
-            claim.commit()
+        self.access.later(claim.commit)
 
     def item_scraped(self) -> None:
         claim = _claim.get()
-        if claim:
+        if isinstance(claim, Document):
+            self.access.take_in_later(claim)
+        elif claim:
             self.commit(claim)
 
     def item_lost(self) -> None:
         claim = _claim.get()
-        if claim and claim.state == "pending":
+        if isinstance(claim, Claim) and claim in self._open:
+            self._open.discard(claim)
             self.count("withdrawn")
-            with self._surviving():
-                claim.withdraw()
+            self.access.later(claim.withdraw)
             self.give_more()
 
     # Counting

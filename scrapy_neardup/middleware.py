@@ -19,7 +19,7 @@ from twisted.internet import error as twisted_error
 
 from .detours import detour, is_open, is_ours, is_safe, mark
 from .extension import NearDup
-from .mirrors import SKIP, Advice, Mirrors
+from .mirrors import SKIP, Advice, Alternative, Mirrors
 from .probes import Probes
 from .text.urls import canonical_url, host
 
@@ -52,7 +52,7 @@ class MirrorMiddleware:
         self._skips = self.config.action != "audit"
         self._rescues = self.config.dead_links and self.config.action != "audit"
         self.mirrors = Mirrors.from_config(neardup.dedup.store, neardup.config)
-        self._probes = Probes(crawler, self.mirrors)
+        self._probes = Probes(crawler, neardup.access, self.mirrors)
         self._crawler = crawler
         self._offsite: OffsiteMiddleware | None = None
         self._gone: LocalCache[str, bool] = LocalCache(MAX_GONE)
@@ -81,7 +81,7 @@ class MirrorMiddleware:
         async def download_request_async(request: Request) -> Response:
             if self._skips and is_ours(request):
                 await self._probes.wait(request)
-            advice = self._advice(request)
+            advice = await self._advice(request)
             if advice and advice.action == SKIP:
                 self._skip(request, advice)
             response: Response = await download(request)
@@ -91,15 +91,15 @@ class MirrorMiddleware:
 
     # Before the fetch
 
-    def process_request(self, request: Request) -> Request | None:
-        advice = self._advice(request)
+    async def process_request(self, request: Request) -> Request | None:
+        advice = await self._advice(request)
         if advice is None:
             return None
         if advice.action == SKIP or advice.url is None:
             self._skip(request, advice)
         return self._redirect(request, advice.url)
 
-    def _advice(self, request: Request) -> Advice | None:
+    async def _advice(self, request: Request) -> Advice | None:
         """Return what to do about a request instead of sending it."""
         if not self._skips or not is_ours(request) or mark(request, "neardup_dead_link"):
             return None
@@ -107,7 +107,7 @@ class MirrorMiddleware:
             return None
         if request.meta.get("is_start_request") and not self.config.skip_start:
             return None
-        advice = self.mirrors.advise(request.url)
+        advice = await self.neardup.access.ask(self.mirrors.advise, request.url)
         return None if advice is None or self._is_rechecked(request, advice) else advice
 
     def _is_rechecked(self, request: Request, advice: Advice) -> bool:
@@ -140,14 +140,14 @@ class MirrorMiddleware:
 
     # After a failed fetch
 
-    def process_response(self, request: Request, response: Response) -> Request | Response:
+    async def process_response(self, request: Request, response: Response) -> Request | Response:
         if response.status != 200 and (restored := self._restored(request)):
             return restored
         if response.status not in self.config.dead_http_codes or self._is_wanted(request, response.status):
             return response
-        return self._rescue(request, f"status {response.status}") or response
+        return await self._rescue(request, f"status {response.status}") or response
 
-    def process_exception(self, request: Request, exception: Exception) -> Request | None:
+    async def process_exception(self, request: Request, exception: Exception) -> Request | None:
         if restored := self._restored(request):
             if isinstance(exception, DEAD):
                 self._gone[_place(request.url)] = True
@@ -155,7 +155,7 @@ class MirrorMiddleware:
         # A mirror may also be forbidden, or be broken in its own way: then the next one's turn has come.
         if not isinstance(exception, DEAD) and not mark(request, "neardup_dead_link"):
             return None
-        return self._rescue(request, type(exception).__name__)
+        return await self._rescue(request, type(exception).__name__)
 
     def _restored(self, request: Request) -> Request | None:
         """Return the request that was made before a rule led elsewhere."""
@@ -179,7 +179,7 @@ class MirrorMiddleware:
             or str(status) in map(str, self._crawler.settings.getlist("HTTPERROR_ALLOWED_CODES"))
         )
 
-    def _rescue(self, request: Request, reason: str) -> Request | None:
+    async def _rescue(self, request: Request, reason: str) -> Request | None:
         if not self._rescues or not is_ours(request):
             return None
         self.neardup.count("dead_links/seen")
@@ -188,7 +188,7 @@ class MirrorMiddleware:
         tried = [*(mark(request, "neardup_tried") or ()), request.url]
         if len(tried) > MAX_MIRROR_TIMES:
             return None
-        for other in self.mirrors.alternatives(dead, tried):
+        for other in await self.neardup.access.ask(self._alternatives, dead, tried) or ():
             if self._is_gone(other.url):
                 continue
             marks = {"neardup_dead_link": dead, "neardup_mirror_times": len(tried), "neardup_tried": tried}
@@ -203,6 +203,9 @@ class MirrorMiddleware:
                 )
                 return mirror
         return None
+
+    def _alternatives(self, url: str, tried: list[str]) -> list[Alternative]:
+        return list(self.mirrors.alternatives(url, tried))
 
     def _is_gone(self, url: str) -> bool:
         return canonical_url(url) in self._gone or _place(url) in self._gone

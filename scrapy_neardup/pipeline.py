@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -12,10 +11,9 @@ from itemadapter import ItemAdapter
 from lxml import etree
 from scrapy.exceptions import DropItem
 from scrapy.http import HtmlResponse, Response
-from scrapy.utils.defer import maybe_deferred_to_future
-from twisted.internet.defer import Deferred
 
-from .dedup import Claim
+from .access import FAILURES
+from .dedup import PAUSES, Claim
 from .detours import mark
 from .document import Document
 from .extension import NearDup
@@ -25,6 +23,7 @@ from .signature import Signature
 from .text.html import canonical_links, elements
 from .turns import Turns
 from .verdict import Verdict
+from .waiting import pause
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -50,6 +49,7 @@ class NearDupPipeline:
         self._given: WeakKeyDictionary[Response, set[Signature]] = WeakKeyDictionary()
         self._fetches: WeakKeyDictionary[Response, Fetch] = WeakKeyDictionary()
         self._turns = Turns(neardup)
+        self._ask = neardup.access.ask
         self._untaggable: set[type] = set()
 
     @classmethod
@@ -67,7 +67,7 @@ class NearDupPipeline:
         if claim is None:
             return item
         self.neardup.follow(claim)
-        self._judge_source(claim, response)
+        await self._judge_source(claim, response)
         self._count(claim.verdict)
         return self._act(item, claim)
 
@@ -78,16 +78,25 @@ class NearDupPipeline:
         if document is None or not document.tokens:
             self.neardup.count("no_text")
             self.neardup.give_more()
-            self.neardup.dedup.keep_fetching(Document(aliases=fetch.urls))
+            self.neardup.access.later(self.neardup.dedup.keep_fetching, Document(aliases=fetch.urls))
             return None
         await self.neardup.workers.prepare(document)
+        try:
+            return await self._claim_settled(document, response)
+        except FAILURES as error:
+            self.neardup.pass_unjudged(document, error)
+            return None
+
+    async def _claim_settled(self, document: Document, response: Response | None) -> Claim:
         claim = await self._turns.claim(document, response)
-        while claim.rival and claim.rival.state != "committed":
-            if claim.rival.state == "pending":
-                settled: Deferred[None] = Deferred()
-                claim.rival.when_settled(partial(settled.callback, None))
-                await maybe_deferred_to_future(settled)
-            claim = self.neardup.dedup.claim(document)
+        moment = PAUSES[0]
+        while claim.is_early:
+            if claim.rival:
+                await self.neardup.access.settled(claim.rival)
+            else:
+                await pause(moment)
+                moment = min(2 * moment, PAUSES[1])
+            claim = await self.neardup.access.run(self.neardup.dedup.try_claim, document)
         return claim
 
     def _fetch(self, response: Response | None) -> Fetch:
@@ -98,28 +107,28 @@ class NearDupPipeline:
             self._fetches[response] = _fetch(response)
         return self._fetches[response]
 
-    def _judge_source(self, claim: Claim, response: Response | None) -> None:
+    async def _judge_source(self, claim: Claim, response: Response | None) -> None:
         """Take the response into account: what it already gave, and whether it was fetched to check a mirror."""
         if response is None:
             return
-        given, is_own = self._given.setdefault(response, set()), self.neardup.dedup.matcher.is_own
-        first = not given
-        if claim.match and claim.match.signature in given:
+        given, signature = self._given.setdefault(response, set()), (claim.match or claim).signature
+        first, again, dead = not given, signature in given, _mark(response, "neardup_dead_link")
+        given.add(signature)
+        if again:
             # The same text twice on one page is no second visit.
             claim.verdict = replace(claim.verdict, status="duplicate")
-        elif claim.match and is_own(_mark(response, "neardup_dead_link"), claim.match.signature):
+        elif dead and claim.match and await self._ask(self.neardup.dedup.matcher.is_own, dead, signature):
             # The mirror stands in for the canonical, which is gone.
             claim.verdict = replace(claim.verdict, status="revisit")
-        given.add(claim.match.signature if claim.match else claim.signature)
         repeats = claim.verdict.status != "unique"
-        if first and (dead := _mark(response, "neardup_dead_link")):
-            self._judge_rescue(claim, response, dead)
+        if first and dead:
+            await self._judge_rescue(claim, response, dead)
         if first and not repeats and response.request and response.meta.get("neardup_recheck") == response.request.url:
             self.neardup.count("requests/wrongly_skipped")
 
-    def _judge_rescue(self, claim: Claim, response: Response, url: str) -> None:
+    async def _judge_rescue(self, claim: Claim, response: Response, url: str) -> None:
         """Say whether a mirror gave what the dead link did when it was last fetched."""
-        dead = self.neardup.dedup.store.resolve(url)
+        dead = await self._ask(self.neardup.dedup.store.resolve, url)
         same = bool(claim.match and dead and claim.match.signature is dead.signature)
         response.meta["neardup_rescued"] = same
         self.neardup.count("dead_links/rescued" if same else "dead_links/unconfirmed")

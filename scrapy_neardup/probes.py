@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 from scrapy.utils.httpobj import urlparse_cached
 
-from .pause import pause
+from .waiting import pause
 
 if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
 
+    from .access import Access
     from .mirrors import Mirrors
 
 PROBES = 2  # pages of such a host that are on their way at once
@@ -26,8 +27,9 @@ class Probes:
     Else a host's pages are all on their way before the first ones were compared.
     """
 
-    def __init__(self, crawler: Crawler, mirrors: Mirrors) -> None:
+    def __init__(self, crawler: Crawler, access: Access, mirrors: Mirrors) -> None:
         self._crawler = crawler
+        self._access = access
         self._mirrors = mirrors
         self._waiting: set[Request] = set()
         self._pauses: Counter[str] = Counter()
@@ -37,7 +39,10 @@ class Probes:
         host = urlparse_cached(request).netloc
         self._waiting.add(request)
         try:
-            while self._pauses[host] < PAUSES and (others := self._mirrors.suspects(request.url)):
+            while self._pauses[host] < PAUSES:
+                others = await self._access.ask(self._mirrors.suspects, request.url)
+                if not others:
+                    break
                 # Side by side with the other host it would fall back, and be taken for the mirror for that alone.
                 if self._under_way({host}) < PROBES or self._under_way(others):
                     break

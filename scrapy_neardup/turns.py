@@ -12,7 +12,7 @@ from scrapy.http import Response
 from .dedup import Claim
 from .document import Document
 from .extension import NearDup
-from .pause import pause
+from .waiting import pause
 
 TURN = 0.5  # seconds
 MAX_TURNS = 10
@@ -34,13 +34,14 @@ class Turns:
 
     def __init__(self, neardup: NearDup) -> None:
         self._neardup = neardup
+        self._access = neardup.access
         self._waiting: list[_Waiting] = []
         self._number = count()
 
     async def claim(self, document: Document, response: Response | None) -> Claim:
         """Claim a document; while pages of higher priority are under way elsewhere, a moment later and after them."""
         if not self._neardup.outranking(response):
-            return self._neardup.dedup.claim(document)
+            return await self._access.run(self._neardup.dedup.try_claim, document)
         rank = -response.request.priority if response and response.request else 0
         entry = _Waiting(rank, next(self._number), document, response)
         self._waiting.append(entry)
@@ -51,15 +52,16 @@ class Turns:
                     break
         finally:
             self._waiting.remove(entry)
-        return self._claim_waiting(entry)
+        others = [other for other in sorted(self._waiting) if other < entry and not self._is_preceded(other)]
+        return await self._access.run(self._claim_waiting, others, entry)
 
-    def _claim_waiting(self, entry: _Waiting) -> Claim:
+    def _claim_waiting(self, others: list[_Waiting], entry: _Waiting) -> Claim:
         """Claim a document that waited, after those of higher priority that need not wait any longer."""
-        for other in sorted(self._waiting):
-            if other < entry and other.claim is None and not self._is_preceded(other):
+        for other in others:
+            if other.claim is None:
                 with suppress(Exception):  # which it will meet itself when its turn ends
-                    other.claim = self._neardup.dedup.claim(other.document)
-        return entry.claim or self._neardup.dedup.claim(entry.document)
+                    other.claim = self._neardup.dedup.try_claim(other.document)
+        return entry.claim or self._neardup.dedup.try_claim(entry.document)
 
     def _is_preceded(self, entry: _Waiting) -> bool:
         """Say whether a likely copy of higher priority is still on its way: the same path and query on another host."""

@@ -8,7 +8,6 @@ that: it gets another try in a process that nobody shares, and if that dies too,
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import signal
@@ -23,7 +22,6 @@ from dataclasses import replace
 import cloudpickle
 from loky import ProcessPoolExecutor
 from loky.backend import get_context
-from scrapy.utils.asyncio import is_asyncio_available
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
@@ -31,6 +29,7 @@ from .config import ConfigError
 from .detectors import Detector
 from .detectors.build import is_heavy
 from .document import Document
+from .waiting import arrived
 
 Fingerprints = dict[str, tuple[int, ...]]
 
@@ -141,16 +140,7 @@ def _fingerprints(document: Document) -> Fingerprints | str:
 
 
 async def _result(future: Future[Fingerprints | str]) -> Fingerprints:
-    """Wait for what another process does, under any reactor, or without one."""
-    if is_asyncio_available():
-        made = await asyncio.wrap_future(future)
-    else:
-        from twisted.internet import reactor
-
-        done: Deferred[None] = Deferred()
-        future.add_done_callback(lambda _: reactor.callFromThread(done.callback, None))
-        await done
-        made = future.result()
+    made = await arrived(future)
     if isinstance(made, str):
         raise DetectorError(made)
     return made

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from redis_server import Server
 from site_server import Site, serving
 
 HERE = Path(__file__).parent
@@ -41,6 +44,7 @@ class Crawler:
         self.folder = folder
         self.store = str(folder / "store.sqlite")
         self.runs = 0
+        self.server: Server | None = None
 
     def start(
         self, spider: str = "ListSpider", settings: dict[str, Any] | None = None, **args: Any
@@ -91,8 +95,15 @@ class Crawler:
 
 
 @pytest.fixture
-def crawl(tmp_path: Path) -> Crawler:
-    return Crawler(tmp_path)
+def crawl(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Crawler]:
+    """Crawl with a store of the test's own: in a file, or on a server where the test or the environment asks for it."""
+    crawler = Crawler(tmp_path)
+    if getattr(request, "param", os.environ.get("NEARDUP_TEST_STORE", "file")) == "file":
+        yield crawler
+        return
+    with closing(Server()) as crawler.server:
+        crawler.store = crawler.server.address
+        yield crawler
 
 
 @pytest.fixture

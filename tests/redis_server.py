@@ -36,7 +36,7 @@ class Server:
                 time.sleep(0.01)
         raise RuntimeError("the server did not start")
 
-    def stop(self) -> None:
+    def close(self) -> None:
         self.process.kill()
         self.process.wait()
         self.folder.cleanup()
@@ -53,5 +53,5 @@ def free_port() -> int:
 def server() -> Server:
     """Return the one that all tests share, each with a namespace of its own."""
     started = Server()
-    atexit.register(started.stop)
+    atexit.register(started.close)
     return started

@@ -19,6 +19,7 @@ def urls(a, b):
     return mirror(a, b, 6)
 
 
+@pytest.mark.parametrize("crawl", ["file", "redis"], indirect=True)
 @pytest.mark.parametrize("mode", MODES)
 def test_the_same_on_every_reactor(crawl, a, b, urls, mode):
     lossy = {"ITEM_PIPELINES": {"spiders.Slow": 400, "spiders.DropEverySecond": 500, "spiders.ReplaceItem": 600}}

@@ -26,7 +26,7 @@ def namespace(request: pytest.FixtureRequest) -> str:
 def own_server() -> Iterator[Server]:
     started = Server()
     yield started
-    started.stop()
+    started.close()
 
 
 def opened(namespace: str, **options: Any) -> RedisStore:

@@ -47,6 +47,8 @@ class Store(Protocol):
     """The id of the run that this store was opened for; "" where there is none."""
     hosts: Hosts
     """What was learned of host mirrors, in this run and all others."""
+    is_remote: bool
+    """Whether its answers come over a network."""
     stats: dict[str, int]
     """What this run came to so far, by the names of Scrapy's stats: to be kept with it when it ends."""
 
@@ -68,8 +70,8 @@ class Store(Protocol):
     def leave(self, signature: Signature) -> None:
         """Do not hold that document after all, for it repeats another."""
 
-    def await_outcome(self, signature: Signature) -> bool:
-        """Wait while a document is pending in another process; say whether it is held then."""
+    def is_pending(self, signature: Signature) -> bool:
+        """Say whether a document that was just found is pending in another process, which lives."""
 
     def commit(self, signature: Signature) -> None:
         """Keep a pending document for good."""

@@ -34,6 +34,8 @@ class LayeredStore:
 
     run = ""
 
+    is_remote = False
+
     def __init__(self, detectors: Sequence[Detector]) -> None:
         self._names = [detector.name for detector in detectors]
         self.fresh = MemoryStore(detectors, few=True)
@@ -68,8 +70,8 @@ class LayeredStore:
     def leave(self, signature: Signature) -> None:
         pass
 
-    def await_outcome(self, signature: Signature) -> bool:
-        return True
+    def is_pending(self, signature: Signature) -> bool:
+        return False
 
     def commit(self, signature: Signature) -> None:
         pass

@@ -25,6 +25,8 @@ class MemoryStore:
 
     run = ""
 
+    is_remote = False
+
     def __init__(self, detectors: Sequence[Detector], *, few: bool = False) -> None:
         """Begin empty; `few`: there will be some thousand documents at a time."""
         self._indexes: dict[str, Index[Signature]] = {
@@ -66,8 +68,8 @@ class MemoryStore:
     def leave(self, signature: Signature) -> None:
         pass
 
-    def await_outcome(self, signature: Signature) -> bool:
-        return True
+    def is_pending(self, signature: Signature) -> bool:
+        return False
 
     def commit(self, signature: Signature) -> None:
         pass

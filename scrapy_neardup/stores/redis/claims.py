@@ -8,7 +8,6 @@ repeats one of those it is taken out again. So of two that repeat each other and
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -17,14 +16,11 @@ import numpy as np
 from ...signature import Signature
 from ..layered import digest
 from .asking import Probes, Question, bucketed
-from .runs import LEASE
 from .server import Command
 
 if TYPE_CHECKING:
     from .store import RedisStore
 
-PATIENCE = LEASE + 2  # seconds to wait for the outcome of another process's document: two that wait for each other part
-PAUSES = (0.001, 0.05)  # seconds between two looks at it, at first and at most
 LEAST_BUCKETS = 1024  # as in scripts/tables.lua
 Numbers = dict[str, list[int]]
 
@@ -125,22 +121,12 @@ class Claims:
 
     # Documents of other processes
 
-    def await_outcome(self, signature: Signature) -> bool:
-        """Wait until a document is committed or given up; say whether it is held, or has been pending for too long."""
-        pause, end = PAUSES[0], time.monotonic() + PATIENCE
-        documents, number = self._store.documents, signature.number
-        while number in documents.others and time.monotonic() < end:
-            time.sleep(pause)
-            pause = min(2 * pause, PAUSES[1])
-            if not documents.fetch([number], pending=True):
-                return False
-            self._bury(number)
-        return number not in documents.others
-
-    def _bury(self, number: int) -> None:
-        """Give up a document that is pending for a process that died."""
-        documents, server = self._store.documents, self._store.server
-        if run := documents.others.get(number):
-            [alive] = server.run([("EXISTS", server.key(f"lease.{run}"))])
-            if not alive:
-                server.queue("drop", number.to_bytes(4, "big"), b"", str(run))
+    def is_pending(self, signature: Signature) -> bool:
+        """Say whether a document that was just found is pending in another process; have it dropped if that is dead."""
+        server, number, others = self._store.server, signature.number, self._store.documents.others
+        if number is None or number not in others:
+            return False
+        [alive] = server.run([("EXISTS", server.key(f"lease.{others[number]}"))])
+        if not alive:
+            server.queue("drop", number.to_bytes(4, "big"), b"", str(others[number]))
+        return True

@@ -52,6 +52,8 @@ class RedisStore:
     `run` is the id of a run to go on with, "" for a new one, None to look into the store without writing.
     """
 
+    is_remote = True
+
     def __init__(
         self,
         address: str,
@@ -134,8 +136,8 @@ class RedisStore:
         if self.claims.leave():
             self.withdraw(signature)
 
-    def await_outcome(self, signature: Signature) -> bool:
-        return self.claims.await_outcome(signature)
+    def is_pending(self, signature: Signature) -> bool:
+        return self.claims.is_pending(signature)
 
     def add(self, signature: Signature) -> None:
         self.claims.add(signature)

@@ -1,0 +1,107 @@
+"""How a crawl asks its store: one question after another, beside the reactor where the answer comes over a network.
+
+What fails is told of and loses no item. Under asyncio it is a thread too: decisions are plain code that any program can
+use, and one thread keeps them in order.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeVar
+
+from scrapy.utils.defer import deferred_from_coro
+
+from .dedup import Claim, Deduplicator
+from .document import Document
+from .stores import StoreError
+from .waiting import arrived
+
+T = TypeVar("T")
+
+FAILURES = (StoreError, OSError)
+MOST_LATE = 20_000_000  # characters of the documents that are to be taken in later
+AT_ONCE = 20  # of these
+
+
+class Access:
+    """Asks the store of a crawl. `failed` is called with each error of it."""
+
+    def __init__(self, dedup: Deduplicator, failed: Callable[[Exception], object]) -> None:
+        self.caught_up = 0
+        """How many late documents were taken in."""
+        self._dedup = dedup
+        self._failed = failed
+        self._thread = ThreadPoolExecutor(1, "neardup-store") if dedup.store.is_remote else None
+        self._late: deque[Document] = deque()
+
+    async def run(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Return what a function that asks the store returns. Raise its errors."""
+        if self._thread is None:
+            return function(*arguments)
+        return await arrived(self._thread.submit(function, *arguments))
+
+    async def ask(self, function: Callable[..., T], *arguments: Any) -> T | None:
+        """Return what a function that asks the store returns; None where the store fails."""
+        try:
+            return await self.run(function, *arguments)
+        except FAILURES as error:
+            self._failed(error)
+            return None
+
+    def later(self, function: Callable[..., object], *arguments: Any) -> None:
+        """Have a function called after all that was asked before, and wait for nothing."""
+        if self._thread:
+            deferred_from_coro(self._watch(self._thread.submit(function, *arguments)))
+            return
+        try:
+            function(*arguments)
+        except FAILURES as error:
+            self._failed(error)
+
+    async def _watch(self, future: Future[Any]) -> None:
+        try:
+            await arrived(future)
+        except FAILURES as error:
+            self._failed(error)
+
+    async def settled(self, claim: Claim) -> None:
+        """Wait until a claim of this crawl is committed or withdrawn."""
+        future: Future[None] = Future()
+        await self.run(claim.when_settled, partial(future.set_result, None))
+        if not future.done():
+            await arrived(future)
+
+    # Documents that came when the store did not answer
+
+    def take_in_later(self, document: Document) -> None:
+        """Remember a document that was kept without being judged; of too many the oldest are let go."""
+        self._late.append(replace(document))  # without what was made of its text
+        while sum(len(each.text) for each in self._late) > MOST_LATE:
+            self._late.popleft()
+
+    async def catch_up(self) -> bool:
+        """Have the store take in some late documents; say whether it took any."""
+        some = [self._late.popleft() for _ in range(min(AT_ONCE, len(self._late)))]
+        known = len(some)
+        if some:
+            await self.ask(self._claim_late, some)
+        self._late.extend(some)
+        self.caught_up += known - len(some)
+        return len(some) < known
+
+    def _claim_late(self, documents: list[Document]) -> None:
+        """Claim documents; leave those for which the time has not come."""
+        for document in list(documents):
+            claim = self._dedup.try_claim(document)
+            if not claim.is_early:
+                claim.commit()
+                documents.remove(document)
+
+    def close(self) -> None:
+        """Let go of the thread, when all that was asked is done."""
+        if self._thread:
+            self._thread.shutdown(wait=False)
