@@ -3,10 +3,13 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: example test check clean
+.PHONY: example fleet test check clean
 
 example: $(VENV)/installed
 	$(BIN)/python example_project/run.py
+
+fleet: $(VENV)/installed
+	$(BIN)/python example_project/run_fleet.py
 
 test: $(VENV)/installed
 	$(BIN)/python -m pytest

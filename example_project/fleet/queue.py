@@ -41,7 +41,8 @@ class FleetScheduler(Scheduler):
 class FleetSpider(RedisMixin):
     """To be put before a spider's own class: its start requests come from the list `NAME:start_urls` in Redis.
 
-    Each entry is JSON: the arguments of a Request. A worker ends MAX_IDLE_TIME_BEFORE_CLOSE seconds after its last page.
+    Each entry is JSON: the arguments of a Request. A worker ends MAX_IDLE_TIME_BEFORE_CLOSE seconds after its last
+    page, or a few later.
     """
 
     @classmethod

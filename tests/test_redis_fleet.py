@@ -1,0 +1,122 @@
+"""Workers in processes of their own that share a store on a server: each content is kept once, by whomever."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+import redis
+from conftest import Crawler
+from helpers import edited
+from redis_server import server
+from site_server import Page, Site, article, html
+
+from scrapy_neardup.stores.redis.store import root_of
+
+KILLS = int(os.environ.get("NEARDUP_TEST_KILLS", "3"))
+WORKERS = 3
+
+
+def publish(a: Site, b: Site, pages: int) -> list[str]:
+    """Serve so many pages on two hosts, 30 % of which are copies, every other one edited; return the URLs.
+
+    Their paths begin with the number of the article.
+    """
+    source, articles, urls = random.Random(1), pages * 7 // 10, []
+    for number in range(pages):
+        label = number if number < articles else source.randrange(articles // 2)
+        site, text = (a, article(label)) if number < articles else (b, article(label))
+        if number % 2 and site is b:
+            text = edited(text, number % 97, number % 89)
+        site.pages[f"/{label}-{number}.html"] = Page(html(text, "a" if site is a else "b"))
+        urls.append(f"{site.url}/{label}-{number}.html")
+    source.shuffle(urls)
+    return urls
+
+
+def labels(items: Iterable[dict[str, Any]]) -> Counter[str]:
+    """Count of which article items are."""
+    return Counter(item["url"].rpartition("/")[2].partition("-")[0] for item in items)
+
+
+class Fleet:
+    """Workers that crawl the same pages."""
+
+    def __init__(self, crawl: Crawler, namespace: str, urls: list[str]) -> None:
+        self._crawl, self._urls = crawl, urls
+        self.root = root_of(namespace)
+        self._settings = {
+            "NEARDUP_STORE": server().address,
+            "NEARDUP_NAMESPACE": namespace,
+            "NEARDUP_REVISIT": "drop",
+            "DOWNLOAD_DELAY": 0,
+        }
+
+    def start(self, seed: int | None = None, name: str = "worker") -> tuple[int, subprocess.Popen[str]]:
+        """Start a worker, with a seed in an order of its own; return the number of its feed with it.
+
+        Its pages are start requests, so all are fetched, with `name` as user agent.
+        """
+        urls = list(self._urls)
+        if seed is not None:
+            random.Random(seed).shuffle(urls)
+        process = self._crawl.start(settings={**self._settings, "USER_AGENT": name}, urls=urls, start=True)
+        return self._crawl.runs, process
+
+    def kept(self, *workers: tuple[int, subprocess.Popen[str]]) -> Counter[str]:
+        """Wait for workers; count what is in their feeds, by article."""
+        for _, process in workers:
+            errors = process.communicate(timeout=120)[1]
+            assert process.returncode == 0, errors
+        return sum((labels(self._crawl.items(number)) for number, _ in workers), Counter())
+
+
+def test_workers_keep_what_one_alone_keeps(crawl, a, b, request) -> None:
+    urls = publish(a, b, 300)
+    alone, same, random_order = (Fleet(crawl, f"{request.node.name} {each}", urls) for each in range(3))
+    expected = alone.kept(alone.start())
+    assert expected == Counter({str(label): 1 for label in range(210)})
+    assert same.kept(*(same.start() for _ in range(WORKERS))) == expected
+    assert random_order.kept(*(random_order.start(seed) for seed in range(WORKERS))) == expected
+    assert len(a.asked()) + len(b.asked()) == (1 + 2 * WORKERS) * len(urls)
+
+
+@pytest.mark.parametrize("kill", range(KILLS))
+def test_worker_that_is_killed_costs_nothing(crawl, a, b, request, kill) -> None:
+    urls = publish(a, b, 100)
+    fleet = Fleet(crawl, request.node.name, urls)
+    victim, *others = [fleet.start(seed, name) for seed, name in enumerate(("victim", "worker", "worker"))]
+    wait_for(lambda: asked_by("victim", a, b) > 90 * (kill + 1) // (KILLS + 1))
+    victim[1].kill()
+    victim[1].communicate()
+    end_lease(fleet.root, victim[1].pid)
+    again = fleet.start(0)
+    assert fleet.kept(*others, again) == Counter({str(label): 1 for label in range(70)})
+    assert set(labels(crawl.items(victim[0])).values()) <= {1}
+
+
+def asked_by(name: str, *sites: Site) -> int:
+    """Count the requests of a worker."""
+    return sum(headers["User-Agent"] == name for site in sites for headers in site.headers)
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+def end_lease(root: str, pid: int) -> None:
+    """Have a process that died be taken for dead at once, as it would be some seconds later."""
+    client = redis.Redis.from_url(server().address)
+    [run] = [run for run in client.hkeys(f"{root}:numbers") if f"-{pid}-" in run.decode()]
+    assert client.delete(f"{root}:lease.{int(client.hget(f'{root}:numbers', run))}")
+    assert json.loads(client.hget(f"{root}:runs", run))["closed"] is None
