@@ -37,7 +37,7 @@ SHARED = {
     "SCHEDULER": "fleet.queue.FleetScheduler",
     "DUPEFILTER_CLASS": "scrapy_redis.dupefilter.RFPDupeFilter",
     "SCHEDULER_PERSIST": True,
-    "MAX_IDLE_TIME_BEFORE_CLOSE": 1,
+    "MAX_IDLE_TIME_BEFORE_CLOSE": 6,
 }
 
 

@@ -4,7 +4,7 @@
 
 It listens on 127.0.0.1 to 127.0.0.4 and prints the port. The first host has articles of 150 to 400 words, the second
 exact copies of some in another frame, the third edited ones: up to four words changed, half of them with a note added.
-COPIES is their share; a few articles have very many. `/list/N` of the first host is JSON: the site and path of 50 pages
+COPIES is their share; a few articles have very many. `/list/N` of the first host is JSON: the site and path of 500 pages
 each, in random order, and the path of the next list.
 """
 
@@ -21,7 +21,7 @@ from crawl_site import COMMON, FRAMES, serve
 
 from scrapy_neardup.text.lexicon import builtin
 
-LISTED = 50
+LISTED = 500
 OWN, COPY, EDITED = 1, 2, 3  # what the hosts have
 NOTE = "This piece first came out in a neighbouring paper and is printed here with the kind leave of its editors"
 
