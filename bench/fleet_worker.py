@@ -93,7 +93,8 @@ def main(spec: dict[str, Any]) -> None:
     process.start()
     assert crawler.stats
     stats = {k: v for k, v in crawler.stats.get_stats().items() if isinstance(v, (int, float))}
-    Path(spec["result"]).write_text(json.dumps({"times": crawler.spider.times, "stats": stats}))
+    cpu = time.process_time()
+    Path(spec["result"]).write_text(json.dumps({"times": crawler.spider.times, "stats": stats, "cpu": cpu}))
 
 
 if __name__ == "__main__":
