@@ -1,4 +1,4 @@
-# Two commands do all the set-up: `make example` and `make test`.
+# These do all the set-up: `make example`, `make fleet` and `make test`.
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
