@@ -98,15 +98,17 @@ def test_live_run_is_left_alone(namespace: str) -> None:
         assert held(store) == ["a", "b"]
 
 
-def test_run_that_was_taken_for_dead_is_told_so(namespace: str) -> None:
+def test_run_that_was_taken_for_dead_goes_on(namespace: str, caplog: pytest.LogCaptureFixture) -> None:
     store = opened(namespace)
     commit(store, signature("a"))
     store.server.run([("DEL", store.server.key(f"lease.{store.documents.run}"))])
     fill(namespace, "b")
-    with pytest.raises(StoreError, match="took it for dead"):
-        store.close()
+    store.close()
+    assert "took it for dead: 1 documents are entered again" in caplog.text
     with closing(opened(namespace, run=None)) as other:
-        assert held(other) == ["b"]
+        assert held(other) == ["a", "b"]
+        assert other.resolve("http://site.example/a")
+        assert all(run.closed for run in other.runs())
 
 
 def test_other_scheme_of_a_detector_is_refused(namespace: str, monkeypatch: pytest.MonkeyPatch) -> None:

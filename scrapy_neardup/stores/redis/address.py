@@ -39,11 +39,19 @@ def connecting(address: str, root: str) -> Connect:
         ) from None
     scheme, kind = (*urlsplit(address).scheme.split("+"), "single")[:2]
     url = urlunsplit(urlsplit(address)._replace(scheme=scheme.replace("valkey", "redis")))
-    options = {"socket_timeout": SECONDS, "socket_connect_timeout": SECONDS, "health_check_interval": 0}
+    options = {"socket_timeout": SECONDS, "socket_connect_timeout": SECONDS, "retry": _once()}
     try:
         return {"single": _single, "sentinel": _sentinel, "cluster": _cluster}[kind](url, root, options)
     except ValueError as error:
         raise StoreError(f"store {named(address)!r}: no address of a server: {error}") from error
+
+
+def _once() -> Any:
+    """Return what has the client try once: when to try again is not its business."""
+    from redis.backoff import NoBackoff
+    from redis.retry import Retry
+
+    return Retry(NoBackoff(), 0)
 
 
 def _single(url: str, root: str, options: dict[str, Any]) -> Connect:

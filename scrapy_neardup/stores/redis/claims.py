@@ -44,6 +44,11 @@ class Claims:
         self._entered = self._entered and signature is self._intended
         self._intended, self._above, self._newer = signature, 0, None
 
+    @property
+    def unfinished(self) -> Signature | None:
+        """The document that was entered, and neither left nor taken for held yet."""
+        return self._intended if self._entered else None
+
     def intends(self, fingerprints: Mapping[str, tuple[int, ...]]) -> bool:
         """Say whether a look is for the document that is to be entered."""
         return self._intended is not None and fingerprints is self._intended.fingerprints

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from struct import Struct, iter_unpack
 from typing import Any
@@ -35,6 +35,8 @@ class Documents:
         """Ids of runs by number."""
         self.known: dict[int, Link | None] = {}
         """What was told beforehand of URLs, by their hashes."""
+        self.count = 0
+        """How many documents there are at least."""
         self._server = server
         self._held: WeakValueDictionary[int, Signature] = WeakValueDictionary()
         self._recent: deque[Signature] = deque(maxlen=RECENT)
@@ -43,6 +45,30 @@ class Documents:
         """Let a new document be the one of a number."""
         signature.number = number
         self._held[number] = signature
+        self.count = max(self.count, number + 1)
+
+    def recheck(self, committing: Collection[int]) -> None:
+        """Let go of numbers that are no longer those of the documents in memory; `committing`: to be committed next."""
+        held, self.known = dict(self._held), {}
+        self._held.clear()
+        self.others.clear()
+        self.learn_runs()
+        numbers = iter(held)
+        while some := list(islice(numbers, CHUNK)):
+            for number, row in zip(some, self._server.ask("fetch", _packed(some), b"\1" * len(some)), strict=True):
+                if self._is_same(held[number], row, committing):
+                    self._held[number] = held[number]
+                else:
+                    held[number].number = None
+
+    def _is_same(self, signature: Signature, row: bytes, committing: Collection[int]) -> bool:
+        """Say whether a row tells of a document in memory, and of none that is pending for nobody."""
+        if not row or signature.key is None:
+            return False
+        run, segment, place = place_of(row[_TOLD.size :])
+        mine = _TOLD.unpack_from(row)[0] == self.run
+        known = signature in self.pending or signature.number in committing
+        return signature.key == (self.runs.get(run), segment, place) and (known or not mine or not self.run)
 
     def counted(self, repeats: bytes) -> None:
         """Take in how often documents are repeated, as scripts tell."""

@@ -15,6 +15,7 @@ from .documents import pairs
 from .server import Server
 
 LEASE = 10.0  # seconds for which a process is taken for alive that renews nothing
+LEASE_MS = int(LEASE * 1000)
 AT_ONCE = 500  # documents and links that are undone at a time
 _PLACES = 1 << 16  # of documents in a segment
 
@@ -27,9 +28,9 @@ class Runs:
         self._forgets = forgets
         self._token = uuid4().hex
         self._stop = Event()
+        self._session = self._next = ""
+        self._renewing: Thread | None = None
         self.number = 0
-        self.is_lost = False
-        """Whether others took this process for dead."""
 
     def all(self) -> list[Run]:
         """Return what is known of all runs, oldest first."""
@@ -56,15 +57,19 @@ class Runs:
     # This process's own
 
     def begin(self, wanted: str) -> Run:
-        """Take the run wanted, or a new one, and end the dead. Raise StoreError where there is no free name."""
-        name = wanted or new_id()
+        """Take the run wanted, or a new one, and end the dead. Raise StoreError where there is no free name.
+
+        A run that this process had before is not ended: it goes on.
+        """
+        name, is_first = wanted or new_id(), not self.number
         for each in (name, *(f"{name}-{n}" for n in range(1, 1000))):
             known = self.get(each)
             if (each == wanted or not known) and (number := self._take(each)):
                 self.number = number
-                Thread(target=self._renew, name="neardup-lease", daemon=True).start()
+                self._write_as(self._session, 0)
+                self._renew_on()
                 for run in self.all():
-                    if run.closed is None:
+                    if run.closed is None and (is_first or run.id != each):
                         self._end(run)
                 mine = self.get(each) or Run(each, time.time())
                 self.save(replace(mine, closed=None))
@@ -72,21 +77,62 @@ class Runs:
         raise StoreError(f"store {self._server.name!r}: no free name for a run")
 
     def _take(self, name: str) -> int:
-        number: int = self._server.ask("begin", name, self._token, int(LEASE * 1000))
+        """Return the number of a run that nobody holds, 0 of others."""
+        self._session = self._new_session()
+        number: int = self._server.ask("begin", name, self._token, LEASE_MS, self._session)
         return number
+
+    def _new_session(self) -> str:
+        return self._server.key(f"session.{uuid4().hex}")
+
+    def _write_as(self, session: str, done: int) -> None:
+        self._server.session = session
+        self._server.skip(done)
+
+    def retake(self, documents: int) -> bool:
+        """Go on with the run over a new connection; False where that can't be.
+
+        That is where others took it for dead, or the server lost some of what was written: it counts fewer operations
+        than it did, or has fewer than that many documents.
+        """
+        server = self._server
+        self._next = self._next or self._new_session()  # the same one until an answer comes
+        arguments = self.number, self._token, LEASE_MS, server.session, self._next, server.done, documents
+        [done] = server.alone([server.call("retake", *arguments)])
+        session, self._next = self._next, ""
+        if done >= 0:
+            self._write_as(session, done)
+        return bool(done >= 0)
+
+    def _renew_on(self) -> None:
+        if self._renewing is None:
+            self._renewing = Thread(target=self._renew, name="neardup-lease", daemon=True)
+            self._renewing.start()
 
     def _renew(self) -> None:
         while not self._stop.wait(LEASE / 4):
             with suppress(StoreError):  # it is tried again
-                self.is_lost = not self._server.ask("renew", self.number, self._token, int(LEASE * 1000))
+                self.renew()
+
+    def renew(self) -> None:
+        """Renew the lease; where others took this process for dead, have it begin anew. Raise StoreError."""
+        if not self._server.alone([self._server.call("renew", self.number, self._token, LEASE_MS)])[0]:
+            self._server.distrust()
 
     def close(self, run: Run) -> None:
         """End this process's run with that record. Raise StoreError where others took it for dead."""
         self._stop.set()
-        if not self._server.ask("release", self.number, self._token, run.dump()):
-            raise self.lost()
+        self._server.resume = None
+        release = self._server.call("release", self.number, self._token, run.dump())
+        try:
+            [done] = self._server.run([release])
+        except StoreError:  # its answer may be what was lost
+            self._server.connection.wait(LEASE)
+            [done] = self._server.run([release])
+        if not done:
+            raise self._lost()
 
-    def lost(self) -> StoreError:
+    def _lost(self) -> StoreError:
         return StoreError(
             f"store {self._server.name!r} heard nothing of this run for {LEASE:.0f} seconds, so another one took it for"
             " dead: what it committed is forgotten or kept as NEARDUP_UNCLEAN_RUN says"
@@ -112,10 +158,11 @@ class Runs:
     def _undo(self, run: Run, number: int, token: bytes | None) -> None:
         key = self._server.key(f"open.{number}")
         [count] = self._server.run([("LLEN", key)])
-        for _ in range(0, count, AT_ONCE):
+        for first in range(0, count, AT_ONCE):
             numbers = self._server.ask("undo", number, AT_ONCE, int(self._forgets))
             self._server.queue("drop", numbers, b"", "" if self._forgets else str(number))
-            self._server.run([("LTRIM", key, 0, -1 - AT_ONCE)])
+            rest = count - first - AT_ONCE  # not counted from the end: that would not bear being done twice
+            self._server.run([("LTRIM", key, 0, rest - 1) if rest > 0 else ("DEL", key)])
         if self._forgets:
             self._drop_news(number, token)
         ended = run.ended(run.sealed + bool(count) + count // _PLACES, forget=self._forgets)

@@ -1,4 +1,8 @@
-"""The connection to a server: scripts that wait for no answer are sent with the next that does, in one go."""
+"""What is asked of a server: operations that wait for no answer are sent with the next that does, in one go.
+
+They are done in order, each once, whatever fails in between: a key of the server's, that of the connection's session,
+counts those that were done, and the scripts that write refuse what comes in another order, or in an older session.
+"""
 
 from __future__ import annotations
 
@@ -6,59 +10,83 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from threading import Lock
+from threading import RLock
 from typing import Any
 
 import msgpack
 
 from ..base import StoreError
 from .address import connecting, named
-from .scripts import NAMES, script
+from .connection import Argument as Argument
+from .connection import Command as Command
+from .connection import Connection
+from .failures import explained, is_fenced, is_passing
+from .scripts import FENCED, script
 
-Argument = str | bytes | int | float
-Command = Sequence[Argument]
 Then = Callable[[Any], object]
+Operation = tuple[tuple[str | bytes, ...], Then]
 MOST = 200  # operations that are done at once: others wait as long
-_ADVICE = {  # by what the server says, of which the client leaves out the first word
-    "used memory": "it is full: give it more memory, or forget what is old",
-    "authentication": "it wants a password",
-    "username-password": "the user or the password is wrong",
-    "permissions": "this user may not do that",
-    "read only replica": "it is a replica; name the master",
-    "persist": "it can't write its disk",
-    "loading": "it is still loading its data; try again",
-}
-_TRIED_AGAIN = ("used memory", "read only replica", "persist", "loading")
+WAITING = 100_000  # operations: further ones are refused, but those that end what is pending
+_ENDING = ("commit", "drop")
 
 
 class Server:
-    """What is asked of one namespace. For several threads."""
+    """What is asked of one namespace. For several threads; one of them decides."""
 
     def __init__(self, address: str, root: str) -> None:
         self.name = named(address)
         self.root = root
-        self._connect = connecting(address, root)
-        self._connection: Any = None
-        self._queue: deque[tuple[Command, Then]] = deque()
-        self._lock = Lock()
+        self.connection = Connection(connecting(address, root))
+        self.resume: Callable[[], None] | None = None
+        """What is to be done on a new connection before all else."""
+        self.session = ""
+        """The key that says which connection may write; "" where any may."""
+        self.done = 0
+        """How many operations the server has counted in this session."""
+        self.runs = 0
+        """How many runs were begun: commands that were made in another are not sent."""
+        self._resumed_on = 1
+        self._resuming = False
+        self._queue: deque[Operation] = deque()
+        self._lock = RLock()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="neardup-redis")
         self._writing: Future[None] | None = None
 
     def call(self, name: str, *arguments: Argument) -> Command:
         """Return the command that runs a script."""
-        return ("EVALSHA", script(name).sha, 1, self.root, *arguments)
+        keys = (2, self.root, self.session) if self.session and name in FENCED else (1, self.root)
+        return ("EVALSHA", script(name).sha, *keys, *arguments)
 
     def key(self, suffix: str) -> str:
         """Return the name of a key of this namespace."""
         return f"{self.root}:{suffix}"
 
     def queue(self, operation: str, *arguments: str | bytes, then: Then = bool) -> None:
-        """Have an operation of `write` done before all that is asked later; `then` is called with its result."""
+        """Have an operation of `write` done before all that is asked later; `then` is called with its result.
+
+        Raise StoreError where too many wait.
+        """
+        if len(self._queue) >= WAITING and operation not in _ENDING:
+            raise StoreError(f"store {self.name!r} has taken nothing for long: {WAITING} operations wait, no more fit")
         self._queue.append(((operation, *arguments), then))
 
     def __len__(self) -> int:
         """How much is queued."""
         return len(self._queue)
+
+    def queued(self) -> list[tuple[str | bytes, ...]]:
+        """Return the operations that wait."""
+        return [operation for operation, _ in list(self._queue)]
+
+    def skip(self, done: int) -> None:
+        """Let go of what the server has done, as it counts, though its answer never came."""
+        for _ in range(min(done - self.done, len(self._queue))):
+            self._queue.popleft()
+        self.done = done
+
+    def clear(self) -> None:
+        """Let go of what is queued."""
+        self._queue.clear()
 
     def ask(self, name: str, *arguments: Argument) -> Any:
         """Run a script, after all that is queued, and return its result. Raise StoreError."""
@@ -67,7 +95,60 @@ class Server:
     def run(self, commands: Sequence[Command]) -> list[Any]:
         """Run commands, after all that is queued, in one round trip; return their results. Raise StoreError."""
         with self._lock, self._told():
-            return self._drain(commands)
+            made_in = self.runs, self.session
+            try:
+                return self._drained(commands, *made_in)
+            except Exception as error:
+                if not self._is_worth_another(error):
+                    raise
+            return self._drained(commands, *made_in)
+
+    def alone(self, commands: Sequence[Command]) -> list[Any]:
+        """Run commands before all that is queued, unless the run has yet to be resumed. Raise StoreError."""
+        with self._lock, self._told():
+            if self._is_new:
+                raise StoreError(f"store {self.name!r} has yet to be reached again")
+            return _checked(self.connection.exchange(commands))
+
+    def _drained(self, commands: Sequence[Command], runs: int, session: str) -> list[Any]:
+        """Run commands that were made in a run and a session, which may have been begun anew since."""
+        self._resume()
+        if runs != self.runs:
+            raise StoreError(f"store {self.name!r} was reached again and this run begun anew: ask again")
+        if session != self.session:
+            commands = [(*c[:3], self.session, *c[4:]) if c[3:4] == (session,) else c for c in commands]
+        return self._drain(commands)
+
+    @property
+    def _is_new(self) -> bool:
+        """Whether the run has to be resumed on this connection."""
+        return self.resume is not None and self._resumed_on != self.connection.made
+
+    def _is_worth_another(self, error: Exception) -> bool:
+        """Say whether the connection was just closed, or is not that of the run: it can be made anew at once."""
+        if self.resume is None or self._resuming or isinstance(error, StoreError):
+            return False
+        if is_fenced(error):
+            self.distrust()
+            return True
+        return self.connection.is_cut
+
+    def _resume(self) -> None:
+        self.connection.ready()
+        if not self._is_new or self.resume is None or self._resuming:
+            return
+        before, self._resumed_on, self._resuming = self._resumed_on, self.connection.made, True
+        try:
+            self.resume()
+        except BaseException:
+            self._resumed_on = before
+            raise
+        finally:
+            self._resuming = False
+
+    def distrust(self) -> None:
+        """Have the run resumed before the next command, as on a new connection."""
+        self._resumed_on = -1
 
     def flush(self, *, wait: bool) -> None:
         """Send what is queued; without `wait`, a thread does. Raise StoreError for what failed by now."""
@@ -76,7 +157,8 @@ class Server:
             self._writing = self._thread.submit(self._flush)
         if wait:
             failed = self._failure(wait=True)
-            self._flush()
+            if self._queue:
+                self.run(())
         if failed:
             raise failed
 
@@ -88,96 +170,59 @@ class Server:
 
     def _flush(self) -> None:
         with self._lock, self._told():
-            if self._queue:
+            if self._queue and not self._is_new:
                 self._drain(())
 
     def _drain(self, more: Sequence[Command]) -> list[Any]:
         """Send what is queued and more in one go; of what is queued, what could not be done now stays."""
         queued = list(self._queue)
         batches = [queued[first : first + MOST] for first in range(0, len(queued), MOST)]
-        results = self._exchange([*map(self._write, batches), *more])
+        firsts = range(self.done, self.done + len(queued), MOST)
+        results = self.connection.exchange([*map(self._write, batches, firsts), *more])
         for batch, result in zip(batches, results, strict=False):
-            self._done(batch, result)
-        for result in results:
-            if isinstance(result, Exception):
-                raise result
-        return results[len(batches) :]
+            if not self._settled(batch, result):
+                break
+        written, answers = results[: len(batches)], results[len(batches) :]
+        refused = next((result for result in written if isinstance(result, Exception)), None)
+        if refused and (not more or is_fenced(refused)):  # else what was asked has its answer all the same
+            raise refused
+        return _checked(answers)
 
-    def _write(self, batch: Sequence[tuple[Command, Then]]) -> Command:
-        return self.call("write", msgpack.packb([operation for operation, _ in batch], use_bin_type=False))
+    def _write(self, batch: Sequence[Operation], first: int) -> Command:
+        return self.call("write", msgpack.packb([operation for operation, _ in batch], use_bin_type=False), first)
 
-    def _done(self, batch: Sequence[tuple[Command, Then]], result: Any) -> None:
-        """Let go of what was done, and put what could not be done now at the end."""
+    def _settled(self, batch: Sequence[Operation], result: Any) -> bool:
+        """Let go of what was done, and of what never can be; say whether it was either."""
+        if is_passing(result):
+            return False
         for _ in batch:
             self._queue.popleft()
         if not isinstance(result, Exception):
+            self.done += len(batch)
             for (_, then), each in zip(batch, result, strict=True):
                 then(each)
-        elif any(sign in str(result).lower() for sign in _TRIED_AGAIN):
-            self._queue.extend(batch)
-
-    def _exchange(self, commands: Sequence[Command]) -> list[Any]:
-        results = self._sent(commands)
-        lacking = [at for at, result in enumerate(results) if _lacks_script(result)]
-        if lacking:  # of a server that was restarted; the order is to stay
-            results[lacking[0] :] = self._sent([_with_text(command) for command in commands[lacking[0] :]])
-        return results
-
-    def _sent(self, commands: Sequence[Command]) -> list[Any]:
-        """Send commands and return the answers, errors of the server being answers."""
-        if self._connection is None:
-            self._connection = self._connect()
-        try:
-            self._connection.send_packed_command([b"".join(map(_packer(self._connection), commands))])
-            return [self._answer(self._connection) for _ in commands]
-        except BaseException:
-            self._connection.disconnect()  # it may be in the midst of an answer
-            raise
-
-    def _answer(self, connection: Any) -> Any:
-        from redis.exceptions import ResponseError
-
-        try:
-            return connection.read_response(disable_decoding=True)
-        except ResponseError as error:
-            return error
+        return True
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """Raise StoreError in place of the client's errors: what is wrong, and what to do."""
+        """Raise StoreError in place of the client's errors."""
         from redis.exceptions import RedisError
 
         try:
             yield
         except (RedisError, OSError) as error:
-            why = " ".join(str(error).split()) or type(error).__name__
-            advice = next((f"; {text}" for sign, text in _ADVICE.items() if sign in why.lower()), "")
-            raise StoreError(f"store {self.name!r} can't be asked: {why}{advice}") from error
+            raise explained(self.name, error) from error
 
     def close(self) -> None:
         """Let go of the connection; what is queued is not sent."""
+        self.connection.close()
         self._thread.shutdown()
         self._queue.clear()
-        if self._connection:
-            self._connection.disconnect()
 
 
-def _packer(connection: Any) -> Callable[[Command], bytes]:
-    """Return what packs a command: that of hiredis takes a tenth of the time."""
-    try:
-        from hiredis import pack_command
-    except ImportError:
-        return lambda command: b"".join(connection.pack_command(*command))
-    pack: Any = pack_command
-    return lambda command: bytes(pack(command))
-
-
-def _lacks_script(result: Any) -> bool:
-    return isinstance(result, Exception) and "NOSCRIPT" in f"{type(result).__name__} {result}".upper()
-
-
-def _with_text(command: Command) -> Command:
-    if command[0] != "EVALSHA":
-        return command
-    texts = {each.sha: each.text for each in map(script, NAMES)}
-    return ("EVAL", texts[command[1]], *command[2:])  # type: ignore[index]
+def _checked(results: list[Any]) -> list[Any]:
+    """Return answers. Raise the first error among them."""
+    for result in results:
+        if isinstance(result, Exception):
+            raise result
+    return results

@@ -6,13 +6,14 @@ Keys, each beginning with `{neardup:NAMESPACE:1}`, so that a cluster keeps them 
 - `h…`: older documents of a hash that very many share,
 - `d…`, `r…`, `o…`: by number, records of documents, how often they are repeated, which URLs lead to them,
 - `:gone`, a bit for each number whose document is held no more; `:pending`, number to run,
-- `:runs`, `:numbers`, `:ids`, `:holders`, `:lease.N`, `:open.N`: runs (see `runs`),
+- `:runs`, `:numbers`, `:ids`, `:holders`, `:sessions`, `:lease.N`, `:open.N`, `:session.…`: runs (see `runs`),
 - `:news`, a stream: what was learned of hosts; `:meta`: what the store was made with.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from urllib.parse import quote
 
 from ...detectors import SimHash
@@ -31,10 +32,12 @@ from .asking import Asking
 from .claims import Claims
 from .documents import Documents
 from .forgetting import forget_run, seen_before
+from .late import Late
 from .learned import Learned
 from .packing import pack_document, pack_link
-from .runs import Runs
-from .server import Server
+from .resuming import resume, warn_of_eviction
+from .runs import LEASE, Runs
+from .server import Server, Then
 
 VERSION = 1  # of the keys and of what is in them
 BATCH = 100  # of what waits for no answer
@@ -70,6 +73,9 @@ class RedisStore:
         self.hosts, self.run = Hosts(), ""
         self.stats: dict[str, int] = {}
         self.learned = Learned(self.server, self.hosts)
+        self.late = Late(self)
+        self.reconnects = 0
+        """How often the run went on over a new connection."""
         self.claims = Claims(self)
         self._own_seen = self._written = 0
         self._record = Run("", 0.0)
@@ -80,14 +86,27 @@ class RedisStore:
             raise
 
     def _begin(self, detectors: Sequence[Detector], run: str | None) -> None:
-        made_as = {"sketch": sketch.SCHEME, "tokens": tokens.SCHEME, **{d.name: d.scheme for d in detectors}}
-        self.agree_on(made_as, self.asking.own, writes=run is not None)
+        self._made_as = {"sketch": sketch.SCHEME, "tokens": tokens.SCHEME, **{d.name: d.scheme for d in detectors}}
+        self.agree_on(self._made_as, self.asking.own, writes=run is not None)
         if run is not None:
-            self._record = self.runs_known.begin(run)
-            self.run, self.documents.run = self._record.id, self.runs_known.number
+            self._begin_run(run)
+            self.server.resume = partial(resume, self)
+            warn_of_eviction(self.server)
         self.learned.begin(self.documents.run, self.runs_known.token)
         while self.refresh():
             pass
+
+    def _begin_run(self, run: str) -> None:
+        self._record = self.runs_known.begin(run)
+        self.run, self.documents.run = self._record.id, self.runs_known.number
+
+    def begin_again(self) -> None:
+        """Begin the run anew on a server that has lost it, be it all that it had."""
+        self.agree_on(self._made_as, self.asking.own)
+        self._begin_run(self.run)
+        self.learned.begin(self.documents.run, self.runs_known.token)
+        self.documents.count, self._own_seen = 0, 0
+        self.claims = Claims(self)
 
     def agree_on(self, made_as: Mapping[str, str], own: Iterable[str], *, writes: bool = True) -> None:
         """Have the store say what its fingerprints are made as, in every process. Raise StoreError where it differs."""
@@ -117,6 +136,8 @@ class RedisStore:
     # Documents
 
     def intend(self, signature: Signature) -> None:
+        if (left := self.claims.unfinished) and left is not signature:
+            self.leave(left)  # its claim failed after it was entered
         self.claims.intend(signature)
 
     def find(self, fingerprints: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, Signature]]:
@@ -165,10 +186,17 @@ class RedisStore:
     def commit(self, signature: Signature) -> None:
         if signature in self.documents.pending and signature.number is not None:
             del self.documents.pending[signature]
-            self._queue("commit", str(self.documents.run), signature.number.to_bytes(4, "big"))
+            self.late.committed(signature)
+            number = signature.number.to_bytes(4, "big")
+            self._queue("commit", str(self.documents.run), number, then=partial(self._committed, signature))
+
+    def _committed(self, signature: Signature, count: int) -> None:
+        if not count:  # others dropped it, since they took this process for dead
+            self.late.repeat(signature)
 
     def withdraw(self, signature: Signature) -> None:
         self.documents.pending.pop(signature, None)
+        self.late.withdrawn(signature)
         if signature.number is not None:
             self._queue(
                 "drop", signature.number.to_bytes(4, "big"), self.asking.question(signature.fingerprints).rows, b""
@@ -196,6 +224,7 @@ class RedisStore:
             return  # never held
         if not link.void:
             self.learned.meet(link)
+        self.late.linked(link)
         packed = pack_link(link, number, self.documents.run, self._segment)
         url, run = link.digest.to_bytes(8, "little"), str(self.documents.run)
         self.server.queue("link", url, packed, run, then=self.documents.counted)
@@ -232,9 +261,13 @@ class RedisStore:
 
     # The server, and other processes
 
-    def _queue(self, name: str, *arguments: str | bytes) -> None:
+    def remember(self, signature: Signature, links: Iterable[Link]) -> None:
+        """Have a document that was not judged, since the server was away, be held once it is back, with its URLs."""
+        self.late.remember(signature, links)
+
+    def _queue(self, name: str, *arguments: str | bytes, then: Then = bool) -> None:
         self.documents.known.clear()
-        self.server.queue(name, *arguments)
+        self.server.queue(name, *arguments, then=then)
         self._send_in_time()
 
     def _send_in_time(self) -> None:
@@ -261,13 +294,12 @@ class RedisStore:
         self.documents.known.clear()
         self.learned.send()
         self.server.flush(wait=wait)
-        if self.runs_known.is_lost:
-            raise self.runs_known.lost()
 
     def refresh(self) -> bool:
         if self.asking.own:
             self._enter_own()
-        return self.learned.refresh()
+        more = self.late.step()
+        return self.learned.refresh() or more
 
     def _enter_own(self) -> None:
         """Have the indexes in RAM know the documents that came since."""
@@ -280,11 +312,17 @@ class RedisStore:
         self._own_seen = last
 
     def close(self, *, clean: bool = True) -> None:
+        self.server.connection.wait(LEASE)
         try:
             self.learned.send()
-            self.server.flush(wait=True)
+            self.server.run(())
+            if self.run:
+                self.runs_known.renew()
+                self.server.run(())
             for signature in list(self.documents.pending):
                 self.withdraw(signature)
+            while self.late.step():
+                pass
             self.server.flush(wait=True)
             if self.run and clean:
                 ended = self._record.ended(self._segment + 1).with_stats(self.stats)

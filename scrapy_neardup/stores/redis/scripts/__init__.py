@@ -15,7 +15,8 @@ _NEEDS = {
     "undo": ("tables", "documents", "links"),
     "write": ("tables", "documents", "links"),
 }
-NAMES = (*_NEEDS, "begin", "number", "release", "renew", "swap")
+NAMES = (*_NEEDS, "begin", "number", "release", "renew", "retake", "swap")
+FENCED = ("claim", "write")  # these write in the order of a session
 
 
 class Script(NamedTuple):

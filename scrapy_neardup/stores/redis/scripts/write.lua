@@ -1,5 +1,6 @@
 -- Does what waits for no answer, in order. ARGV[1]: MessagePack, a list of operations, each with its arguments; a number
--- of a document is four bytes. Returns what each of them returns.
+-- of a document is four bytes. Returns what each of them returns. ARGV[2]: how many this session did before.
+if KEYS[2] and call('GET', KEYS[2]) ~= ARGV[2] then return redis.error_reply('ERR neardup: not in order') end
 
 local function drop_links(number)
   local t, kept = opened('u'), {}
@@ -111,8 +112,10 @@ function DO.learn(run, token, body)
 end
 
 local results = {}
-for n, operation in ipairs(cmsgpack.unpack(ARGV[1])) do
+local operations = cmsgpack.unpack(ARGV[1])
+for n, operation in ipairs(operations) do
   results[n] = DO[operation[1]](operation[2], operation[3], operation[4])
 end
 for _, t in pairs(open) do saved(t) end
+if KEYS[2] then call('INCRBY', KEYS[2], #operations) end  -- last, since a full server refuses it as the first
 return results

@@ -1,0 +1,57 @@
+"""What can be wrong with a server, by what it or the client says. No I/O."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..base import StoreError
+
+_ADVICE = {  # the client leaves out the first word of what the server says
+    "used memory": "it is full: give it more memory, or forget what is old",
+    "authentication": "it wants a password",
+    "username-password": "the user or the password is wrong",
+    "invalid password": "the password is wrong",
+    "permissions": "this user may not do that",
+    "read only replica": "it is a replica; name the master",
+    "persist": "it can't write its disk",
+    "loading": "it is still loading its data; try again",
+    "max number of clients": "it has too many clients: raise its `maxclients`",
+    "busy running a script": "another client keeps it busy",
+}
+_PASSING = ("used memory", "persist", "busy running a script")
+_ELSEWHERE = ("read only replica", "moved", "ask", "clusterdown", "cluster is down")
+FENCED = "neardup: this connection is not that of the run"  # as in scripts/base.lua
+BEHIND = "neardup: not in order"  # as in scripts/write.lua
+
+
+def explained(name: str, error: BaseException) -> StoreError:
+    """Return what to raise in place of an error of the client: what is wrong, and what to do."""
+    why = " ".join(str(error).split()) or type(error).__name__
+    advice = next((f"; {text}" for sign, text in _ADVICE.items() if sign in why.lower()), "")
+    return StoreError(f"store {name!r} can't be asked: {why}{advice}")
+
+
+def is_passing(result: Any) -> bool:
+    """Say whether what was refused may be taken later."""
+    return _says(result, (*_PASSING, *_ELSEWHERE, FENCED, BEHIND))
+
+
+def is_elsewhere(result: Any) -> bool:
+    """Say whether another server is to be asked."""
+    return _says(result, _ELSEWHERE)
+
+
+def is_fenced(result: Any) -> bool:
+    """Say whether the connection is not that of the run: another process ended it, or the server lost what it had."""
+    return _says(result, (FENCED, BEHIND))
+
+
+def lacks_script(result: Any) -> bool:
+    return isinstance(result, Exception) and "NOSCRIPT" in f"{type(result).__name__} {result}".upper()
+
+
+def _says(result: Any, signs: tuple[str, ...]) -> bool:
+    if not isinstance(result, Exception):
+        return False
+    said = f"{type(result).__name__.removesuffix('Error')} {result}".lower()
+    return any(said.startswith(f"{sign} ") or (" " in sign and sign in said) for sign in signs)
