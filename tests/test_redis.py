@@ -100,7 +100,7 @@ def test_live_run_is_left_alone(namespace: str) -> None:
 
 def test_run_that_was_taken_for_dead_goes_on(namespace: str, caplog: pytest.LogCaptureFixture) -> None:
     store = opened(namespace)
-    commit(store, signature("a"))
+    commit(store, signature("a", exact=2))
     store.server.run([("DEL", store.server.key(f"lease.{store.documents.run}"))])
     fill(namespace, "b")
     store.close()

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ...detectors import Exact
 from ...signature import Link, Signature
 
 if TYPE_CHECKING:
@@ -78,11 +79,16 @@ class Late:
     def _enter(self, signature: Signature, links: Iterable[Link]) -> None:
         """Have a document be held, or its URLs lead to one of the same text that is held by now."""
         store = self._store
-        found = (held for _, held in store.find(signature.fingerprints) if held.sketch == signature.sketch)
-        held = next(found, None)
+        held = next((held for _, held in store.find(signature.fingerprints) if _is_same(held, signature)), None)
         if held is None:
             store.add(signature)
             store.commit(signature)
         for link in links:
             mirror = link.mirror or held not in (None, signature)
             store.record(replace(link, signature=held or signature, mirror=mirror))
+
+
+def _is_same(one: Signature, other: Signature) -> bool:
+    """Say whether two are of the same text."""
+    exact = (each.fingerprints.get(Exact.name, ()) for each in (one, other))
+    return one.sketch == other.sketch and len(set(exact)) == 1

@@ -113,7 +113,7 @@ class Server:
     def _drained(self, commands: Sequence[Command], runs: int, session: str) -> list[Any]:
         """Run commands that were made in a run and a session, which may have been begun anew since."""
         self._resume()
-        if runs != self.runs:
+        if commands and runs != self.runs:
             raise StoreError(f"store {self.name!r} was reached again and this run begun anew: ask again")
         if session != self.session:
             commands = [(*c[:3], self.session, *c[4:]) if c[3:4] == (session,) else c for c in commands]
