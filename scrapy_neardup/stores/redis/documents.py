@@ -49,17 +49,17 @@ class Documents:
 
     def recheck(self, committing: Collection[int]) -> None:
         """Let go of numbers that are no longer those of the documents in memory; `committing`: to be committed next."""
-        held, self.known = dict(self._held), {}
-        self._held.clear()
-        self.others.clear()
         self.learn_runs()
-        numbers = iter(held)
+        held, last = dict(self._held), self.next_number
+        numbers, same = iter([number for number in held if number < last]), set[int]()
         while some := list(islice(numbers, CHUNK)):
-            for number, row in zip(some, self._server.ask("fetch", _packed(some), b"\1" * len(some)), strict=True):
-                if self._is_same(held[number], row, committing):
-                    self._held[number] = held[number]
-                else:
-                    held[number].number = None
+            rows = self._server.ask("fetch", _packed(some), b"\1" * len(some))
+            same |= {n for n, row in zip(some, rows, strict=True) if self._is_same(held[n], row, committing)}
+        self.known = {}
+        self.others.clear()
+        for number in held.keys() - same:
+            held[number].number = None
+            self._held.pop(number, None)
 
     def _is_same(self, signature: Signature, row: bytes, committing: Collection[int]) -> bool:
         """Say whether a row tells of a document in memory, and of none that is pending for nobody."""

@@ -9,6 +9,7 @@ from ..base import StoreError
 _ADVICE = {  # the client leaves out the first word of what the server says
     "used memory": "it is full: give it more memory, or forget what is old",
     "authentication": "it wants a password",
+    "already authenticated": "it wants a password",
     "username-password": "the user or the password is wrong",
     "invalid password": "the password is wrong",
     "permissions": "this user may not do that",
@@ -16,10 +17,11 @@ _ADVICE = {  # the client leaves out the first word of what the server says
     "persist": "it can't write its disk",
     "loading": "it is still loading its data; try again",
     "max number of clients": "it has too many clients: raise its `maxclients`",
+    "replicas to write": "it has too few replicas at hand",
     "busy running a script": "another client keeps it busy",
 }
-_PASSING = ("used memory", "persist", "busy running a script")
-_ELSEWHERE = ("read only replica", "moved", "ask", "clusterdown", "cluster is down")
+_PASSING = ("used memory", "persist", "replicas to write", "permissions", "busy running a script")
+_ELSEWHERE = ("ReadOnlyError", "MovedError", "AskError", "TryAgainError", "ClusterDownError", "MasterDownError")
 FENCED = "neardup: this connection is not that of the run"  # as in scripts/base.lua
 BEHIND = "neardup: not in order"  # as in scripts/write.lua
 
@@ -33,25 +35,22 @@ def explained(name: str, error: BaseException) -> StoreError:
 
 def is_passing(result: Any) -> bool:
     """Say whether what was refused may be taken later."""
-    return _says(result, (*_PASSING, *_ELSEWHERE, FENCED, BEHIND))
+    return is_elsewhere(result) or _says(result, *_PASSING, FENCED, BEHIND)
 
 
 def is_elsewhere(result: Any) -> bool:
-    """Say whether another server is to be asked."""
-    return _says(result, _ELSEWHERE)
+    """Say whether another server is to be asked, or this one once it is what it was."""
+    return type(result).__name__ in _ELSEWHERE
 
 
 def is_fenced(result: Any) -> bool:
     """Say whether the connection is not that of the run: another process ended it, or the server lost what it had."""
-    return _says(result, (FENCED, BEHIND))
+    return _says(result, FENCED, BEHIND)
 
 
 def lacks_script(result: Any) -> bool:
     return isinstance(result, Exception) and "NOSCRIPT" in f"{type(result).__name__} {result}".upper()
 
 
-def _says(result: Any, signs: tuple[str, ...]) -> bool:
-    if not isinstance(result, Exception):
-        return False
-    said = f"{type(result).__name__.removesuffix('Error')} {result}".lower()
-    return any(said.startswith(f"{sign} ") or (" " in sign and sign in said) for sign in signs)
+def _says(result: Any, *signs: str) -> bool:
+    return isinstance(result, Exception) and any(sign in str(result).lower() for sign in signs)

@@ -16,20 +16,20 @@ logger = logging.getLogger(__name__)
 
 def resume(store: RedisStore) -> None:
     """Go on with the run, or begin it anew where others ended it or the server lost data. Raise StoreError."""
-    same = store.runs_known.retake(store.documents.count)
-    if not same:
+    if not store.runs_known.retake(store.documents.count):
         _begin_anew(store)
     store.documents.recheck(_committing(store))
     _drop_unknown(store)
     pending = [signature for signature in store.documents.pending if signature.number is None]
     for signature in pending:
         store.add(signature)
-    if not same:
+    if store.begun_anew:
         again = store.late.repeat_all()
         logger.warning(
             "Store %r has lost what this run wrote, or took it for dead: %d documents are entered again",
             store.server.name, again + len(pending),
         )  # fmt: skip
+    store.begun_anew = False
     store.reconnects += 1
 
 
@@ -38,6 +38,7 @@ def _begin_anew(store: RedisStore) -> None:
     evidence = [arguments for operation, *arguments in store.server.queued() if operation == "learn"]
     store.server.clear()
     store.server.runs += 1
+    store.begun_anew = True
     store.begin_again()
     for _, _, body in evidence:
         store.server.queue("learn", str(store.documents.run), store.runs_known.token, body)

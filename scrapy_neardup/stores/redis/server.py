@@ -30,6 +30,10 @@ WAITING = 100_000  # operations: further ones are refused, but those that end wh
 _ENDING = ("commit", "drop")
 
 
+class BegunAnewError(StoreError):
+    """What was asked goes by a run, or by numbers, that are no more: ask anew."""
+
+
 class Server:
     """What is asked of one namespace. For several threads; one of them decides."""
 
@@ -66,13 +70,18 @@ class Server:
 
         Raise StoreError where too many wait.
         """
-        if len(self._queue) >= WAITING and operation not in _ENDING:
+        if not self.has_room and operation not in _ENDING:
             raise StoreError(f"store {self.name!r} has taken nothing for long: {WAITING} operations wait, no more fit")
         self._queue.append(((operation, *arguments), then))
 
     def __len__(self) -> int:
         """How much is queued."""
         return len(self._queue)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether more can be queued."""
+        return len(self._queue) < WAITING
 
     def queued(self) -> list[tuple[str | bytes, ...]]:
         """Return the operations that wait."""
@@ -110,13 +119,18 @@ class Server:
                 raise StoreError(f"store {self.name!r} has yet to be reached again")
             return _checked(self.connection.exchange(commands))
 
+    def check(self) -> None:
+        """Have the run resumed if the connection was lost. Raise StoreError."""
+        self.run(())
+        self.run([("PING",)])
+
     def _drained(self, commands: Sequence[Command], runs: int, session: str) -> list[Any]:
         """Run commands that were made in a run and a session, which may have been begun anew since."""
         self._resume()
-        if commands and runs != self.runs:
-            raise StoreError(f"store {self.name!r} was reached again and this run begun anew: ask again")
+        if runs != self.runs and any(command[2:3] == (2,) for command in commands):
+            raise BegunAnewError(f"store {self.name!r} was reached again and this run begun anew: ask again")
         if session != self.session:
-            commands = [(*c[:3], self.session, *c[4:]) if c[3:4] == (session,) else c for c in commands]
+            commands = [(*c[:4], self.session, *c[5:]) if c[4:5] == (session,) else c for c in commands]
         return self._drain(commands)
 
     @property

@@ -37,7 +37,7 @@ from .learned import Learned
 from .packing import pack_document, pack_link
 from .resuming import resume, warn_of_eviction
 from .runs import LEASE, Runs
-from .server import Server, Then
+from .server import BegunAnewError, Server, Then
 
 VERSION = 1  # of the keys and of what is in them
 BATCH = 100  # of what waits for no answer
@@ -76,6 +76,8 @@ class RedisStore:
         self.late = Late(self)
         self.reconnects = 0
         """How often the run went on over a new connection."""
+        self.begun_anew = False
+        """Whether it was begun anew, and what it had written is not yet looked for."""
         self.claims = Claims(self)
         self._own_seen = self._written = 0
         self._record = Run("", 0.0)
@@ -136,12 +138,12 @@ class RedisStore:
     # Documents
 
     def intend(self, signature: Signature) -> None:
-        if (left := self.claims.unfinished) and left is not signature:
-            self.leave(left)  # its claim failed after it was entered
+        if (left := self.claims.intended) and left is not signature:
+            self.leave(left)  # its claim failed, maybe after it was entered
         self.claims.intend(signature)
 
     def find(self, fingerprints: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, Signature]]:
-        numbers = self.claims.find(fingerprints)
+        numbers = self._found(fingerprints)
         for name, index in self.asking.own.items():
             own = index.find(fingerprints.get(name, ()))
             numbers[name] = [signature.number for signature in own if signature.number is not None]
@@ -150,8 +152,28 @@ class RedisStore:
         for name in self.asking.names:
             yield from ((name, held[number]) for number in numbers.get(name, ()) if number in held)
 
+    def _found(self, fingerprints: Mapping[str, tuple[int, ...]]) -> dict[str, list[int]]:
+        claims = self.claims
+        try:
+            return claims.find(fingerprints)
+        except BegunAnewError:
+            self._intend_again(claims)
+            return self.claims.find(fingerprints)
+
+    def _intend_again(self, claims: Claims) -> None:
+        """Have a claim that was interrupted be made from its beginning."""
+        if signature := claims.intended:
+            if claims.leave():
+                self.withdraw(signature)
+            self.claims.intend(signature)
+
     def enter(self, signature: Signature) -> bool:
-        return self.claims.enter(signature)
+        claims = self.claims
+        try:
+            return claims.enter(signature)
+        except BegunAnewError:
+            self._intend_again(claims)
+            return False
 
     def leave(self, signature: Signature) -> None:
         if self.claims.leave():
@@ -298,8 +320,8 @@ class RedisStore:
     def refresh(self) -> bool:
         if self.asking.own:
             self._enter_own()
-        more = self.late.step()
-        return self.learned.refresh() or more
+        more = self.learned.refresh()  # it has the run resumed, which may find more that is late
+        return self.late.step() or more
 
     def _enter_own(self) -> None:
         """Have the indexes in RAM know the documents that came since."""
@@ -315,10 +337,10 @@ class RedisStore:
         self.server.connection.wait(LEASE)
         try:
             self.learned.send()
-            self.server.run(())
             if self.run:
+                self.server.check()
                 self.runs_known.renew()
-                self.server.run(())
+            self.server.run(())
             for signature in list(self.documents.pending):
                 self.withdraw(signature)
             while self.late.step():

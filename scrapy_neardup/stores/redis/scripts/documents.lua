@@ -25,7 +25,7 @@ local function record_of(number)
 end
 
 local function repeats_of(number)
-  return call('BITFIELD', number_key('r', number, 256), 'GET', 'u32', '#' .. number % 256)[1]
+  return call('BITFIELD_RO', number_key('r', number, 256), 'GET', 'u32', '#' .. number % 256)[1]
 end
 
 local function add_repeats(number, more)
