@@ -30,10 +30,11 @@ def test_document_that_another_process_holds_is_found(request) -> None:
 def test_twin_waits_until_the_first_one_is_committed(request) -> None:
     with opened(request.node.name) as one, opened(request.node.name) as other:
         claim = one.claim(Document("http://a.example/1", text(1)))
-        later = threading.Timer(0.2, lambda: (claim.commit(), one.flush()))
+        settled = threading.Event()
+        later = threading.Timer(0.2, lambda: (settled.set(), claim.commit(), one.flush()))
         later.start()
         twin = other.claim(Document("http://b.example/1", text(1)))
-        assert later.finished.is_set()
+        assert settled.is_set()
         assert twin.verdict.duplicate_of == "http://a.example/1"
         later.join()
 

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
@@ -21,8 +22,7 @@ from tcp_proxy import TcpProxy
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.index.relations import Row
 from scrapy_neardup.stores import StoreError
-from scrapy_neardup.stores.redis import address, connection, late
-from scrapy_neardup.stores.redis import server as server_module
+from scrapy_neardup.stores.redis import address, connection, late, operations
 from scrapy_neardup.stores.redis.scripts import script
 from scrapy_neardup.stores.redis.store import RedisStore
 
@@ -430,7 +430,7 @@ def test_only_so_many_documents_are_remembered(server: Server, monkeypatch: pyte
 
 
 def test_only_so_much_is_queued(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_module, "WAITING", 3)
+    monkeypatch.setattr(operations, "WAITING", 3)
     with closing(RedisStore(server.address, detectors())) as store:
         store.add(one := signature("one"))
         for number in range(3):
@@ -522,4 +522,75 @@ def test_worker_that_was_stopped_for_longer_than_its_lease_goes_on(server: Serve
     assert one.communicate(timeout=60) == ("closed\n", None)
     assert set(kept(stopped) + kept(feed)) == set(range(60))
     assert len(held(server)) >= 60
+    assert server.tell("HLEN", "{neardup::1}:pending") == 0
+
+
+# All at once
+
+
+@pytest.mark.parametrize("seed", range(int(os.environ.get("NEARDUP_TEST_CHAOS", "2"))))
+def test_of_each_document_a_copy_is_kept_whatever_the_network_does(server: Server, proxy: TcpProxy, seed: int) -> None:
+    chosen, over, kept, lost = random.Random(seed), threading.Event(), set[int](), list[int]()
+    unjudged, reconnects = list[int](), list[int]()
+
+    def spoil() -> None:
+        begun.wait(30)
+        while not over.wait(chosen.uniform(0, 0.2)):
+            match chosen.randrange(20):
+                case 0:
+                    proxy.stall()
+                    over.wait(chosen.uniform(0, 0.8))
+                    proxy.flow()
+                case 1:
+                    proxy.drop()
+                    over.wait(chosen.uniform(0, 0.8))
+                    proxy.flow()
+                case 2 | 3 | 4 | 5 | 6 | 7 | 8:
+                    proxy.cut_before_answer(script(chosen.choice(["claim", "write", "fetch", "retake"])).sha)
+                case 9 | 10 | 11:
+                    proxy.cut()
+
+    def work(address: str, order: list[int]) -> None:
+        with Deduplicator.open(address) as dedup:
+            begun.wait(30)
+            for number in order:
+                passed = document(number, str(number % 7))
+                try:
+                    claim = dedup.claim(passed)
+                except StoreError:
+                    kept.add(number)  # it passes
+                    unjudged.append(number)
+                    time.sleep(0.01)
+                    signed = dedup.sign(passed)
+                    store_of(dedup).remember(signed, [link(passed.url or "", signed)])
+                    continue
+                if claim.verdict.status == "unique":
+                    kept.add(number)
+                elif number not in kept:
+                    lost.append(number)
+                for each in (claim.commit, dedup.flush, dedup.store.refresh):
+                    with suppress(StoreError):
+                        each()
+            if address == proxy.address:
+                over.set()
+                spoiling.join()
+                proxy.flow()
+            reached(dedup)
+            reconnects.append(store_of(dedup).reconnects)
+
+    orders = [random.Random(seed + n).choices(range(80), k=300) for n in (1, 2)]
+    begun = threading.Barrier(3)
+    other = threading.Thread(target=work, args=(server.address, orders[1]))
+    spoiling = threading.Thread(target=spoil)
+    for each in (spoiling, other):
+        each.start()
+    try:
+        work(proxy.address, orders[0])
+    finally:
+        over.set()
+        for each in (spoiling, other):
+            each.join()
+    print(f"{len(unjudged)} of 300 passed unjudged, {max(reconnects)} new connections")
+    assert not lost
+    assert {int(url.rpartition("/")[2]) for url in held(server)} == kept == {*orders[0], *orders[1]}
     assert server.tell("HLEN", "{neardup::1}:pending") == 0

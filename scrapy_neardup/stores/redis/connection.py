@@ -63,8 +63,9 @@ class Connection:
         self.ready()
         try:
             results = _exchanged(self._wire, commands)
-            lacking = [at for at, result in enumerate(results) if lacks_script(result)]
-            if lacking:  # someone had the server forget them
+            failed = any(isinstance(result, Exception) for result in results)
+            if failed and (lacking := [at for at, result in enumerate(results) if lacks_script(result)]):
+                # Someone had the server forget them.
                 again = _exchanged(self._wire, [_with_text(commands[at]) for at in lacking])
                 for at, result in zip(lacking, again, strict=True):
                     results[at] = result
@@ -72,7 +73,7 @@ class Connection:
             self._fail(error)
             raise
         self._worked, self._failures = True, 0
-        if elsewhere := next(filter(is_elsewhere, results), None):
+        if failed and (elsewhere := next(filter(is_elsewhere, results), None)):
             self._leave(elsewhere)
         return results
 

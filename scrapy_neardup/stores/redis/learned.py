@@ -46,7 +46,7 @@ class Learned:
 
     def send(self) -> None:
         """Have it written before all that is asked later."""
-        if (self._trials or self._met) and self._server.has_room:
+        if (self._trials or self._met) and self._server.operations.has_room:
             trials, met, self._trials, self._met = self._trials, self._met, [], {}
             self.put(self._run, trials, met)
 

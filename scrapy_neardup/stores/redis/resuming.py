@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 def resume(store: RedisStore) -> None:
     """Go on with the run, or begin it anew where others ended it or the server lost data. Raise StoreError."""
-    if not store.runs_known.retake(store.documents.count):
+    if store.begun_anew or not store.runs_known.retake(store.documents.count):
         _begin_anew(store)
     store.documents.recheck(_committing(store))
     _drop_unknown(store)
@@ -35,8 +35,8 @@ def resume(store: RedisStore) -> None:
 
 def _begin_anew(store: RedisStore) -> None:
     """Take the run again. What was queued goes by numbers that may be others' now: it is done from memory instead."""
-    evidence = [arguments for operation, *arguments in store.server.queued() if operation == "learn"]
-    store.server.clear()
+    evidence = [each.arguments for each in store.server.operations if each.name == "learn"]
+    store.server.operations.clear()
     store.server.runs += 1
     store.begun_anew = True
     store.begin_again()
@@ -46,7 +46,7 @@ def _begin_anew(store: RedisStore) -> None:
 
 def _committing(store: RedisStore) -> set[int]:
     """Return the numbers of the documents of which a commit is queued."""
-    packed = [operation[2] for operation in store.server.queued() if operation[0] == "commit"]
+    packed = [each.arguments[1] for each in store.server.operations if each.name == "commit"]
     return {int.from_bytes(each, "big") for each in packed if isinstance(each, bytes)}
 
 

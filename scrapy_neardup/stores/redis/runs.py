@@ -87,7 +87,7 @@ class Runs:
 
     def _write_as(self, session: str, done: int) -> None:
         self._server.session = session
-        self._server.skip(done)
+        self._server.operations.begin(done)
 
     def retake(self, documents: int) -> bool:
         """Go on with the run over a new connection; False where that can't be.
@@ -97,7 +97,7 @@ class Runs:
         """
         server = self._server
         self._next = self._next or self._new_session()  # the same one until an answer comes
-        arguments = self.number, self._token, LEASE_MS, server.session, self._next, server.done, documents
+        arguments = self.number, self._token, LEASE_MS, server.session, self._next, server.operations.done, documents
         [done] = server.alone([server.call("retake", *arguments)])
         session, self._next = self._next, ""
         if done >= 0:

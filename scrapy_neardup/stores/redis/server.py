@@ -6,7 +6,6 @@ counts those that were done, and the scripts that write refuse what comes in ano
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -20,14 +19,10 @@ from .address import connecting, named
 from .connection import Argument as Argument
 from .connection import Command as Command
 from .connection import Connection
-from .failures import explained, is_fenced, is_passing
+from .failures import explained, is_fenced
+from .operations import Operation, Operations
+from .operations import Then as Then
 from .scripts import FENCED, script
-
-Then = Callable[[Any], object]
-Operation = tuple[tuple[str | bytes, ...], Then]
-MOST = 200  # operations that are done at once: others wait as long
-WAITING = 100_000  # operations: further ones are refused, but those that end what is pending
-_ENDING = ("commit", "drop")
 
 
 class BegunAnewError(StoreError):
@@ -45,13 +40,11 @@ class Server:
         """What is to be done on a new connection before all else."""
         self.session = ""
         """The key that says which connection may write; "" where any may."""
-        self.done = 0
-        """How many operations the server has counted in this session."""
         self.runs = 0
         """How many runs were begun: commands that were made in another are not sent."""
+        self.operations = Operations()
         self._resumed_on = 1
         self._resuming = False
-        self._queue: deque[Operation] = deque()
         self._lock = RLock()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="neardup-redis")
         self._writing: Future[None] | None = None
@@ -70,32 +63,11 @@ class Server:
 
         Raise StoreError where too many wait.
         """
-        if not self.has_room and operation not in _ENDING:
-            raise StoreError(f"store {self.name!r} has taken nothing for long: {WAITING} operations wait, no more fit")
-        self._queue.append(((operation, *arguments), then))
+        self.operations.add(Operation(operation, arguments, then))
 
     def __len__(self) -> int:
         """How much is queued."""
-        return len(self._queue)
-
-    @property
-    def has_room(self) -> bool:
-        """Whether more can be queued."""
-        return len(self._queue) < WAITING
-
-    def queued(self) -> list[tuple[str | bytes, ...]]:
-        """Return the operations that wait."""
-        return [operation for operation, _ in list(self._queue)]
-
-    def skip(self, done: int) -> None:
-        """Let go of what the server has done, as it counts, though its answer never came."""
-        for _ in range(min(done - self.done, len(self._queue))):
-            self._queue.popleft()
-        self.done = done
-
-    def clear(self) -> None:
-        """Let go of what is queued."""
-        self._queue.clear()
+        return len(self.operations)
 
     def ask(self, name: str, *arguments: Argument) -> Any:
         """Run a script, after all that is queued, and return its result. Raise StoreError."""
@@ -167,11 +139,11 @@ class Server:
     def flush(self, *, wait: bool) -> None:
         """Send what is queued; without `wait`, a thread does. Raise StoreError for what failed by now."""
         failed = self._failure()
-        if self._queue and not wait and self._writing is None:
+        if self.operations and not wait and self._writing is None:
             self._writing = self._thread.submit(self._flush)
         if wait:
             failed = self._failure(wait=True)
-            if self._queue:
+            if self.operations:
                 self.run(())
         if failed:
             raise failed
@@ -184,17 +156,15 @@ class Server:
 
     def _flush(self) -> None:
         with self._lock, self._told():
-            if self._queue and not self._is_new:
+            if self.operations and not self._is_new:
                 self._drain(())
 
     def _drain(self, more: Sequence[Command]) -> list[Any]:
         """Send what is queued and more in one go; of what is queued, what could not be done now stays."""
-        queued = list(self._queue)
-        batches = [queued[first : first + MOST] for first in range(0, len(queued), MOST)]
-        firsts = range(self.done, self.done + len(queued), MOST)
-        results = self.connection.exchange([*map(self._write, batches, firsts), *more])
-        for batch, result in zip(batches, results, strict=False):
-            if not self._settled(batch, result):
+        batches = self.operations.batches()
+        results = self.connection.exchange([*(self._write(*batch) for batch in batches), *more])
+        for (_, batch), result in zip(batches, results, strict=False):
+            if not self.operations.settle(batch, result):
                 break
         written, answers = results[: len(batches)], results[len(batches) :]
         refused = next((result for result in written if isinstance(result, Exception)), None)
@@ -202,20 +172,9 @@ class Server:
             raise refused
         return _checked(answers)
 
-    def _write(self, batch: Sequence[Operation], first: int) -> Command:
-        return self.call("write", msgpack.packb([operation for operation, _ in batch], use_bin_type=False), first)
-
-    def _settled(self, batch: Sequence[Operation], result: Any) -> bool:
-        """Let go of what was done, and of what never can be; say whether it was either."""
-        if is_passing(result):
-            return False
-        for _ in batch:
-            self._queue.popleft()
-        if not isinstance(result, Exception):
-            self.done += len(batch)
-            for (_, then), each in zip(batch, result, strict=True):
-                then(each)
-        return True
+    def _write(self, first: int, batch: Sequence[Operation]) -> Command:
+        named = [(operation.name, *operation.arguments) for operation in batch]
+        return self.call("write", msgpack.packb(named, use_bin_type=False), first)
 
     @contextmanager
     def _told(self) -> Iterator[None]:
@@ -231,7 +190,7 @@ class Server:
         """Let go of the connection; what is queued is not sent."""
         self.connection.close()
         self._thread.shutdown()
-        self._queue.clear()
+        self.operations.clear()
 
 
 def _checked(results: list[Any]) -> list[Any]:
