@@ -203,6 +203,7 @@ class RedisStore:
         self.documents.hold(signature, number)
         self.documents.pending[signature] = None
         for name, index in self.asking.own.items():
+            index.remove(signature.fingerprints.get(name, ()), signature)  # where it is entered again
             index.add(signature.fingerprints.get(name, ()), signature)
 
     def commit(self, signature: Signature) -> None:
