@@ -22,7 +22,7 @@ from tcp_proxy import TcpProxy
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.index.relations import Row
 from scrapy_neardup.stores import StoreError
-from scrapy_neardup.stores.redis import address, connection, late, operations
+from scrapy_neardup.stores.redis import address, connection, late, operations, runs
 from scrapy_neardup.stores.redis.scripts import script
 from scrapy_neardup.stores.redis.store import RedisStore
 
@@ -31,7 +31,7 @@ KILLS = int(os.environ.get("NEARDUP_TEST_KILLS", "4"))
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(address, "SECONDS", 0.5)
+    monkeypatch.setattr(address, "SECONDS", 2.0)
     monkeypatch.setattr(connection, "PAUSES", (0.01, 0.1))
 
 
@@ -154,7 +154,7 @@ def test_hung_server_holds_up_one_claim_only(server: Server) -> None:
         keep(dedup, 1)
         asked = store_of(dedup).server.connection.made
         with server.hung():
-            for number in range(2, 500):  # each of them would wait for half a second
+            for number in range(2, 500):  # each of them would wait for two seconds
                 with pytest.raises(StoreError):
                     dedup.claim(document(number % 5))
             assert store_of(dedup).server.connection.made == asked
@@ -449,8 +449,8 @@ import random, sys
 from helpers import edited, text
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.stores import StoreError
-from scrapy_neardup.stores.redis import claims, runs
-runs.LEASE, runs.LEASE_MS, claims.PATIENCE = 1.0, 1000, 2.0
+from scrapy_neardup.stores.redis import runs
+runs.LEASE, runs.LEASE_MS = 1.0, 1000
 address, seed, count, unclean, path = sys.argv[1:]
 order = [(number, copy) for number in range(int(count)) for copy in range(3)]
 random.Random(seed).shuffle(order)
@@ -501,10 +501,27 @@ def test_workers_that_are_killed_lose_nothing(server: Server, tmp_path: Path) ->
         if victim.communicate()[0]:
             ended += kept(tmp_path / f"dies{kill}")
     assert survivor.communicate(timeout=60) == ("closed\n", None)
+    time.sleep(1.5)  # until no lease is left
     last = work(server, 99, tmp_path / "last", count=40)
     assert last.communicate(timeout=60) == ("closed\n", None)
     assert sorted(kept(lives) + kept(tmp_path / "last") + ended) == list(range(40))
     assert server.tell("HLEN", "{neardup::1}:pending") == 0
+
+
+def test_run_that_died_is_ended_by_those_that_live(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "GRACE", 0.0)
+    one = Deduplicator.open(server.address)
+    with Deduplicator.open(server.address) as other:
+        keep(one, 1)
+        other.store.refresh()
+        assert keep(other, 1, site="b") == ["duplicate"]
+        store = store_of(one)
+        store._abandon()
+        server.tell("DEL", store.server.key(f"lease.{store.documents.run}"))
+        store_of(other).runs_known.reached()
+        other.store.refresh()
+        assert keep(other, 1, site="c") == ["unique"]
+        assert all(run.closed for run in other.store.runs() if run.id == one.store.run)
 
 
 def test_worker_that_was_stopped_for_longer_than_its_lease_goes_on(server: Server, tmp_path: Path) -> None:
@@ -536,18 +553,18 @@ def test_of_each_document_a_copy_is_kept_whatever_the_network_does(server: Serve
     def spoil() -> None:
         begun.wait(30)
         while not over.wait(chosen.uniform(0, 0.2)):
-            match chosen.randrange(20):
+            match chosen.randrange(40):
                 case 0:
                     proxy.stall()
-                    over.wait(chosen.uniform(0, 0.8))
+                    over.wait(chosen.uniform(0, 2.5))
                     proxy.flow()
                 case 1:
                     proxy.drop()
-                    over.wait(chosen.uniform(0, 0.8))
+                    over.wait(chosen.uniform(0, 2.5))
                     proxy.flow()
-                case 2 | 3 | 4 | 5 | 6 | 7 | 8:
+                case 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | 10 | 11 | 12:
                     proxy.cut_before_answer(script(chosen.choice(["claim", "write", "fetch", "retake"])).sha)
-                case 9 | 10 | 11:
+                case 13 | 14 | 15 | 16:
                     proxy.cut()
 
     def work(address: str, order: list[int]) -> None:

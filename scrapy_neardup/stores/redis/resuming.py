@@ -30,6 +30,7 @@ def resume(store: RedisStore) -> None:
             store.server.name, again + len(pending),
         )  # fmt: skip
     store.begun_anew = False
+    store.runs_known.reached()
     store.reconnects += 1
 
 

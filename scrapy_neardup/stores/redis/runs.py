@@ -15,6 +15,7 @@ from .documents import pairs
 from .server import Server
 
 LEASE = 10.0  # seconds for which a process is taken for alive that renews nothing
+GRACE = 30.0  # seconds after which one who reached the server ends runs of those that did not
 LEASE_MS = int(LEASE * 1000)
 AT_ONCE = 500  # documents and links that are undone at a time
 _PLACES = 1 << 16  # of documents in a segment
@@ -30,6 +31,7 @@ class Runs:
         self._stop = Event()
         self._session = self._next = ""
         self._renewing: Thread | None = None
+        self._look_at = time.monotonic() + GRACE
         self.number = 0
 
     def all(self) -> list[Run]:
@@ -143,6 +145,23 @@ class Runs:
         self._stop.set()
 
     # The dead
+
+    def reached(self) -> None:
+        """Give the others time, who may not have reached the server for as long as this process."""
+        self._look_at = time.monotonic() + GRACE
+
+    def end_dead(self) -> None:
+        """End the runs that died since, now and then: what they kept is held no more, before others drop copies."""
+        if time.monotonic() < self._look_at or not self.number:
+            return
+        self._look_at = time.monotonic() + LEASE
+        [holders] = self._server.run([("HKEYS", self._server.key("holders"))])
+        others = [number for number in map(int, holders) if number != self.number]
+        alive = self._server.run([("EXISTS", self._server.key(f"lease.{number}")) for number in others])
+        for number in (number for number, lives in zip(others, alive, strict=True) if not lives):
+            [name] = self._server.run([("HGET", self._server.key("ids"), number)])
+            if name and (run := self.get(name.decode())):
+                self._end(run)
 
     def _end(self, run: Run) -> None:
         """End a run that died: what it did since it was opened is forgotten, or holds if it is to be kept."""

@@ -321,6 +321,7 @@ class RedisStore:
     def refresh(self) -> bool:
         if self.asking.own:
             self._enter_own()
+        self.runs_known.end_dead()
         more = self.learned.refresh()  # it has the run resumed, which may find more that is late
         return self.late.step() or more
 
