@@ -1,4 +1,4 @@
-"""Pairs to connected components, without having them on one machine.
+"""Pairs to connected components; many of them without having them on one machine.
 
 Kiveris, Lattanzi, Mirrokni, Rastogi, Vassilvitskii 2014, Connected components in MapReduce and beyond: alternating
 large-star and small-star.
@@ -9,10 +9,28 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
+from ..unions import Unions
 
-def components(pairs: DataFrame) -> DataFrame:
+
+FEW = 200_000
+"""Pairs that one process joins in less time than all of them need for a round."""
+
+
+def components(pairs: DataFrame, few: int = FEW) -> DataFrame:
     """Return the `number` of each member of a pair and its `component`, the lowest number that it is joined to."""
     links = _links(pairs, F.greatest("a", "b"), F.least("a", "b")).localCheckpoint()
+    return _joined(links) if links.count() <= few else _starred(links)
+
+
+def _joined(links: DataFrame) -> DataFrame:
+    unions: Unions[int] = Unions()
+    for high, low in links.collect():
+        unions.join(low, high)
+    found = [(member, lowest) for cluster in unions.clusters() for lowest in [min(cluster)] for member in cluster]
+    return links.sparkSession.createDataFrame(found, "number long, component long")
+
+
+def _starred(links: DataFrame) -> DataFrame:
     state = None
     while state != (state := _state(links)):
         links = _small_star(_large_star(links)).localCheckpoint()

@@ -34,6 +34,7 @@ class Job:
         self._ways = signing.Ways.of(self.detectors)
         self._id_field = id_field
         self._kept: list[DataFrame] = []
+        self._sites: DataFrame | None = None  # on which template text has to be told from copies
         work = partial(signing.sign, config=self._config, id_field=id_field)
         self._records = self._keep(self._made(source.frame, work, signing.SCHEMA))
         self.documents = self._records.count()
@@ -72,12 +73,13 @@ class Job:
         rule = Rule.from_config(self._config)
         found = self._keep(edges(self._records, self._ways, rule, self.documents))
         members = components(found)
-        self._sites = self._keep(found.where("site is not null").select("site").distinct())
-        return members if self._sites.isEmpty() else self._with_sites(members)
+        sites = self._keep(found.where("site is not null").select("site").distinct())
+        self._sites = None if sites.isEmpty() else sites
+        return self._with_sites(members, sites) if self._sites is not None else members
 
-    def _with_sites(self, members: DataFrame) -> DataFrame:
-        """Join the pages of sites where template text has to be told from copies: it takes all of them to know it."""
-        of_sites = stars(self._records.join(self._sites, "site", "left_semi"), "site")
+    def _with_sites(self, members: DataFrame, sites: DataFrame) -> DataFrame:
+        """Join all pages of such sites, since it takes them to know what is template."""
+        of_sites = stars(self._records.join(sites, "site", "left_semi"), "site")
         alike = members.select(F.col("component").alias("a"), F.col("number").alias("b"))
         joined = components(alike.union(of_sites)).withColumnRenamed("component", "joined")
         size = F.count("*").over(Window.partitionBy("joined"))
@@ -87,7 +89,7 @@ class Job:
 
     def _with_texts(self, rows: DataFrame) -> DataFrame:
         """Give the documents of such sites their texts."""
-        if self._sites.isEmpty():
+        if self._sites is None:
             return rows.withColumn("text", F.lit(None).cast("binary"))
         wanted = self._records.join(self._sites, "site", "left_semi").select(F.col("number").alias(NUMBER))
         source = self._source.frame.join(wanted, NUMBER, "left_semi")
