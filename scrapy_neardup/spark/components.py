@@ -11,7 +11,6 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from ..unions import Unions
 
-
 FEW = 200_000
 """Pairs that one process joins in less time than all of them need for a round."""
 
