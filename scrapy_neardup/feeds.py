@@ -34,7 +34,7 @@ def read_feeds(paths: list[str]) -> Iterator[Row]:
     for path in paths:
         for line, raw in _lines(path):
             number += 1
-            yield Row(number, raw, _parsed(raw, f"{path}, line {line}"))
+            yield Row(number, raw, parse_row(raw, f"{path}, line {line}"))
 
 
 def _lines(path: str) -> Iterator[tuple[int, bytes]]:
@@ -47,7 +47,8 @@ def _lines(path: str) -> Iterator[tuple[int, bytes]]:
         raise FeedError(f"{path}: can't be read: {getattr(error, 'strerror', None) or error}") from error
 
 
-def _parsed(raw: bytes, place: str) -> dict[str, Any]:
+def parse_row(raw: bytes, place: str) -> dict[str, Any]:
+    """Return what a line says; raise FeedError, naming the place, where that is no row."""
     try:
         data = json.loads(raw)
     except ValueError as error:

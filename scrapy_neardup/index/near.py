@@ -63,19 +63,24 @@ class NearTable:
         return numbers
 
     def _probes(self, distance: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Return which blocks to look up with which bits flipped.
-
-        If each block differed in more bits than its bound, by one at least, and the bounds add up to the distance less
-        `BLOCKS` - 1, the distance would be larger: so of distance 6, one block may go unflipped (52 look-ups, not 68).
-
-        Qin et al. 2018 (GPH), the general pigeonhole principle with integer reduction.
-        """
+        """Return which blocks to look up with which bits flipped."""
         if distance not in self._flips:
-            least, more = divmod(distance - BLOCKS + 1, BLOCKS)
-            pairs = [(block, flip) for block in range(BLOCKS) for flip in flips(least + (block < more))]
+            pairs = [(block, flip) for block, most in enumerate(most_flips(distance)) for flip in flips(most)]
             self._flips[distance] = tuple(np.array(column, np.int64) for column in zip(*pairs, strict=True))
         blocks, probes = self._flips[distance]
         return blocks, probes
+
+
+def most_flips(distance: int) -> list[int]:
+    """Return how many bits to flip at most in each block; below 0 the block need not be looked up.
+
+    If each block differed in more bits than its bound, by one at least, and the bounds add up to the distance less
+    `BLOCKS` - 1, the distance would be larger: so of distance 6, one block may go unflipped (52 look-ups, not 68).
+
+    Qin et al. 2018 (GPH), the general pigeonhole principle with integer reduction.
+    """
+    least, more = divmod(distance - BLOCKS + 1, BLOCKS)
+    return [least + (block < more) for block in range(BLOCKS)]
 
 
 def _turned(value: int, block: int) -> int:

@@ -1,0 +1,101 @@
+"""`scrapy_neardup.spark` beside `scrapy neardup dedupe`: are the clusters the same, and how long does each take?
+
+    python bench/spark.py [DIR…] [--made 50000] [--cores 2]
+
+DIR holds docs.jsonl (id, text), as for `scrapy neardup evaluate`; --made: made-up documents of 200 words, three in ten
+of which are edited copies. Needs Java and the extra `spark`. Both commands read the same file and write what they keep
+and what they drop. Times are of whole processes; beside that of Spark stands what is left without the start of its
+machinery, measured as the same command on one document.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+LOCAL = [sys.executable, "-m", "scrapy", "neardup", "dedupe"]
+SPARK = [sys.executable, "-m", "scrapy_neardup.spark"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folders", nargs="*", metavar="DIR")
+    parser.add_argument("--made", type=int, metavar="N", help="also so many made-up documents")
+    parser.add_argument("--cores", type=int, default=2)
+    opts = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        one = Path(folder, "one.jsonl")
+        one.write_text(json.dumps({"id": 1, "text": "one document"}) + "\n")
+        start = timed(SPARK, one, opts.cores)[1]
+        print(f"start of Spark: {start:.1f} s, on {opts.cores} cores")
+        for name in opts.folders:
+            compare(name, Path(name, "docs.jsonl"), start, opts.cores)
+        if opts.made:
+            made = Path(folder, "made.jsonl")
+            made.write_text("".join(json.dumps(row) + "\n" for row in documents(opts.made)))
+            compare(f"{opts.made} made-up documents", made, start, opts.cores)
+
+
+def compare(name: str, feed: Path, start: float, cores: int) -> None:
+    """Print how long both take, and each document of which they say different things."""
+    with feed.open(encoding="utf-8") as file:
+        rows = sum(1 for _ in file)
+    (local, local_seconds), (spark, seconds) = timed(LOCAL, feed, cores), timed(SPARK, feed, cores)
+    different = sorted(k for k in local.keys() | spark.keys() if local.get(k) != spark.get(k))
+    print(
+        f"{name}: {rows} documents, {len(local)} duplicates; decided otherwise: {len(different)};"
+        f" dedupe {rows / local_seconds:.0f} docs/s, Spark {rows / seconds:.0f} docs/s"
+        f" ({rows / max(seconds - start, 0.1):.0f} without its start)",
+        flush=True,
+    )
+    for key in different:
+        print(f"  {key}: a duplicate of {local.get(key)} for dedupe, of {spark.get(key)} on Spark")
+
+
+def timed(command: list[str], feed: Path, cores: int) -> tuple[dict[Any, Any], float]:
+    """Run a command; return which document repeats which, and the seconds that it took."""
+    options = f"--master local[{cores}] --conf spark.ui.enabled=false --conf spark.sql.shuffle.partitions={2 * cores}"
+    options += " --conf spark.driver.host=127.0.0.1 --conf spark.driver.bindAddress=127.0.0.1 pyspark-shell"
+    with tempfile.TemporaryDirectory() as folder:
+        kept, why = Path(folder, "kept.jsonl"), Path(folder, "why.jsonl")
+        files = [str(feed), "-o", str(kept), "--duplicates", str(why), "--id-field", "id"]
+        began = time.perf_counter()
+        made = subprocess.run(
+            [*command, *files], env={**os.environ, "PYSPARK_SUBMIT_ARGS": options}, capture_output=True, text=True
+        )
+        seconds = time.perf_counter() - began
+        if made.returncode:
+            sys.exit(made.stderr[-2000:])
+        return {row["id"]: row["duplicate_of"] for row in read(why)}, seconds
+
+
+def read(path: Path) -> Iterator[Any]:
+    for part in sorted(path.glob("part-*")) if path.is_dir() else [path]:
+        yield from map(json.loads, part.read_text(encoding="utf-8").splitlines())
+
+
+def documents(count: int) -> Iterator[dict[str, Any]]:
+    chosen = random.Random(1)
+    words = ["".join(chosen.choices("abcdefghijklmnoprstuvw", k=6)) for _ in range(20_000)]
+    texts: list[list[str]] = []
+    for number in range(count):
+        if texts and chosen.random() < 0.3:
+            text = list(chosen.choice(texts))
+            text[chosen.randrange(len(text))] = "edited"
+        else:
+            text = chosen.choices(words, k=200)
+            texts.append(text)
+        yield {"id": number, "text": " ".join(text)}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,39 @@
+"""`dedupe` on Apache Spark, for archives that outgrow one machine: the extra `spark`.
+
+The same signatures, verification and decisions as `scrapy neardup dedupe`; docs/spark.md says how.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..config import Config
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+VERDICT = "neardup"
+"""The column that `dedupe` adds, and its fields: as the tag of an item."""
+FIELDS = (
+    "id string, status string, duplicate_of string, detector string, hamming int, resemblance double,"
+    " containment double, length_ratio double, kind string, mirrors int"
+)
+
+
+def dedupe(rows: DataFrame, *, id_field: str | None = None, order: str | None = None, **settings: Any) -> DataFrame:
+    """Return rows with a column `neardup`: the verdict on each, null where it has no text.
+
+    `id_field`: the column that names a row, else its URL or number does; `order`: a column of unique whole numbers by
+    which the rows come, else they come as they lie, which must be the same whenever they are computed; settings as
+    keywords, lower case and without prefix. Raise ConfigError for a bad setting.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    from .deciding import VERDICT as SAID
+    from .job import Job
+    from .reading import NUMBER, ROW, of_frame
+
+    source = of_frame(rows, order)
+    said = Job(source, Config.from_keywords(settings), id_field).verdicts()
+    verdicts = said.where(F.col("kind") == SAID).select(NUMBER, F.from_json("value", FIELDS).alias(VERDICT))
+    return source.frame.join(verdicts, NUMBER, "left").select(f"{ROW}.*", VERDICT)

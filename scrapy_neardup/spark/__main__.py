@@ -1,0 +1,101 @@
+"""`python -m scrapy_neardup.spark`, or `spark-submit` with this file: `dedupe` on Apache Spark."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NoReturn
+
+from scrapy_neardup.commands.options import add_feeds, with_fields
+from scrapy_neardup.config import Config, ConfigError
+from scrapy_neardup.feeds import FeedError
+from scrapy_neardup.text.extractors import ExtractorError
+
+NAME = "scrapy_neardup.spark"
+EXAMPLES = """examples:
+  python -m scrapy_neardup.spark archive.parquet -o unique.parquet --duplicates duplicates
+  python -m scrapy_neardup.spark 'crawl-*.jsonl.gz' -o unique --id-field id --export held.jsonl.gz
+  scrapy neardup import held.jsonl.gz --store held.sqlite
+"""
+_OURS = re.compile(r"^scrapy_neardup\.[\w.]+(?:Config|Extractor|Feed)Error: (.+)$", re.MULTILINE)
+
+
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{NAME}: {message}\n")
+
+
+def parser() -> argparse.ArgumentParser:
+    made = Parser(
+        prog=f"python -m {NAME}",
+        description="remove duplicates from archives on Apache Spark",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    add_feeds(made)
+    made.add_argument("--format", choices=("jsonl", "parquet"), help="of the feeds, where their names don't say it")
+    made.add_argument("-o", "--output", required=True, metavar="OUT", help="the folder for the rows that are kept")
+    made.add_argument("--duplicates", metavar="FOLDER", help="where it says what was dropped, and why: JSON lines")
+    made.add_argument("--export", metavar="FILE", help="a file for `scrapy neardup import`: JSON lines, also .gz")
+    made.add_argument("--detectors", metavar="A,B", help="detectors to use instead of the default ones")
+    made.add_argument(
+        "-s", dest="settings", action="append", default=[], metavar="NAME=VALUE", help="a setting, NEARDUP_…"
+    )
+    return made
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    opts = parser().parse_args(arguments)
+    try:
+        from pyspark.errors import PySparkException
+    except ModuleNotFoundError as error:
+        return _refuse(f"{error}; pip install 'scrapy-neardup[spark]'")
+    from scrapy_neardup.spark.running import run
+
+    if "SPARK_ENV_LOADED" not in os.environ:  # not by way of spark-submit, which says what runs the workers
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    try:
+        print(run(opts, _config(opts)), file=sys.stderr)
+    except (ConfigError, ExtractorError, FeedError) as error:
+        return _refuse(str(error))
+    except KeyboardInterrupt:
+        return 130
+    except PySparkException as error:
+        return _refuse(_why(error))
+    except Exception as error:
+        if not (ours := _OURS.findall(str(error))):  # it came by way of the machine that runs Java
+            raise
+        return _refuse(ours[-1])
+    return 0
+
+
+def _config(opts: argparse.Namespace) -> Config:
+    settings = {}
+    for setting in opts.settings:
+        name, given, value = setting.partition("=")
+        if not given:
+            raise ConfigError(f"-s {setting}: allowed is NAME=VALUE")
+        settings[name] = value
+    config = with_fields(Config.from_settings(settings), opts)
+    return replace(config, detectors=opts.detectors) if opts.detectors else config
+
+
+def _why(error: Exception) -> str:
+    """Return what was wrong in a line: what a worker of ours said, or else Spark."""
+    return (_OURS.findall(str(error)) or str(error).strip().splitlines() or [repr(error)])[0]
+
+
+def _refuse(message: str) -> int:
+    print(f"{NAME}: {message}", file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

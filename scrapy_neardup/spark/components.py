@@ -1,0 +1,63 @@
+"""Pairs to connected components; many of them without having them on one machine.
+
+Kiveris, Lattanzi, Mirrokni, Rastogi, Vassilvitskii 2014, Connected components in MapReduce and beyond: alternating
+large-star and small-star.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812
+
+from ..unions import Unions
+
+FEW = 200_000
+"""Pairs that one process joins in less time than all of them need for a round."""
+
+
+def components(pairs: DataFrame, few: int = FEW) -> DataFrame:
+    """Return the `number` of each member of a pair and its `component`, the lowest number that it is joined to."""
+    links = _links(pairs, F.greatest("a", "b"), F.least("a", "b")).localCheckpoint()
+    return _joined(links) if links.count() <= few else _starred(links)
+
+
+def _joined(links: DataFrame) -> DataFrame:
+    unions: Unions[int] = Unions()
+    for high, low in links.collect():
+        unions.join(low, high)
+    found = [(member, lowest) for cluster in unions.clusters() for lowest in [min(cluster)] for member in cluster]
+    return links.sparkSession.createDataFrame(found, "number long, component long")
+
+
+def _starred(links: DataFrame) -> DataFrame:
+    state = None
+    while state != (state := _state(links)):
+        links = _small_star(_large_star(links)).localCheckpoint()
+    top = F.col("low").alias("component")
+    tops = links.select(F.col("low").alias("number"), top).distinct()
+    return links.select(F.col("high").alias("number"), top).union(tops)
+
+
+def _large_star(links: DataFrame) -> DataFrame:
+    """Join all higher neighbours of each node to its lowest one."""
+    both = links.select(F.col("high").alias("node"), F.col("low").alias("other")).union(links.select("low", "high"))
+    lowest = F.least("node", F.min("other").over(Window.partitionBy("node")))
+    return _links(both.select("node", "other", lowest.alias("lowest")).where("other > node"), "other", "lowest")
+
+
+def _small_star(links: DataFrame) -> DataFrame:
+    """Join each node and its lower neighbours to the lowest of them."""
+    found = links.withColumn("lowest", F.min("low").over(Window.partitionBy("high")))
+    ends = F.explode(F.array("high", "low")).alias("end")
+    return _links(found.select(ends, "lowest"), "end", "lowest")
+
+
+def _links(rows: DataFrame, high: Column | str, low: Column | str) -> DataFrame:
+    ends = [(F.col(end) if isinstance(end, str) else end) for end in (high, low)]
+    return rows.select(ends[0].alias("high"), ends[1].alias("low")).where("high > low").distinct()
+
+
+def _state(links: DataFrame) -> tuple[object, ...]:
+    """Return what is the same where the links are."""
+    found = links.agg(F.count("*"), F.expr("bit_xor(xxhash64(high, low))")).first()
+    return tuple(found or ())

@@ -1,0 +1,101 @@
+"""The whole way of a set of documents: signatures, pairs, components, decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeVar
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812
+
+from ..config import Config
+from ..detectors.build import build_detectors
+from ..verify import Rule
+from . import deciding, signing
+from .components import components
+from .pairs import edges, stars
+from .reading import NUMBER, Source
+
+T = TypeVar("T")
+
+LARGEST = 100_000
+"""Documents of a component with all pages of its sites. In a larger one template text is known from like pages only."""
+
+
+class Job:
+    """Decides of the rows of a source. What is made on the way is kept, until it is left as a context."""
+
+    def __init__(self, source: Source, config: Config, id_field: str | None = None) -> None:
+        self._source = source
+        self._config = replace(config, store=None)
+        self.detectors = build_detectors(self._config)
+        self._ways = signing.Ways.of(self.detectors)
+        self._id_field = id_field
+        self._kept: list[DataFrame] = []
+        self._sites: DataFrame | None = None  # on which template text has to be told from copies
+        work = partial(signing.sign, config=self._config, id_field=id_field)
+        self._records = self._keep(self._made(source.frame, work, signing.SCHEMA))
+        self.documents = self._records.count()
+        """How many rows have text."""
+
+    def verdicts(self, began: float = 0.0, run: str = "") -> DataFrame:
+        """Return as `deciding.SCHEMA` the verdicts on all documents, and with `run` the rows of its export.
+
+        `began`: seconds since the epoch, from which on the documents count as seen.
+        """
+        members = self._components()
+        rows = self._with_texts(self._records.join(members, "number", "left"))
+        rows = rows.withColumn("component", F.coalesce("component", "number"))
+        rows = rows.repartition("component").sortWithinPartitions("component", "number")
+        work = partial(_decided, config=self._config, began=began, run=run)
+        return self._keep(rows.rdd.mapPartitions(work).toDF(deciding.SCHEMA))
+
+    def __enter__(self) -> Job:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Let go of what was kept."""
+        for frame in self._kept:
+            frame.unpersist()
+
+    def _keep(self, frame: DataFrame) -> DataFrame:
+        self._kept.append(frame.persist())
+        return frame
+
+    def _made(self, frame: DataFrame, work: Callable[[Iterable[Any]], Iterator[Any]], schema: str) -> DataFrame:
+        read = self._source.reader
+        return frame.rdd.mapPartitions(lambda rows: work(map(read, rows))).toDF(schema)
+
+    def _components(self) -> DataFrame:
+        """Return the component of each document that may repeat another, or be repeated."""
+        rule = Rule.from_config(self._config)
+        found = self._keep(edges(self._records, self._ways, rule, self.documents))
+        members = components(found)
+        sites = self._keep(found.where("site is not null").select("site").distinct())
+        self._sites = None if sites.isEmpty() else sites
+        return self._with_sites(members, sites) if self._sites is not None else members
+
+    def _with_sites(self, members: DataFrame, sites: DataFrame) -> DataFrame:
+        """Join all pages of such sites, since it takes them to know what is template."""
+        of_sites = stars(self._records.join(sites, "site", "left_semi"), "site")
+        alike = members.select(F.col("component").alias("a"), F.col("number").alias("b"))
+        joined = components(alike.union(of_sites)).withColumnRenamed("component", "joined")
+        size = F.count("*").over(Window.partitionBy("joined"))
+        both = joined.withColumn("size", size).join(members, "number", "left")
+        component = F.when(F.col("size") <= LARGEST, F.col("joined")).otherwise(F.col("component"))
+        return both.select("number", component.alias("component"))
+
+    def _with_texts(self, rows: DataFrame) -> DataFrame:
+        """Give the documents of such sites their texts."""
+        if self._sites is None:
+            return rows.withColumn("text", F.lit(None).cast("binary"))
+        wanted = self._records.join(self._sites, "site", "left_semi").select(F.col("number").alias(NUMBER))
+        source = self._source.frame.join(wanted, NUMBER, "left_semi")
+        texts = self._made(source, partial(signing.texts, config=self._config), "number long, text binary")
+        return rows.join(texts, "number", "left")
+
+
+def _decided(rows: Iterable[Any], config: Config, began: float, run: str) -> Iterator[deciding.Said]:
+    return deciding.decide((row.asDict() for row in rows), config, began, run)

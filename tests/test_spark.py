@@ -1,0 +1,302 @@
+"""`scrapy_neardup.spark` on two cores of this machine: the decisions are those of `dedupe`."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli import rows as read_rows
+from cli import succeeded
+from helpers import edited, text, write_rows
+
+from scrapy_neardup import Deduplicator
+from scrapy_neardup.config import Config, ConfigError
+from scrapy_neardup.feeds import FeedError
+from scrapy_neardup.items import item_document
+from scrapy_neardup.unions import Unions
+
+pytest.importorskip("pyspark")
+if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
+    pytest.skip("Spark needs Java", allow_module_level=True)
+
+from pyspark.sql import Row, SparkSession
+
+from scrapy_neardup.spark import dedupe
+from scrapy_neardup.spark.components import components
+from scrapy_neardup.spark.pairs import near, previous
+from scrapy_neardup.spark.reading import read
+from scrapy_neardup.spark.signing import signed
+
+OPTIONS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": "2",
+    # For a hundred rows Spark would spend most of the time on making its plans fast.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+}
+Rows = list[dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master("local[2]")
+    for name, value in OPTIONS.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+def one_after_another(rows: Rows, **settings: Any) -> dict[Any, dict[str, Any]]:
+    """Return by id the verdicts that are made in this process; the original by its id."""
+    found, ids = {}, {}
+    config = Config.from_keywords(settings)
+    with Deduplicator.from_config(config) as dedup:
+        for row in rows:
+            if document := item_document(row, config):
+                claim = dedup.claim(document)
+                claim.commit()
+                ids.setdefault(claim.match.signature if claim.match else claim.signature, row["id"])
+                original = ids[claim.match.signature] if claim.match else None
+                found[row["id"]] = {**claim.verdict.tag(), "duplicate_of": original}
+    return found
+
+
+def on_spark(spark: SparkSession, rows: Rows, **settings: Any) -> dict[Any, dict[str, Any]]:
+    names = {name for row in rows for name in row}
+    given = spark.createDataFrame([Row(n=n, **{name: row.get(name) for name in names}) for n, row in enumerate(rows)])
+    verdicts = dedupe(given.repartition(3), id_field="id", order="n", **settings).collect()
+    return {row["id"]: _without_id(row["neardup"].asDict()) for row in verdicts if row["neardup"]}
+
+
+def _without_id(verdict: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in verdict.items() if name != "id"}
+
+
+def feed(seed: int) -> Rows:
+    """Return documents of all kinds in random order: copies, chains of edits, families, revisits, short and empty."""
+    chosen = random.Random(seed)
+    made: Rows = []
+    for number in range(12):
+        version = text(100 * seed + number, chosen.choice((25, 60, 200)))
+        for _ in range(chosen.randrange(1, 8)):
+            url = f"http://{chosen.choice('abc')}.example/{number}/{chosen.randrange(4)}"
+            made.append({"text": version, "url": chosen.choice((url, url, None))})
+            if chosen.random() < 0.7:
+                size = len(version.split())
+                version = edited(version, *chosen.sample(range(size), size // 12)).replace("changed", f"c{seed}n")
+    made += [{"text": t, "url": None} for t in ("", "too short", "too short", "。", text(seed, 19), text(seed, 19))]
+    made += [{"text": text(seed, 19), "url": "http://a.example/short"}] * 2
+    chosen.shuffle(made)
+    return [{"id": f"d{n}", "title": "a title", **row} for n, row in enumerate(made)]
+
+
+@pytest.mark.parametrize(
+    ("seed", "settings"),
+    [
+        (1, {}),
+        (2, {"short_text": "exact", "resemblance": 0.2, "scope": "host"}),
+        (3, {"detectors": ["simhash"], "simhash_distance": 10, "resemblance": {0: 0.3}}),
+        (4, {"detectors": ["imatch", "shingle"], "min_tokens": 0}),
+    ],
+)
+def test_decides_as_one_after_another(spark: SparkSession, seed: int, settings: dict[str, Any]) -> None:
+    rows = feed(seed)
+    expected = one_after_another(rows, **settings)
+    assert {verdict["status"] for verdict in expected.values()} >= {"unique", "duplicate"}
+    assert on_spark(spark, rows, **settings) == expected
+
+
+def test_a_family_larger_than_what_one_key_finds(spark: SparkSession) -> None:
+    # All versions share keys with the first, and each is compared only with those that came last before it.
+    origin = text(1, 300)
+    rows = [{"id": f"d{n}", "text": edited(origin, n, n + 60)} for n in range(60)]
+    rows += [{"id": f"e{n}", "text": text(n, 100)} for n in range(2, 6)]
+    expected = one_after_another(rows)
+    assert sum(verdict["duplicate_of"] == "d0" for verdict in expected.values()) == 59
+    assert on_spark(spark, rows) == expected
+
+
+def page(form: str, own: str, number: int, host: str = "news") -> dict[str, Any]:
+    return {"id": f"{host}{number}", "url": f"http://{host}.example/{number}", "text": f"{form}\n{own}"}
+
+
+def test_template_text_is_told_from_copies(spark: SparkSession) -> None:
+    form = "\n".join(text(n, 30) for n in range(20, 28))
+    rows = [page(form, text(n, 60), n) for n in range(6)]  # a form with other texts in it
+    rows += [page(text(50 + n, 200), text(40, 30), 10 + n) for n in range(3)]
+    story = text(60, 200)
+    rows += [page(story, text(61 + n, 40), 20 + n) for n in range(3)]  # one story beside other teasers
+    rows += [page(story, text(70, 40), 30, host="elsewhere")]
+    expected = one_after_another(rows)
+    assert {expected[f"news{n}"]["status"] for n in range(6)} == {"unique"}
+    assert expected["news22"]["duplicate_of"] == "news20"
+    assert on_spark(spark, rows) == expected
+
+
+def test_html_is_read_as_a_crawl_reads_it(spark: SparkSession) -> None:
+    def html(own: str, teaser: str) -> str:
+        return f"<html><body><nav><a href='/'>{teaser}</a></nav><article><p>{own}</p></article></body></html>"
+
+    rows = [{"id": n, "html": html(text(1, 150), text(n, 20))} for n in range(2, 4)]
+    expected = one_after_another(rows, fields=["html"])
+    assert expected[3]["kind"] == "full"
+    assert on_spark(spark, rows, fields=["html"]) == {2: expected[2], 3: {**expected[3], "duplicate_of": "2"}}
+
+
+def test_rows_come_in_the_order_of_the_frame(spark: SparkSession) -> None:
+    rows = [(f"d{n}", text(n % 10, 100)) for n in range(40)]
+    found = dedupe(spark.createDataFrame(rows, "id string, text string"), id_field="id").collect()
+    assert {row.id: row.neardup.duplicate_of for row in found} == {
+        f"d{n}": f"d{n % 10}" * (n > 9) or None for n in range(40)
+    }
+
+
+def test_a_detector_with_an_index_of_its_own_is_refused(spark: SparkSession) -> None:
+    with pytest.raises(ConfigError, match="'feature_code' has an index of its own"):
+        dedupe(spark.createDataFrame([("a", "b")], "id string, text string"), detectors=["exact", "feature_code"])
+
+
+@pytest.mark.parametrize("few", [0, 1000])
+def test_components_are_those_of_union_find(spark: SparkSession, few: int) -> None:
+    chosen = random.Random(5)
+    pairs = [sorted(chosen.sample(range(300), 2)) for _ in range(120)]
+    pairs += [[n, n + 1] for n in range(400, 460)]  # a long chain
+    unions: Unions[int] = Unions()
+    for pair in pairs:
+        unions.join(*pair)
+    found = components(spark.createDataFrame(pairs, "a long, b long"), few).collect()
+    expected = {member: min(cluster) for cluster in unions.clusters() for member in cluster}
+    assert sorted(map(tuple, found)) == sorted(expected.items())
+
+
+@pytest.mark.parametrize("distance", [0, 1, 3, 6, 10])
+def test_near_values_are_found(spark: SparkSession, distance: int) -> None:
+    chosen = random.Random(distance)
+    values = [chosen.getrandbits(64) for _ in range(20)]
+    values += [
+        value ^ sum(1 << bit for bit in chosen.sample(range(64), chosen.randrange(1, 12))) for value in values * 5
+    ]
+    expected = {
+        (a, b)
+        for b, value in enumerate(values)
+        for a, earlier in enumerate(values[:b])
+        if 0 < (value ^ earlier).bit_count() <= distance
+    }
+    frame = spark.createDataFrame([(n, signed(value)) for n, value in enumerate(values)], "number long, value long")
+    assert set(map(tuple, near(frame, distance, 1024).collect())) == expected
+
+
+def test_of_one_key_the_last_are_paired(spark: SparkSession) -> None:
+    frame = spark.createDataFrame([(n, n % 2) for n in range(10)], "number long, value long")
+    found = previous(frame, 2).where("b >= 8").collect()
+    assert sorted(map(tuple, found)) == [(4, 8), (5, 9), (6, 8), (7, 9)]
+
+
+def test_rows_of_several_files_are_numbered_as_dedupe_reads_them(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "folder.jsonl").mkdir()
+    lines = [json.dumps({"n": n}) for n in range(200)]
+    (tmp_path / "z.jsonl").write_text("\n".join(lines[:100]) + "\n\n \n")
+    (tmp_path / "folder.jsonl" / "b").write_text("\r\n".join(lines[150:]))
+    (tmp_path / "folder.jsonl" / "a").write_text("\n".join(lines[100:150]))
+    spark.conf.set("spark.sql.files.maxPartitionBytes", "300")  # so that files are split
+    try:
+        source = read(spark, [str(tmp_path / name) for name in ("z.jsonl", "folder.jsonl")])
+        found = sorted((row.number, bytes(row.row).decode()) for row in source.frame.collect())
+    finally:
+        spark.conf.unset("spark.sql.files.maxPartitionBytes")
+    assert found == list(enumerate(lines, 1))
+    assert source.count == 200
+
+
+def test_inputs_that_can_not_be_told(spark: SparkSession) -> None:
+    with pytest.raises(FeedError, match="archive: of what kind"):
+        read(spark, ["archive"])
+    with pytest.raises(FeedError, match="two kinds, jsonl and parquet"):
+        read(spark, ["a.jsonl", "b.parquet"])
+
+
+def command(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    options = " ".join(f"--conf {name}={value}" for name, value in OPTIONS.items())
+    env = {**os.environ, "PYSPARK_SUBMIT_ARGS": f"--master local[2] {options} pyspark-shell"}
+    return subprocess.run(
+        [sys.executable, "-m", "scrapy_neardup.spark", *arguments],
+        cwd=folder, env=env, capture_output=True, text=True, timeout=250, check=False,
+    )  # fmt: skip
+
+
+def parts(folder: Path) -> list[str]:
+    return [line for part in sorted(folder.glob("part-*")) for line in part.read_text().splitlines()]
+
+
+def test_the_command_writes_what_dedupe_writes(tmp_path: Path) -> None:
+    items = feed(9)
+    write_rows(tmp_path / "in.jsonl", items)
+    common = ("in.jsonl", "--id-field", "id")
+    succeeded(tmp_path, "dedupe", *common, "-o", "unique.jsonl", "--duplicates", "why.jsonl")
+    made = command(tmp_path, *common, "-o", "unique", "--duplicates", "why", "--export", "held.jsonl.gz")
+    assert made.returncode == 0, made.stderr
+    why = read_rows(tmp_path / "why.jsonl")
+    assert made.stderr.splitlines()[-1] == f"{len(items)} rows, {len(items) - len(why)} kept, {len(why)} duplicates"
+    assert sorted(parts(tmp_path / "unique")) == sorted((tmp_path / "unique.jsonl").read_text().splitlines())
+    assert [json.loads(line) for line in parts(tmp_path / "why")] == why
+    succeeded(tmp_path, "import", "held.jsonl.gz", "--store", "held.sqlite")
+    succeeded(tmp_path, "verify", "--store", "held.sqlite")
+    succeeded(tmp_path, "dedupe", *common, "-o", "local.jsonl", "--store", "local.sqlite")
+    for store in ("held.sqlite", "local.sqlite"):
+        succeeded(tmp_path, "export", "--store", store, "-o", f"{store}.jsonl")
+    assert content(tmp_path / "held.sqlite.jsonl") == content(tmp_path / "local.sqlite.jsonl")
+    mirror = next(row for row in why if row["status"] == "duplicate" and row["duplicate_of"])
+    urls = {row["id"]: row["url"] for row in items}
+    found = succeeded(tmp_path, "resolve", "--store", "held.sqlite", *filter(None, urls.values())).stdout
+    assert "canonical" in found
+    assert mirror["id"] in urls
+
+
+def content(path: Path) -> list[Any]:
+    """Return what an export holds, whatever run and moment it is of."""
+    rows = read_rows(path)
+    names = {tuple(row["key"]): (row["url"], row["sketch"]) for row in rows if row["type"] == "document"}
+    documents = [
+        (row["url"], row["layout"], row["fingerprints"], row["keys"], row["sketch"]) for row in rows[1:] if "key" in row
+    ]
+    links = [
+        (row["url"], names[tuple(row["document"])], row["mirror"], row["evidence"], row["firm"])
+        for row in rows
+        if row["type"] == "link"
+    ]
+    return [rows[0]["schemes"], *(sorted(each, key=json.dumps) for each in (documents, links))]
+
+
+def test_the_command_refuses_what_is_no_row(tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text('{"text": "one"}\n[1]\n')
+    made = command(tmp_path, "in.jsonl", "-o", "out")
+    assert made.returncode == 2
+    last = made.stderr.splitlines()[-1]
+    assert last.startswith("scrapy_neardup.spark: file:")
+    assert last.endswith("in.jsonl, row 2 of all: a JSON list; allowed is an object")
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_command_asks_for_what_it_needs(tmp_path: Path) -> None:
+    made = command(tmp_path, "in.jsonl", "--out", "x")
+    assert made.returncode == 2
+    assert made.stderr == "scrapy_neardup.spark: the following arguments are required: -o/--output\n"
+    made = command(tmp_path, "in.jsonl", "-o", "x", "-s", "NEARDUP_RESEMBLANC=1")
+    assert made.returncode == 2
+    assert made.stderr.startswith("scrapy_neardup.spark: NEARDUP_RESEMBLANC is no setting of scrapy-neardup")
