@@ -8,6 +8,7 @@ import threading
 from collections import Counter
 from contextlib import closing
 
+import pytest
 from helpers import detectors, edited, signature, text
 from redis_server import server
 
@@ -109,3 +110,55 @@ def test_of_copies_that_come_at_once_one_is_kept(request) -> None:
     counts = Counter(kept.get(timeout=5) for _ in range(60))
     assert kept.empty()
     assert counts == Counter(range(60))
+
+
+def random_texts(seed: int) -> list[str]:
+    """Return texts of which many repeat others, exactly or nearly, some of them only in part."""
+    source = random.Random(seed)
+    texts = []
+    for _ in range(60):
+        number = source.randrange(25)
+        words = edited(text(number), source.choice([0, 7, 30, 50])).split()
+        half = len(words) // 2
+        texts.append(
+            " ".join(words[:half] + text(source.randrange(25)).split()[half:] if source.random() < 0.3 else words)
+        )
+    return texts
+
+
+def decided(namespace: str, documents: list[Document], batch: int) -> list[tuple]:
+    with opened(namespace) as dedup:
+        found = []
+        for start in range(0, len(documents), batch):
+            some = documents[start : start + batch]
+            signatures = {id(each): dedup.sign(each) for each in some}
+            if batch > 1:
+                dedup.store.foresee(list(signatures.values()))
+            dedup.sign = lambda each, known=signatures: known[id(each)]
+            for each in some:
+                claim = dedup.claim(each)
+                claim.withdraw() if "drop" in each.url else claim.commit()
+                found.append((claim.verdict.status, claim.verdict.duplicate_of))
+            del dedup.sign
+        dedup.flush()
+        held = sorted(each.url for each in dedup.store.signatures())
+        return [*found, *held, len(dedup)]
+
+
+@pytest.mark.parametrize("batch", [2, 7, 60])
+def test_what_is_foreseen_is_decided_as_one_after_another(request, batch: int) -> None:
+    for seed in range(6):
+        source = random.Random(seed)
+        urls = [f"http://{source.choice('ab')}.example/{source.choice(['', 'drop'])}{n // 2}" for n in range(60)]
+        documents = [Document(*each) for each in zip(urls, random_texts(seed), strict=True)]
+        expected = decided(f"{request.node.name}{seed}", documents, 1)
+        assert decided(f"{request.node.name}{seed}together", documents, batch) == expected
+        assert len({*expected[:60]}) > 5
+
+
+def test_what_was_foreseen_and_never_came_is_given_up(request) -> None:
+    with opened(request.node.name) as dedup:
+        dedup.store.foresee([dedup.sign(Document("http://a.example/1", text(1)))])
+        dedup.store.foresee([])
+        assert dedup.claim(Document("http://b.example/1", text(1))).verdict.status == "unique"
+        assert len(dedup) == 1

@@ -28,6 +28,7 @@ _ADVICE = {  # by what the server says, of which the client leaves out the first
     "persist": "it can't write its disk",
     "loading": "it is still loading its data; try again",
 }
+_LOADING = [("SCRIPT", "LOAD", script(name).text) for name in NAMES]
 _TRIED_AGAIN = ("used memory", "read only replica", "persist", "loading")
 
 
@@ -119,8 +120,10 @@ class Server:
     def _exchange(self, commands: Sequence[Command]) -> list[Any]:
         results = self._sent(commands)
         lacking = [at for at, result in enumerate(results) if _lacks_script(result)]
-        if lacking:  # of a server that was restarted; the order is to stay
-            results[lacking[0] :] = self._sent([_with_text(command) for command in commands[lacking[0] :]])
+        if lacking:  # of a server that is new; what was done is not to be done again
+            again = self._sent([*_LOADING, *(commands[at] for at in lacking)])[len(_LOADING) :]
+            for at, result in zip(lacking, again, strict=True):
+                results[at] = result
         return results
 
     def _sent(self, commands: Sequence[Command]) -> list[Any]:
@@ -174,10 +177,3 @@ def _packer(connection: Any) -> Callable[[Command], bytes]:
 
 def _lacks_script(result: Any) -> bool:
     return isinstance(result, Exception) and "NOSCRIPT" in f"{type(result).__name__} {result}".upper()
-
-
-def _with_text(command: Command) -> Command:
-    if command[0] != "EVALSHA":
-        return command
-    texts = {each.sha: each.text for each in map(script, NAMES)}
-    return ("EVAL", texts[command[1]], *command[2:])  # type: ignore[index]
