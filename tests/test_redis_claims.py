@@ -63,6 +63,13 @@ def test_twin_takes_the_place_of_one_whose_process_died(request) -> None:
         assert other.claim(Document("http://b.example/1", text(1))).verdict.status == "unique"
 
 
+def test_detector_with_an_index_of_its_own_does_not_find_the_document_itself(request) -> None:
+    documents = [Document(f"http://a.example/{n}", "。".join(text(n).split()).replace(" ", "")) for n in range(3)]
+    with Deduplicator.open(server().address, namespace=request.node.name, detectors=["exact", "feature_code"]) as dedup:
+        assert any(dedup.sign(each).fingerprints["feature_code"] for each in documents)
+        assert [dedup.claim(each).verdict.status for each in documents * 2] == ["unique"] * 3 + ["revisit"] * 3
+
+
 def test_document_that_came_in_between_is_found(request) -> None:
     first = RedisStore(server().address, detectors(), namespace=request.node.name)
     second = RedisStore(server().address, detectors(), namespace=request.node.name)

@@ -131,8 +131,8 @@ class RedisStore:
     def find(self, fingerprints: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, Signature]]:
         numbers = self.claims.find(fingerprints)
         for name, index in self.asking.own.items():
-            own = index.find(fingerprints.get(name, ()))
-            numbers[name] = [signature.number for signature in own if signature.number is not None]
+            others = (s for s in index.find(fingerprints.get(name, ())) if s.fingerprints is not fingerprints)
+            numbers[name] = [other.number for other in others if other.number is not None]
         wanted = (number for name in self.asking.names for number in numbers.get(name, ()))
         held = self.documents.fetch(wanted, pending=self.claims.intends(fingerprints))
         for name in self.asking.names:
