@@ -11,10 +11,13 @@ import pytest
 from helpers import detectors, link, names, signature
 from redis_server import Server, free_port, server
 
+from scrapy_neardup.fingerprints.hashing import MULTIPLIER
 from scrapy_neardup.signature import Signature
 from scrapy_neardup.stores import Store, StoreError, open_store
 from scrapy_neardup.stores.redis.address import named
+from scrapy_neardup.stores.redis.exporting import read
 from scrapy_neardup.stores.redis.store import RedisStore
+from scrapy_neardup.stores.search import salt
 
 
 @pytest.fixture
@@ -127,6 +130,50 @@ def test_tables_grow_and_nothing_is_lost(namespace: str) -> None:
         assert all(store.resolve(f"http://site.example/{number}") for number in range(0, 6000, 100))
 
 
+def test_entries_of_a_table_that_tells_more_of_their_hashes(namespace: str) -> None:
+    """Of 2^20 buckets, the last one that is split: from there on a tag has two bytes, and a number four."""
+    hashes = [number % 7 << 20 | number % 3 // 2 << 19 | (1 << 19) - 1 for number in range(40)]
+    first = [signature(f"{n}", exact=key_of_hash(hashed)) for n, hashed in enumerate(hashes)]
+    later = [signature(f"later{n}", exact=key_of_hash(hashed)) for n, hashed in enumerate(hashes)]
+    with closing(opened(namespace)) as store:
+        grow(store, 0, (1 << 20) - 1)
+        commit(store, *first)
+        assert in_buckets(store) == sorted(zip(hashes, range(40), strict=True))
+        grow(store, (1 << 24) - 16, (1 << 20) - 1)
+        commit(store, *later)
+        assert store.documents.state()[:2] == [(1 << 24) + 24, (1 << 20) + 2]
+        numbers = [*range(40), *range((1 << 24) - 16, (1 << 24) + 24)]
+        assert in_buckets(store) == sorted(zip(hashes * 2, numbers, strict=True))
+        for hashed in {*hashes}:
+            expected = [each.url for each in (*first, *later) if each.fingerprints["exact"] == (key_of_hash(hashed),)]
+            assert [s.url for _, s in store.find({"exact": (key_of_hash(hashed),)})] == expected
+        for each in later:
+            store.withdraw(each)
+        assert in_buckets(store) == sorted(zip(hashes, range(40), strict=True))
+
+
+def in_buckets(store: RedisStore) -> list[tuple[int, int]]:
+    """Return the hashes and numbers in the bucket that is split last of 2^20, and in what it is split into."""
+    found = []
+    for place in ((1 << 19) - 1, (1 << 20) - 1):
+        buckets, values = store.server.ask("scan", "k", place, 1)
+        for value in filter(None, values):
+            found += zip(*(column.tolist() for column in read(buckets, place, value)), strict=True)
+    return sorted(found)
+
+
+def grow(store: RedisStore, number: int, buckets: int) -> None:
+    """Have a store say that the next document has that number, and that its table has grown so far."""
+    state = store.documents.state() if number else [0, 4096, 0, 1024, 0, 256, 0]
+    counts = b"".join(each.to_bytes(5, "big") for each in [number, buckets, *state[2:]])
+    store.server.run([("HSET", f"{store.server.root}k", "state", counts)])
+
+
+def key_of_hash(hashed: int) -> int:
+    """Return a fingerprint of the detector `exact` with that hash of 36 bits."""
+    return (hashed << 28) * pow(int(MULTIPLIER), -1, 1 << 64) % (1 << 64) ^ salt("exact")
+
+
 def test_very_many_of_one_fingerprint(namespace: str) -> None:
     with closing(opened(namespace)) as store:
         commit(store, *(signature(str(number), exact=7, simhash=number << 20) for number in range(200)))
@@ -157,6 +204,7 @@ def test_server_that_forgot_the_scripts(own_server: Server) -> None:
         store.record(link("http://m.example/1", None))
         commit(store, signature("b"))
         assert held(store) == ["a", "b"]
+        assert store.documents.next_number == 2
         assert store.resolve("http://m.example/1")
 
 

@@ -382,7 +382,7 @@ def test_server_that_still_loads(monkeypatch: pytest.MonkeyPatch) -> None:
             keep(dedup, *range(20))
             server.tell("SAVE")
             server.kill()
-            server.start("--key-load-delay", "2000")
+            server.start("--key-load-delay", "100000")
             with pytest.raises(StoreError, match="it is still loading its data; try again"):
                 RedisStore(server.address, detectors())
             reached(dedup)

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...detectors import SimHash
 from ...detectors.base import Detector
-from ...index.hamming import BLOCK_BITS, BLOCKS, HammingIndex, flips
+from ...fingerprints.hashing import Hashes
+from ...index.hamming import BLOCKS, HammingIndex, flips
 from ...index.keys import KeyIndex
-from ..search import NEWEST
+from ..search import NEWEST, salt
 from .packing import hash_rows, hashed
 
 _HIT = np.dtype([("place", ">u2"), ("number", ">u4")])
 _NEAR = np.dtype([("simhash", "<u8"), ("number", ">u4")])
-Probes = npt.NDArray[np.uint32]
-_NONE: Probes = np.zeros(0, np.uint32)
+_FIELD = 4  # bytes
+_NONE: Hashes = np.zeros(0, np.uint64)
 Fingerprints = Mapping[str, tuple[int, ...]]
 
 
@@ -28,10 +28,11 @@ Fingerprints = Mapping[str, tuple[int, ...]]
 class Question:
     """What a script takes to find documents, and of which detector each hash is."""
 
-    names: tuple[str, ...]
+    names: Sequence[str]
+    hashes: Hashes
     rows: bytes
     newest: bytes
-    probes: Probes
+    probes: Hashes
     """Hashes of the blocks of SimHashes to look up."""
     simhashes: tuple[int, ...]
 
@@ -54,40 +55,57 @@ class Asking:
         self.whole: frozenset[str] = frozenset(self.own)
         """The names of detectors with such indexes, be they in use or not."""
 
-    @property
-    def _others(self) -> frozenset[str]:
-        """Whose fingerprints no hash finds."""
-        return self.whole | {SimHash.name}
-
     def question(self, fingerprints: Fingerprints) -> Question:
-        others = self._others
-        pairs = [(n, h) for n, keys in fingerprints.items() if n not in others for h in hashed(n, keys)]
+        names: list[str] = []
+        keys: list[int] = []
+        newest = b""
+        for name, values in fingerprints.items():
+            if values and name != SimHash.name and name not in self.whole:  # these no hash finds
+                mixed, distinct = _salt(name), dict.fromkeys(values)
+                names += [name] * len(distinct)
+                keys += [key ^ mixed for key in distinct]
+                newest += bytes([self._newest.get(name, 0)]) * len(distinct)
         simhashes = fingerprints.get(SimHash.name, ()) if self.distance is not None else ()
+        probes = [_probed(value, self.distance or 0) for value in simhashes]
+        hashes = hashed(keys)
         return Question(
-            tuple(name for name, _ in pairs),
-            hash_rows([each for _, each in pairs]),
-            bytes(self._newest.get(name, 0) for name, _ in pairs),
-            np.concatenate([_NONE, *(_probed(value, self.distance or 0) for value in simhashes)]),
+            names,
+            hashes,
+            hash_rows(hashes),
+            newest,
+            np.concatenate(probes) if probes else _NONE,
             simhashes,
         )
 
     def found(self, question: Question, hits: bytes, near: bytes, among: range) -> dict[str, list[int]]:
         """Return by detector the numbers of the documents that an answer names, ascending; of those near only some."""
         numbers: dict[str, set[int]] = {}
-        for place, number in np.frombuffer(hits, _HIT).tolist():
+        for place, number in np.frombuffer(hits, _HIT).tolist() if hits else ():
             numbers.setdefault(question.names[place], set()).add(number)
         if near and self.distance is not None:
             numbers[SimHash.name] = {n for v in question.simhashes for n in _nearest(near, v, self.distance, among)}
         return {name: sorted(found) for name, found in numbers.items()}
 
 
-def bucketed(probes: Probes, buckets: int) -> Probes:
-    """Return in which of so many buckets hashes are; see `scripts/tables.lua`."""
+def field(hashed: int, buckets: int) -> bytes:
+    """Return in which of so many buckets a hash is; see `scripts/tables.lua`."""
     size = 1 << buckets.bit_length() - 1
-    places = probes & np.uint32(size - 1)
-    split = places < buckets - size
-    places[split] = probes[split] & np.uint32(2 * size - 1)
-    return places
+    place = hashed & size - 1
+    return (place if place >= buckets - size else hashed & 2 * size - 1).to_bytes(_FIELD, "little")
+
+
+def fields(hashes: Hashes, buckets: int) -> bytes:
+    """Return in which of so many buckets hashes are, one after another."""
+    size = 1 << buckets.bit_length() - 1
+    places = hashes & np.uint64(size - 1)
+    if buckets > size:
+        places = np.where(places < buckets - size, hashes & np.uint64(2 * size - 1), places)
+    return places.astype("<u4").tobytes()
+
+
+def each_field(packed: bytes) -> Iterable[bytes]:
+    """Return the fields that are packed together, each once."""
+    return dict.fromkeys(packed[at : at + _FIELD] for at in range(0, len(packed), _FIELD))
 
 
 def _nearest(entries: bytes, value: int, distance: int, among: range) -> list[int]:
@@ -95,16 +113,21 @@ def _nearest(entries: bytes, value: int, distance: int, among: range) -> list[in
     table = np.frombuffer(entries, _NEAR)
     far = np.bitwise_count(table["simhash"] ^ np.uint64(value))
     near = (far <= distance).nonzero()[0]
+    if not len(near):
+        return []
     order = near[np.argsort(far[near], kind="stable")]
     numbers = dict.fromkeys(table["number"][order].tolist())
     return [number for number in numbers if number in among][:NEWEST]
 
 
-def _probed(value: int, distance: int) -> Probes:
+_salt = cache(salt)
+
+
+def _probed(value: int, distance: int) -> Hashes:
     """Return the blocks to look up, with some of their bits flipped: a block's bits, then which it is."""
-    blocks = [(value >> BLOCK_BITS * block) & 0xFFFF for block in range(BLOCKS)]
     places, flipped = _probes(distance)
-    probes: Probes = (np.array(blocks, np.uint32)[places] ^ flipped) * np.uint32(BLOCKS) + places
+    blocks = np.array([value], "<u8").view("<u2")[places].astype(np.uint64)
+    probes: Hashes = (blocks ^ flipped) * np.uint64(BLOCKS) + places
     return probes
 
 
@@ -114,4 +137,4 @@ def _probes(distance: int) -> tuple[Any, Any]:
     least, more = divmod(distance - BLOCKS + 1, BLOCKS)
     pairs = [(block, flip) for block in range(BLOCKS) for flip in flips(least + (block < more))]
     blocks, flipped = zip(*pairs, strict=True)
-    return np.array(blocks, np.uint32), np.array(flipped, np.uint32)
+    return np.array(blocks, np.uint64), np.array(flipped, np.uint64)

@@ -8,21 +8,19 @@ repeats one of those it is taken out again. So of two that repeat each other and
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from ...signature import Signature
 from ..layered import digest
-from .asking import Probes, Question, bucketed
+from .asking import Question, each_field, fields
 from .server import Command
 
 if TYPE_CHECKING:
     from .store import RedisStore
 
-LEAST_BUCKETS = 1024  # as in scripts/tables.lua
 Numbers = dict[str, list[int]]
+NO_ENTRY = b"", b"", 0
 
 
 class Claims:
@@ -36,13 +34,51 @@ class Claims:
         self._newer: Numbers | None = None
         """Those that came since, for the next look."""
         self._entered = False
-        self._buckets = LEAST_BUCKETS
-        """How many buckets of SimHashes there were when we last heard of it."""
+        self._buckets = self._supposed = [1, 1, 1]
+        """How many buckets of hashes, of SimHashes and of URLs there were when we last heard of it; when we asked."""
+        self._foreseen: dict[Signature, tuple[bool, int, Numbers]] = {}
+        """By document whether it was entered, the number that came next then, and what was found."""
+        self._coming: set[int] = set()
+        """Those of them that were entered and not yet intended: as if they were not there."""
+        self._is_late = False
+        """Whether documents were entered after them that come before."""
+
+    def foresee(self, signatures: Sequence[Signature]) -> None:
+        """Have the first looks of documents, which are to be intended in this order, go together in one round trip.
+
+        They find and enter what they would one by one: each is entered before the next one's look.
+        """
+        self.give_up()
+        asked = [(each, self._question(each), url_hash(each)) for each in signatures]
+        sent = [self._sent("ask", 0, question, self._store.entry(each), url) for each, question, url in asked]
+        rows = iter(self._store.server.run([command for commands in sent for command in commands]))
+        self._store.documents.unknown.clear()
+        for (each, question, url), answers in zip(asked, zip(rows, rows, rows, strict=True), strict=True):
+            number, following, found = self._taken(question, url, 0, answers)
+            if number >= 0:
+                self._store.hold(each, number)
+                self._coming.add(number)
+            self._foreseen[each] = number >= 0, following, found
+        self._is_late = False
+
+    def give_up(self) -> None:
+        """Forget what was foreseen and never intended."""
+        for signature, (is_entered, *_) in self._foreseen.items():
+            if is_entered:
+                self._store.withdraw(signature)
+        self._foreseen.clear()
+        self._coming.clear()
 
     def intend(self, signature: Signature) -> None:
-        """Let the next look enter a document."""
+        """Let the next look enter a document, or be the one that was foreseen."""
         self._entered = self._entered and signature is self._intended
         self._intended, self._above, self._newer = signature, 0, None
+        if foreseen := self._foreseen.pop(signature, None):
+            self._entered, self._above, self._newer = foreseen
+            self._coming -= {signature.number}
+            if self._is_late:
+                for name, numbers in self._looked(signature).items():
+                    self._newer[name] = sorted({*self._newer.get(name, ()), *numbers})
 
     @property
     def intended(self) -> Signature | None:
@@ -58,7 +94,7 @@ class Claims:
         if self.intends(fingerprints) and self._intended:
             newer, self._newer = self._newer, None
             return self._asked(self._intended) if newer is None else newer
-        return self._call("look", 0, self._store.asking.question(fingerprints), (b"", b"", 0))[2]
+        return self._call("look", 0, self._store.asking.question(fingerprints), NO_ENTRY)[2]
 
     def enter(self, signature: Signature) -> bool:
         """Enter the document unless newer ones may be repeated, which the next look finds; say whether it is held."""
@@ -67,6 +103,7 @@ class Claims:
             return True
         if not self._entered:
             self._newer = self._asked(signature)
+            self._is_late = self._is_late or self._entered
             if not self._entered or any(self._newer.values()):
                 return False
         self._intended, self._entered = None, False
@@ -80,49 +117,68 @@ class Claims:
     def add(self, signature: Signature) -> None:
         """Enter a document, whatever it repeats."""
         question, entry = self._question(signature), self._store.entry(signature)
-        number, *_ = self._store.server.ask("claim", "enter", 0, question.rows, question.newest, *entry)
+        [[number, *_]] = self._store.server.run([self.command("enter", 0, question, entry)])
         self._store.hold(signature, number)
 
     def _asked(self, signature: Signature) -> Numbers:
         """Enter a document unless there are newer ones that share a fingerprint; return these, and those near."""
-        question = self._question(signature)
         if self._entered:
-            found = self._call("look", self._above, question, (b"", b"", 0))[2]
-            return {name: [n for n in numbers if n != signature.number] for name, numbers in found.items()}
+            return self._looked(signature)
+        question = self._question(signature)
         number, self._above, found = self._call("ask", self._above, question, self._store.entry(signature))
         if number >= 0:
             self._store.hold(signature, number)
             self._entered = True
         else:
             self._store.take_back()
-        return found
+        return self._without(found, self._coming)
+
+    def _looked(self, signature: Signature) -> Numbers:
+        """Return what is found that came since."""
+        found = self._call("look", self._above, self._question(signature), NO_ENTRY)[2]
+        return self._without(found, {*self._coming, signature.number})
+
+    def _without(self, found: Numbers, left_out: Container[int | None]) -> Numbers:
+        return {name: [n for n in numbers if n not in left_out] for name, numbers in found.items()}
 
     def _question(self, signature: Signature) -> Question:
         return self._store.asking.question(signature.fingerprints)
 
+    def command(self, mode: str, above: int, question: Question, entry: tuple[Any, ...]) -> Command:
+        """Return the command that runs `scripts/claim.lua`."""
+        hashes = question.rows, question.newest, fields(question.hashes, self._buckets[0]), self._buckets[0]
+        return self._store.server.call("claim", mode, above, *hashes, *entry)
+
     def _call(self, mode: str, above: int, question: Question, entry: tuple[Any, ...]) -> tuple[int, int, Numbers]:
         """Return the number given or -1, the one that comes next, and what was found from `above` on, before both."""
-        server = self._store.server
-        claim = server.call("claim", mode, above, question.rows, question.newest, *entry)
-        buckets = bucketed(question.probes, self._buckets)
-        url = digest(self._intended.url) if self._intended and self._intended.url else 0
-        more = [self._store.documents.resolving([url])] if url else []
-        sent = [claim, self._reading(buckets), ("HGET", server.root, "s.buckets"), *more]
-        answer, near, count, *known = server.run(sent)
-        for row in known:
-            self._store.documents.keep_known(url, row)
-        self._buckets = int(count or self._buckets)
-        now = bucketed(question.probes, self._buckets)
-        if not np.array_equal(now, buckets):  # these were split since we last heard of it
-            near = [*near, *server.run([self._reading(now)])[0]]
-        number, following, hits = answer
-        among = range(above, following)
-        return number, following, self._store.asking.found(question, hits, b"".join(filter(None, near)), among)
+        url = url_hash(self._intended) if self._intended else 0
+        self._store.documents.unknown.clear()
+        answers = self._store.server.run(self._sent(mode, above, question, entry, url))
+        return self._taken(question, url, above, answers)
 
-    def _reading(self, buckets: Probes) -> Command:
+    def _sent(self, mode: str, above: int, question: Question, entry: tuple[Any, ...], url: int) -> list[Command]:
+        looking = self._store.documents.looking_up(url, self._buckets[2])
+        self._supposed = list(self._buckets)
+        return [self.command(mode, above, question, entry), self._reading(question), looking]
+
+    def _taken(self, question: Question, url: int, above: int, answers: Sequence[Any]) -> tuple[int, int, Numbers]:
+        """Return what the answers to commands mean, as `_call` does."""
+        [number, following, hits, *self._buckets], near, links = answers
+        if self._is_elsewhere(question):
+            near = [*near, *self._store.server.run([self._reading(question)])[0]]
+        if self._supposed[2] == self._buckets[2] and url:
+            self._store.documents.keep_known(url, links or b"")
+        found = self._store.asking.found(question, hits, b"".join(filter(None, near)), range(above, following))
+        return number, following, found
+
+    def _is_elsewhere(self, question: Question) -> bool:
+        """Say whether buckets of SimHashes were split between asking and the answer, of those that were read."""
+        before, now = self._supposed[1], self._buckets[1]
+        return before != now and fields(question.probes, before) != fields(question.probes, now)
+
+    def _reading(self, question: Question) -> Command:
         """Return the command that reads buckets of SimHashes."""
-        root = self._store.server.root.encode() + b"s"
-        return ("MGET", root, *[root + each.to_bytes(4, "big") for each in set(buckets.tolist())])
+        return ("HMGET", f"{self._store.server.root}s", b"", *each_field(fields(question.probes, self._buckets[1])))
 
     # Documents of other processes
 
@@ -135,3 +191,8 @@ class Claims:
         if not alive:
             server.queue("drop", number.to_bytes(4, "big"), b"", str(others[number]))
         return True
+
+
+def url_hash(signature: Signature) -> int:
+    """Return the hash of a document's URL; 0 where it has none."""
+    return digest(signature.url) if signature.url else 0

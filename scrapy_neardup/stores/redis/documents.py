@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 
 from ...signature import Key, Link, Signature
 from ..layered import digest
+from .asking import field
 from .packing import document_of, is_void, key_of, place_of, unpack_document, unpack_link
 from .server import Command, Server
 
@@ -33,10 +34,10 @@ class Documents:
         """Pending documents of other runs, as they were last seen, and of which runs they are."""
         self.runs: dict[int, str] = {}
         """Ids of runs by number."""
-        self.known: dict[int, Link | None] = {}
-        """What was told beforehand of URLs, by their hashes."""
         self.count = 0
         """How many documents there are at least."""
+        self.unknown: set[int] = set()
+        """Hashes of URLs of which nothing is known."""
         self._server = server
         self._held: WeakValueDictionary[int, Signature] = WeakValueDictionary()
         self._recent: deque[Signature] = deque(maxlen=RECENT)
@@ -55,7 +56,7 @@ class Documents:
         while some := list(islice(numbers, CHUNK)):
             rows = self._server.ask("fetch", _packed(some), b"\1" * len(some))
             same |= {n for n, row in zip(some, rows, strict=True) if self._is_same(held[n], row, committing)}
-        self.known = {}
+        self.unknown.clear()
         self.others.clear()
         for number in held.keys() - same:
             held[number].number = None
@@ -116,23 +117,24 @@ class Documents:
 
     # Links
 
-    def resolving(self, digests: Sequence[int]) -> Command:
-        """Return the command that tells what is known of URLs, given their hashes."""
-        return self._server.call("resolve", b"".join(each.to_bytes(8, "little") for each in digests))
-
     def resolve(self, digests: Sequence[int]) -> list[Link | None]:
         """Return what is known of URLs, given their hashes."""
-        [answer] = self._server.run([self.resolving(digests)])
+        answer = self._server.ask("resolve", b"".join(each.to_bytes(8, "little") for each in digests))
         return [self._link(link, row) for link, row in zip(answer[::2], answer[1::2], strict=True)]
 
     def resolve_one(self, url: str) -> Link | None:
-        """Return what is known of a URL, which may have been told already."""
+        """Return what is known of a URL, of which it may have been told already that this is nothing."""
         wanted = digest(url)
-        return self.known[wanted] if wanted in self.known else self.resolve([wanted])[0]
+        return None if wanted in self.unknown else self.resolve([wanted])[0]
 
-    def keep_known(self, url: int, answer: Sequence[bytes]) -> None:
-        """Keep what was told of a URL, given its hash, until this process writes."""
-        self.known = {url: self._link(*answer)}
+    def looking_up(self, url: int, buckets: int) -> Command:
+        """Return the command that reads the bucket of a URL, given its hash, where there are so many buckets."""
+        return ("HGET", f"{self._server.root}u", field(url & 0xFFFFFFFF, buckets))
+
+    def keep_known(self, url: int, bucket: bytes) -> None:
+        """Keep whether nothing is known of a URL, given its hash and its bucket."""
+        if url.to_bytes(8, "little") not in bucket:
+            self.unknown.add(url)
 
     def _link(self, link: bytes, row: bytes) -> Link | None:
         if not link or is_void(link):
@@ -180,8 +182,18 @@ class Documents:
     @property
     def next_number(self) -> int:
         """One more than the highest number, as far as is known."""
-        [number] = self._server.run([("HGET", self._server.root, "next")])
-        return int(number or 0)
+        return self.state()[0]
+
+    def committed(self) -> int:
+        """Return how many are committed."""
+        gone, pending = (self._server.key(name) for name in ("gone", "pending"))
+        forgotten, pending_now = self._server.run([("BITCOUNT", gone), ("HLEN", pending)])
+        return self.next_number - int(forgotten) - int(pending_now)
+
+    def state(self) -> Sequence[int]:
+        """Return the number that comes next, then how many buckets and entries each table has: k, s, u."""
+        [state] = self._server.run([("HGET", f"{self._server.root}k", "state")])
+        return [int.from_bytes(state[at : at + 5], "big") for at in range(0, 35, 5)] if state else [0] * 7
 
     def all_repeats(self) -> Iterator[int]:
         """Yield how often each document is repeated."""

@@ -47,7 +47,7 @@ def _hashes(store: RedisStore, first: int, last: int) -> tuple[Array, Array]:
     """Return the hashes that find the documents of some numbers, by number, and where those of each begin."""
     found = [np.zeros(0, np.uint64)]
     for buckets, place, value in store.documents.buckets("k"):
-        found.append(_chosen(*_read(buckets, place, value), first, last))
+        found.append(_chosen(*read(buckets, place, value), first, last))
     for hashed, numbers in store.documents.hot():
         found.append(_chosen(np.full(len(numbers), hashed, np.uint64), np.array(numbers, np.uint64), first, last))
     both = np.unique(np.concatenate(found))
@@ -64,13 +64,13 @@ def _chosen(hashes: Array, numbers: Array, first: int, last: int) -> Array:
     return result
 
 
-def _read(buckets: int, place: int, value: bytes) -> tuple[Array, Array]:
-    """Return the hashes and the numbers in a bucket; see `scripts/common.lua` for what its entries are."""
+def read(buckets: int, place: int, value: bytes) -> tuple[Array, Array]:
+    """Return the hashes and the numbers in a bucket; see `scripts/tables.lua` for what its entries are."""
     size = 1 << buckets.bit_length() - 1
     is_split = place < buckets - size or place >= size
     width = 3 if size << is_split < 1 << 20 else 2
     bits = 36 - 8 * width
-    rows = np.frombuffer(value, np.uint8).reshape(-1, width + 4).astype(np.uint64)
+    rows = np.frombuffer(value, np.uint8).reshape(-1, 6).astype(np.uint64)
     return _joined(rows[:, :width]) << np.uint64(bits) | np.uint64(place & (1 << bits) - 1), _joined(rows[:, width:])
 
 

@@ -11,12 +11,15 @@ from contextlib import closing
 from itertools import islice
 from math import inf
 
+import numpy as np
+
 from ...detectors import SimHash
 from ...signature import Key
 from ..base import StoreError
 from ..importing import Imported, merged, split_runs
 from ..interchange import Content, End, Found, Led, Met, Record, Stored, read_head, read_row
 from ..layered import digest
+from .asking import Question
 from .packing import hash_rows, pack_document, pack_link, seen_of
 from .server import Command
 from .store import RedisStore
@@ -103,7 +106,9 @@ class _Taking:
         simhash = signature.fingerprints.get(SimHash.name, ())
         record = pack_document(signature, (self._run(run), segment, place), self._store.asking.whole)
         near = simhash[0].to_bytes(8, "little") if simhash else b""
-        return self._store.server.call("claim", "enter", 0, hash_rows(keys), bytes(len(keys)), near, record, 0)
+        hashes = np.array(keys, np.uint64)
+        question = Question((), hashes, hash_rows(hashes), bytes(len(keys)), hashes[:0], ())
+        return self._store.claims.command("enter", 0, question, (near, record, 0))
 
     def _take_links(self, some: list[Led]) -> None:
         server = self._store.server

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from functools import cache
 from struct import Struct
 
 import msgpack
+import numpy as np
 
 from ...detectors import Exact, SimHash
+from ...fingerprints.hashing import MULTIPLIER, Hashes
 from ...fingerprints.sketch import Sketch
 from ...index.packed import HASH_BITS
 from ...signature import Evidence, Key, Link, Signature
-from ..part import spread
 from ..records import NOWHERE, VOID, decode_url, encode_url
-from ..search import salt
 
 # Codes, layout, exact, SimHash, first seen, tokens, shingles, figures, run, segment, place, which of the two are there,
 # and how long the sample of figures and the URL are that follow; then fingerprints to be kept whole.
@@ -24,10 +23,9 @@ LINK = Struct("<QIdIBII")
 EVIDENCE = Struct("<HHfBBB")  # resemblance and containment in ten-thousandths; lengths of two names
 _MIRROR, _FIRM, _EVIDENCE, _OWN = 1, 2, 4, 8
 _NO_HAMMING = 255
-_LOW = (1 << 12) - 1
-_HIGH = (1 << 40) - (1 << 16)
-_salt = cache(salt)
-_SHIFT = 64 - HASH_BITS
+_LOW = np.uint64((1 << 12) - 1)
+_HIGH = np.uint64((1 << 40) - (1 << 16))
+_SHIFT = np.uint64(64 - HASH_BITS)
 _PLACE, _PLACE_AT = Struct("<IIH"), 172
 Place = tuple[int, int, int]
 """The number of a run, of its segment, and the place in it."""
@@ -118,15 +116,15 @@ def unpack_link(record: bytes, signature: Signature | None) -> Link:
     return Link(url or "", signature, bool(flags & _MIRROR), seen, size, evidence, bool(flags & _FIRM), digest)
 
 
-def hash_rows(hashes: Sequence[int]) -> bytes:
+def hash_rows(hashes: Hashes) -> bytes:
     """Return hashes of 36 bits as scripts take them: the upper bits, then the lower 12, in five bytes each."""
-    return b"".join([(each << 4 & _HIGH | each & _LOW).to_bytes(5, "big") for each in hashes])
+    rows = hashes << np.uint64(4) & _HIGH | hashes & _LOW
+    return rows.astype(">u8").view(np.uint8).reshape(-1, 8)[:, 3:].tobytes()
 
 
-def hashed(name: str, keys: Sequence[int]) -> list[int]:
-    """Return the hashes that find a document by fingerprints of a detector that must be equal."""
-    mixed = _salt(name)
-    return [spread(key ^ mixed) >> _SHIFT for key in dict.fromkeys(keys)]
+def hashed(keys: Sequence[int]) -> Hashes:
+    """Return the hashes that find a document by keys: fingerprints that must be equal, salted by their detectors."""
+    return np.array(keys, np.uint64) * MULTIPLIER >> _SHIFT
 
 
 def place_of(record: bytes) -> Place:

@@ -1,8 +1,9 @@
 """The store on a server: every decision is made there, so that workers of several machines share them.
 
 Keys, each beginning with `{neardup:NAMESPACE:1}`, so that a cluster keeps them together (1 is the version of all this):
-- that name itself, a hash: counts, and how far each table has grown,
-- `k…`, `s…`, `u…`: buckets of the tables of equal fingerprints, of SimHashes, of URLs (see `scripts/common.lua`),
+- that name itself, a hash: how many runs there were,
+- `k`, `s`, `u`: the tables of equal fingerprints, of SimHashes, of URLs (see `scripts/tables.lua`); in `k` also how far
+  they have grown, and the number of the next document,
 - `h…`: older documents of a hash that very many share,
 - `d…`, `r…`, `o…`: by number, records of documents, how often they are repeated, which URLs lead to them,
 - `:gone`, a bit for each number whose document is held no more; `:pending`, number to run,
@@ -137,6 +138,14 @@ class RedisStore:
 
     # Documents
 
+    def foresee(self, signatures: Sequence[Signature]) -> None:
+        """Have the first looks of documents go together that will be intended next, in this order.
+
+        Decisions are those of one after another. It does nothing where a detector has an index of its own in RAM.
+        """
+        if not self.asking.own:
+            self.claims.foresee(signatures)
+
     def intend(self, signature: Signature) -> None:
         if (left := self.claims.intended) and left is not signature:
             self.leave(left)  # its claim failed, maybe after it was entered
@@ -145,8 +154,8 @@ class RedisStore:
     def find(self, fingerprints: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, Signature]]:
         numbers = self._found(fingerprints)
         for name, index in self.asking.own.items():
-            own = index.find(fingerprints.get(name, ()))
-            numbers[name] = [signature.number for signature in own if signature.number is not None]
+            others = (s for s in index.find(fingerprints.get(name, ())) if s.fingerprints is not fingerprints)
+            numbers[name] = [other.number for other in others if other.number is not None]
         wanted = (number for name in self.asking.names for number in numbers.get(name, ()))
         held = self.documents.fetch(wanted, pending=self.claims.intends(fingerprints))
         for name in self.asking.names:
@@ -234,14 +243,13 @@ class RedisStore:
         return self.documents.all_repeats()
 
     def __len__(self) -> int:
-        [count] = self.server.run([("HGET", self.server.root, "documents")])
-        return int(count or 0) + len(self.documents.pending)
+        return self.documents.committed() + len(self.documents.pending)
 
     # Links
 
     def record(self, link: Link) -> None:
-        self.documents.known.clear()
         link.digest = link.digest or digest(link.url)
+        self.documents.unknown.discard(link.digest)
         number = link.signature.number if link.signature else None
         if link.signature and number is None:
             return  # never held
@@ -289,7 +297,6 @@ class RedisStore:
         self.late.remember(signature, links)
 
     def _queue(self, name: str, *arguments: str | bytes, then: Then = bool) -> None:
-        self.documents.known.clear()
         self.server.queue(name, *arguments, then=then)
         self._send_in_time()
 
@@ -304,17 +311,17 @@ class RedisStore:
         return self.runs_known.is_alive(run)
 
     def describe(self) -> dict[str, object]:
-        [urls, memory] = self.server.run([("HGET", self.server.root, "u.entries"), ("INFO", "memory")])
+        [memory] = self.server.run([("INFO", "memory")])
         used = dict(line.split(":") for line in memory.decode().split() if line.startswith("used_memory:"))
         return {
             "store": self.server.name,
             "bytes_server": int(used.get("used_memory", 0)),
-            "urls": int(urls or 0),
+            "urls": self.documents.state()[-1],
             "runs": len(self.runs()),
         }
 
     def flush(self, *, wait: bool = True) -> None:
-        self.documents.known.clear()
+        self.documents.unknown.clear()
         self.learned.send()
         self.server.flush(wait=wait)
 

@@ -8,12 +8,12 @@ from importlib.resources import files
 from typing import NamedTuple
 
 _NEEDS = {
-    "claim": ("tables", "documents"),
-    "fetch": ("documents",),
-    "resolve": ("tables", "documents", "links"),
+    "claim": ("tables", "growth", "numbers"),
+    "fetch": ("numbers", "documents"),
+    "resolve": ("tables", "numbers", "documents", "links"),
     "scan": ("tables",),
-    "undo": ("tables", "documents", "links"),
-    "write": ("tables", "documents", "links"),
+    "undo": ("tables", "growth", "numbers", "documents", "links"),
+    "write": ("tables", "growth", "numbers", "documents", "links"),
 }
 NAMES = (*_NEEDS, "begin", "number", "release", "renew", "retake", "swap")
 FENCED = ("claim", "write")  # these write in the order of a session

@@ -1,112 +1,123 @@
 -- Finds documents, and enters one. ARGV: 1 mode: 'look', 'ask' (enter where none newer than ARGV[2] is found), 'enter'
--- 2 the number from which on documents count  3 rows of hashes  4 of each how many are wanted, a byte  5 the SimHash,
--- or ''  6 the record  7 the run's number
+-- 2 the number from which on documents count  3 rows of hashes  4 of each how many are wanted, a byte  5 the fields of
+-- their buckets where there are so many as  6 says  7 the SimHash, or ''  8 the record  9 the run's number
 --
--- Returns the number given or -1, the number that comes next, and what hashes found: place of the hash, number. Those
--- near in SimHash the client finds itself, in the buckets that it reads after this: those below the number given.
-local mode, above, rows, newest, simhash, record, run = unpack(ARGV)
+-- Returns the number given or -1, the number that comes next, what hashes found (place of the hash, number), how many
+-- buckets of hashes, of SimHashes and of URLs there are. Documents near in SimHash the client finds itself, in the
+-- buckets that it reads after this: those below the number given.
+local mode, above, rows, newest, fields, supposed, simhash, record, run = unpack(ARGV)
 above = tonumber(above)
 local HOT, KEPT = 64, 16  -- entries of one hash: where there are so many, all but the newest are kept elsewhere
 local CROWD = 2048  -- entries of a bucket of SimHashes
 
-local k, s = opened('k'), opened('s')
-local hashes, keys, width = {}, {}, {}
-local digits = {unpacked('>' .. string.rep('I3I2', #newest), rows)}  -- in one call: it is most of what a look costs
-for n = 1, #newest do
-  local v = digits[2 * n - 1] * 4096 + digits[2 * n]
-  local bucket = bucket_of(k, v)
-  hashes[n], keys[n], width[n] = v, key_of(k, bucket), tag_width(k, bucket)
-end
-local values = #keys > 0 and call('MGET', unpack(keys)) or {}
-
-local function overflow_key(v)
-  return root .. 'h' .. pack('>I5', v)
+local count, names, tags = #newest, {}, {}
+for n = 1, count do names[n] = sub(fields, 4 * n - 3, 4 * n) end
+names[count + 1] = 'state'
+local values = call('HMGET', root .. 'k', unpack(names))
+loaded(values[count + 1])
+local k, s = tables.k, tables.s
+if count > 0 and k.size + k.split ~= tonumber(supposed) then
+  for n = 1, count do names[n] = field_of(k, hash_of(rows, 5 * n - 4)) end
+  values = call('HMGET', k.key, unpack(names))
 end
 
-local found = {}
-local hits = {}
-local function take(n, number)
-  if number < above or is_gone(number) then return 0 end
-  found[#found + 1] = pack('>I2I4', n - 1, number)
-  return 1
+local found, hits = {}, {}
+
+local function number_at(value, place, width)
+  return (unpacked(width == 3 and '>I3' or '>I4', value, place + width))
 end
 
-for n = 1, #keys do
+local function overflow_key(n)
+  return root .. 'h' .. pack('>I5', hash_of(rows, 5 * n - 4))
+end
+
+-- Takes the documents that share a hash, the newest first.
+local function take(n, value, tag)
+  local wanted = byte(newest, n)
+  local function take_one(number)
+    if number < above then
+      wanted = 0  -- all others came before, too
+    elseif call('GETBIT', root .. ':gone', number) == 0 then
+      found[#found + 1] = pack('>I2I4', n - 1, number)
+      wanted = wanted - 1
+    end
+  end
+  local places = places_of(value, tag, ENTRY)
+  hits[n] = #places
+  for at = #places, 1, -1 do
+    if wanted > 0 then take_one(number_at(value, places[at], #tag)) end
+  end
+  local last, older = -1, {}
+  while wanted > 0 and #places >= KEPT and (last == -1 or #older == 64) do
+    older = call('LRANGE', overflow_key(n), last - 63, last)
+    for at = #older, 1, -1 do
+      if wanted > 0 then take_one(tonumber(older[at])) end
+    end
+    last = last - 64
+  end
+end
+
+local width = k.size >= WIDE and 2 or 2 * k.size < WIDE and 3  -- of all tags
+for n = 1, count do
+  local tag = sub(rows, 5 * n - 4, 5 * n - 5 + (width or tag_width(k, bucket_of(k, hash_of(rows, 5 * n - 4)))))
   local value = values[n]
-  local tag = sub(rows, 5 * n - 4, 5 * n - 5 + width[n])
-  if value then
-    local places = places_of(value, tag, width[n] + 4)
-    hits[n] = #places
-    local wanted = byte(newest, n)
-    for at = #places, 1, -1 do
-      if wanted == 0 then break end
-      wanted = wanted - take(n, (unpacked('>I4', value, places[at] + width[n])))
-    end
-    if wanted > 0 and #places >= KEPT then
-      local key, last = overflow_key(hashes[n]), -1
-      while wanted > 0 do
-        local older = call('LRANGE', key, last - 63, last)
-        for at = #older, 1, -1 do
-          if wanted > 0 then wanted = wanted - take(n, tonumber(older[at])) end
-        end
-        if #older < 64 then break end
-        last = last - 64
-      end
-    end
-  end
+  tags[n] = tag
+  if value and find(value, tag, 1, true) then take(n, value, tag) end
 end
 
-local given, next_number = -1, tonumber(call('HGET', root, 'next') or 0)
-if mode == 'enter' or (mode == 'ask' and #found == 0) then
-  given = next_number
-  local packed = pack('>I4', given)
-  local now = {}
-  for n = 1, #keys do
-    local key, w = keys[n], width[n]
-    local value = now[key] or values[n] or ''
-    local tag = sub(rows, 5 * n - 4, 5 * n - 5 + w)
-    if (hits[n] or 0) >= HOT then
-      local places, kept, last, moved = places_of(value, tag, w + 4), {}, 1, {}
-      for at = 1, #places - KEPT do
-        kept[#kept + 1] = sub(value, last, places[at] - 1)
-        last = places[at] + w + 4
-        moved[at] = unpacked('>I4', value, places[at] + w)
-      end
-      call('SADD', root .. ':hot', pack('>I5', hashes[n]))
-      call('RPUSH', overflow_key(hashes[n]), unpack(moved))
-      k.entries = k.entries - #moved
-      value = concat(kept) .. sub(value, last)
-    end
-    now[key] = value .. tag .. packed
+-- Returns a bucket without the older entries of a hash that very many share; these are kept elsewhere.
+local function thinned(n, value)
+  local tag, kept, last, moved = tags[n], {}, 1, {}
+  local places = places_of(value, tag, ENTRY)
+  for at = 1, #places - KEPT do
+    kept[at] = sub(value, last, places[at] - 1)
+    last = places[at] + ENTRY
+    moved[at] = number_at(value, places[at], #tag)
   end
-  k.entries = k.entries + #keys
+  call('SADD', root .. ':hot', pack('>I5', hash_of(rows, 5 * n - 4)))
+  call('RPUSH', overflow_key(n), unpack(moved))
+  k.entries = k.entries - #moved
+  return concat(kept) .. sub(value, last)
+end
+
+local given, following = -1, next_number
+if mode == 'enter' or (mode == 'ask' and #found == 0) then
+  given, next_number = next_number, next_number + 1
+  local packed = pack('>I4', given)
+  local low, now, written = sub(packed, 2), {}, {}
+  for n = 1, count do
+    local name, tag = names[n], tags[n]
+    local value = now[name] or values[n] or ''
+    if hits[n] and hits[n] >= HOT then value = thinned(n, value) end
+    now[name] = value .. tag .. (#tag == 3 and low or packed)
+  end
+  for name, value in pairs(now) do
+    written[#written + 1] = name
+    written[#written + 1] = value
+  end
+  if count > 0 then call('HSET', k.key, unpack(written)) end
+  k.entries = k.entries + count
   if #simhash == 8 then
-    local blocks = {unpacked('<I2I2I2I2', simhash)}
-    local own = {}
-    for block = 0, 3 do own[block + 1] = key_of(s, bucket_of(s, 4 * blocks[block + 1] + block)) end
-    for block, value in ipairs(call('MGET', unpack(own))) do
-      value = (value or '') .. simhash .. packed
+    local a, b, c, d = unpacked('<I2I2I2I2', simhash)
+    local own = {field_of(s, 4 * a), field_of(s, 4 * b + 1), field_of(s, 4 * c + 2), field_of(s, 4 * d + 3)}
+    local old = call('HMGET', s.key, unpack(own))
+    for block = 1, 4 do
+      local value = (old[block] or '') .. simhash .. packed
       if #value > 12 * CROWD then
         s.entries = s.entries - CROWD / 2
         value = sub(value, 6 * CROWD + 1)
       end
-      now[own[block]] = value
+      old[block] = value
     end
+    call('HSET', s.key, own[1], old[1], own[2], old[2], own[3], old[3], own[4], old[4])
     s.entries = s.entries + 4
   end
-  local written = {}
-  for key, value in pairs(now) do
-    written[#written + 1] = key
-    written[#written + 1] = value
-  end
-  if #written > 0 then call('MSET', unpack(written)) end
-  saved(k)
-  saved(s)
   local key = number_key('d', given, PER_BLOCK)
   call('APPEND', key, pack('<I3', #record) .. record)
-  if given % PER_BLOCK == PER_BLOCK - 1 then call('SET', key, call('GET', key)) end  -- without room for more
+  if next_number % PER_BLOCK == 0 then call('SET', key, call('GET', key)) end  -- without room for more
   call('HSET', root .. ':pending', given, run)
   call('RPUSH', root .. ':open.' .. run, 'd' .. packed)
-  call('HSET', root, 'next', given + 1)
+  saved()
 end
-return {given, next_number, concat(found)}
+local u = tables.u
+return {given, following, concat(found), k.size + k.split, s.size + s.split, u.size + u.split}

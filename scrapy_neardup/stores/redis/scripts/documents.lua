@@ -1,15 +1,10 @@
 -- Documents
 
-local function number_key(kind, number, share)
-  return root .. kind .. pack('>I4', floor(number / share))
-end
-
 local function is_gone(number)
   return call('GETBIT', root .. ':gone', number) == 1
 end
 
 -- Records lie 16 to a string: length (three bytes) and the rest, one after another.
-local PER_BLOCK = 16
 
 local function record_places(block, number)
   local at = 1

