@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
+from functools import partial
 from typing import Any
 
 import redis
@@ -13,7 +14,7 @@ from helpers import detectors, edited, text
 from scrapy_neardup import Deduplicator, Document, StoreError
 from scrapy_neardup.stores.redis.store import RedisStore
 
-Contents = dict[bytes, tuple[bytes, int]]
+Contents = dict[bytes, bytes]
 
 
 def fill(address: str, namespace: str = "", *, count: int = 40) -> None:
@@ -32,13 +33,12 @@ def fill(address: str, namespace: str = "", *, count: int = 40) -> None:
 
 def contents(client: redis.Redis) -> Contents:
     """Return all keys, with what is in them."""
-    names = sorted(client.keys("*"))
-    return {name: (client.dump(name), max(0, client.pttl(name)) and 1) for name in names}
+    return {name: client.dump(name) for name in sorted(client.keys("*"))}
 
 
 def restore(client: redis.Redis, kept: Contents) -> None:
     client.flushall()
-    for name, (value, _) in kept.items():
+    for name, value in kept.items():
         client.restore(name, 0, value, replace=True)
 
 
@@ -47,12 +47,12 @@ def restore(client: redis.Redis, kept: Contents) -> None:
 
 def drop(client: redis.Redis, rng: random.Random) -> None:
     """Have the server drop a key, as one does that is full and was told to."""
-    client.delete(rng.choice(sorted(client.keys("*"))))
+    client.delete(_key(client, rng))
 
 
 def flip(client: redis.Redis, rng: random.Random) -> None:
     """Change some bits of a value."""
-    read, write, value = _chosen(client, rng)
+    value, write = _value(client, rng)
     data = bytearray(value)
     for _ in range(rng.choice([1, 1, 2, 8])):
         data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
@@ -60,13 +60,13 @@ def flip(client: redis.Redis, rng: random.Random) -> None:
 
 
 def cut(client: redis.Redis, rng: random.Random) -> None:
-    _, write, value = _chosen(client, rng)
+    value, write = _value(client, rng)
     write(value[: rng.randrange(len(value))])
 
 
 def other(client: redis.Redis, rng: random.Random) -> None:
     """Put a value of another type in place of a key's."""
-    name = rng.choice(sorted(client.keys("*")))
+    name = _key(client, rng)
     client.delete(name)
     rng.choice([lambda: client.set(name, "x"), lambda: client.rpush(name, "x"), lambda: client.hset(name, "x", "y")])()
 
@@ -82,20 +82,28 @@ DAMAGES: dict[str, Callable[[redis.Redis, random.Random], None]] = {
 }
 
 
-def _chosen(client: redis.Redis, rng: random.Random) -> tuple[Any, Callable[[bytes], Any], bytes]:
-    """Return what writes a value, and that value: of a hash or a list one of many."""
-    while True:
-        name = rng.choice(sorted(client.keys("*")))
-        match client.type(name):
-            case b"string":
-                return name, lambda data: client.set(name, data), client.get(name) or b""
-            case b"hash":
-                field, value = rng.choice(sorted(client.hgetall(name).items()))
-                if value:
-                    return name, lambda data: client.hset(name, field, data), value
-            case b"list":
-                at = rng.randrange(client.llen(name))
-                return name, lambda data: client.lset(name, at, data), client.lindex(name, at)
+def kind_of(name: bytes) -> bytes:
+    """Return what a key is: what follows the name of the namespace, without a number."""
+    rest = name.partition(b"}")[2]
+    return rest.partition(b".")[0] if rest.startswith(b":") else rest[:1]
+
+
+def _key(client: redis.Redis, rng: random.Random, types: Sequence[bytes] = ()) -> bytes:
+    names = [name for name in sorted(client.keys("*")) if not types or client.type(name) in types]
+    kind = rng.choice(sorted({*map(kind_of, names)}))
+    return rng.choice([name for name in names if kind_of(name) == kind])
+
+
+def _value(client: redis.Redis, rng: random.Random) -> tuple[bytes, Callable[[bytes], Any]]:
+    """Return a value, of a hash or a list one of many, and what puts another one in its place."""
+    name = _key(client, rng, (b"string", b"hash", b"list"))
+    if client.type(name) == b"string":
+        return client.get(name) or b"", partial(client.set, name)
+    if client.type(name) == b"hash":
+        field, value = rng.choice(sorted(client.hgetall(name).items()))
+        return value, partial(client.hset, name, field)
+    at = rng.randrange(client.llen(name))
+    return client.lindex(name, at), partial(client.lset, name, at)
 
 
 # What became of it

@@ -12,6 +12,7 @@ from weakref import WeakValueDictionary
 from ...signature import Key, Link, Signature
 from ..layered import digest
 from .asking import field
+from .damage import sound
 from .packing import document_of, is_void, key_of, place_of, unpack_document, unpack_link
 from .server import Command, Server
 
@@ -76,10 +77,11 @@ class Documents:
         return signature
 
     def _made(self, number: int, record: bytes) -> Signature:
-        signature, place = unpack_document(record)
-        if place[0] not in self.runs:
-            self.learn_runs()
-        signature.key = key_of(place, self.runs)
+        with sound(self._server.name):
+            signature, place = unpack_document(record)
+            if place[0] not in self.runs:
+                self.learn_runs()
+            signature.key = key_of(place, self.runs)
         self.hold(signature, number)
         self._recent.append(signature)
         return signature
@@ -111,11 +113,12 @@ class Documents:
             self.unknown.add(url)
 
     def _link(self, link: bytes, row: bytes) -> Link | None:
-        if not link or is_void(link):
-            return None
-        number = document_of(link)
-        signature = None if number is None else self._told(number, row)
-        return None if number is not None and signature is None else unpack_link(link, signature)
+        with sound(self._server.name):
+            if not link or is_void(link):
+                return None
+            number = document_of(link)
+            signature = None if number is None else self._told(number, row)
+            return None if number is not None and signature is None else unpack_link(link, signature)
 
     def links(self, number: int) -> Iterator[Link]:
         """Yield the links to a document, oldest first."""
@@ -125,7 +128,8 @@ class Documents:
     def _urls_of(self, block: int, place: int | None = None) -> Iterator[list[int]]:
         """Yield, some at a time, the hashes of the URLs that lead to the documents of a block, or to one of them."""
         [linked] = self._server.run([("GET", self._server.root.encode() + b"o" + block.to_bytes(4, "big"))])
-        rows = _LINKED.iter_unpack(linked or b"")
+        with sound(self._server.name):
+            rows = _LINKED.iter_unpack(linked or b"")
         mine = (int.from_bytes(url, "little") for each, url in rows if place in (None, each))
         while some := list(islice(mine, CHUNK)):
             yield some
@@ -162,7 +166,7 @@ class Documents:
         """Return how many are committed."""
         gone, pending = (self._server.key(name) for name in ("gone", "pending"))
         forgotten, pending_now = self._server.run([("BITCOUNT", gone), ("HLEN", pending)])
-        return self.next_number - int(forgotten) - int(pending_now)
+        return max(0, self.next_number - int(forgotten) - int(pending_now))
 
     def state(self) -> Sequence[int]:
         """Return the number that comes next, then how many buckets and entries each table has: k, s, u."""
@@ -191,8 +195,10 @@ class Documents:
 
     def packed_links(self) -> Iterator[bytes]:
         """Yield all links as they are packed, of which something is known."""
-        links = (link for _, _, bucket in self.buckets("u") for link in _parts_of(bucket))
-        return (link for link in links if not is_void(link))
+        for _, _, bucket in self.buckets("u"):
+            with sound(self._server.name):
+                links = [link for link in _parts_of(bucket) if not is_void(link)]
+            yield from links
 
     def places(self) -> Iterator[tuple[int, Key]]:
         """Yield the numbers of all documents, be they forgotten, and as what they were written."""
@@ -203,17 +209,21 @@ class Documents:
             [blocks] = self._server.run([("MGET", *keys)])
             for block, value in enumerate(blocks, first):
                 for number, record in enumerate(_parts_of(value or b""), block * PER_BLOCK):
-                    yield number, key_of(place_of(record), self.runs)
+                    with sound(self._server.name):
+                        key = key_of(place_of(record), self.runs)
+                    yield number, key
 
     def all_links(self) -> Iterator[Link]:
         packed = self.packed_links()
         while some := list(islice(packed, CHUNK)):
             documents = self.fetch(number for link in some if (number := document_of(link)) is not None)
-            for link in some:
-                number = document_of(link)
+            for packed_link in some:
+                number = document_of(packed_link)
                 signature = None if number is None else documents.get(number)
                 if number is None or signature:
-                    yield unpack_link(link, signature)
+                    with sound(self._server.name):
+                        link = unpack_link(packed_link, signature)
+                    yield link
 
 
 def _parts_of(bucket: bytes) -> Iterator[bytes]:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from msgpack.exceptions import UnpackException
-
 from ..inspecting import Finding
+from .damage import DAMAGE
 
 COPY = "bring back a copy of the server's data, or start another store with NEARDUP_STORE or NEARDUP_NAMESPACE"
 HARMLESS = "the store can be read in spite of it"
-DAMAGE = (struct.error, UnpackException, ArithmeticError, LookupError, TypeError, ValueError)
-"""What reading bytes may raise that are not what they should be."""
 
 
 @dataclass

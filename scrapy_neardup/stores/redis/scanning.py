@@ -16,13 +16,15 @@ from .store import VERSION, root_of
 
 AT_ONCE = 1000  # keys that the server looks at for one answer
 _KEY = re.compile(rb"(\{neardup:([^:{}]*):(\d+)\})(.*)", re.DOTALL)
-_TABLES = {"k": 4, "s": 4, "u": 4, "h": 5, "d": 4, "r": 4, "o": 4}  # bytes of the number that follows
-_NAMED = re.compile(rb":(gone|pending|runs|numbers|ids|holders|hot|news|meta|(?:open|lease)\.\d+)")
+_TABLES = {"k": 0, "s": 0, "u": 0, "h": 5, "d": 4, "r": 4, "o": 4}  # bytes of the number that follows
+_NAMED = re.compile(
+    rb":(gone|pending|runs|numbers|ids|holders|sessions|hot|news|meta|(?:open|lease|session)\.[\da-f]+)"
+)
 TYPES = {
-    "": "hash", "h": "list", ":gone": "string", ":pending": "hash", ":runs": "hash", ":numbers": "hash", ":ids": "hash",
-    ":holders": "hash", ":hot": "set", ":news": "stream", ":meta": "string", ":open": "list", ":lease": "string",
+    **dict.fromkeys(("", "k", "s", "u", ":pending", ":runs", ":numbers", ":ids", ":holders", ":sessions"), "hash"),
+    **dict.fromkeys(("h", ":open"), "list"), ":hot": "set", ":news": "stream",
 }  # fmt: skip
-"""Of keys by kind; those of tables are strings."""
+"""Of keys by kind; all others are strings."""
 
 
 @dataclass
@@ -60,8 +62,7 @@ def _kind_of(rest: bytes) -> tuple[str | None, int]:
     if not rest:
         return "", 0
     if _NAMED.fullmatch(rest):
-        name, _, number = rest.decode().partition(".")
-        return name, int(number or 0)
+        return rest.decode().partition(".")[0], 0
     kind = chr(rest[0])
     return (kind, int.from_bytes(rest[1:], "big")) if len(rest) - 1 == _TABLES.get(kind) else (None, 0)
 

@@ -11,9 +11,10 @@ import numpy.typing as npt
 
 from ...detectors import Exact, SimHash
 from ..layered import digest
-from .asking import _NEAR, bucketed
+from ..search import salt
+from .asking import _NEAR, fields
 from .documents import _LINKED, _TOLD, BUCKETS, CHUNK, PER_BLOCK, Documents, _packed, _parts_of
-from .exporting import _read
+from .exporting import read
 from .noting import Notes
 from .packing import document_of, hashed, is_void, origin_of, place_of, unpack_document, unpack_link
 from .scanning import Namespace
@@ -28,12 +29,14 @@ _MISCOUNTED = "it is not known how often documents are repeated"
 
 
 class Numbered:
-    """What was read of the documents, by number. `state`: what the counts were before; `ids`: of runs by number."""
+    """What was read of the documents, by number. `ids`: of runs by number."""
 
-    def __init__(self, server: Server, state: Mapping[str, int], ids: Mapping[int, str], keys: Namespace) -> None:
-        self.server, self.state, self.ids, self.keys = server, state, ids, keys
+    def __init__(self, server: Server, ids: Mapping[int, str], keys: Namespace) -> None:
+        self.server, self.ids, self.keys = server, ids, keys
         self.reader = Documents(server)
-        self.next = state.get("next", 0)
+        self.state = list(self.reader.state())
+        """As `Documents.state` tells it."""
+        self.next = self.state[0]
         self.gone = self._gone()
         self.held = np.zeros(self.next, bool)
         """Those that could be read, and are not forgotten."""
@@ -71,8 +74,8 @@ class Numbered:
         return found
 
 
-def check_tables(seen: Numbered, notes: Notes, is_quiet: Callable[[Mapping[str, int]], bool]) -> None:
-    """Read all documents, what finds them, and all links."""
+def check_tables(seen: Numbered, notes: Notes, is_quiet: Callable[[], bool]) -> None:
+    """Read all documents, what finds them, and all links; compare how many there are where nobody has written since."""
     counted: Counter[str] = Counter()
     _check_documents(seen, notes)
     _check_keys(seen, notes, counted)
@@ -81,7 +84,7 @@ def check_tables(seen: Numbered, notes: Notes, is_quiet: Callable[[Mapping[str, 
     _check_urls(seen, notes, counted)
     if seen.highest >= seen.reader.next_number:
         notes.add("some entries lead to documents that do not exist", _UNKNOWN, f"document {seen.highest}")
-    if is_quiet(seen.state):
+    if is_quiet() and list(seen.reader.state()) == seen.state:
         _compare(seen, notes, counted)
         _compare_repeats(seen, notes)
 
@@ -110,7 +113,8 @@ def _take(seen: Numbered, number: int, record: bytes) -> None:
         return
     signature, _ = unpack_document(record)
     seen.held[number] = True
-    seen.exact[number] = sum(hashed(Exact.name, signature.fingerprints.get(Exact.name, ()))[:1])
+    if exact := signature.fingerprints.get(Exact.name):
+        seen.exact[number] = hashed([exact[0] ^ salt(Exact.name)])[0]
     seen.simhash[number] = sum(signature.fingerprints.get(SimHash.name, ())[:1])
     seen.url[number] = digest(signature.url) if signature.url else 0
 
@@ -125,7 +129,7 @@ def _check_keys(seen: Numbered, notes: Notes, counted: Counter[str]) -> None:
 
     for buckets, place, value in seen.reader.buckets("k"):
         with notes.reading("# buckets of equal fingerprints", _UNFOUND, f"bucket {place}"):
-            hashes, numbers = _read(buckets, place, value)
+            hashes, numbers = read(buckets, place, value)
             counted["k"] += len(numbers)
             take(hashes, numbers)
     for shared, older in seen.reader.hot():
@@ -155,8 +159,8 @@ def _check_links(seen: Numbered, notes: Notes, counted: Counter[str]) -> None:
             counted["u"] += 1
             with notes.reading("# URLs", _UNLED, f"bucket {place}"):
                 _take_link(seen, notes, link, counted)
-                low = np.array([int.from_bytes(link[:4], "little")], np.uint32)
-                if bucketed(low, buckets)[0] != place:
+                low = np.array([int.from_bytes(link[:4], "little")], np.uint64)
+                if fields(low, buckets) != place.to_bytes(4, "little"):
                     raise ValueError("one is in a bucket that is not its")
 
 
@@ -189,15 +193,12 @@ def _check_urls(seen: Numbered, notes: Notes, counted: Counter[str]) -> None:
 
 
 def _compare(seen: Numbered, notes: Notes, counted: Counter[str]) -> None:
-    [pending] = seen.server.run([("HLEN", seen.server.key("pending"))])
     kinds = {
-        "k": ("entries of equal fingerprints", seen.state.get("k.entries", 0), _UNFOUND),
-        "s": ("entries of SimHashes", seen.state.get("s.entries", 0), _NOT_NEAR),
-        "u": ("URLs", seen.state.get("u.entries", 0), _UNLED),
-        "documents": ("documents", seen.state.get("documents", 0) + pending, _UNKNOWN),
+        "k": ("entries of equal fingerprints", _UNFOUND),
+        "s": ("entries of SimHashes", _NOT_NEAR),
+        "u": ("URLs", _UNLED),
     }
-    counted["documents"] = len(seen)
-    for kind, (name, expected, costs) in kinds.items():
+    for (kind, (name, costs)), expected in zip(kinds.items(), seen.state[2::2], strict=True):
         if counted[kind] != expected:
             notes.add(f"there are {counted[kind]} {name}, and should be {expected}", costs)
     if (counted["listed"], counted["listed sum"]) != (counted["leading"], counted["leading sum"]):

@@ -7,7 +7,6 @@ what else there is of it. How many there are of each is compared only where nobo
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from contextlib import closing
 
 from ..inspecting import Finding, Survey
@@ -23,6 +22,7 @@ from .store import root_of
 from .tables import Numbered, check_tables
 
 _READ = ("namespaces", "keys", "runs", "documents", "links", "bytes_server")
+_UNLEARNED = "what was learned of host mirrors is lost, and learned again"
 _UNKNOWN = "its documents are unknown: their pages are stored once more"
 
 
@@ -74,12 +74,14 @@ class _Space:
         if self._keys.wrong or not self._check_meta():
             return
         self._check_runs()
-        if (state := self._state()) is not None:
+        if self._has_state():
             self._check_pending()
             self._check_news()
-            seen = Numbered(self._server, state, self._ids, self._keys)
+            seen = Numbered(self._server, self._ids, self._keys)
             check_tables(seen, self._notes, self._is_quiet)
             self._read.update(documents=len(seen), links=seen.links)
+            if seen.links and ":news" not in self._keys.keys:
+                self._notes.add("all entries on host mirrors are missing", _UNLEARNED)
 
     def _hash(self, name: str) -> dict[bytes, bytes]:
         [rows] = self._server.run([("HGETALL", self._server.key(name) if name else self._server.root)])
@@ -109,22 +111,36 @@ class _Space:
                     self._notes.add("# runs have lost their number", costs, name.decode())
         for name in numbers:
             self._notes.add("# runs have lost their name", _UNKNOWN, name.decode(errors="replace"))
-        known = set(self._ids.values())
+        self._check_count()
+        known, leases = set(self._ids.values()), self._leases()
         for name, record in self._hash("runs").items():
             self._read["runs"] += 1
+            leases.pop(name.decode(errors="replace"), None)
             with self._notes.reading("# records of runs", costs, repr(name)[1:]):
                 if (run := Run.load(record)).id != name.decode() or run.id not in known:
                     raise ValueError(f"it is that of run {run.id!r}, which has no number")
+        for run_id in (name for name, is_alive in leases.items() if not is_alive):  # else it has only just begun
+            self._notes.add("# records of runs are missing", costs, run_id)
 
-    def _state(self) -> dict[str, int] | None:
-        """Return the counts of the namespace, and how far its tables have grown."""
-        costs, shown = "all of it is unknown: all pages are stored once more", self._server.root
-        if "" not in self._keys.keys and set(self._keys.keys) - {":meta"}:
-            self._notes.add(f"key {shown!r}, which has the counts, is missing", costs)
-            return None
-        with self._notes.reading(f"key {shown!r}, which has the counts,", costs, "a field"):
-            return {name.decode(): int(value) for name, value in self._hash("").items()}
-        return None
+    def _check_count(self) -> None:
+        """See that no run will be given the number of another."""
+        with self._notes.reading("the number of the next run", "what two runs brought is taken for one's", "runs"):
+            if int(self._hash("").get(b"runs", 0)) < max(self._ids, default=0):
+                raise ValueError("it is that of another run")
+
+    def _leases(self) -> dict[str, bool]:
+        """Return of which runs a living process has a lease."""
+        asked = [("EXISTS", self._server.key(f"lease.{number}")) for number in self._ids]
+        return dict(zip(self._ids.values(), map(bool, self._server.run(asked)), strict=True))
+
+    def _has_state(self) -> bool:
+        """Say whether it is known how many documents there are, and how far their tables have grown."""
+        lacks = {"", "k"} - set(self._keys.keys)
+        if lacks and set(self._keys.keys) & {"d", "s", "u"}:
+            shown = " and ".join(repr(f"{self._server.root}{kind}") for kind in sorted(lacks))
+            self._notes.add(f"{shown} is missing", "all of it is unknown: all pages are stored once more")
+            return False
+        return True
 
     def _check_pending(self) -> None:
         for number, run in self._hash("pending").items():
@@ -132,14 +148,12 @@ class _Space:
                 _ = int(number), self._ids[int(run)]
 
     def _check_news(self) -> None:
-        costs = "what was learned of host mirrors is lost, and learned again"
         for name, fields in news(self._server):
-            with self._notes.reading("# entries on host mirrors", costs, name.decode(errors="replace")):
+            with self._notes.reading("# entries on host mirrors", _UNLEARNED, name.decode(errors="replace")):
                 if int(fields[b"run"]):
                     _ = self._ids[int(fields[b"run"])]
                 _unpacked(fields[b"body"])
 
-    def _is_quiet(self, state: Mapping[str, int]) -> bool:
-        """Say whether nobody has written since that state, nor is about to."""
-        leases = self._server.run([("EXISTS", self._server.key(f"lease.{number}")) for number in self._ids])
-        return not any(leases) and self._state() == state
+    def _is_quiet(self) -> bool:
+        """Say whether nobody is about to write."""
+        return not any(self._leases().values())

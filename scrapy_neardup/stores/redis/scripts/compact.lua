@@ -7,25 +7,27 @@ local buckets = k.size + k.split
 -- Those of a hash that very many share stay: how many there are tells that there are more.
 local has_hot = call('EXISTS', root .. ':hot') == 1
 local function is_hot(tag, bucket)
-  local high, bits = 0, 36 - 8 * #tag
+  local high, weight = 0, 2 ^ (36 - 8 * #tag)
   for at = 1, #tag do high = high * 256 + byte(tag, at) end
-  return call('SISMEMBER', root .. ':hot', pack('>I5', high * 2 ^ bits + bucket % 2 ^ bits)) == 1
+  return call('SISMEMBER', root .. ':hot', pack('>I5', high * weight + bucket % weight)) == 1
+end
+
+local function is_dead(value, at, width, bucket)
+  local number = width == 3 and unpacked('>I3', value, at + 3) or unpacked('>I4', value, at + 2)
+  return is_gone(number) and not (has_hot and is_hot(sub(value, at, at + width - 1), bucket))
 end
 
 for bucket = first, math.min(first + count, buckets) - 1 do
-  local key, width = key_of(k, bucket), tag_width(k, bucket)
-  local value, kept = call('GET', key) or '', {}
-  for at = 1, #value, width + 4 do
-    local tag = sub(value, at, at + width - 1)
-    if not is_gone((unpacked('>I4', value, at + width))) or (has_hot and is_hot(tag, bucket)) then
-      kept[#kept + 1] = sub(value, at, at + width + 3)
-    end
+  local name, width, kept = field(bucket), tag_width(k, bucket), {}
+  local value = call('HGET', k.key, name) or ''
+  for at = 1, #value, ENTRY do
+    if not is_dead(value, at, width, bucket) then kept[#kept + 1] = sub(value, at, at + ENTRY - 1) end
   end
-  local removed = #value / (width + 4) - #kept
+  local removed = #value / ENTRY - #kept
   if removed > 0 then
-    put(key, concat(kept))
+    put(k, name, concat(kept))
     k.entries = k.entries - removed
   end
 end
-saved(k)
+if next_number > 0 then saved() end
 return buckets
