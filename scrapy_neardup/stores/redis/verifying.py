@@ -22,6 +22,7 @@ from .store import root_of
 from .tables import Numbered, check_tables
 
 _READ = ("namespaces", "keys", "runs", "documents", "links", "bytes_server")
+_UNSAID = "nothing says what of the run is forgotten, or whether it closed"
 _UNLEARNED = "what was learned of host mirrors is lost, and learned again"
 _UNKNOWN = "its documents are unknown: their pages are stored once more"
 
@@ -102,25 +103,27 @@ class _Space:
         return True
 
     def _check_runs(self) -> None:
-        costs = "nothing says what of the run is forgotten, or whether it closed"
-        numbers = self._hash("numbers")
-        for number, name in self._hash("ids").items():
-            with self._notes.reading("# names of runs", costs, number):
-                self._ids[int(number)] = name.decode()
-                if numbers.pop(name, None) != number:
-                    self._notes.add("# runs have lost their number", costs, name.decode())
-        for name in numbers:
-            self._notes.add("# runs have lost their name", _UNKNOWN, name.decode(errors="replace"))
+        self._check_names()
         self._check_count()
         known, leases = set(self._ids.values()), self._leases()
         for name, record in self._hash("runs").items():
             self._read["runs"] += 1
             leases.pop(name.decode(errors="replace"), None)
-            with self._notes.reading("# records of runs", costs, repr(name)[1:]):
+            with self._notes.reading("# records of runs", _UNSAID, repr(name)[1:]):
                 if (run := Run.load(record)).id != name.decode() or run.id not in known:
                     raise ValueError(f"it is that of run {run.id!r}, which has no number")
         for run_id in (name for name, is_alive in leases.items() if not is_alive):  # else it has only just begun
-            self._notes.add("# records of runs are missing", costs, run_id)
+            self._notes.add("# records of runs are missing", _UNSAID, run_id)
+
+    def _check_names(self) -> None:
+        numbers = self._hash("numbers")
+        for number, name in self._hash("ids").items():
+            with self._notes.reading("# names of runs", _UNSAID, number):
+                self._ids[int(number)] = name.decode()
+                if numbers.pop(name, None) != number:
+                    self._notes.add("# runs have lost their number", _UNSAID, name.decode())
+        for name in numbers:
+            self._notes.add("# runs have lost their name", _UNKNOWN, name.decode(errors="replace"))
 
     def _check_count(self) -> None:
         """See that no run will be given the number of another."""
