@@ -13,6 +13,7 @@ from ...detectors import Exact, SimHash
 from ..layered import digest
 from ..search import salt
 from .asking import _NEAR, fields
+from .damage import DAMAGE
 from .documents import _LINKED, _TOLD, BUCKETS, CHUNK, PER_BLOCK, Documents, _packed, _parts_of
 from .exporting import read
 from .noting import Notes
@@ -59,6 +60,10 @@ class Numbered:
         result[: len(some)] = some
         return result
 
+    def is_gone_now(self, number: int) -> bool:
+        [bit] = self.server.run([("GETBIT", self.server.key("gone"), number)])
+        return bool(bit)
+
     def strings(self, kind: str, count: int) -> Iterator[tuple[int, bytes]]:
         """Yield the first so many strings of a kind, empty where there is none."""
         for first in range(0, count, BUCKETS):
@@ -103,7 +108,11 @@ def _check_documents(seen: Numbered, notes: Notes) -> None:
             continue
         for number, record in zip(numbers, records, strict=False):
             with notes.reading("# documents", _UNKNOWN, f"document {number}"):
-                _take(seen, number, record)
+                try:
+                    _take(seen, number, record)
+                except DAMAGE:
+                    if not seen.is_gone_now(number):  # else it was forgotten meanwhile
+                        raise
 
 
 def _take(seen: Numbered, number: int, record: bytes) -> None:
