@@ -20,9 +20,10 @@ Entry = tuple[bytes, str, Sequence[Row], Mapping[str, float]]
 
 
 def memory(address: str) -> int:
-    """Return how many bytes a server takes for all that it holds. Raise StoreError."""
+    """Return how many bytes a server takes for all that it holds; 0 where it does not say. Raise StoreError."""
     with closing(Server(address, root_of(""))) as server:
-        return int(info(server, "memory")["used_memory"])
+        said = info(server, "memory")
+        return int(said.get("used_memory_dataset") or said.get("used_memory") or 0)
 
 
 def compact_server(address: str) -> None:

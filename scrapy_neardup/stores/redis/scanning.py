@@ -25,6 +25,7 @@ TYPES = {
     **dict.fromkeys(("h", ":open"), "list"), ":hot": "set", ":news": "stream",
 }  # fmt: skip
 """Of keys by kind; all others are strings."""
+_ALSO = {"string": "bitmap"}  # Kvrocks tells of strings of bits
 
 
 @dataclass
@@ -51,7 +52,7 @@ class Namespace:
         wanted = TYPES.get(kind, "string") if kind is not None else None
         if kind is None:
             self.strangers.append(shown)
-        elif type_ not in (wanted, "none"):  # none: it has gone meanwhile
+        elif type_ not in (wanted, _ALSO.get(wanted or ""), "none"):  # none: it has gone meanwhile
             self.wrong.append(f"{shown} is a {type_}, not a {wanted}")
         else:
             self.keys[kind] += 1

@@ -21,9 +21,12 @@ Then = Callable[[Any], object]
 MOST = 200  # operations that are done at once: others wait as long
 _ADVICE = {  # by what the server says, of which the client leaves out the first word
     "used memory": "it is full: give it more memory, or forget what is old",
-    "authentication": "it wants a password",
+    "authenticat": "it wants a password",
     "username-password": "the user or the password is wrong",
     "permissions": "this user may not do that",
+    "user executing the script": "this user may not do that",
+    "wrong kind of value": "a key is damaged, or somebody else's: `scrapy neardup verify` says which",
+    "bad argument": "it is damaged: `scrapy neardup verify` says what to do",
     "read only replica": "it is a replica; name the master",
     "persist": "it can't write its disk",
     "loading": "it is still loading its data; try again",
