@@ -41,7 +41,7 @@ class Group(ExitStack):
 
     def started(self, *options: str) -> Server:
         server = Server(*options)
-        self.callback(server.stop)
+        self.callback(server.close)
         return server
 
 

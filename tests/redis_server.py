@@ -38,7 +38,7 @@ class Server:
                         return
             except OSError:
                 time.sleep(0.01)
-        self.stop()
+        self.close()
         raise RuntimeError("the server did not start")
 
     def close(self) -> None:

@@ -39,7 +39,7 @@ FEED = [
 def server() -> Iterator[Server]:
     started = Server()
     yield started
-    started.stop()
+    started.close()
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def both(folder: Path) -> Iterator[tuple[str, str]]:
     """Return the addresses of a store on disk and of one on a server that hold the same."""
     with ExitStack() as stack:
         started = Server()
-        stack.callback(started.stop)
+        stack.callback(started.close)
         said = succeeded(folder, "import", "held.jsonl", "--store", started.address).stderr
         assert "held.jsonl: 30 documents and 56 URLs imported; 0 documents were known" in said
         yield str(folder / "held.sqlite"), started.address
