@@ -9,14 +9,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 import redis
 from cli import neardup, refused, rows, succeeded, write
 from conftest import Crawler
 from helpers import detectors, edited, signature, text
-from redis_damage import DAMAGES, contents, fill, judge, restore
+from redis_damage import DAMAGES, contents, fill, judge, restore, values
 from redis_groups import until
 from redis_server import Server
 from site_server import Page, Site, article, html
@@ -203,11 +202,11 @@ def test_verify_of_a_server_that_others_use_too(server: Server, client: redis.Re
     client.hset("neardup", "x", "y")
     for namespace in ("", "news/{1}:2"):
         fill(server.address, namespace)
-    before = contents(client)
+    before = values(client)
     told_of = json.loads(succeeded(tmp_path, "verify", "--json", "--store", server.address).stdout)
     assert (told_of["namespaces"], told_of["runs"], told_of["documents"]) == (2, 4, 2 * 75)
     assert (told_of["keys"], told_of["whole"], told_of["findings"]) == (client.dbsize() - 2, True, [])
-    assert contents(client) == before
+    assert values(client) == before
 
 
 def test_verify_lists_all_that_is_damaged(server: Server, client: redis.Redis, tmp_path: Path) -> None:
@@ -216,7 +215,7 @@ def test_verify_lists_all_that_is_damaged(server: Server, client: redis.Redis, t
     root = root_of("news").encode()
     client.delete(root + b"d" + bytes(4))
     client.hset(root_of("") + ":runs", "20200101-000000-1", "nothing")
-    before = contents(client)
+    before = values(client)
     made = neardup(tmp_path, "verify", "--store", server.address)
     assert made.returncode == 2
     assert made.stderr.count("\n") == 1
@@ -228,7 +227,7 @@ def test_verify_lists_all_that_is_damaged(server: Server, client: redis.Redis, t
     assert "1 records of runs can't be read; the first: '20200101-000000-1': " in made.stdout
     assert made.stdout.count("  costs: they are unknown: their pages are stored once more") == 1
     assert made.stdout.count("  to do: bring back a copy of the server's data") >= 2
-    assert contents(client) == before
+    assert values(client) == before
 
 
 BUSY = """
@@ -277,15 +276,15 @@ def test_verify_tells_of_a_server_that_drops_keys(server: Server, client: redis.
 @pytest.mark.parametrize("kind", DAMAGES)
 def test_damage_is_found_and_causes_no_crash(kind: str, server: Server, client: redis.Redis) -> None:
     fill(server.address)
-    kept = contents(client)
+    kept, right = contents(client), values(client)
     changed = found = 0
     for seed in range(30):
         restore(client, kept)
         DAMAGES[kind](client, random.Random(f"{kind} {seed}"))
-        before = contents(client)
-        changed += before != kept
+        before = values(client)
+        changed += before != right
         found += not verify(server.address).whole
-        assert contents(client) == before
+        assert values(client) == before
         judge(server.address)
     # A bit of a sketch or of a time may have been any; what is missing, cut off or of another kind is always found.
     assert changed // 4 < found if kind in ("flip", "exchange") else changed == found > 20
@@ -312,23 +311,23 @@ def test_store_of_a_newer_version_is_left_alone(server: Server, client: redis.Re
     fill(server.address)
     client.set(root_of("") + ":meta", json.dumps({"format": 99, "schemes": {}, "own": []}))
     client.set(b"{neardup:other:2}k", b"newer")
-    before = contents(client)
+    before = values(client)
     refuse_all(server.address, tmp_path, "newer version")
     first, second = verify(server.address).findings
     assert "its format is 99, of a newer version" in first.what
     assert (second.what, second.harmless) == ("1 keys of '{neardup:other:2}' are of another version", True)
-    assert contents(client) == before
+    assert values(client) == before
 
 
 @pytest.mark.parametrize("suffix", ["", "k", ":meta", ":runs", ":gone"])
 def test_keys_of_somebody_else_are_left_alone(suffix: str, server: Server, client: redis.Redis, tmp_path: Path) -> None:
     client.rpush(root_of("") + suffix, "theirs")
     client.set(root_of("") + "x", "theirs")
-    before: dict[str, Any] = contents(client)
+    before = values(client)
     with pytest.raises(StoreError, match="wrong kind of value"):
         fill(server.address)
     wrong, strange = sorted(verify(server.address).findings, key=lambda finding: finding.harmless)
     assert f"{{neardup::1}}{suffix}' is a list, not a" in wrong.what
     assert strange.what.startswith("1 keys are of a name that a store has not; the first: '{neardup::1}x'")
-    after = contents(client)
+    after = values(client)
     assert all(after[name] == value for name, value in before.items())
