@@ -38,7 +38,8 @@ def contents(client: redis.Redis) -> Contents:
 
 def values(client: redis.Redis) -> dict[bytes, Any]:
     """Return what is in all keys, for comparing it: a server may dump a hash that did not change in another order."""
-    return {name: client.hgetall(name) if client.type(name) == b"hash" else client.dump(name) for name in client.keys("*")}
+    names = client.keys("*")
+    return {name: client.hgetall(name) if client.type(name) == b"hash" else client.dump(name) for name in names}
 
 
 def restore(client: redis.Redis, kept: Contents) -> None:
