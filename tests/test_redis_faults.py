@@ -376,13 +376,14 @@ def test_server_that_takes_nobody_in(options: tuple[str, ...], user: str, advice
 
 def test_server_that_still_loads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(address, "SECONDS", 5.0)  # it answers slowly meanwhile
-    server = Server("--key-load-delay", "0", "--loading-process-events-interval-bytes", "1024")
+    server = Server("--loading-process-events-interval-bytes", "1024", "--rdbcompression", "no")
     try:
         with Deduplicator.open(server.address) as dedup:
             keep(dedup, *range(20))
+            server.tell("MSET", *(part for n in range(200) for part in (f"other{n}", 1000 * "x")))
             server.tell("SAVE")
             server.kill()
-            server.start("--key-load-delay", "100000")
+            server.start("--key-load-delay", "20000")
             with pytest.raises(StoreError, match="it is still loading its data; try again"):
                 RedisStore(server.address, detectors())
             reached(dedup)

@@ -7,13 +7,14 @@ import argparse
 from scrapy.settings import BaseSettings
 
 from ..stores.compacting import compact, size
-from .options import add_store, existing_file
+from .options import add_store, existing_store
 
 EXAMPLES = """examples:
   scrapy neardup compact
   scrapy neardup compact --store neardup.sqlite
 
 A store tidies itself up while it is used: call this after much was forgotten, or before a backup. A crawl may go on.
+On a server the bytes are those of all that it holds, whoever wrote it.
 """
 
 
@@ -22,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
-    store = existing_file(opts, settings)
+    store = existing_store(opts, settings)
     before = size(store)
     compact(store)
     print(f"{before} bytes before, {size(store)} now")

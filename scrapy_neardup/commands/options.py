@@ -21,7 +21,7 @@ from ..stores import StoreError
 
 def add_store(parser: argparse.ArgumentParser) -> None:
     """Let the user name the store; else it is the project's."""
-    parser.add_argument("--store", metavar="PATH", help="the store (default: NEARDUP_STORE of the project)")
+    parser.add_argument("--store", metavar="S", help="a path, or redis://… (default: NEARDUP_STORE of the project)")
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
@@ -73,8 +73,8 @@ def existing(opts: argparse.Namespace, settings: BaseSettings) -> Config:
     return config
 
 
-def existing_file(opts: argparse.Namespace, settings: BaseSettings) -> str:
-    """Return the path of a store that exists, all namespaces of which are meant; raise StoreError for none."""
+def existing_store(opts: argparse.Namespace, settings: BaseSettings) -> str:
+    """Return the address of a store that exists, all namespaces of which are meant; raise StoreError for none."""
     only = BaseSettings({name: settings[name] for name in ("NEARDUP_STORE",) if settings.get(name)})
     return str(existing(opts, only).store)
 

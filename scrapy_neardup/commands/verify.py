@@ -8,16 +8,19 @@ from dataclasses import asdict
 from scrapy.settings import BaseSettings
 
 from ..stores import StoreError
-from ..stores.inspecting import Finding
-from ..stores.verifying import Survey, verify
-from .options import add_json, add_store, existing_file, print_result
+from ..stores.inspecting import Finding, Survey
+from ..stores.redis.address import is_server, named
+from ..stores.verifying import verify
+from .options import add_json, add_store, existing_store, print_result
 
 EXAMPLES = """examples:
   scrapy neardup verify
   scrapy neardup verify --store neardup.sqlite --json
+  scrapy neardup verify --store redis://user:password@host:6379/0
 
 All namespaces are read, whatever the settings, also while crawls write. Exit code 2 where anything is damaged: then
-each thing is listed with what it costs and what to do. What is forgotten counts until it is removed.
+each thing is listed with what it costs and what to do. What is forgotten counts until it is removed. Of a store on a
+server it is compared how many there are of each only while no crawl is alive.
 """
 
 
@@ -27,8 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
-    store = existing_file(opts, settings)
-    survey = verify(store)
+    address = existing_store(opts, settings)
+    survey, store = verify(address), named(address) if is_server(address) else address
     _print(store, survey, as_json=opts.json)
     if damaged := sum(not finding.harmless for finding in survey.findings):
         raise StoreError(f"store {store!r} is damaged, see the list ({damaged} findings); it was left as it is")
@@ -38,12 +41,8 @@ def _print(store: str, survey: Survey, *, as_json: bool) -> None:
     findings = [asdict(finding) for finding in survey.findings]
     for finding in () if as_json else survey.findings:
         print(*_lines(finding), sep="\n")
-    result = {"store": store, **_read(survey), "whole": survey.whole}
+    result = {"store": store, **survey.read, "whole": survey.whole}
     print_result({**result, "findings": findings} if as_json else result, as_json=as_json)
-
-
-def _read(survey: Survey) -> dict[str, int]:
-    return {name: survey.read[name] for name in ("rows", "segments", "parts", "documents", "links", "bytes")}
 
 
 def _lines(finding: Finding) -> list[str]:

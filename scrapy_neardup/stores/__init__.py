@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ..detectors.base import Detector
 from .base import Selection, Store, StoreError
 from .memory import MemoryStore
-from .redis.address import KINDS, is_server
+from .redis.address import KINDS, is_server, named
 from .sqlite import SqliteStore
 
 __all__ = ["MemoryStore", "Selection", "SqliteStore", "Store", "StoreError", "open_store"]
@@ -34,5 +34,5 @@ def open_store(
 
         return RedisStore(address, detectors, namespace=namespace, unclean_run=unclean_run, run=run)
     if "://" in address:
-        raise StoreError(f"store {address!r}: no such kind of store; allowed are a path, {', '.join(KINDS)}")
+        raise StoreError(f"store {named(address)!r}: no such kind of store; allowed are a path, {', '.join(KINDS)}")
     return SqliteStore(address, detectors, namespace=namespace, unclean_run=unclean_run, run=run)

@@ -187,10 +187,10 @@ def _notes(store: LayeredStore, merged: Sequence[Part], fresh: Part, incoming: I
         if not link.void and (name := site(link.url)):
             met[name] = min(link.seen, met.get(name, link.seen))
     first = merged[0].first if merged else fresh.first
-    return Notes(store.parts.changed_repeats(first), sorted(store.parts.withdrawn()), _thinned(trials), met)
+    return Notes(store.parts.changed_repeats(first), sorted(store.parts.withdrawn()), thinned(trials), met)
 
 
-def _thinned(trials: Iterable[tuple[str, Row]]) -> dict[str, list[Row]]:
+def thinned(trials: Iterable[tuple[str, Row]]) -> dict[str, list[Row]]:
     """Return the trials that count, by run: of each path the last, of each pair of hosts the last ones."""
     pairs: dict[object, dict[int, tuple[str, Row]]] = {}
     for run, row in sorted(trials, key=lambda trial: trial[1].seen):

@@ -1,4 +1,4 @@
-"""Giving back the space that a store on disk does not need."""
+"""Giving back the space that a store does not need."""
 
 from __future__ import annotations
 
@@ -10,15 +10,25 @@ from . import manifest
 from .absorbing import alone, tidy
 from .database import open_database, told
 from .log import Log
+from .redis.address import is_server
 
 
-def compact(path: str) -> None:
+def compact(address: str) -> None:
     """Put all that each namespace holds into one part without waste, and cut the log down to what is in use.
 
-    Crawls may go on meanwhile, and a kill at any moment leaves the store as it was before or after a step. Raise
-    StoreError where it can't be read or written.
+    On a server: remove what leads to documents that are forgotten, and evidence that counts no more. Crawls may go on
+    meanwhile, and a kill at any moment leaves the store as it was before or after a step. Raise StoreError where it
+    can't be read or written.
     """
-    path = os.path.realpath(path)
+    if not is_server(address):
+        _compact_file(os.path.realpath(address))
+        return
+    from .redis.compacting import compact_server
+
+    compact_server(address)
+
+
+def _compact_file(path: str) -> None:
     for namespace in _namespaces(path):
         with alone(path):
             tidy(path, namespace, whole=True)
@@ -29,10 +39,14 @@ def compact(path: str) -> None:
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
-def size(path: str) -> int:
-    """Return how many bytes a store has on disk, of all its namespaces."""
-    beside = manifest.folder(path)
-    files = [Path(path), Path(f"{path}-wal"), *(beside.iterdir() if beside.is_dir() else ())]
+def size(address: str) -> int:
+    """Return how many bytes a store has on disk, of all its namespaces, or a server in memory."""
+    if is_server(address):
+        from .redis.compacting import memory
+
+        return memory(address)
+    beside = manifest.folder(address)
+    files = [Path(address), Path(f"{address}-wal"), *(beside.iterdir() if beside.is_dir() else ())]
     return sum(file.stat().st_size for file in files if file.exists())
 
 

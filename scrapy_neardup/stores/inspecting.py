@@ -1,9 +1,10 @@
-"""What is wrong with the parts of a store, what that costs, and what to do. Reads files; changes none."""
+"""What is wrong with a store, what that costs, and what to do; and with parts on disk, which this reads only."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +39,20 @@ class Finding:
     to_do: str = COPY
     harmless: bool = False
     """The store is whole in spite of it."""
+
+
+@dataclass
+class Survey:
+    """What was read of a store, and all that is wrong with it."""
+
+    read: Counter[str]
+    """How much there is of what; what is forgotten but not removed yet included."""
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def whole(self) -> bool:
+        """Whether nothing is damaged."""
+        return all(finding.harmless for finding in self.findings)
 
 
 @dataclass(frozen=True)

@@ -7,40 +7,34 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..signature import Key
 from . import manifest, segments
 from .database import TABLE, open_database
-from .inspecting import Finding, inspect, mapped
+from .inspecting import Finding, Survey, inspect, mapped
 from .meta import merge_meta
 from .part import Part
+from .redis.address import is_server
 from .rows import costs, named, split
 from .runs import Run
 from .spaces import Space, contradictions
 
+_READ = ("rows", "segments", "parts", "documents", "links", "bytes")
 _UNLISTED = "its documents are unknown: their pages are stored once more"
 
 
-@dataclass
-class Survey:
-    """What was read of a store, and all that is wrong with it."""
+def verify(address: str) -> Survey:
+    """Read all of a store at a path or on a server. Raise StoreError where it can't be opened, or is none of ours."""
+    if not is_server(address):
+        return _verify_file(os.path.realpath(address))
+    from .redis.verifying import verify_server
 
-    read: Counter[str] = field(default_factory=Counter)
-    """How many rows, segments, parts, documents, links and bytes; what is forgotten but not removed yet included."""
-    findings: list[Finding] = field(default_factory=list)
-
-    @property
-    def whole(self) -> bool:
-        """Whether nothing is damaged."""
-        return all(finding.harmless for finding in self.findings)
+    return verify_server(address)
 
 
-def verify(path: str) -> Survey:
-    """Read all of a store. Raise StoreError where its file can't be opened, or is none of ours."""
-    path = os.path.realpath(path)
-    survey = Survey()
+def _verify_file(path: str) -> Survey:
+    survey = Survey(Counter(dict.fromkeys(_READ, 0)))
     with closing(open_database(path, writes=False, check=False)) as db:
         db.text_factory = lambda text: text.decode("utf8", "replace")
         spaces = _begin(db, path)

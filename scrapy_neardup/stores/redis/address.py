@@ -22,11 +22,14 @@ def is_server(address: str) -> bool:
 
 def named(address: str) -> str:
     """Return an address as it may be told: without its password."""
-    parts = urlsplit(address)
+    try:
+        parts = urlsplit(address)
+    except ValueError:  # it may have a password all the same
+        return f"{address.partition('://')[0]}://…"
     user, at, place = parts.netloc.rpartition("@")
     shown = f"{user.partition(':')[0]}:***@{place}" if at and ":" in user else parts.netloc
     query = urlencode([(key, "***" if "password" in key else value) for key, value in parse_qsl(parts.query)])
-    return urlunsplit(parts._replace(netloc=shown, query=query))
+    return f"{parts.scheme}://{urlunsplit(('', shown, parts.path, query, parts.fragment)).removeprefix('//')}"
 
 
 def connecting(address: str, root: str) -> Connect:
@@ -37,8 +40,9 @@ def connecting(address: str, root: str) -> Connect:
         raise StoreError(
             f"store {named(address)!r} needs the extra `redis`: pip install 'scrapy-neardup[redis]'"
         ) from None
-    scheme, kind = (*urlsplit(address).scheme.split("+"), "single")[:2]
-    url = urlunsplit(urlsplit(address)._replace(scheme=scheme.replace("valkey", "redis")))
+    before, _, rest = address.partition("://")
+    scheme, kind = (*before.split("+"), "single")[:2]
+    url = f"{scheme.replace('valkey', 'redis')}://{rest}"
     options = {"socket_timeout": SECONDS, "socket_connect_timeout": SECONDS, "retry": _once()}
     try:
         return {"single": _single, "sentinel": _sentinel, "cluster": _cluster}[kind](url, root, options)
@@ -86,6 +90,7 @@ def _sentinel(url: str, root: str, options: dict[str, Any]) -> Connect:
 def _cluster(url: str, root: str, options: dict[str, Any]) -> Connect:
     """Connect to the node of a cluster that has the slot of `root`: `redis+cluster://HOST[:PORT][,HOST…]`."""
     from redis.cluster import ClusterNode, RedisCluster
+    from redis.exceptions import RedisClusterException
 
     parts = urlsplit(url)
     user, password = (unquote(text) or None for text in _user(parts.netloc))
@@ -94,7 +99,10 @@ def _cluster(url: str, root: str, options: dict[str, Any]) -> Connect:
     login = {"username": user, "password": password, "ssl": parts.scheme == "rediss", **dict(parse_qsl(parts.query))}
 
     def connect() -> Any:
-        cluster: Any = RedisCluster(startup_nodes=nodes, **{**options, **login})
+        try:
+            cluster: Any = RedisCluster(startup_nodes=nodes, **{**options, **login})
+        except RedisClusterException as error:
+            raise ConnectionError(str(error)) from error
         node = cluster.get_node_from_key(root)
         return _connection(cluster.get_redis_connection(node).connection_pool)
 

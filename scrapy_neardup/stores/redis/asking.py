@@ -18,7 +18,7 @@ from ..search import NEWEST, salt
 from .packing import hash_rows, hashed
 
 _HIT = np.dtype([("place", ">u2"), ("number", ">u4")])
-_NEAR = np.dtype([("simhash", "<u8"), ("number", ">u4")])
+NEAR = np.dtype([("simhash", "<u8"), ("number", ">u4")])
 _FIELD = 4  # bytes
 _NONE: Hashes = np.zeros(0, np.uint64)
 Fingerprints = Mapping[str, tuple[int, ...]]
@@ -110,7 +110,7 @@ def each_field(packed: bytes) -> Iterable[bytes]:
 
 def _nearest(entries: bytes, value: int, distance: int, among: range) -> list[int]:
     """Return the numbers of the entries within a distance; of more than `NEWEST` the nearest."""
-    table = np.frombuffer(entries, _NEAR)
+    table = np.frombuffer(entries, NEAR)
     far = np.bitwise_count(table["simhash"] ^ np.uint64(value))
     near = (far <= distance).nonzero()[0]
     if not len(near):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ...signature import Signature
 from ..layered import digest
 from .asking import Question, each_field, fields
+from .damage import sound
 from .server import Command
 
 if TYPE_CHECKING:
@@ -168,7 +169,8 @@ class Claims:
             near = [*near, *self._store.server.run([self._reading(question)])[0]]
         if self._supposed[2] == self._buckets[2] and url:
             self._store.documents.keep_known(url, links or b"")
-        found = self._store.asking.found(question, hits, b"".join(filter(None, near)), range(above, following))
+        with sound(self._store.server.name):
+            found = self._store.asking.found(question, hits, b"".join(filter(None, near)), range(above, following))
         return number, following, found
 
     def _is_elsewhere(self, question: Question) -> bool:

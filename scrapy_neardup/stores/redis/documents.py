@@ -12,6 +12,7 @@ from weakref import WeakValueDictionary
 from ...signature import Key, Link, Signature
 from ..layered import digest
 from .asking import field
+from .damage import sound
 from .packing import document_of, is_void, key_of, place_of, unpack_document, unpack_link
 from .server import Command, Server
 
@@ -19,8 +20,8 @@ CHUNK = 256  # documents or links that are asked for at once
 RECENT = 4096  # documents that are kept in memory, since the next ones will likely be like them
 BUCKETS = 64  # that are read at once
 PER_BLOCK = 16
-_TOLD = Struct(">II")
-_LINKED = Struct("<B8s")
+TOLD = Struct(">II")
+LINKED = Struct("<B8s")
 
 
 class Documents:
@@ -54,7 +55,7 @@ class Documents:
         held, last = dict(self._held), self.next_number
         numbers, same = iter([number for number in held if number < last]), set[int]()
         while some := list(islice(numbers, CHUNK)):
-            rows = self._server.ask("fetch", _packed(some), b"\1" * len(some))
+            rows = self._server.ask("fetch", pack_numbers(some), b"\1" * len(some))
             same |= {n for n, row in zip(some, rows, strict=True) if self._is_same(held[n], row, committing)}
         self.unknown.clear()
         self.others.clear()
@@ -66,8 +67,8 @@ class Documents:
         """Say whether a row tells of a document in memory, and of none that is pending for nobody."""
         if not row or signature.key is None:
             return False
-        run, segment, place = place_of(row[_TOLD.size :])
-        mine = _TOLD.unpack_from(row)[0] == self.run
+        run, segment, place = place_of(row[TOLD.size :])
+        mine = TOLD.unpack_from(row)[0] == self.run
         known = signature in self.pending or signature.number in committing
         return signature.key == (self.runs.get(run), segment, place) and (known or not mine or not self.run)
 
@@ -84,7 +85,7 @@ class Documents:
             return {}
         known = {number: self._held.get(number) for number in wanted}
         full = bytes(known[number] is None for number in wanted)
-        rows = self._server.ask("fetch", _packed(wanted), full)
+        rows = self._server.ask("fetch", pack_numbers(wanted), full)
         found = ((number, self._told(number, row, pending)) for number, row in zip(wanted, rows, strict=True))
         return {number: signature for number, signature in found if signature}
 
@@ -92,20 +93,21 @@ class Documents:
         self.others.pop(number, None)
         if not row:
             return None
-        run, repeats = _TOLD.unpack_from(row)
+        run, repeats = TOLD.unpack_from(row)
         if run and run != self.run:
             self.others[number] = run
             if not pending:
                 return None
-        signature = self._held.get(number) or self._made(number, row[_TOLD.size :])
+        signature = self._held.get(number) or self._made(number, row[TOLD.size :])
         signature.repeats = repeats
         return signature
 
     def _made(self, number: int, record: bytes) -> Signature:
-        signature, place = unpack_document(record)
-        if place[0] not in self.runs:
-            self.learn_runs()
-        signature.key = key_of(place, self.runs)
+        with sound(self._server.name):
+            signature, place = unpack_document(record)
+            if place[0] not in self.runs:
+                self.learn_runs()
+            signature.key = key_of(place, self.runs)
         self.hold(signature, number)
         self._recent.append(signature)
         return signature
@@ -113,7 +115,7 @@ class Documents:
     def learn_runs(self) -> None:
         """Read the ids of runs anew."""
         [rows] = self._server.run([("HGETALL", self._server.key("ids"))])
-        self.runs = {int(number): name.decode() for number, name in _pairs(rows).items()}
+        self.runs = {int(number): name.decode() for number, name in pairs(rows).items()}
 
     # Links
 
@@ -137,11 +139,12 @@ class Documents:
             self.unknown.add(url)
 
     def _link(self, link: bytes, row: bytes) -> Link | None:
-        if not link or is_void(link):
-            return None
-        number = document_of(link)
-        signature = None if number is None else self._told(number, row)
-        return None if number is not None and signature is None else unpack_link(link, signature)
+        with sound(self._server.name):
+            if not link or is_void(link):
+                return None
+            number = document_of(link)
+            signature = None if number is None else self._told(number, row)
+            return None if number is not None and signature is None else unpack_link(link, signature)
 
     def links(self, number: int) -> Iterator[Link]:
         """Yield the links to a document, oldest first."""
@@ -151,7 +154,8 @@ class Documents:
     def _urls_of(self, block: int, place: int | None = None) -> Iterator[list[int]]:
         """Yield, some at a time, the hashes of the URLs that lead to the documents of a block, or to one of them."""
         [linked] = self._server.run([("GET", self._server.root.encode() + b"o" + block.to_bytes(4, "big"))])
-        rows = _LINKED.iter_unpack(linked or b"")
+        with sound(self._server.name):
+            rows = LINKED.iter_unpack(linked or b"")
         mine = (int.from_bytes(url, "little") for each, url in rows if place in (None, each))
         while some := list(islice(mine, CHUNK)):
             yield some
@@ -188,7 +192,7 @@ class Documents:
         """Return how many are committed."""
         gone, pending = (self._server.key(name) for name in ("gone", "pending"))
         forgotten, pending_now = self._server.run([("BITCOUNT", gone), ("HLEN", pending)])
-        return self.next_number - int(forgotten) - int(pending_now)
+        return max(0, self.next_number - int(forgotten) - int(pending_now))
 
     def state(self) -> Sequence[int]:
         """Return the number that comes next, then how many buckets and entries each table has: k, s, u."""
@@ -200,8 +204,8 @@ class Documents:
         last = self.next_number
         for first in range(0, last, CHUNK):
             numbers = range(first, min(first + CHUNK, last))
-            rows = self._server.ask("fetch", _packed(numbers), bytes(len(numbers)))
-            told = (_TOLD.unpack(row) for row in rows if row)
+            rows = self._server.ask("fetch", pack_numbers(numbers), bytes(len(numbers)))
+            told = (TOLD.unpack(row) for row in rows if row)
             yield from (repeats for run, repeats in told if run in (0, self.run))
 
     def buckets(self, kind: str) -> Iterator[tuple[int, int, bytes]]:
@@ -217,8 +221,10 @@ class Documents:
 
     def packed_links(self) -> Iterator[bytes]:
         """Yield all links as they are packed, of which something is known."""
-        links = (link for _, _, bucket in self.buckets("u") for link in _parts_of(bucket))
-        return (link for link in links if not is_void(link))
+        for _, _, bucket in self.buckets("u"):
+            with sound(self._server.name):
+                links = [link for link in parts_of(bucket) if not is_void(link)]
+            yield from links
 
     def places(self) -> Iterator[tuple[int, Key]]:
         """Yield the numbers of all documents, be they forgotten, and as what they were written."""
@@ -228,21 +234,25 @@ class Documents:
             keys = [self._server.root.encode() + b"d" + n.to_bytes(4, "big") for n in range(first, first + BUCKETS)]
             [blocks] = self._server.run([("MGET", *keys)])
             for block, value in enumerate(blocks, first):
-                for number, record in enumerate(_parts_of(value or b""), block * PER_BLOCK):
-                    yield number, key_of(place_of(record), self.runs)
+                for number, record in enumerate(parts_of(value or b""), block * PER_BLOCK):
+                    with sound(self._server.name):
+                        key = key_of(place_of(record), self.runs)
+                    yield number, key
 
     def all_links(self) -> Iterator[Link]:
         packed = self.packed_links()
         while some := list(islice(packed, CHUNK)):
             documents = self.fetch(number for link in some if (number := document_of(link)) is not None)
-            for link in some:
-                number = document_of(link)
+            for packed_link in some:
+                number = document_of(packed_link)
                 signature = None if number is None else documents.get(number)
                 if number is None or signature:
-                    yield unpack_link(link, signature)
+                    with sound(self._server.name):
+                        link = unpack_link(packed_link, signature)
+                    yield link
 
 
-def _parts_of(bucket: bytes) -> Iterator[bytes]:
+def parts_of(bucket: bytes) -> Iterator[bytes]:
     at = 0
     while at < len(bucket):
         end = at + 3 + int.from_bytes(bucket[at : at + 3], "little")
@@ -250,13 +260,10 @@ def _parts_of(bucket: bytes) -> Iterator[bytes]:
         at = end
 
 
-def _packed(numbers: Sequence[int]) -> bytes:
+def pack_numbers(numbers: Sequence[int]) -> bytes:
     return b"".join(number.to_bytes(4, "big") for number in numbers)
 
 
-def _pairs(rows: Any) -> Mapping[bytes, bytes]:
+def pairs(rows: Any) -> Mapping[bytes, bytes]:
     """Return a hash as a server tells it, in whatever version of the protocol."""
     return rows if isinstance(rows, Mapping) else dict(zip(rows[::2], rows[1::2], strict=True))
-
-
-pairs = _pairs

@@ -10,6 +10,7 @@ import numpy as np
 from ...index.packed import Array
 from ..interchange import END, Head, Record, document_row, head_row, host_row, link_row, run_row, trial_row
 from ..records import KEPT
+from .damage import sound
 from .documents import CHUNK, PER_BLOCK
 from .packing import document_of, origin_of, unpack_link
 from .store import RedisStore
@@ -47,7 +48,8 @@ def _hashes(store: RedisStore, first: int, last: int) -> tuple[Array, Array]:
     """Return the hashes that find the documents of some numbers, by number, and where those of each begin."""
     found = [np.zeros(0, np.uint64)]
     for buckets, place, value in store.documents.buckets("k"):
-        found.append(_chosen(*read(buckets, place, value), first, last))
+        with sound(store.server.name):
+            found.append(_chosen(*read(buckets, place, value), first, last))
     for hashed, numbers in store.documents.hot():
         found.append(_chosen(np.full(len(numbers), hashed, np.uint64), np.array(numbers, np.uint64), first, last))
     both = np.unique(np.concatenate(found))

@@ -8,11 +8,13 @@ from ..base import StoreError
 
 _ADVICE = {  # the client leaves out the first word of what the server says
     "used memory": "it is full: give it more memory, or forget what is old",
-    "authentication": "it wants a password",
-    "already authenticated": "it wants a password",
+    "authenticat": "it wants a password",
     "username-password": "the user or the password is wrong",
     "invalid password": "the password is wrong",
     "permissions": "this user may not do that",
+    "user executing the script": "this user may not do that",
+    "wrong kind of value": "a key is damaged, or somebody else's: `scrapy neardup verify` says which",
+    "bad argument": "it is damaged: `scrapy neardup verify` says what to do",
     "read only replica": "it is a replica; name the master",
     "persist": "it can't write its disk",
     "loading": "it is still loading its data; try again",

@@ -33,7 +33,7 @@ def forget_run(store: RedisStore, name: str) -> Forgotten:
     if store.is_alive(name):
         raise StoreError(f"run {name!r} of store {shown!r} is alive; end it first")
     store.documents.learn_runs()
-    number = next(number for number, known in store.documents.runs.items() if known == name)
+    number = next((number for number, known in store.documents.runs.items() if known == name), 0)
     documents = [each for each in store.signatures() if each.key and each.key[0] == name]
     urls = {link.digest for each in documents for link in store.links(each)}
     for each in documents:

@@ -11,6 +11,7 @@ from ...index.hosts import Hosts
 from ...index.relations import Row
 from ...signature import Link
 from ...text.shapes import site
+from .damage import sound
 from .runs import news
 from .server import Server
 
@@ -61,7 +62,7 @@ class Learned:
         some = list(islice(news(self._server, self._last), AT_ONCE))
         for name, fields in some:
             self._last = name.decode()
-            trials, met = _unpacked(fields[b"body"])
+            trials, met = self._read(fields)
             self._hosts.load(trials)
             for host, when in met.items():
                 self._known.add(host)
@@ -71,13 +72,17 @@ class Learned:
     def all(self) -> Iterator[tuple[int, Row]]:
         """Yield all evidence, each with the number of the run that found it."""
         for _, fields in news(self._server):
-            yield from ((int(fields[b"run"]), row) for row in _unpacked(fields[b"body"])[0])
+            yield from ((int(fields[b"run"]), row) for row in self._read(fields)[0])
+
+    def _read(self, fields: Mapping[bytes, bytes]) -> tuple[list[Row], dict[str, float]]:
+        with sound(self._server.name):
+            return unpacked(fields[b"body"])
 
     def of(self, run: int) -> list[Row]:
         """Return what a run found, given its number."""
         return [row for number, row in self.all() if number == run]
 
 
-def _unpacked(body: bytes) -> tuple[list[Row], dict[str, float]]:
+def unpacked(body: bytes) -> tuple[list[Row], dict[str, float]]:
     trials, met = msgpack.unpackb(body, use_list=False, unicode_errors="surrogatepass")
     return [Row(*row) for row in trials], dict(met)

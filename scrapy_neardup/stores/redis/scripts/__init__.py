@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 _NEEDS = {
     "claim": ("tables", "growth", "numbers"),
+    "compact": ("tables", "growth", "numbers", "documents"),
     "fetch": ("numbers", "documents"),
     "resolve": ("tables", "numbers", "documents", "links"),
     "scan": ("tables",),

@@ -1,0 +1,152 @@
+"""Damages to the keys of a server, and what became of the store."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from functools import partial
+from typing import Any
+
+import redis
+from helpers import detectors, edited, text
+
+from scrapy_neardup import Deduplicator, Document, StoreError
+from scrapy_neardup.stores.redis.store import RedisStore
+
+Contents = dict[bytes, bytes]
+
+
+def fill(address: str, namespace: str = "", *, count: int = 40) -> None:
+    """Make a store of which a run was forgotten in part, with mirrors."""
+    for run in range(2):
+        with Deduplicator.open(address, namespace=namespace, detectors=["exact", "simhash"]) as dedup:
+            for number in range(run * count, (run + 1) * count):
+                dedup.claim(Document(url=f"http://a.example/{number}", text=text(number))).commit()
+            for number in range(0, count, 5):
+                copy = edited(text(number), 50)
+                dedup.claim(Document(url=f"http://b{run}.example/{number}", text=copy)).commit()
+            dedup.flush()
+            for signature in list(dedup.store.signatures())[:3]:
+                dedup.store.withdraw(signature)
+
+
+def contents(client: redis.Redis) -> Contents:
+    """Return all keys, with what is in them."""
+    return {name: client.dump(name) for name in sorted(client.keys("*"))}
+
+
+def values(client: redis.Redis) -> dict[bytes, Any]:
+    """Return what is in all keys, for comparing it: a server may dump a hash that did not change in another order."""
+    names = client.keys("*")
+    return {name: client.hgetall(name) if client.type(name) == b"hash" else client.dump(name) for name in names}
+
+
+def restore(client: redis.Redis, kept: Contents) -> None:
+    client.flushall()
+    for name, value in kept.items():
+        client.restore(name, 0, value, replace=True)
+
+
+# What may happen to them
+
+
+def drop(client: redis.Redis, rng: random.Random) -> None:
+    """Have the server drop a key, as one does that is full and was told to."""
+    client.delete(_key(client, rng))
+
+
+def flip(client: redis.Redis, rng: random.Random) -> None:
+    """Change some bits of a value."""
+    value, write = _value(client, rng)
+    data = bytearray(value)
+    for _ in range(rng.choice([1, 1, 2, 8])):
+        data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+    write(bytes(data))
+
+
+def cut(client: redis.Redis, rng: random.Random) -> None:
+    value, write = _value(client, rng)
+    write(value[: rng.randrange(len(value))])
+
+
+def other(client: redis.Redis, rng: random.Random) -> None:
+    """Put a value of another type in place of a key's."""
+    name = _key(client, rng)
+    client.delete(name)
+    rng.choice([lambda: client.set(name, "x"), lambda: client.rpush(name, "x"), lambda: client.hset(name, "x", "y")])()
+
+
+def exchange(client: redis.Redis, rng: random.Random) -> None:
+    """Put a key in place of another."""
+    one, two = rng.sample(sorted(client.keys("*")), 2)
+    client.copy(one, two, replace=True)
+
+
+DAMAGES: dict[str, Callable[[redis.Redis, random.Random], None]] = {
+    each.__name__: each for each in (drop, flip, cut, other, exchange)
+}
+
+
+def kind_of(name: bytes) -> bytes:
+    """Return what a key is: what follows the name of the namespace, without a number."""
+    rest = name.partition(b"}")[2]
+    return rest.partition(b".")[0] if rest.startswith(b":") else rest[:1]
+
+
+def _key(client: redis.Redis, rng: random.Random, types: Sequence[bytes] = ()) -> bytes:
+    names = [name for name in sorted(client.keys("*")) if not types or client.type(name) in types]
+    kind = rng.choice(sorted({*map(kind_of, names)}))
+    return rng.choice([name for name in names if kind_of(name) == kind])
+
+
+def _value(client: redis.Redis, rng: random.Random) -> tuple[bytes, Callable[[bytes], Any]]:
+    """Return a value, of a hash or a list one of many, and what puts another one in its place."""
+    name = _key(client, rng, (b"string", b"hash", b"list"))
+    if client.type(name) == b"string":
+        return client.get(name) or b"", partial(client.set, name)
+    if client.type(name) == b"hash":
+        field, value = rng.choice(sorted(client.hgetall(name).items()))
+        return value, partial(client.hset, name, field)
+    at = rng.randrange(client.llen(name))
+    return client.lindex(name, at), partial(client.lset, name, at)
+
+
+# What became of it
+
+
+def asked(store: RedisStore) -> list[str]:
+    """Return all that a store tells."""
+    found = [[s.url for _, s in store.find(s.fingerprints)] for s in store.signatures()]
+    links = [(k.url, k.signature and k.signature.url, k.mirror, k.evidence) for k in store.all_links()]
+    documents = [
+        (s.url, s.fingerprints, s.sketch, s.repeats, s.key, [k.url for k in store.links(s)]) for s in store.signatures()
+    ]
+    rest = [len(store), sorted(store.degrees()), store.runs(), store.hosts.dump(), store.describe().keys()]
+    return [*map(repr, found), *sorted(map(repr, links)), *map(repr, documents), *map(repr, rest)]
+
+
+def told(address: str) -> list[str]:
+    with closing(RedisStore(address, detectors(), run=None)) as store:
+        return asked(store)
+
+
+def claim(address: str) -> None:
+    """Go on with a store."""
+    with Deduplicator.open(address, detectors=["exact", "simhash"]) as dedup:
+        for number in (7, 45, 1000):
+            dedup.claim(Document(url=f"http://new.example/{number}", text=text(number))).commit()
+        dedup.claim(Document(url="http://new.example/2000", text=text(2000))).withdraw()
+        dedup.flush()
+
+
+def judge(address: str) -> str:
+    """Go on with a damaged store: nothing but StoreError, of one line, may come of it."""
+    said = []
+    for step in (told, claim):
+        try:
+            step(address)
+        except StoreError as error:
+            said.append(str(error))
+    assert not any("\n" in each for each in said)
+    return "; ".join(said)
