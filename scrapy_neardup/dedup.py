@@ -232,9 +232,9 @@ class Deduplicator:
         self, document: Document, signature: Signature, *, mirror: bool, evidence: Evidence | None = None
     ) -> None:
         for url in _urls(document):
-            known = self.store.resolve(url)
+            known = self.store.resolve(url) if mirror else None
             # A URL that gives a document of its own is no mirror, whatever else it gives.
-            if not (mirror and known and known.signature and not known.mirror):
+            if not (known and known.signature and not known.mirror):
                 firm = url not in document.loose
                 self.store.record(Link(url, signature, mirror, self._clock(), document.size, evidence, firm))
 
@@ -254,9 +254,11 @@ class Deduplicator:
         if self._closed:
             return
         self._closed = True
-        for claim in list(self._pending.values()):
-            claim.withdraw()
-        self.store.close(clean=clean)
+        try:
+            for claim in list(self._pending.values()):
+                claim.withdraw()
+        finally:
+            self.store.close(clean=clean)
 
     def __len__(self) -> int:
         """How many documents are held."""
