@@ -23,8 +23,8 @@ from .waiting import arrived
 T = TypeVar("T")
 
 FAILURES = (StoreError, OSError)
+AT_ONCE = 20  # documents
 MOST_LATE = 20_000_000  # characters of the documents that are to be taken in later
-AT_ONCE = 20  # of these
 
 
 class Access:
@@ -36,13 +36,49 @@ class Access:
         self._dedup = dedup
         self._failed = failed
         self._thread = ThreadPoolExecutor(1, "neardup-store") if dedup.store.is_remote else None
+        self._claims: deque[tuple[Document, Future[Claim]]] = deque()
         self._late: deque[Document] = deque()
+        self._asked = 0
 
     async def run(self, function: Callable[..., T], *arguments: Any) -> T:
         """Return what a function that asks the store returns. Raise its errors."""
         if self._thread is None:
             return function(*arguments)
-        return await arrived(self._thread.submit(function, *arguments))
+        return await arrived(self._submit(function, *arguments))
+
+    def _submit(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
+        assert self._thread
+        self._asked += 1
+        return self._thread.submit(self._do, self._asked, function, *arguments)
+
+    def _do(self, number: int, function: Callable[..., T], *arguments: Any) -> T:
+        """Call a function, and have what it wrote be sent where nothing else is to be done: others may wait for it."""
+        try:
+            return function(*arguments)
+        finally:
+            if number == self._asked:
+                self._dedup.store.flush(wait=False)
+
+    async def claim(self, document: Document) -> Claim:
+        """Claim a document: see `Deduplicator.try_claim`; those that come meanwhile share the next round trip."""
+        if self._thread is None:
+            return self._dedup.try_claim(document)
+        future: Future[Claim] = Future()
+        self._claims.append((document, future))
+        self._submit(self._claim_all)
+        return await arrived(future)
+
+    def _claim_all(self) -> None:
+        some = [self._claims.popleft() for _ in range(min(AT_ONCE, len(self._claims)))]
+        if len(some) > 1:
+            self._dedup.foresee([document for document, _ in some])
+        for document, future in some:
+            try:
+                claim = self._dedup.try_claim(document)
+            except Exception as error:  # whatever a detector does with it
+                future.set_exception(error)
+            else:
+                future.set_result(claim)
 
     async def ask(self, function: Callable[..., T], *arguments: Any) -> T | None:
         """Return what a function that asks the store returns; None where the store fails."""
@@ -55,7 +91,7 @@ class Access:
     def later(self, function: Callable[..., object], *arguments: Any) -> None:
         """Have a function called after all that was asked before, and wait for nothing."""
         if self._thread:
-            deferred_from_coro(self._watch(self._thread.submit(function, *arguments)))
+            deferred_from_coro(self._watch(self._submit(function, *arguments)))
             return
         try:
             function(*arguments)

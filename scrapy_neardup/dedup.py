@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from types import TracebackType
 from typing import Any
@@ -100,6 +101,8 @@ class Deduplicator:
         self._learns_hosts = learns_hosts
         self._clock = clock
         self._pending: dict[Signature, Claim] = {}
+        self._signed: dict[Document, Signature] = {}
+        """Of documents that were foreseen."""
         self._closed = False
 
     @classmethod
@@ -142,7 +145,7 @@ class Deduplicator:
 
     def try_claim(self, document: Document) -> Claim:
         """Decide of a document as `claim` does, without waiting for other processes: see `Claim.is_early`."""
-        signature = self.sign(document)
+        signature = self._signed.pop(document, None) or self.sign(document)
         is_text = signature.sketch.tokens > 0
         match = self._enter(document, signature) if is_text else self.matcher.best(document, signature)
         self.matcher.learn(document, match.signature if match else signature)
@@ -150,6 +153,15 @@ class Deduplicator:
         if match is None and is_text:
             self._pending[signature] = claim
         return claim
+
+    def foresee(self, documents: Iterable[Document]) -> None:
+        """Have a store on a server look for documents together that are claimed next, in this order."""
+        self._signed.clear()
+        for document in documents:
+            with suppress(Exception):  # whatever a detector does with it: it will do so again where it is claimed
+                self._signed[document] = self.sign(document)
+        with suppress(StoreError):  # if that lasts, the claims tell
+            self.store.foresee([each for each in self._signed.values() if each.sketch.tokens])
 
     def _enter(self, document: Document, signature: Signature) -> Match | None:
         """Have the store hold a document, pending, or return the match with one that is held."""

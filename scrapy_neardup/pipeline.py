@@ -96,7 +96,7 @@ class NearDupPipeline:
             else:
                 await pause(moment)
                 moment = min(2 * moment, PAUSES[1])
-            claim = await self.neardup.access.run(self.neardup.dedup.try_claim, document)
+            claim = await self.neardup.access.claim(document)
         return claim
 
     def _fetch(self, response: Response | None) -> Fetch:

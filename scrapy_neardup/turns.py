@@ -41,7 +41,7 @@ class Turns:
     async def claim(self, document: Document, response: Response | None) -> Claim:
         """Claim a document; while pages of higher priority are under way elsewhere, a moment later and after them."""
         if not self._neardup.outranking(response):
-            return await self._access.run(self._neardup.dedup.try_claim, document)
+            return await self._access.claim(document)
         rank = -response.request.priority if response and response.request else 0
         entry = _Waiting(rank, next(self._number), document, response)
         self._waiting.append(entry)

@@ -334,7 +334,8 @@ def test_server_that_refuses(
         assert "\n" not in str(caught.value)
         with suppress(StoreError):
             pending.commit()
-        with pytest.raises(StoreError):
+        # A full server takes what begins with letting go of something.
+        with suppress(StoreError) if spoil is fill_up else pytest.raises(StoreError):
             dedup.flush()
         server.tell(*mend)
         reached(dedup)

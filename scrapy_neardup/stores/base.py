@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from ..index.hosts import Hosts
@@ -60,6 +60,9 @@ class Store(Protocol):
 
     # A claim that is atomic between processes: `intend`, compare what is found, then `enter` until it is so or there is
     # a match; then `leave`. Where only this process decides, `enter` is `add`, and the others do nothing.
+
+    def foresee(self, signatures: Sequence[Signature]) -> None:
+        """Have the first looks for documents go together that are intended next, in this order, if that is quicker."""
 
     def intend(self, signature: Signature) -> None:
         """Let the next `find` hold a document, pending, where nothing shares a fingerprint with it."""

@@ -60,6 +60,9 @@ class LayeredStore:
         self.fresh.add(signature)
         self._go_on(AT_ADD)
 
+    def foresee(self, signatures: Sequence[Signature]) -> None:
+        pass
+
     def intend(self, signature: Signature) -> None:
         pass
 

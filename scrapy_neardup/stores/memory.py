@@ -58,6 +58,9 @@ class MemoryStore:
             raise
         self._signatures[signature] = None
 
+    def foresee(self, signatures: Sequence[Signature]) -> None:
+        pass
+
     def intend(self, signature: Signature) -> None:
         pass
 

@@ -52,7 +52,7 @@ class Claims:
         self.give_up()
         asked = [(each, self._question(each), url_hash(each)) for each in signatures]
         sent = [self._sent("ask", 0, question, self._store.entry(each), url) for each, question, url in asked]
-        rows = iter(self._store.server.run([command for commands in sent for command in commands]))
+        rows = iter(self._store.server.run([command for commands in sent for command in commands], first=True))
         self._store.documents.unknown.clear()
         for (each, question, url), answers in zip(asked, zip(rows, rows, rows, strict=True), strict=True):
             number, following, found = self._taken(question, url, 0, answers)
@@ -154,7 +154,7 @@ class Claims:
         """Return the number given or -1, the one that comes next, and what was found from `above` on, before both."""
         url = url_hash(self._intended) if self._intended else 0
         self._store.documents.unknown.clear()
-        answers = self._store.server.run(self._sent(mode, above, question, entry, url))
+        answers = self._store.server.run(self._sent(mode, above, question, entry, url), first=True)
         return self._taken(question, url, above, answers)
 
     def _sent(self, mode: str, above: int, question: Question, entry: tuple[Any, ...], url: int) -> list[Command]:

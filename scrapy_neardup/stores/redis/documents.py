@@ -39,6 +39,8 @@ class Documents:
         """How many documents there are at least."""
         self.unknown: set[int] = set()
         """Hashes of URLs of which nothing is known."""
+        self.linked: set[int] = set()
+        """Hashes of URLs of which the server may be yet to hear."""
         self._server = server
         self._held: WeakValueDictionary[int, Signature] = WeakValueDictionary()
         self._recent: deque[Signature] = deque(maxlen=RECENT)
@@ -131,11 +133,13 @@ class Documents:
 
     def looking_up(self, url: int, buckets: int) -> Command:
         """Return the command that reads the bucket of a URL, given its hash, where there are so many buckets."""
+        if not len(self._server):
+            self.linked.clear()
         return ("HGET", f"{self._server.root}u", field(url & 0xFFFFFFFF, buckets))
 
     def keep_known(self, url: int, bucket: bytes) -> None:
         """Keep whether nothing is known of a URL, given its hash and its bucket."""
-        if url.to_bytes(8, "little") not in bucket:
+        if url not in self.linked and url.to_bytes(8, "little") not in bucket:
             self.unknown.add(url)
 
     def _link(self, link: bytes, row: bytes) -> Link | None:

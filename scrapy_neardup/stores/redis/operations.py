@@ -16,11 +16,14 @@ _ENDING = ("commit", "drop")
 
 
 class Operation(NamedTuple):
-    """What is to be done; `then` is called with its result, unless that was lost."""
+    """What is to be done."""
 
     name: str
     arguments: tuple[str | bytes, ...]
     then: Then
+    """Called with the result, unless that was lost."""
+    can_wait: bool
+    """Whether claims of this process find the same before it is done."""
 
 
 class Operations:
@@ -29,6 +32,8 @@ class Operations:
     def __init__(self) -> None:
         self.done = 0
         """How many the server has counted in this session."""
+        self.urgent = 0
+        """How many can't wait until there are more of them."""
         self._queue: deque[Operation] = deque()
 
     def __len__(self) -> int:
@@ -47,6 +52,10 @@ class Operations:
         if not self.has_room and operation.name not in _ENDING:
             raise StoreError(f"nothing was taken for long: {WAITING} operations wait, no more fit")
         self._queue.append(operation)
+        self.urgent += not operation.can_wait
+
+    def _pop(self) -> None:
+        self.urgent -= not self._queue.popleft().can_wait
 
     def batches(self) -> list[tuple[int, Sequence[Operation]]]:
         """Return all, those that are to be done at once together, each time after how many others."""
@@ -58,7 +67,7 @@ class Operations:
         if is_passing(result):
             return False
         for _ in batch:
-            self._queue.popleft()
+            self._pop()
         if not isinstance(result, Exception):
             self.done += len(batch)
             for operation, each in zip(batch, result, strict=True):
@@ -68,8 +77,9 @@ class Operations:
     def begin(self, done: int) -> None:
         """Let go of what the server has done, as it counts in a session that begins, though no answer came."""
         for _ in range(min(done - self.done, len(self._queue))):
-            self._queue.popleft()
+            self._pop()
         self.done = done
 
     def clear(self) -> None:
         self._queue.clear()
+        self.urgent = 0

@@ -58,12 +58,12 @@ class Server:
         """Return the name of a key of this namespace."""
         return f"{self.root}:{suffix}"
 
-    def queue(self, operation: str, *arguments: str | bytes, then: Then = bool) -> None:
+    def queue(self, operation: str, *arguments: str | bytes, then: Then = bool, can_wait: bool = False) -> None:
         """Have an operation of `write` done before all that is asked later; `then` is called with its result.
 
-        Raise StoreError where too many wait.
+        One that `can_wait` may come after claims. Raise StoreError where too many wait.
         """
-        self.operations.add(Operation(operation, arguments, then))
+        self.operations.add(Operation(operation, arguments, then, can_wait))
 
     def __len__(self) -> int:
         """How much is queued."""
@@ -73,12 +73,15 @@ class Server:
         """Run a script, after all that is queued, and return its result. Raise StoreError."""
         return self.run([self.call(name, *arguments)])[0]
 
-    def run(self, commands: Sequence[Command]) -> list[Any]:
-        """Run commands, after all that is queued, in one round trip; return their results. Raise StoreError."""
+    def run(self, commands: Sequence[Command], *, first: bool = False) -> list[Any]:
+        """Run commands, after all that is queued, in one round trip; return their results. Raise StoreError.
+
+        `first`: before what can wait, if nothing else is queued.
+        """
         with self._lock, self._told():
             made_in = self.runs, self.session
             try:
-                return self._drained(commands, *made_in)
+                return self._drained(commands, *made_in, first=first)
             except Exception as error:
                 if not self._is_worth_another(error):
                     raise
@@ -96,13 +99,15 @@ class Server:
         self.run(())
         self.run([("PING",)])
 
-    def _drained(self, commands: Sequence[Command], runs: int, session: str) -> list[Any]:
+    def _drained(self, commands: Sequence[Command], runs: int, session: str, *, first: bool = False) -> list[Any]:
         """Run commands that were made in a run and a session, which may have been begun anew since."""
         self._resume()
         if runs != self.runs and any(command[2:3] == (2,) for command in commands):
             raise BegunAnewError(f"store {self.name!r} was reached again and this run begun anew: ask again")
         if session != self.session:
             commands = [(*c[:4], self.session, *c[5:]) if c[4:5] == (session,) else c for c in commands]
+        if first and not self.operations.urgent:
+            return _checked(self.connection.exchange(commands))
         return self._drain(commands)
 
     @property

@@ -139,10 +139,6 @@ class RedisStore:
     # Documents
 
     def foresee(self, signatures: Sequence[Signature]) -> None:
-        """Have the first looks of documents go together that will be intended next, in this order.
-
-        Decisions are those of one after another. It does nothing where a detector has an index of its own in RAM.
-        """
         if not self.asking.own:
             self.claims.foresee(signatures)
 
@@ -220,7 +216,8 @@ class RedisStore:
             del self.documents.pending[signature]
             self.late.committed(signature)
             number = signature.number.to_bytes(4, "big")
-            self._queue("commit", str(self.documents.run), number, then=partial(self._committed, signature))
+            then = partial(self._committed, signature)
+            self._queue("commit", str(self.documents.run), number, then=then, can_wait=True)
 
     def _committed(self, signature: Signature, count: int) -> None:
         if not count:  # others dropped it, since they took this process for dead
@@ -258,7 +255,8 @@ class RedisStore:
         self.late.linked(link)
         packed = pack_link(link, number, self.documents.run, self._segment)
         url, run = link.digest.to_bytes(8, "little"), str(self.documents.run)
-        self.server.queue("link", url, packed, run, then=self.documents.counted)
+        self.documents.linked.add(link.digest)
+        self.server.queue("link", url, packed, run, then=self.documents.counted, can_wait=not link.mirror)
         self._send_in_time()
 
     @property
@@ -296,8 +294,8 @@ class RedisStore:
         """Have a document that was not judged, since the server was away, be held once it is back, with its URLs."""
         self.late.remember(signature, links)
 
-    def _queue(self, name: str, *arguments: str | bytes, then: Then = bool) -> None:
-        self.server.queue(name, *arguments, then=then)
+    def _queue(self, name: str, *arguments: str | bytes, then: Then = bool, can_wait: bool = False) -> None:
+        self.server.queue(name, *arguments, then=then, can_wait=can_wait)
         self._send_in_time()
 
     def _send_in_time(self) -> None:
