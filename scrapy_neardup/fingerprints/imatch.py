@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +27,9 @@ def imatch(terms: Hashes, lexicons: int) -> tuple[int, ...]:
     terms = terms[np.argsort(terms[:, 0])]
     names = terms[:, 0].astype(">u8")
     kept = _membership(terms[:, 1], lexicons)
-    return (_digest(names), *(_digest(names[mask]) for mask in kept))
+    rest = names[kept.nonzero()[1]].tobytes()  # the terms of the first further lexicon, of the second …
+    ends = (kept.sum(axis=1).cumsum() * names.itemsize).tolist()
+    return (_digest(names.tobytes()), *(_digest(rest[start:end]) for start, end in pairwise([0, *ends])))
 
 
 def _membership(bits: Hashes, lexicons: int) -> npt.NDArray[np.bool_]:
@@ -35,5 +38,5 @@ def _membership(bits: Hashes, lexicons: int) -> npt.NDArray[np.bool_]:
     return (mix(bits[None, :] ^ salts) >> np.uint64(60)) >= SHARE
 
 
-def _digest(names: npt.NDArray[np.uint64]) -> int:
-    return int.from_bytes(hashlib.sha1(names.tobytes(), usedforsecurity=False).digest()[:8], "big")
+def _digest(names: bytes) -> int:
+    return int.from_bytes(hashlib.sha1(names, usedforsecurity=False).digest()[:8], "big")

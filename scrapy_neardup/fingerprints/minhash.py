@@ -6,6 +6,8 @@ compared in place of the sets.
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from .hashing import MULTIPLIER, Hashes, chain, mix
@@ -20,11 +22,19 @@ def minima(hashes: Hashes, bins: int) -> Hashes:
 
     Li, Owen, Zhang 2012, section 2 (one permutation hashing).
     """
-    smallest = np.zeros(bins, dtype=np.uint64)
-    places = (((hashes >> _HALF) * np.uint64(bins)) >> _HALF).astype(np.intp)
-    # Assigned from the end, so the first of a run stays.
-    smallest[places[::-1]] = hashes[::-1]
+    if not len(hashes):
+        return np.zeros(bins, dtype=np.uint64)
+    starts = hashes.searchsorted(_least(bins))
+    smallest = hashes.take(starts, mode="clip")
+    smallest[:-1] *= starts[:-1] < starts[1:]
+    smallest[-1] *= starts[-1] < len(hashes)
     return smallest
+
+
+@cache
+def _least(bins: int) -> Hashes:
+    """Return the least hash of each bin: which one a hash is in says its upper half times `bins`."""
+    return ((np.arange(bins, dtype=np.uint64) << _HALF) + np.uint64(bins - 1)) // np.uint64(bins) << _HALF
 
 
 def super_shingles(hashes: Hashes, bands: int, rows: int) -> tuple[int, ...]:
@@ -43,6 +53,8 @@ def super_shingles(hashes: Hashes, bands: int, rows: int) -> tuple[int, ...]:
 
 
 def _densified(smallest: Hashes) -> Hashes:
+    if smallest.all():
+        return smallest
     full = np.flatnonzero(smallest)
     places = np.arange(len(smallest))
     lenders = full[np.searchsorted(full, places) % len(full)]

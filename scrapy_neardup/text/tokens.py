@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 import unicodedata
 import warnings
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Iterable
+from functools import cache, lru_cache
 from itertools import pairwise
 
 SCHEME = "tokens/1"
@@ -20,9 +20,14 @@ _MARKS = "".join(c for c in map(chr, range(0x300, 0x10000)) if unicodedata.categ
 _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 # Scripts that put no space between words, and for which we have no segmenter.
 _UNSPACED = "\u3041-\u30ff\u31f0-\u31ff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u0f00-\u0fff"
+_LETTER = re.compile(f"(?!_)[\\w{_MARKS}]")
+_DEPENDS = re.compile(f"[{_HAN}{_UNSPACED}]")
 _RUN = re.compile(f"(?P<han>[{_HAN}]+)|(?P<unspaced>[{_UNSPACED}]+)|(?:(?![_{_HAN}{_UNSPACED}])[\\w{_MARKS}])+")
+_HAN_RUNS = re.compile("([\u3400-\u4dbf\u4e00-\u9fff]+)")  # of those that stay as they are in any Unicode form
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200d\u2060\ufeff]")
-_ASCII_WORDS = str.maketrans({c: " " for c in map(chr, range(128)) if not c.isalnum()})
+_ASCII = bytes(range(128))
+_ASCII_WORDS = bytes(c if c > 127 or chr(c).isalnum() else ord(" ") for c in range(256))
+_SHORT, _MANY = 8, 1 << 13  # characters; texts
 
 
 @cache
@@ -54,11 +59,85 @@ def tokenize(text: str) -> list[str]:
     Chinese is cut by jieba's dictionary and model, scripts without spaces (kana, Thai, …) into overlapping pairs of
     characters, everything else at what is neither letter, digit nor combining mark.
     """
-    text = normalize(text)
     if text.isascii():
-        return text.translate(_ASCII_WORDS).split()
+        return _split(text)
+    parts = _HAN_RUNS.split(text)  # the text before the first run, the run, the text between it and the next …
+    between = [_BETWEEN[part] for part in parts[::2]] if len(parts) > 1 else [_plain_words(text)]
+    if None in between:
+        return _tokenize_any(text)
+    if len(parts) == 1:
+        return between[0] or []
+    # All runs are cut at once: a call for each would take a third longer.
+    parts[::2] = ["\n" if words else " " for words in between]
+    return _filled(segmenter()("".join(parts)), between)
+
+
+def _filled(cut: list[str], between: Iterable[list[str] | None]) -> list[str]:
+    """Return the words that were cut, with those that stand between them in place of the line ends."""
     words: list[str] = []
-    for match in _RUN.finditer(text):
+    at = 0
+    for more in filter(None, between):
+        end = cut.index("\n", at)
+        words += cut[at:end]
+        words += more
+        at = end + 1
+    words += cut[at:]
+    return [word for word in words if word != " "]
+
+
+def _split(text: str) -> list[str]:
+    """Return the words of a text in which all that belongs to none is ASCII."""
+    return text.lower().encode().translate(_ASCII_WORDS).decode().split()
+
+
+def _plain_words(text: str) -> list[str] | None:
+    """Return the words of a text if each of its characters comes to the same whatever stands beside it, else None."""
+    foreign = text.encode(errors="surrogatepass").translate(None, _ASCII).decode(errors="surrogatepass")
+    for character in set(foreign):
+        form = _plain(character)
+        if form is None:
+            return None
+        if form != character:
+            text = text.replace(character, form)
+    return _split(text)
+
+
+@lru_cache(maxsize=1 << 12)
+def _plain(character: str) -> str | None:
+    """Return what takes the place of a character that is not ASCII, blanks for what belongs to no word.
+
+    None where its neighbours decide: marks and the like, the capital sigma, scripts without spaces.
+    """
+    form = unicodedata.normalize("NFKC", character)
+    is_jamo = "\u1100" <= form[0] <= "\u11ff"  # letters that join to syllables of Hangul
+    if is_jamo or unicodedata.category(form[0])[0] == "M" or "Σ" in form:
+        return None
+    if _INVISIBLE.search(form) or _DEPENDS.search(form):
+        return None
+    if form == character and _LETTER.match(form):
+        return character  # lower case comes later
+    return "".join(c if _LETTER.match(c) else " " for c in form.lower())
+
+
+class _Between(dict[str, "list[str] | None"]):
+    """The words of short texts, such as stand between runs of Han characters: few are new."""
+
+    def __missing__(self, text: str) -> list[str] | None:
+        words = _plain_words(text)
+        if len(text) <= _SHORT:
+            if len(self) == _MANY:
+                self.clear()
+            self[text] = words
+        return words
+
+
+_BETWEEN = _Between()
+
+
+def _tokenize_any(text: str) -> list[str]:
+    """Return the words of any text, script by script."""
+    words: list[str] = []
+    for match in _RUN.finditer(normalize(text)):
         run = match[0]
         if match.lastgroup == "han":
             words += segmenter()(run)
