@@ -81,7 +81,7 @@ class Document:
     @cached_property
     def sketch(self) -> Sketch:
         """What is stored of the text, to compare it with others."""
-        return make_sketch(len(self.tokens), self.shingles, self.hashes[self._are_figures(), 0])
+        return make_sketch(len(self.tokens), self.shingles, self.hashes[:, 0][self._are_figures()])
 
     def _are_figures(self) -> npt.NDArray[np.bool_]:
         """Say of each token whether it begins with a digit 0 … 9."""

@@ -74,13 +74,16 @@ class HashSet:
         if not len(likely):
             return likely
         wanted = hashes.take(likely)
-        found: npt.NDArray[np.intp] = likely[self._hashes.take(self._hashes.searchsorted(wanted), mode="clip") == wanted]
+        found: npt.NDArray[np.intp] = likely[
+            self._hashes.take(self._hashes.searchsorted(wanted), mode="clip") == wanted
+        ]
         return found
 
 
 def _is_new(ascending: Hashes) -> npt.NDArray[np.bool_]:
     """Say of each whether it differs from the one before it."""
-    is_new = np.ones(len(ascending), dtype=bool)
+    is_new = np.empty(len(ascending), dtype=bool)
+    is_new[:1] = True
     np.not_equal(ascending[1:], ascending[:-1], out=is_new[1:])
     return is_new
 

@@ -6,8 +6,6 @@ compared in place of the sets.
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 
 from .hashing import MULTIPLIER, Hashes, chain, mix
@@ -22,19 +20,11 @@ def minima(hashes: Hashes, bins: int) -> Hashes:
 
     Li, Owen, Zhang 2012, section 2 (one permutation hashing).
     """
-    if not len(hashes):
-        return np.zeros(bins, dtype=np.uint64)
-    starts = hashes.searchsorted(_least(bins))
-    smallest = hashes.take(starts, mode="clip")
-    smallest[:-1] *= starts[:-1] < starts[1:]
-    smallest[-1] *= starts[-1] < len(hashes)
+    smallest = np.zeros(bins, dtype=np.uint64)
+    places = (((hashes >> _HALF) * np.uint64(bins)) >> _HALF).astype(np.intp)
+    # Assigned from the end, so the first of a run stays.
+    smallest[places[::-1]] = hashes[::-1]
     return smallest
-
-
-@cache
-def _least(bins: int) -> Hashes:
-    """Return the least hash of each bin: which one a hash is in says its upper half times `bins`."""
-    return ((np.arange(bins, dtype=np.uint64) << _HALF) + np.uint64(bins - 1)) // np.uint64(bins) << _HALF
 
 
 def super_shingles(hashes: Hashes, bands: int, rows: int) -> tuple[int, ...]:

@@ -31,8 +31,9 @@ def simhash_counted(distinct: Hashes, counts: npt.NDArray[np.int64]) -> int:
     lane = 16 if total < 1 << 16 else 32
     shifts, mask = _lanes(lane)
     # Each sum counts several bits at once, a lane for each. Integers: of floats BLAS would make threads.
-    sums = (distinct >> shifts & mask) @ weights
-    ones = sums.astype("<u8", copy=False).view(f"<u{lane // 8}").reshape(lane, -1).T
+    bits = distinct >> shifts
+    bits &= mask
+    ones = (bits @ weights).astype("<u8", copy=False).view(f"<u{lane // 8}").reshape(lane, -1).T
     majority = np.packbits(ones > total // 2, bitorder="little")
     return int.from_bytes(majority.tobytes(), "little")
 

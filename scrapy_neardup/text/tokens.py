@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import cache, lru_cache
 from itertools import pairwise
 
@@ -23,6 +23,7 @@ _UNSPACED = "\u3041-\u30ff\u31f0-\u31ff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u
 _LETTER = re.compile(f"(?!_)[\\w{_MARKS}]")
 _DEPENDS = re.compile(f"[{_HAN}{_UNSPACED}]")
 _RUN = re.compile(f"(?P<han>[{_HAN}]+)|(?P<unspaced>[{_UNSPACED}]+)|(?:(?![_{_HAN}{_UNSPACED}])[\\w{_MARKS}])+")
+_HAN_RUN = re.compile(f"[{_HAN}]")
 _HAN_RUNS = re.compile("([\u3400-\u4dbf\u4e00-\u9fff]+)")  # of those that stay as they are in any Unicode form
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200d\u2060\ufeff]")
 _ASCII = bytes(range(128))
@@ -61,28 +62,82 @@ def tokenize(text: str) -> list[str]:
     """
     if text.isascii():
         return _split(text)
-    parts = _HAN_RUNS.split(text)  # the text before the first run, the run, the text between it and the next …
-    between = [_BETWEEN[part] for part in parts[::2]] if len(parts) > 1 else [_plain_words(text)]
-    if None in between:
-        return _tokenize_any(text)
+    parts = _HAN_RUNS.split(text)  # what is before the first run, the run, what is between it and the next …
     if len(parts) == 1:
-        return between[0] or []
+        plain = _plain(text)
+        return _runs(normalize(text)) if plain is None else _split(plain)
+    between = [_BETWEEN[part] for part in parts[::2]]
+    if None in between:
+        return _runs(normalize(text))
     # All runs are cut at once: a call for each would take a third longer.
-    parts[::2] = ["\n" if words else " " for words in between]
-    return _filled(segmenter()("".join(parts)), between)
+    parts[::2] = [gap[0] for gap in between if gap]
+    cut = segmenter()("".join(parts))
+    return [word for word in _filled(cut, [gap[1] for gap in between if gap and gap[1]]) if word != " "]
 
 
-def _filled(cut: list[str], between: Iterable[list[str] | None]) -> list[str]:
-    """Return the words that were cut, with those that stand between them in place of the line ends."""
+def _filled(cut: list[str], gaps: list[list[str]]) -> list[str]:
+    """Return the words that were cut, with those of the gaps in place of the line ends, in order."""
     words: list[str] = []
     at = 0
-    for more in filter(None, between):
+    for gap in gaps:
         end = cut.index("\n", at)
         words += cut[at:end]
-        words += more
+        words += gap
         at = end + 1
-    words += cut[at:]
-    return [word for word in words if word != " "]
+    return words + cut[at:] if words else cut
+
+
+class _Between(dict[str, "tuple[str, list[str]] | None"]):
+    """What stands between runs of Han characters: most of it is short, and few such texts are new.
+
+    By text: what is to separate the runs while they are cut, and the words; None where it has Han characters itself.
+    """
+
+    def __missing__(self, text: str) -> tuple[str, list[str]] | None:
+        plain = _plain(text)
+        normal = normalize(text) if plain is None else plain
+        words = _runs(normal) if plain is None else _split(normal)
+        # Of what is invisible nothing is left, so that the runs are one.
+        gap = None if _HAN_RUN.search(normal) else ("\n" if words else " " if normal else "", words)
+        if len(text) <= _SHORT:
+            if len(self) == _MANY:
+                self.clear()
+            self[text] = gap
+        return gap
+
+
+_BETWEEN = _Between()
+
+
+def _plain(text: str) -> str | None:
+    """Return a text normal but for its case, blanks for what is not ASCII and belongs to no word.
+
+    None where what a character comes to depends on those beside it.
+    """
+    foreign = text.encode(errors="surrogatepass").translate(None, _ASCII).decode(errors="surrogatepass")
+    for character in set(foreign):
+        form = _form(character)
+        if form is None:
+            return None
+        if form != character:
+            text = text.replace(character, form)
+    return text
+
+
+@lru_cache(maxsize=1 << 12)
+def _form(character: str) -> str | None:
+    """Return what takes the place of a character that is not ASCII, blanks for what belongs to no word.
+
+    None where its neighbours decide: marks and the like, the capital sigma, scripts without spaces.
+    """
+    form = unicodedata.normalize("NFKC", character)
+    is_jamo = "\u1100" <= form[0] <= "\u11ff"  # letters that join to syllables of Hangul
+    if is_jamo or unicodedata.category(form[0])[0] == "M" or "Σ" in form or _DEPENDS.search(form):
+        return None
+    if form == character and _LETTER.match(form):
+        return character  # lower case comes later
+    form = _INVISIBLE.sub("", form.lower())
+    return "".join(c if _LETTER.match(c) else " " for c in form)
 
 
 def _split(text: str) -> list[str]:
@@ -90,54 +145,10 @@ def _split(text: str) -> list[str]:
     return text.lower().encode().translate(_ASCII_WORDS).decode().split()
 
 
-def _plain_words(text: str) -> list[str] | None:
-    """Return the words of a text if each of its characters comes to the same whatever stands beside it, else None."""
-    foreign = text.encode(errors="surrogatepass").translate(None, _ASCII).decode(errors="surrogatepass")
-    for character in set(foreign):
-        form = _plain(character)
-        if form is None:
-            return None
-        if form != character:
-            text = text.replace(character, form)
-    return _split(text)
-
-
-@lru_cache(maxsize=1 << 12)
-def _plain(character: str) -> str | None:
-    """Return what takes the place of a character that is not ASCII, blanks for what belongs to no word.
-
-    None where its neighbours decide: marks and the like, the capital sigma, scripts without spaces.
-    """
-    form = unicodedata.normalize("NFKC", character)
-    is_jamo = "\u1100" <= form[0] <= "\u11ff"  # letters that join to syllables of Hangul
-    if is_jamo or unicodedata.category(form[0])[0] == "M" or "Σ" in form:
-        return None
-    if _INVISIBLE.search(form) or _DEPENDS.search(form):
-        return None
-    if form == character and _LETTER.match(form):
-        return character  # lower case comes later
-    return "".join(c if _LETTER.match(c) else " " for c in form.lower())
-
-
-class _Between(dict[str, "list[str] | None"]):
-    """The words of short texts, such as stand between runs of Han characters: few are new."""
-
-    def __missing__(self, text: str) -> list[str] | None:
-        words = _plain_words(text)
-        if len(text) <= _SHORT:
-            if len(self) == _MANY:
-                self.clear()
-            self[text] = words
-        return words
-
-
-_BETWEEN = _Between()
-
-
-def _tokenize_any(text: str) -> list[str]:
-    """Return the words of any text, script by script."""
+def _runs(normal: str) -> list[str]:
+    """Return the words of any normal text, script by script."""
     words: list[str] = []
-    for match in _RUN.finditer(normalize(text)):
+    for match in _RUN.finditer(normal):
         run = match[0]
         if match.lastgroup == "han":
             words += segmenter()(run)
