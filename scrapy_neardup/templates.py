@@ -24,7 +24,7 @@ from .verify import compare
 
 SITES, LINES = 500, 2000  # sites that are remembered, and lines of each; those longest not seen are forgotten
 CLUSTERS = 8  # that are remembered of a line: one that so many have is on every page
-_ODD_SPACE = ("  ", *(c for c in map(chr, range(1 << 16)) if c.isspace() and c not in "\n "))
+_ODD_SPACE = [c for c in map(chr, range(1 << 16)) if c.isspace() and c not in "\n "]
 FOREIGN = 0.3  # containment below which a text is not taken from another
 
 
@@ -70,6 +70,8 @@ def split_lines(text: str) -> list[str]:
     text = "\n".join(map(str.strip, text.split("\n")))
     if any(odd in text for odd in _ODD_SPACE):
         text = "\n".join(map(squeeze, text.split("\n")))
+    while "  " in text:
+        text = text.replace("  ", " ")
     for stop in filter(text.__contains__, ".!?"):
         text = text.replace(f"{stop} ", f"{stop}\n")
     if not text.isascii():

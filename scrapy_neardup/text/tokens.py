@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-import warnings
-from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import pairwise
+
+from .segmenter import segmenter
 
 SCHEME = "tokens/1"
 
@@ -29,21 +29,6 @@ _INVISIBLE = re.compile("[\u00ad\u200b-\u200d\u2060\ufeff]")
 _ASCII = bytes(range(128))
 _ASCII_WORDS = bytes(c if c > 127 or chr(c).isalnum() else ord(" ") for c in range(256))
 _SHORT, _MANY = 8, 1 << 13  # characters; texts
-
-
-@cache
-def segmenter() -> Callable[[str], list[str]]:
-    """Return the function that cuts a run of Han characters into words: rjieba's where installed, else jieba's."""
-    cut: Callable[[str], list[str]]
-    try:
-        from rjieba import cut
-    except ImportError:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # its source holds escapes that newer Pythons warn of
-            import jieba
-        jieba.setLogLevel("WARNING")
-        cut = jieba.lcut
-    return cut
 
 
 def normalize(text: str) -> str:

@@ -78,6 +78,8 @@ def _without_tracking(url: str) -> str:
 
 def host(url: str) -> str:
     """Return the host name of `url`, lower case and in ASCII as DNS has it, without port; "" where it has none."""
+    if plain := _PLAIN.fullmatch(url):
+        return plain[1][3:]
     try:
         name = (urlsplit(url).hostname or "").rstrip(".")
     except ValueError:
