@@ -28,6 +28,7 @@ from typing import Any
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.text import tokens
 from scrapy_neardup.text.html import html_to_page
+from scrapy_neardup.text.lexicon import builtin
 from scrapy_neardup.text.segmenter import build_segmenter
 from scrapy_neardup.text.tokens import tokenize
 
@@ -152,7 +153,7 @@ def made_up(language: str, number: int, size: int) -> list[str]:
     texts = []
     for _ in range(number):
         drawn = source.choices(words, weights, k=size)
-        marks = source.choices([blank, comma, stop, f"{stop}\n\n"], [80, 10, 8, 2], k=size)
+        marks = source.choices([blank, comma, stop, f"{stop}\n\n"], [84, 10, 5, 1], k=size)
         texts.append("".join(f"{word}{mark}" for word, mark in zip(drawn, marks, strict=True)))
     return texts
 
@@ -160,7 +161,9 @@ def made_up(language: str, number: int, size: int) -> list[str]:
 def vocabulary(language: str) -> list[str]:
     if language == "English":
         source = random.Random(2)
-        return ["".join(source.choices("etaoinshrdlu", k=source.choice((2, 3, 4, 5, 6, 8)))) for _ in range(20_000)]
+        made = ["".join(source.choices("etaoinshrdlu", k=source.choice((2, 3, 4, 5, 6, 8)))) for _ in range(10_000)]
+        rare = source.sample(sorted(filter(str.isascii, builtin().terms)), 5_000)  # else there is nothing for I-Match
+        return [*made[:500], *source.sample(made[500:] + rare, 14_500)]
     counts: dict[str, int] = import_module("jieba").dt.FREQ or _loaded()
     han = (word for word in sorted(counts, key=lambda word: -counts[word]) if re.fullmatch("[一-龥]+", word))
     return [word for word, _ in zip(han, range(20_000), strict=False)]
