@@ -161,9 +161,9 @@ def made_up(language: str, number: int, size: int) -> list[str]:
 def vocabulary(language: str) -> list[str]:
     if language == "English":
         source = random.Random(2)
-        made = ["".join(source.choices("etaoinshrdlu", k=source.choice((2, 3, 4, 5, 6, 8)))) for _ in range(10_000)]
-        rare = source.sample(sorted(filter(str.isascii, builtin().terms)), 5_000)  # else there is nothing for I-Match
-        return [*made[:500], *source.sample(made[500:] + rare, 14_500)]
+        made = ["".join(source.choices("etaoinshrdlu", k=source.choice((2, 3, 4, 5, 6, 8)))) for _ in range(5_000)]
+        rare = sorted(filter(str.isascii, builtin().terms))  # else there is nothing for I-Match
+        return [*made[:500], *source.sample([*made[500:5000], *rare], 4500 + len(rare))]
     counts: dict[str, int] = import_module("jieba").dt.FREQ or _loaded()
     han = (word for word in sorted(counts, key=lambda word: -counts[word]) if re.fullmatch("[一-龥]+", word))
     return [word for word, _ in zip(han, range(20_000), strict=False)]
