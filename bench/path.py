@@ -13,28 +13,27 @@ from __future__ import annotations
 
 import argparse
 import json
-import random
-import re
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
-from html import escape
 from importlib import import_module
 from pathlib import Path
 from statistics import median
 from time import process_time
 from typing import Any
 
+from path_peers import datasketch, rensa, simhash
+from path_texts import is_chinese, made_up, page_of, read
+
 from scrapy_neardup import Deduplicator, Document
+from scrapy_neardup.detectors.ahead import SOME, prepare
 from scrapy_neardup.text import tokens
 from scrapy_neardup.text.html import html_to_page
-from scrapy_neardup.text.lexicon import builtin
 from scrapy_neardup.text.segmenter import build_segmenter
 from scrapy_neardup.text.tokens import tokenize
 
 Run = Callable[[Sequence[str]], None]
 OURS, PAGES, SLOWER = "text → verdict", "HTML → verdict", "text → verdict, with jieba"
-PAGE = 19_000  # bytes
+AT_ONCE = f"text → verdict, {SOME} at a time"
 WARM_UP = 30  # documents
 
 # What is compared
@@ -44,6 +43,16 @@ def ours(texts: Sequence[str]) -> None:
     with Deduplicator.open() as dedup:
         for number, text in enumerate(texts):
             dedup.claim(Document(f"http://site.example/{number}.html", text)).commit()
+
+
+def ours_at_once(texts: Sequence[str]) -> None:
+    documents = [Document(f"http://site.example/{number}.html", text) for number, text in enumerate(texts)]
+    with Deduplicator.open() as dedup:
+        for start in range(0, len(documents), SOME):
+            some = documents[start : start + SOME]
+            prepare(some, dedup.detectors)
+            for document in some:
+                dedup.claim(document).commit()
 
 
 def ours_of_pages(pages: Sequence[str]) -> None:
@@ -64,47 +73,6 @@ def ours_with_jieba(texts: Sequence[str]) -> None:
 @cache
 def _slower() -> Callable[[str], list[str]]:
     return build_segmenter()
-
-
-def datasketch(texts: Sequence[str]) -> None:
-    package: Any = import_module("datasketch")
-    index = package.MinHashLSH(threshold=0.5, num_perm=128)
-    for number, text in enumerate(texts):
-        made = package.MinHash(128)
-        made.update_batch([shingle.encode() for shingle in shingles(text)])
-        if not index.query(made):
-            index.insert(number, made)
-
-
-def rensa(texts: Sequence[str]) -> None:
-    package: Any = import_module("rensa")
-    index = package.RMinHashLSH(threshold=0.5, num_perm=128, num_bands=32)
-    for number, text in enumerate(texts):
-        made = package.RMinHash(num_perm=128, seed=1)
-        made.update(list(shingles(text)))
-        if not index.query(made):
-            index.insert(number, made)
-
-
-def simhash(texts: Sequence[str]) -> None:
-    package: Any = import_module("simhash")
-    index = package.SimhashIndex([], k=3)
-    for number, text in enumerate(texts):
-        made = package.Simhash(Counter(tokenize(text)))
-        if not index.get_near_dups(made):
-            index.add(number, made)
-
-
-def shingles(text: str) -> set[str]:
-    if is_chinese(text):
-        text = re.sub(r"[\W_]", "", text).lower()
-        return {text[start : start + 5] for start in range(max(1, len(text) - 4))}
-    words = re.findall("[a-z0-9]+", text.lower())
-    return {" ".join(words[start : start + 3]) for start in range(max(1, len(words) - 2))}
-
-
-def is_chinese(text: str) -> bool:
-    return len(re.findall("[一-鿿]", text)) * 4 > len(text)
 
 
 # By stage
@@ -141,78 +109,17 @@ def stages(dedup: Deduplicator, document: Document, page: str) -> Iterator[tuple
     yield "store", claims[0].commit
 
 
-# Texts
-
-
-def made_up(language: str, number: int, size: int) -> list[str]:
-    """Return texts of words drawn by Zipf's law, in sentences and paragraphs."""
-    source = random.Random(1)
-    words = vocabulary(language)
-    weights = [1 / (rank + 3) for rank in range(len(words))]
-    blank, comma, stop = (" ", ", ", ". ") if language == "English" else ("", "，", "。")
-    texts = []
-    for _ in range(number):
-        drawn = source.choices(words, weights, k=size)
-        marks = source.choices([blank, comma, stop, f"{stop}\n\n"], [84, 10, 5, 1], k=size)
-        texts.append("".join(f"{word}{mark}" for word, mark in zip(drawn, marks, strict=True)))
-    return texts
-
-
-def vocabulary(language: str) -> list[str]:
-    if language == "English":
-        source = random.Random(2)
-        made = ["".join(source.choices("etaoinshrdlu", k=source.choice((2, 3, 4, 5, 6, 8)))) for _ in range(5_000)]
-        rare = sorted(filter(str.isascii, builtin().terms))  # else there is nothing for I-Match
-        return [*made[:500], *source.sample([*made[500:5000], *rare], 4500 + len(rare))]
-    counts: dict[str, int] = import_module("jieba").dt.FREQ or _loaded()
-    han = (word for word in sorted(counts, key=lambda word: -counts[word]) if re.fullmatch("[一-龥]+", word))
-    return [word for word, _ in zip(han, range(20_000), strict=False)]
-
-
-def _loaded() -> dict[str, int]:
-    jieba = import_module("jieba")
-    jieba.initialize()
-    return dict(jieba.dt.FREQ)
-
-
-def read(folder: str, number: int, size: int) -> list[str]:
-    """Return documents of a folder, joined to so many tokens each."""
-    joined, parts, length = [], [], 0
-    with Path(folder, "docs.jsonl").open(encoding="utf-8") as lines:
-        for line in lines:
-            parts.append(text := json.loads(line)["text"])
-            length += len(tokenize(text))
-            if length >= size:
-                joined.append("\n\n".join(parts))
-                parts, length = [], 0
-            if len(joined) == number:
-                break
-    return joined
-
-
-def page_of(text: str) -> str:
-    """Return a page with a text as its article, among menus and teasers."""
-    story = "".join(f"<p>{escape(part)}</p>\n" for part in re.split(r"\n\s*\n", text))
-    lack = max(0, PAGE - len(story.encode()) - 800)
-    item = '<li class="nav-item"><a class="nav-link" href="/section/{0}.html">Section {0}</a></li>\n'
-    card = (
-        '<div class="card"><h3><a href="/story/{0}.html">Story {0}</a></h3><div class="text">More of it</div></div>\n'
-    )
-    menu, teasers = ("".join(map(form.format, range(lack // 2 // len(form)))) for form in (item, card))
-    return (
-        '<!doctype html><html><head><meta charset="utf-8"><title>A story - Site</title>'
-        f'<script>{"var a = 1;" * 50}</script></head><body class="page"><header><nav><ul>{menu}</ul></nav></header>'
-        f'<main><article class="story"><h1>A story</h1>{story}</article></main><aside>{teasers}</aside></body></html>'
-    )
-
-
 # Tables
 
 
 def measure(texts: Sequence[str], rounds: int) -> dict[str, Any]:
     """Return microseconds a document: of each stage, and of each contestant in each round."""
     pages = [page_of(text) for text in texts]
-    runs: dict[str, tuple[Run, Sequence[str]]] = {OURS: (ours, texts), PAGES: (ours_of_pages, pages)}
+    runs: dict[str, tuple[Run, Sequence[str]]] = {
+        OURS: (ours, texts),
+        AT_ONCE: (ours_at_once, texts),
+        PAGES: (ours_of_pages, pages),
+    }
     if is_chinese(texts[0]):
         runs[SLOWER] = (ours_with_jieba, texts)
     runs |= {run.__name__: (run, texts) for run in (datasketch, rensa, simhash) if installed(run.__name__)}
