@@ -28,7 +28,7 @@ def segmenter() -> Cut:
 
 
 def build_segmenter() -> Cut:
-    """Return a function that cuts as jieba's own does, in a third of the time: by its dictionary and its model."""
+    """Return a function that cuts as jieba's own does, in less than half of the time: by its words and its model."""
     dictionary = _Dictionary()
 
     def cut(text: str) -> list[str]:
