@@ -14,6 +14,7 @@ from helpers import edited, python, text
 
 from scrapy_neardup import Claim, ConfigError, Deduplicator, Document, StoreError, Verdict
 from scrapy_neardup.detectors import Exact
+from scrapy_neardup.detectors.ahead import prepare
 from scrapy_neardup.index.keys import KeyIndex
 from scrapy_neardup.matching import MAX_CANDIDATES
 
@@ -629,3 +630,14 @@ def test_a_detector_that_proposes_much_does_not_crowd_out_others(order: tuple[st
             committed(made, f"http://c.example/{number}", 1000 + number)
         committed(made, A, 1)
         assert outcome(claim(made, B, 1)) == ("duplicate", A)
+
+
+def test_fingerprints_made_for_several_documents_are_those_of_each() -> None:
+    texts = [text(seed, 10 * seed) for seed in range(5)]
+    with Deduplicator.open() as dedup:
+        ahead = [Document(text=each) for each in texts]
+        prepare(ahead, dedup.detectors)
+        for document, each in zip(ahead, texts, strict=True):
+            made, expected = dedup.sign(document), dedup.sign(Document(text=each))
+            assert (made.fingerprints, made.sketch) == (expected.fingerprints, expected.sketch)
+            assert set(document.ready) == {detector.name for detector in dedup.detectors}

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import random
+import re
+from collections.abc import Iterator
 
 import mmh3
 import numpy as np
@@ -475,6 +478,37 @@ def test_golden_schemes() -> None:
 def test_golden_values(text: str) -> None:
     language = "english" if text is ENGLISH else "chinese"
     assert values(text) == GOLDEN[language]
+
+
+def made_texts() -> Iterator[str]:
+    """Yield texts of all lengths and scripts, with words that come often, figures, what is invisible."""
+    source = random.Random(7)
+    parts = [*ENGLISH.split(), *re.split("(?<=[,。])", CHINESE), "“naïve”", "don’t", "…", "½", "ＡＢＣ１２", "Привет,"]
+    parts += [
+        "\u200b",
+        "湿\u200b地",
+        "e\u0301",
+        "ΣΟΦΟΣ",
+        "ポスター",
+        "ภาษา",
+        "👍🏽",
+        "\t",
+        "\n",
+        "\u3000",
+        "㈠",
+        "7.5%",
+        "a_b",
+        "豈",
+        "\x00",
+    ]
+    for size in (*range(40), *range(50, 2000, 130), 60_000):
+        yield source.choice(["", " "]).join(source.choices(parts, [1 / (1 + n) for n in range(len(parts))], k=size))
+        yield " ".join(source.choices(parts, k=size))
+
+
+def test_golden_values_of_many_texts() -> None:
+    found = json.dumps([values(text) for text in made_texts()])
+    assert hashlib.sha1(found.encode()).hexdigest() == "1956ab2e937fcc5b1ec37c0f79946548e4c21c40"
 
 
 def test_golden_values_are_the_same_in_every_process() -> None:

@@ -11,6 +11,7 @@ import pytest
 from helpers import Entry, Finished
 
 from scrapy_neardup.fingerprints.simhash import hamming
+from scrapy_neardup.index import hamming as hamming_index
 from scrapy_neardup.index import near
 from scrapy_neardup.index.base import Index
 from scrapy_neardup.index.hamming import HammingIndex
@@ -34,10 +35,11 @@ KINDS = {
 
 @pytest.fixture(params=[True, False], autouse=True)
 def all_tried(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have finished tables of SimHashes try all that they hold, as they do where these are few, or go by blocks."""
+    """Have tables of SimHashes try all that they hold, as they do where these are few, or go by blocks."""
     monkeypatch.setattr(near, "CROWD", 10**6)
     if not request.param:
         monkeypatch.setattr(near, "FEW", 0)
+        monkeypatch.setattr(hamming_index, "FEW", 2)
 
 
 @pytest.fixture(params=KINDS.values(), ids=KINDS)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from helpers import edited, signature, text
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from site_server import Page as Served
 from site_server import article
 
 from scrapy_neardup import Deduplicator, Document
-from scrapy_neardup.templates import LINES, SITES, Page, Templates
+from scrapy_neardup.templates import LINES, SITES, Page, Templates, split_lines
 
 TEMPLATE = "\n".join(text(900 + line, 40) for line in range(5))
 
@@ -127,3 +131,10 @@ def test_a_site_with_much_template_is_crawled_whole(crawl, a) -> None:
     result = crawl("OneAfterAnother", urls=urls, field="html")
     assert result.count("unique") == 10
     assert result.count("duplicates") == 1
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.text(st.sampled_from("ab.!? \n\t\u3000。！？\xa0\x1c\u2028\r\u200b汉") | st.characters()))
+def test_lines_end_where_sentences_do(text: str) -> None:
+    parts = re.split(r"\n|(?<=[.!?])\s+|(?<=[。！？])", text)
+    assert split_lines(text) == list(dict.fromkeys(" ".join(part.split()) for part in parts if part.split()))

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import warnings
+from itertools import pairwise
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from scrapy_neardup.text.tokens import normalize, segmenter, tokenize
+from scrapy_neardup.text.segmenter import build_segmenter, segmenter
+from scrapy_neardup.text.tokens import _HAN, _MARKS, _UNSPACED, normalize, tokenize
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # its source holds escapes that newer Pythons warn of
@@ -83,13 +88,55 @@ def test_tokens_are_already_normal() -> None:
     assert [token for token in tokens if normalize(token) != token or not token.strip()] == []
 
 
+def one_by_one(text: str) -> list[str]:
+    """Return the words of a text that is made normal as a whole and cut run by run."""
+    found: list[str] = []
+    for run in re.findall(f"[{_HAN}]+|[{_UNSPACED}]+|(?:(?![_{_HAN}{_UNSPACED}])[\\w{_MARKS}])+", normalize(text)):
+        if re.match(f"[{_HAN}]", run):
+            found += segmenter()(run)
+        elif re.match(f"[{_UNSPACED}]", run) and len(run) > 2:
+            found += map("".join, pairwise(run))
+        else:
+            found.append(run)
+    return found
+
+
+def test_each_character_beside_letters_and_han_characters() -> None:
+    for start in (*range(0, 0x3_2400, 64), *range(0xE_0000, 0xE_0200, 64)):  # none of the others is assigned
+        characters = "".join(map(chr, range(start, start + 64)))
+        for text in (" ".join(f"a{c}B" for c in characters), " ".join(f"汉{c}字{c}" for c in characters)):
+            if tokenize(text) != one_by_one(text):
+                assert [c for c in characters if tokenize(f"汉{c}字a{c}B") != one_by_one(f"汉{c}字a{c}B")] == []
+
+
+jieba.setLogLevel("WARNING")
+cut = build_segmenter()
+SOME = "中国人民图书馆的了 \n，。“’…§½ab1Ａ_.Ωé㐀\u9ffe\u200b\u00ad\u0301\u3099\uf900ｶﾞΣσがの㈠각\u1161👍\ufe0f\ud800"
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.text(st.sampled_from(SOME) | st.characters()))
+def test_cutting_all_at_once_gives_the_words_of_each_run(text: str) -> None:
+    assert tokenize(text) == one_by_one(text)
+
+
 @pytest.mark.parametrize("text", CHINESE)
 def test_jieba_and_rjieba_give_the_same_words(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     rjieba = pytest.importorskip("rjieba")
-    cut = segmenter()
-    assert cut is rjieba.cut
+    assert segmenter() is rjieba.cut
     with_rjieba = tokenize(text)
-    jieba.setLogLevel("WARNING")
-    monkeypatch.setattr("scrapy_neardup.text.tokens.segmenter", lambda: jieba.lcut)
+    monkeypatch.setattr("scrapy_neardup.text.tokens.segmenter", build_segmenter)
     assert tokenize(text) == with_rjieba
     assert len(with_rjieba) > 3
+
+
+@settings(max_examples=500, deadline=None)
+@given(
+    st.lists(
+        st.sampled_from("".join(CHINESE))
+        | st.characters(min_codepoint=0x4E00, max_codepoint=0x9FA5)
+        | st.sampled_from(" \n㐀")
+    ).map("".join)
+)
+def test_cut_by_the_data_of_jieba_as_jieba_does(text: str) -> None:
+    assert cut(text) == jieba.lcut(text)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from scrapy_neardup.text.urls import canonical_url, domain, host
+from scrapy_neardup.text.urls import _PLAIN, canonical_url, domain, host
 
 
 @pytest.mark.parametrize(
@@ -155,3 +157,35 @@ def test_host_of_an_international_name_is_one_in_either_spelling() -> None:
 )
 def test_domain(url: str, expected: str) -> None:
     assert domain(url) == expected
+
+
+HOSTS = ["a.com", "www.x-y.org", "a1.b2", "A.com"]
+PIECES = [
+    "/",
+    "/a/",
+    "index.html",
+    "Default.htm",
+    "b.c",
+    "?",
+    "id=1",
+    "utm_source=x",
+    "GCLID=3",
+    "&",
+    "~x",
+    "-",
+    "//",
+    "/.",
+]
+
+
+@settings(max_examples=500)
+@given(
+    st.from_regex(_PLAIN, fullmatch=True)
+    | st.tuples(st.sampled_from(HOSTS), st.lists(st.sampled_from(PIECES))).map(
+        lambda p: f"http://{p[0]}{''.join(p[1])}"
+    )
+)
+def test_a_plain_url_comes_to_what_any_other_would(url: str) -> None:
+    # With a fragment none is plain.
+    assert canonical_url(url) == canonical_url(f"{url}#")
+    assert host(url) == host(f"{url}#")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..document import Document
-from ..fingerprints.hashing import hash_text
+from ..fingerprints.hashing import hash_bytes
 from ..index.keys import KeyIndex
 
 
@@ -16,7 +16,7 @@ class Exact:
     scheme = "exact/1"
 
     def fingerprints(self, document: Document) -> tuple[int, ...]:
-        return (hash_text("\n".join(document.tokens)),) if document.tokens else ()
+        return (hash_bytes(document.lines),) if document.tokens else ()
 
     def index(self) -> KeyIndex[Any]:
         return KeyIndex()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..document import Document
-from ..fingerprints.hashing import hash_tokens
+from ..fingerprints.hashing import HashSet, hash_tokens
 from ..fingerprints.imatch import imatch
 from ..index.keys import KeyIndex
 from ..text.lexicon import Lexicon
@@ -25,14 +25,15 @@ class IMatch:
     def __init__(self, lexicon: Lexicon, lexicons: int) -> None:
         self.lexicon = lexicon
         self.lexicons = lexicons
+        self._terms = HashSet(hash_tokens(list(lexicon.terms))[:, 0])
         self.scheme = f"imatch/1 {lexicon.id} {lexicons}"
 
     def fingerprints(self, document: Document) -> tuple[int, ...]:
-        distinct = set(document.tokens)
-        terms = distinct & self.lexicon.terms
-        if len(terms) < max(MIN_TERMS, MIN_SHARE * len(distinct)):
+        words, _ = document.counted
+        places = self._terms.places(words[:, 0])
+        if len(places) < max(MIN_TERMS, MIN_SHARE * len(words)):
             return ()
-        return imatch(hash_tokens(sorted(terms)), self.lexicons)
+        return imatch(words.take(places, axis=0), self.lexicons)
 
     def index(self) -> KeyIndex[Any]:
         return KeyIndex()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..document import Document
-from ..fingerprints.simhash import simhash
+from ..fingerprints.simhash import simhash_counted
 from ..index.hamming import HammingIndex
 
 
@@ -19,7 +19,8 @@ class SimHash:
         self.distance = distance
 
     def fingerprints(self, document: Document) -> tuple[int, ...]:
-        return (simhash(document.hashes[:, 0]),) if document.tokens else ()
+        words, counts = document.counted
+        return (simhash_counted(words[:, 0], counts),) if len(words) else ()
 
     def index(self) -> HammingIndex[Any]:
         return HammingIndex(self.distance)

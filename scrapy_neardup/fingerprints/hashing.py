@@ -29,7 +29,63 @@ def hash_tokens(tokens: Sequence[str]) -> Hashes:
 def hash_text(text: str) -> int:
     """Hash a whole text to an unsigned 64-bit integer."""
     # As bytes, since mmh3 ends the process where text holds what is no character.
-    return int(mmh3.hash64(text.encode(errors="surrogatepass"), signed=False)[0])
+    return hash_bytes(text.encode(errors="surrogatepass"))
+
+
+def hash_bytes(data: bytes) -> int:
+    """Hash bytes to an unsigned 64-bit integer."""
+    return int(mmh3.hash64(data, signed=False)[0])
+
+
+def distinct(hashes: Hashes) -> Hashes:
+    """Return the distinct ones, ascending."""
+    # What np.unique of numpy 2.3 and later does instead takes 7 times as long for a short text, 30 times for 1 MB.
+    hashes = hashes.copy()
+    hashes.sort()
+    return hashes[_is_new(hashes)]
+
+
+def counted(rows: Hashes) -> tuple[Hashes, npt.NDArray[np.int64]]:
+    """Return the distinct rows, ascending by their first column, and how often each stands in the array.
+
+    Rows are hashes: those that are equal in the first column are equal.
+    """
+    rows = rows.take(rows[:, 0].argsort(), axis=0)
+    starts = _is_new(rows[:, 0]).nonzero()[0]
+    counts = np.empty_like(starts)
+    np.subtract(starts[1:], starts[:-1], out=counts[:-1])
+    counts[-1:] = len(rows) - starts[-1:]
+    return rows.take(starts, axis=0), counts
+
+
+class HashSet:
+    """A set of hashes in which many are looked up at once."""
+
+    def __init__(self, hashes: Hashes) -> None:
+        self._hashes = distinct(hashes)
+        self._shift = np.uint64(64 - min(20, 4 + len(hashes).bit_length()))
+        # Of the first bits of a hash, whether one in the set begins so: tells at once of most that are not in it.
+        self._heads = np.zeros(1 << 64 - int(self._shift), dtype=bool)
+        self._heads[self._hashes >> self._shift] = True
+
+    def places(self, hashes: Hashes) -> npt.NDArray[np.intp]:
+        """Return the places of those that are in the set."""
+        likely = self._heads.take((hashes >> self._shift).astype(np.intp)).nonzero()[0]
+        if not len(likely):
+            return likely
+        wanted = hashes.take(likely)
+        found: npt.NDArray[np.intp] = likely[
+            self._hashes.take(self._hashes.searchsorted(wanted), mode="clip") == wanted
+        ]
+        return found
+
+
+def _is_new(ascending: Hashes) -> npt.NDArray[np.bool_]:
+    """Say of each whether it differs from the one before it."""
+    is_new = np.empty(len(ascending), dtype=bool)
+    is_new[:1] = True
+    np.not_equal(ascending[1:], ascending[:-1], out=is_new[1:])
+    return is_new
 
 
 def mix(values: Hashes) -> Hashes:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from functools import cache
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +12,7 @@ import numpy.typing as npt
 from .hashing import MULTIPLIER, Hashes, mix
 
 SHARE = 5  # of 16: the random share of terms that a further lexicon lacks
+_LEAST = np.uint64(SHARE << 60)
 
 
 def imatch(terms: Hashes, lexicons: int) -> tuple[int, ...]:
@@ -25,15 +28,21 @@ def imatch(terms: Hashes, lexicons: int) -> tuple[int, ...]:
         return ()
     terms = terms[np.argsort(terms[:, 0])]
     names = terms[:, 0].astype(">u8")
-    kept = _membership(terms[:, 1], lexicons)
-    return (_digest(names), *(_digest(names[mask]) for mask in kept))
+    kept = _membership(terms[:, 1], lexicons).ravel().nonzero()[0]  # of the first further lexicon, of the second …
+    ends = kept.searchsorted(np.arange(lexicons + 1) * len(names)) * names.itemsize
+    rest = names.take(kept % len(names)).tobytes()
+    return (_digest(names.tobytes()), *(_digest(rest[start:end]) for start, end in pairwise(ends.tolist())))
 
 
 def _membership(bits: Hashes, lexicons: int) -> npt.NDArray[np.bool_]:
     """Say for each lexicon (row) and term (column) whether it is kept, from the term's second 64 hash bits."""
-    salts = np.arange(1, lexicons + 1, dtype=np.uint64)[:, None] * MULTIPLIER
-    return (mix(bits[None, :] ^ salts) >> np.uint64(60)) >= SHARE
+    return mix(bits ^ _salts(lexicons)) >= _LEAST
 
 
-def _digest(names: npt.NDArray[np.uint64]) -> int:
-    return int.from_bytes(hashlib.sha1(names.tobytes(), usedforsecurity=False).digest()[:8], "big")
+@cache
+def _salts(lexicons: int) -> Hashes:
+    return np.arange(1, lexicons + 1, dtype=np.uint64)[:, None] * MULTIPLIER
+
+
+def _digest(names: bytes) -> int:
+    return int.from_bytes(hashlib.sha1(names, usedforsecurity=False).digest()[:8], "big")

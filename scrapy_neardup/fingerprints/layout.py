@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from .hashing import hash_tokens
 from .simhash import hamming, simhash
@@ -18,7 +19,12 @@ def layout(elements: Iterable[str]) -> int:
 
     Charikar 2002, section 3 (SimHash).
     """
-    return simhash(hash_tokens(sorted(set(elements)))[:, 0])
+    return _layout(frozenset(elements))
+
+
+@lru_cache(maxsize=64)  # many pages of a site are built of the same elements
+def _layout(names: frozenset[str]) -> int:
+    return simhash(hash_tokens(sorted(names))[:, 0])
 
 
 def same_layout(a: int, b: int) -> bool:

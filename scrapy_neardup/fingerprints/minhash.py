@@ -43,6 +43,8 @@ def super_shingles(hashes: Hashes, bands: int, rows: int) -> tuple[int, ...]:
 
 
 def _densified(smallest: Hashes) -> Hashes:
+    if smallest.all():
+        return smallest
     full = np.flatnonzero(smallest)
     places = np.arange(len(smallest))
     lenders = full[np.searchsorted(full, places) % len(full)]

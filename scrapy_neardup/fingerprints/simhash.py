@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
+from functools import cache
 
-from .hashing import Hashes
+import numpy as np
+import numpy.typing as npt
+
+from .hashing import Hashes, counted
 
 BITS = 64
 
@@ -17,12 +20,28 @@ def simhash(features: Hashes) -> int:
 
     Charikar 2002, section 3; Manku, Jain, Das Sarma 2007, section 2.
     """
-    distinct, counts = np.unique(features, return_counts=True)
-    weights = np.frexp(counts)[1]  # the exponent: 1 + floor(log2 n)
-    bits = np.unpackbits(distinct.astype("<u8").view(np.uint8).reshape(-1, 8), axis=1, bitorder="little")
-    ones = weights @ bits.astype(weights.dtype)  # integers: of floats BLAS would make threads
-    majority = np.packbits(ones * 2 > weights.sum(), bitorder="little")
+    distinct, counts = counted(features.reshape(-1, 1))
+    return simhash_counted(distinct[:, 0], counts)
+
+
+def simhash_counted(distinct: Hashes, counts: npt.NDArray[np.int64]) -> int:
+    """Return the SimHash of features, given each once and how often it stands there."""
+    weights = np.frexp(counts)[1].astype(np.uint64)  # the exponent: 1 + floor(log2 n)
+    total = int(weights.sum())
+    lane = 16 if total < 1 << 16 else 32
+    shifts, mask = _lanes(lane)
+    # Each sum counts several bits at once, a lane for each. Integers: of floats BLAS would make threads.
+    bits = distinct >> shifts
+    bits &= mask
+    ones = (bits @ weights).astype("<u8", copy=False).view(f"<u{lane // 8}").reshape(lane, -1).T
+    majority = np.packbits(ones > total // 2, bitorder="little")
     return int.from_bytes(majority.tobytes(), "little")
+
+
+@cache
+def _lanes(width: int) -> tuple[Hashes, np.uint64]:
+    """Return how far to shift a hash so that each of its bits is once the lowest of a lane, and the mask of those."""
+    return np.arange(width, dtype=np.uint64)[:, None], np.uint64(sum(1 << lane for lane in range(0, BITS, width)))
 
 
 def hamming(a: int, b: int) -> int:

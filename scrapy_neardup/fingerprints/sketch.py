@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .hashing import Hashes
+from .hashing import Hashes, distinct
 from .minhash import minima
 
 SCHEME = "sketch/1"
@@ -21,6 +21,7 @@ BINS, CODE_BITS = 512, 2
 FIGURES = 16
 _CODES = 2**CODE_BITS - 1
 _PLANE = (1 << BINS) - 1
+_BITS = np.left_shift(1, np.arange(CODE_BITS, dtype=np.uint8), dtype=np.uint8)[:, None]
 _CHANCE = 1 / _CODES  # that two different minima have the same code
 
 
@@ -41,9 +42,10 @@ class Sketch(NamedTuple):
 def make_sketch(tokens: int, shingles: Hashes, figures: Hashes) -> Sketch:
     """Make a sketch, given how many tokens there are and the ascending, distinct hashes of shingles and of figures."""
     smallest = minima(shingles, BINS)
-    codes = np.where(smallest > 0, smallest % np.uint64(_CODES) + np.uint64(1), np.uint64(0)).astype(np.uint8)
-    planes = np.packbits((codes >> np.arange(CODE_BITS, dtype=np.uint8)[:, None]) & 1, axis=1)
-    sample = np.unique(figures >> np.uint64(48))
+    codes = (smallest % np.uint64(_CODES)).astype(np.uint8) + np.uint8(1)
+    codes *= smallest > 0
+    planes = np.packbits(codes & _BITS, axis=1)
+    sample = distinct(figures >> np.uint64(48))
     return Sketch(tokens, len(shingles), len(sample), planes.tobytes(), sample[:FIGURES].astype(">u2").tobytes())
 
 

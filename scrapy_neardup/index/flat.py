@@ -54,10 +54,18 @@ class FlatIndex(Generic[T]):
         )
         return distinct(found for place in places if (found := self._documents[place]) is not None)
 
+    def entries(self) -> list[tuple[int, T]]:
+        """Return each fingerprint with its document, in the order of coming."""
+        pairs = zip(self._values.tolist(), self._documents, strict=False)
+        return [(value, document) for value, document in pairs if document is not None]
+
+    def __len__(self) -> int:
+        """How many fingerprints there is room for: those that were removed are counted until the room is given up."""
+        return len(self._documents)
+
     def _close_up(self) -> None:
         """Give up the room of what was removed."""
-        kept = [(int(value), document) for value, document in zip(self._values, self._documents, strict=False)]
+        kept = self.entries()
         self._values, self._documents, self._places, self._removed = np.zeros(64, np.uint64), [], {}, 0
         for value, document in kept:
-            if document is not None:
-                self.add((value,), document)
+            self.add((value,), document)

@@ -10,9 +10,11 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from .base import distinct
+from .flat import FlatIndex
 
 T = TypeVar("T")
 
+FEW = 4096  # to put so many into buckets takes 20 ms
 BLOCKS, BLOCK_BITS = 4, 16
 _MASK = (1 << BLOCK_BITS) - 1
 _ENTRY = Struct("<QQ")
@@ -32,11 +34,20 @@ class HammingIndex(Generic[T]):
 
     def __init__(self, distance: int) -> None:
         self.distance = distance
+        self._few: FlatIndex[T] | None = FlatIndex(distance)
+        """All that it holds, while these are few: then the quicker way."""
         self._flips = list(flips(distance // BLOCKS))
         self._buckets: dict[int, bytearray] = {}
         self._documents: list[T | None] = []  # by number; None where removed
 
     def add(self, fingerprints: Sequence[int], document: T) -> None:
+        if self._few is not None and len(self._few) < FEW:
+            self._few.add(fingerprints, document)
+            return
+        if self._few is not None:
+            few, self._few = self._few, None
+            for value, earlier in few.entries():
+                self.add((value,), earlier)
         for value in fingerprints:
             entry = _ENTRY.pack(value, len(self._documents))
             self._documents.append(document)
@@ -44,6 +55,9 @@ class HammingIndex(Generic[T]):
                 self._buckets.setdefault(block, bytearray()).extend(entry)
 
     def remove(self, fingerprints: Sequence[int], document: T) -> None:
+        if self._few is not None:
+            self._few.remove(fingerprints, document)
+            return
         for value in fingerprints:
             gone = [number for number in self._near(value, 0) if self._documents[number] is document]
             for number in gone:
@@ -52,6 +66,8 @@ class HammingIndex(Generic[T]):
                 self._drop(block, gone)
 
     def find(self, fingerprints: Sequence[int]) -> Iterator[T]:
+        if self._few is not None:
+            return self._few.find(fingerprints)
         numbers = (number for value in fingerprints for number in self._near(value, self.distance))
         return distinct(found for number in numbers if (found := self._documents[number]) is not None)
 

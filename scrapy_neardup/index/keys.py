@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Generic, TypeVar
 
@@ -25,43 +25,32 @@ class KeyIndex(Generic[T]):
 
     def __init__(self, newest: int | None = None) -> None:
         self.newest = newest
-        self._parts: list[_Part[T]] = [_Part() for _ in range(PARTS)]
+        # Few fingerprints are shared: a list for each would take half of the memory.
+        self._first: list[dict[int, T]] = [{} for _ in range(PARTS)]
+        self._others: list[dict[int, list[T]]] = [{} for _ in range(PARTS)]
 
     def add(self, fingerprints: Sequence[int], document: T) -> None:
         for key in fingerprints:
-            self._parts[key % PARTS].add(key, document)
+            if self._first[key % PARTS].setdefault(key, document) is not document:
+                self._others[key % PARTS].setdefault(key, []).append(document)
 
     def remove(self, fingerprints: Sequence[int], document: T) -> None:
         for key in fingerprints:
-            self._parts[key % PARTS].remove(key, document)
+            first, others = self._first[key % PARTS], self._others[key % PARTS]
+            known = [first.pop(key), *others.pop(key, ())] if key in first else []
+            rest = [other for other in known if other is not document]
+            if rest:
+                first[key] = rest.pop(0)
+            if rest:
+                others[key] = rest
 
-    def find(self, fingerprints: Sequence[int]) -> Iterator[T]:
-        return distinct(chain.from_iterable(self._parts[key % PARTS].under(key, self.newest) for key in fingerprints))
+    def find(self, fingerprints: Sequence[int]) -> Iterable[T]:
+        first = self._first
+        known = [key for key in fingerprints if key in first[key % PARTS]]  # most lead nowhere
+        return distinct(chain.from_iterable(map(self._under, known))) if known else ()
 
-
-class _Part(Generic[T]):
-    def __init__(self) -> None:
-        # Few fingerprints are shared: a list for each would take half of the memory.
-        self._first: dict[int, T] = {}
-        self._others: dict[int, list[T]] = {}
-
-    def add(self, key: int, document: T) -> None:
-        if self._first.setdefault(key, document) is not document:
-            self._others.setdefault(key, []).append(document)
-
-    def remove(self, key: int, document: T) -> None:
-        rest = [other for other in self.under(key) if other is not document]
-        self._first.pop(key, None)
-        self._others.pop(key, None)
-        if rest:
-            self._first[key] = rest.pop(0)
-        if rest:
-            self._others[key] = rest
-
-    def under(self, key: int, newest: int | None = None) -> Sequence[T]:
-        if key not in self._first:
-            return ()
-        others = self._others.get(key, ())
-        if newest is not None and len(others) >= newest:
-            return others[-newest:]
-        return (self._first[key], *others)
+    def _under(self, key: int) -> Sequence[T]:
+        others = self._others[key % PARTS].get(key, ())
+        if self.newest is not None and len(others) >= self.newest:
+            return others[-self.newest :]
+        return (self._first[key % PARTS][key], *others)

@@ -40,6 +40,8 @@ _HIDING = word_set("hidden aria-hidden style")
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _HIDING_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
 
+_STRING = etree.XPath("string()", smart_strings=False)
+
 _PROLOGUE = r"\ufeff?\s*(?:<\?xml[^>]*>\s*)?(?:<!--(?:(?!-->).)*-->\s*)*"
 _DOCUMENT = re.compile(_PROLOGUE + r"<(?:!doctype\s+html|html)\b", re.I | re.S)
 _TAG = re.compile(
@@ -150,7 +152,7 @@ def _title(root: etree._Element) -> str:
 
 
 def _text(element: etree._Element) -> str:
-    return squeeze(str(element.xpath("string()")))
+    return squeeze(str(_STRING(element)))
 
 
 def _read(root: etree._Element, hints: bool) -> Lines:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
@@ -88,6 +89,7 @@ def place(url: str, shape: Shape) -> Place | None:
     return Place(_hash(f"{rest}?{parts.query}"), _hash(branch))
 
 
+@lru_cache(maxsize=1024)  # as of `canonical_url`
 def _split(url: str) -> SplitResult | None:
     if len(url) > MAX_URL or not url.startswith(("http://", "https://")):
         return None

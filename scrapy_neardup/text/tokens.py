@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-import warnings
-from collections.abc import Callable
-from functools import cache
+from functools import lru_cache
 from itertools import pairwise
+
+from .segmenter import segmenter
 
 SCHEME = "tokens/1"
 
@@ -20,24 +20,15 @@ _MARKS = "".join(c for c in map(chr, range(0x300, 0x10000)) if unicodedata.categ
 _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 # Scripts that put no space between words, and for which we have no segmenter.
 _UNSPACED = "\u3041-\u30ff\u31f0-\u31ff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u0f00-\u0fff"
+_LETTER = re.compile(f"(?!_)[\\w{_MARKS}]")
+_DEPENDS = re.compile(f"[{_HAN}{_UNSPACED}]")
 _RUN = re.compile(f"(?P<han>[{_HAN}]+)|(?P<unspaced>[{_UNSPACED}]+)|(?:(?![_{_HAN}{_UNSPACED}])[\\w{_MARKS}])+")
+_HAN_RUN = re.compile(f"[{_HAN}]")
+_HAN_RUNS = re.compile("([\u3400-\u4dbf\u4e00-\u9fff]+)")  # of those that stay as they are in any Unicode form
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200d\u2060\ufeff]")
-_ASCII_WORDS = str.maketrans({c: " " for c in map(chr, range(128)) if not c.isalnum()})
-
-
-@cache
-def segmenter() -> Callable[[str], list[str]]:
-    """Return the function that cuts a run of Han characters into words: rjieba's where installed, else jieba's."""
-    cut: Callable[[str], list[str]]
-    try:
-        from rjieba import cut
-    except ImportError:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # its source holds escapes that newer Pythons warn of
-            import jieba
-        jieba.setLogLevel("WARNING")
-        cut = jieba.lcut
-    return cut
+_ASCII = bytes(range(128))
+_ASCII_WORDS = bytes(c if c > 127 or chr(c).isalnum() else ord(" ") for c in range(256))
+_SHORT, _MANY = 8, 1 << 13  # characters; texts
 
 
 def normalize(text: str) -> str:
@@ -54,11 +45,95 @@ def tokenize(text: str) -> list[str]:
     Chinese is cut by jieba's dictionary and model, scripts without spaces (kana, Thai, …) into overlapping pairs of
     characters, everything else at what is neither letter, digit nor combining mark.
     """
-    text = normalize(text)
     if text.isascii():
-        return text.translate(_ASCII_WORDS).split()
+        return _split(text)
+    parts = _HAN_RUNS.split(text)  # what is before the first run, the run, what is between it and the next …
+    if len(parts) == 1:
+        plain = _plain(text)
+        return _runs(normalize(text)) if plain is None else _split(plain)
+    between = [_BETWEEN[part] for part in parts[::2]]
+    if None in between:
+        return _runs(normalize(text))
+    # All runs are cut at once: a call for each would take a third longer.
+    parts[::2] = [gap[0] for gap in between if gap]
+    cut = segmenter()("".join(parts))
+    return [word for word in _filled(cut, [gap[1] for gap in between if gap and gap[1]]) if word != " "]
+
+
+def _filled(cut: list[str], gaps: list[list[str]]) -> list[str]:
+    """Return the words that were cut, with those of the gaps in place of the line ends, in order."""
     words: list[str] = []
-    for match in _RUN.finditer(text):
+    at = 0
+    for gap in gaps:
+        end = cut.index("\n", at)
+        words += cut[at:end]
+        words += gap
+        at = end + 1
+    return words + cut[at:] if words else cut
+
+
+class _Between(dict[str, "tuple[str, list[str]] | None"]):
+    """What stands between runs of Han characters: most of it is short, and few such texts are new.
+
+    By text: what is to separate the runs while they are cut, and the words; None where it has Han characters itself.
+    """
+
+    def __missing__(self, text: str) -> tuple[str, list[str]] | None:
+        plain = _plain(text)
+        normal = normalize(text) if plain is None else plain
+        words = _runs(normal) if plain is None else _split(normal)
+        # Of what is invisible nothing is left, so that the runs are one.
+        gap = None if _HAN_RUN.search(normal) else ("\n" if words else " " if normal else "", words)
+        if len(text) <= _SHORT:
+            if len(self) == _MANY:
+                self.clear()
+            self[text] = gap
+        return gap
+
+
+_BETWEEN = _Between()
+
+
+def _plain(text: str) -> str | None:
+    """Return a text normal but for its case, blanks for what is not ASCII and belongs to no word.
+
+    None where what a character comes to depends on those beside it.
+    """
+    foreign = text.encode(errors="surrogatepass").translate(None, _ASCII).decode(errors="surrogatepass")
+    for character in set(foreign):
+        form = _form(character)
+        if form is None:
+            return None
+        if form != character:
+            text = text.replace(character, form)
+    return text
+
+
+@lru_cache(maxsize=1 << 12)
+def _form(character: str) -> str | None:
+    """Return what takes the place of a character that is not ASCII, blanks for what belongs to no word.
+
+    None where its neighbours decide: marks and the like, the capital sigma, scripts without spaces.
+    """
+    form = unicodedata.normalize("NFKC", character)
+    is_jamo = "\u1100" <= form[0] <= "\u11ff"  # letters that join to syllables of Hangul
+    if is_jamo or unicodedata.category(form[0])[0] == "M" or "Σ" in form or _DEPENDS.search(form):
+        return None
+    if form == character and _LETTER.match(form):
+        return character  # lower case comes later
+    form = _INVISIBLE.sub("", form.lower())
+    return "".join(c if _LETTER.match(c) else " " for c in form)
+
+
+def _split(text: str) -> list[str]:
+    """Return the words of a text in which all that belongs to none is ASCII."""
+    return text.lower().encode().translate(_ASCII_WORDS).decode().split()
+
+
+def _runs(normal: str) -> list[str]:
+    """Return the words of any normal text, script by script."""
+    words: list[str] = []
+    for match in _RUN.finditer(normal):
         run = match[0]
         if match.lastgroup == "han":
             words += segmenter()(run)
