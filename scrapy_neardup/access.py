@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
@@ -38,7 +39,7 @@ class Access:
         self._thread = ThreadPoolExecutor(1, "neardup-store") if dedup.store.is_remote else None
         self._claims: deque[tuple[Document, Future[Claim]]] = deque()
         self._late: deque[Document] = deque()
-        self._asked = 0
+        self._late_size = self._asked = 0
 
     async def run(self, function: Callable[..., T], *arguments: Any) -> T:
         """Return what a function that asks the store returns. Raise its errors."""
@@ -57,7 +58,8 @@ class Access:
             return function(*arguments)
         finally:
             if number == self._asked:
-                self._dedup.store.flush(wait=False)
+                with suppress(*FAILURES):  # it stays queued, and `flush` will tell
+                    self._dedup.store.flush(wait=False)
 
     async def claim(self, document: Document) -> Claim:
         """Claim a document: see `Deduplicator.try_claim`; those that come meanwhile share the next round trip."""
@@ -70,8 +72,10 @@ class Access:
 
     def _claim_all(self) -> None:
         some = [self._claims.popleft() for _ in range(min(AT_ONCE, len(self._claims)))]
+        some = [(document, future) for document, future in some if future.set_running_or_notify_cancel()]
         if len(some) > 1:
-            self._dedup.foresee([document for document, _ in some])
+            with suppress(Exception):  # whatever it is, the claims will meet it
+                self._dedup.foresee([document for document, _ in some])
         for document, future in some:
             try:
                 claim = self._dedup.try_claim(document)
@@ -107,6 +111,7 @@ class Access:
     async def settled(self, claim: Claim) -> None:
         """Wait until a claim of this crawl is committed or withdrawn."""
         future: Future[None] = Future()
+        future.set_running_or_notify_cancel()  # who waits may give up; the claim calls back all the same
         await self.run(claim.when_settled, partial(future.set_result, None))
         if not future.done():
             await arrived(future)
@@ -115,17 +120,27 @@ class Access:
 
     def take_in_later(self, document: Document) -> None:
         """Remember a document that was kept without being judged; of too many the oldest are let go."""
-        self._late.append(replace(document))  # without what was made of its text
-        while sum(len(each.text) for each in self._late) > MOST_LATE:
-            self._late.popleft()
+        self._keep(replace(document))  # without what was made of its text
+        while self._late_size > MOST_LATE:
+            self._next_late()
+
+    def _keep(self, document: Document) -> None:
+        self._late.append(document)
+        self._late_size += len(document.text)
+
+    def _next_late(self) -> Document:
+        document = self._late.popleft()
+        self._late_size -= len(document.text)
+        return document
 
     async def catch_up(self) -> bool:
         """Have the store take in some late documents; say whether it took any."""
-        some = [self._late.popleft() for _ in range(min(AT_ONCE, len(self._late)))]
+        some = [self._next_late() for _ in range(min(AT_ONCE, len(self._late)))]
         known = len(some)
         if some:
             await self.ask(self._claim_late, some)
-        self._late.extend(some)
+        for document in some:
+            self._keep(document)
         self.caught_up += known - len(some)
         return len(some) < known
 

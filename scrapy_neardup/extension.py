@@ -144,8 +144,9 @@ class NearDup:
             await self.access.ask(partial(store.flush, wait=store.is_remote))
             while await self.access.ask(store.refresh) and not self._is_closing:
                 await pause(PAUSE)
-            await self._tell()
-            await self.access.catch_up()
+            if not self._is_closing:
+                await self._tell()
+                await self.access.catch_up()
         finally:
             self._is_syncing = False
         if store.is_remote and self._is_away and self._failures == failures:
