@@ -1,36 +1,31 @@
-"""What the pipeline and the middleware of one crawl share: the store, the counting, the end of each item."""
+"""What the pipeline and the middleware of one crawl share: the store, and the counting."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
-from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from weakref import WeakSet
+from typing import TYPE_CHECKING
 
 from scrapy import signals
 from scrapy.exceptions import NotConfigured
-from scrapy.http import Response
 from scrapy.utils.asyncio import create_looping_call
 from scrapy.utils.defer import deferred_from_coro
-from scrapy.utils.httpobj import urlparse_cached
 from scrapy.utils.job import job_dir
 from scrapy.utils.project import data_path
 
 from .access import FAILURES, Access
 from .config import STORE_NAME, Config
-from .dedup import Claim, Deduplicator
+from .dedup import Deduplicator
 from .document import Document
+from .ending import Endings
 from .index.hosts import Change
 from .waiting import pause
 from .workers import Workers
 
 if TYPE_CHECKING:
-    from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.utils.asyncio import AsyncioLoopingCall
     from twisted.internet.task import LoopingCall
@@ -43,12 +38,6 @@ FLUSH_INTERVAL = 0.5  # seconds: what is committed is durable within one
 SUMMARY_INTERVAL = 60.0
 PAUSE = 0.05  # seconds between two turns at what other processes wrote, where it is much
 
-# An item goes through all pipelines, and on to its signal, in one context: these say what belongs to it even where a
-# later pipeline returned another object, and where one response gave many items.
-_response: ContextVar[Response | None] = ContextVar("neardup_response", default=None)
-_claim: ContextVar[Claim | Document | None] = ContextVar("neardup_claim", default=None)
-"""A document where the store did not answer."""
-
 
 class NearDup:
     """Owns the store for a crawl: made by the first component that asks for it, closed when the engine has stopped."""
@@ -57,11 +46,12 @@ class NearDup:
         assert crawler.stats
         self.config = config
         self.stats = crawler.stats
-        self._crawler = crawler
+        self.crawler = crawler
         self._run_file = _run_file(crawler)
         run = self._run_file.read_text() if self._run_file and self._run_file.exists() else ""
         self.dedup = Deduplicator.from_config(config, run=run)
         self.access = Access(self.dedup, self._failed)
+        self.endings = Endings(crawler, self.access, self.count)
         if self._run_file:
             self._run_file.write_text(self.dedup.store.run)
         self.workers = Workers(self.dedup.detectors, config.workers)
@@ -69,8 +59,6 @@ class NearDup:
         _ = Document(text="预热").sketch
         self._is_away = self._is_syncing = self._is_closing = False
         self._failures = self._unjudged = 0
-        self._giving_more: WeakSet[Response] = WeakSet()
-        self._open: WeakSet[Claim] = WeakSet()
         self._tasks: list[AsyncioLoopingCall | LoopingCall] = []
 
     @classmethod
@@ -84,18 +72,15 @@ class NearDup:
         return shared
 
     def _connect(self) -> None:
-        connect = self._crawler.signals.connect
+        connect = self.crawler.signals.connect
         connect(self.spider_opened, signal=signals.spider_opened)
-        connect(self.item_scraped, signal=signals.item_scraped)
-        connect(self.item_lost, signal=signals.item_dropped)
-        connect(self.item_lost, signal=signals.item_error)
         connect(self.spider_closed, signal=signals.spider_closed)
         connect(self.engine_stopped, signal=signals.engine_stopped)
 
     # The life of the crawl
 
     def spider_opened(self) -> None:
-        self._remember_responses()
+        self.endings.remember_responses()
         self._tasks = [create_looping_call(self.sync), create_looping_call(self.log_summary)]
         self._tasks[0].start(FLUSH_INTERVAL, now=False)
         self._tasks[1].start(SUMMARY_INTERVAL, now=False)
@@ -184,7 +169,7 @@ class NearDup:
         if not self._is_away:
             self._is_away = True
             logger.warning("Items pass; what can't be written is kept in memory and tried again: %s", error)
-        engine = self._crawler.engine
+        engine = self.crawler.engine
         if self.config.store_required and not self._is_closing and engine and engine.spider:
             self._is_closing = True
             deferred_from_coro(engine.close_spider_async(reason="neardup_store_failed"))
@@ -194,78 +179,7 @@ class NearDup:
         self._failed(error)
         self._unjudged += 1
         self.count("store/unjudged")
-        self.follow(document)
-
-    def _remember_responses(self) -> None:
-        """Have each item's response at hand in the pipeline, where Scrapy passes only the item."""
-        if self._crawler.engine is None:
-            return
-        scraper = self._crawler.engine.scraper
-        start = scraper.start_itemproc_async
-
-        async def start_itemproc_async(item: Any, *, response: Any) -> None:
-            _response.set(response if isinstance(response, Response) else None)
-            _claim.set(None)
-            try:
-                await start(item, response=response)
-            finally:
-                self.item_lost()  # where it ended without a signal, such as by being cancelled
-
-        scraper.start_itemproc_async = start_itemproc_async  # type: ignore[method-assign]
-
-    # The end of each item
-
-    @property
-    def response(self) -> Response | None:
-        """The response that the item in hand came from, if any."""
-        return _response.get()
-
-    def outranking(self, response: Response | None) -> list[Request]:
-        """Return the requests to other hosts, of a higher priority than the response's, that are under way."""
-        engine = self._crawler.engine
-        if response is None or response.request is None or engine is None:
-            return []
-        scraped = engine.scraper.slot.active if engine.scraper.slot else ()
-        priority, host = response.request.priority, urlparse_cached(response).netloc
-        return [
-            request
-            for request in chain(engine.downloader.active, scraped)
-            if request.priority > priority and urlparse_cached(request).netloc != host
-        ]
-
-    def follow(self, claim: Claim | Document) -> None:
-        """Settle a claim by what becomes of the item in hand."""
-        if isinstance(claim, Claim):
-            self._open.add(claim)
-        _claim.set(claim)
-
-    def give_more(self) -> None:
-        """Note that the response in hand gave what is held nowhere, so that its URL is no mirror."""
-        if response := _response.get():
-            self._giving_more.add(response)
-
-    def commit(self, claim: Claim) -> None:
-        """Commit the claim of the item in hand."""
-        self._open.discard(claim)
-        if _response.get() in self._giving_more:
-            document = claim.document
-            claim.document = replace(document, loose=frozenset(filter(None, (document.url, *document.aliases))))
-        self.access.later(claim.commit)
-
-    def item_scraped(self) -> None:
-        claim = _claim.get()
-        if isinstance(claim, Document):
-            self.access.take_in_later(claim)
-        elif claim:
-            self.commit(claim)
-
-    def item_lost(self) -> None:
-        claim = _claim.get()
-        if isinstance(claim, Claim) and claim in self._open:
-            self._open.discard(claim)
-            self.count("withdrawn")
-            self.access.later(claim.withdraw)
-            self.give_more()
+        self.endings.follow(document)
 
     # Counting
 
@@ -284,7 +198,7 @@ class NearDup:
                 "share": 100 * number["duplicates"] / (number["documents"] or 1),
                 "megabytes": number["bytes_saved"] / 1e6,
             },
-            extra={"spider": self._crawler.spider},
+            extra={"spider": self.crawler.spider},
         )
 
 

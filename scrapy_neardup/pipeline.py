@@ -57,7 +57,7 @@ class NearDupPipeline:
         return cls(NearDup.from_crawler(crawler))
 
     async def process_item(self, item: Any) -> Any:
-        response = self.neardup.response
+        response = self.neardup.endings.response
         try:
             claim = await self._claim(item, response)
         except Exception:  # whatever is wrong with us or with a detector, the item is not to be lost
@@ -66,7 +66,7 @@ class NearDupPipeline:
             return item
         if claim is None:
             return item
-        self.neardup.follow(claim)
+        self.neardup.endings.follow(claim)
         await self._judge_source(claim, response)
         self._count(claim.verdict)
         return self._act(item, claim)
@@ -77,7 +77,7 @@ class NearDupPipeline:
         document = item_document(item, self.neardup.config, fetch)
         if document is None or not document.tokens:
             self.neardup.count("no_text")
-            self.neardup.give_more()
+            self.neardup.endings.give_more()
             self.neardup.access.later(self.neardup.dedup.keep_fetching, Document(aliases=fetch.urls))
             return None
         await self.neardup.workers.prepare(document)
@@ -144,7 +144,7 @@ class NearDupPipeline:
         dropped = {"duplicate", "revisit"} if config.revisit in ("drop", "skip") else {"duplicate"}
         if verdict.status in dropped:
             if config.action == "drop":
-                self.neardup.commit(claim)
+                self.neardup.endings.commit(claim)
                 raise DuplicateItem(verdict)
             logger.debug("Passes, though a %(verdict)s: %(url)s", {"verdict": verdict, "url": claim.document.url})
         if config.action == "tag":

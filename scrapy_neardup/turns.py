@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import chain, count
 from urllib.parse import urlsplit
 
+from scrapy import Request
 from scrapy.http import Response
+from scrapy.utils.httpobj import urlparse_cached
 
 from .dedup import Claim
 from .document import Document
@@ -40,7 +42,7 @@ class Turns:
 
     async def claim(self, document: Document, response: Response | None) -> Claim:
         """Claim a document; while pages of higher priority are under way elsewhere, a moment later and after them."""
-        if not self._neardup.outranking(response):
+        if not self._outranking(response):
             return await self._access.claim(document)
         rank = -response.request.priority if response and response.request else 0
         entry = _Waiting(rank, next(self._number), document, response)
@@ -63,10 +65,23 @@ class Turns:
                     other.claim = self._neardup.dedup.try_claim(other.document)
         return entry.claim or self._neardup.dedup.try_claim(entry.document)
 
+    def _outranking(self, response: Response | None) -> list[Request]:
+        """Return the requests to other hosts, of a higher priority than the response's, that are under way."""
+        engine = self._neardup.crawler.engine
+        if response is None or response.request is None or engine is None:
+            return []
+        scraped = engine.scraper.slot.active if engine.scraper.slot else ()
+        priority, host = response.request.priority, urlparse_cached(response).netloc
+        return [
+            request
+            for request in chain(engine.downloader.active, scraped)
+            if request.priority > priority and urlparse_cached(request).netloc != host
+        ]
+
     def _is_preceded(self, entry: _Waiting) -> bool:
         """Say whether a likely copy of higher priority is still on its way: the same path and query on another host."""
         place = _place(entry.response.url) if entry.response else ""
-        return any(_place(request.url) == place for request in self._neardup.outranking(entry.response))
+        return any(_place(request.url) == place for request in self._outranking(entry.response))
 
 
 def _place(url: str) -> tuple[str, str]:
