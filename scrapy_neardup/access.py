@@ -68,7 +68,15 @@ class Access:
         future: Future[Claim] = Future()
         self._claims.append((document, future))
         self._submit(self._claim_all)
-        return await arrived(future)
+        try:
+            return await arrived(future)
+        except BaseException:
+            future.add_done_callback(self._give_up)  # where it is made all the same
+            raise
+
+    def _give_up(self, future: Future[Claim]) -> None:
+        if not future.cancelled() and future.exception() is None:
+            self._submit(future.result().withdraw)
 
     def _claim_all(self) -> None:
         some = [self._claims.popleft() for _ in range(min(AT_ONCE, len(self._claims)))]
@@ -83,6 +91,8 @@ class Access:
                 future.set_exception(error)
             else:
                 future.set_result(claim)
+        if len(some) > 1:
+            self._dedup.foresee(())  # what was foreseen for claims that failed is not to stay
 
     async def ask(self, function: Callable[..., T], *arguments: Any) -> T | None:
         """Return what a function that asks the store returns; None where the store fails."""
@@ -137,12 +147,19 @@ class Access:
         """Have the store take in some late documents; say whether it took any."""
         some = [self._next_late() for _ in range(min(AT_ONCE, len(self._late)))]
         known = len(some)
-        if some:
-            await self.ask(self._claim_late, some)
-        for document in some:
-            self._keep(document)
+        try:
+            if some:
+                await self.ask(self._claim_late, some)
+        finally:
+            for document in some:
+                self._keep(document)
         self.caught_up += known - len(some)
         return len(some) < known
+
+    async def catch_up_all(self) -> None:
+        """Have the store take in all late documents that it can."""
+        while any([await self.catch_up() for _ in range(0, len(self._late), AT_ONCE)]):
+            pass
 
     def _claim_late(self, documents: list[Document]) -> None:
         """Claim documents; leave those for which the time has not come."""

@@ -165,10 +165,15 @@ class Deduplicator:
 
     def _enter(self, document: Document, signature: Signature) -> Match | None:
         """Have the store hold a document, pending, or return the match with one that is held."""
-        self.store.intend(signature)
-        match = self.matcher.best(document, signature)
-        while match is None and not self.store.enter(signature):
+        match = None
+        try:
+            self.store.intend(signature)
             match = self.matcher.best(document, signature)
+            while match is None and not self.store.enter(signature):
+                match = self.matcher.best(document, signature)
+        except BaseException:
+            self.store.leave(signature)
+            raise
         if match:
             self.store.leave(signature)
         return match
@@ -200,14 +205,16 @@ class Deduplicator:
     def settle(self, claim: Claim) -> None:
         """Take in what a claim came to; called by the claim, once."""
         held = self._pending.pop(claim.signature, None)
-        if claim.state == "committed" and self._learns_hosts:
-            self._learn(claim)
         if claim.state == "withdrawn":
             if held:
                 self.store.withdraw(claim.signature)
             self.keep_fetching(claim.document)
-        elif held:
-            self.store.commit(claim.signature)
+            return
+        if held:
+            self.store.commit(claim.signature)  # before what may fail
+        if self._learns_hosts:
+            self._learn(claim)
+        if held:
             self._link(claim.document, claim.signature, mirror=False)
         elif claim.match:
             mirror = claim.verdict.status == "duplicate"

@@ -94,8 +94,9 @@ class NearDup:
         if rechecked := self.stats.get_value("neardup/requests/rechecked", 0):
             wrong = self.stats.get_value("neardup/requests/wrongly_skipped", 0)
             self.stats.set_value("neardup/requests/wrongly_skipped_share", round(wrong / rechecked, 4))
-        while await self.access.catch_up():
-            pass
+        while self._is_syncing:
+            await pause(PAUSE)
+        await self.access.catch_up_all()
         await self._tell()
         self.log_summary()
         if self._run_file and reason == "finished":
@@ -127,7 +128,7 @@ class NearDup:
         try:
             # What has a thread of its own to wait in waits, so that an error is told of with what it is an error of.
             await self.access.ask(partial(store.flush, wait=store.is_remote))
-            while await self.access.ask(store.refresh) and not self._is_closing:
+            while not self._is_closing and await self.access.ask(store.refresh):
                 await pause(PAUSE)
             if not self._is_closing:
                 await self._tell()

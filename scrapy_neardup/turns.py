@@ -52,6 +52,10 @@ class Turns:
                 await pause(TURN)
                 if not self._is_preceded(entry):
                     break
+        except BaseException:
+            if entry.claim:
+                self._access.later(entry.claim.withdraw)
+            raise
         finally:
             self._waiting.remove(entry)
         others = [other for other in sorted(self._waiting) if other < entry and not self._is_preceded(other)]

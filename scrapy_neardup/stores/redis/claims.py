@@ -12,6 +12,7 @@ from collections.abc import Container, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...signature import Signature
+from ..base import StoreError
 from ..layered import digest
 from .asking import Question, each_field, fields
 from .damage import sound
@@ -50,9 +51,15 @@ class Claims:
         They find and enter what they would one by one: each is entered before the next one's look.
         """
         self.give_up()
+        if not signatures:
+            return
         asked = [(each, self._question(each), url_hash(each)) for each in signatures]
         sent = [self._sent("ask", 0, question, self._store.entry(each), url) for each, question, url in asked]
-        rows = iter(self._store.server.run([command for commands in sent for command in commands], first=True))
+        try:
+            rows = iter(self._store.server.run([command for commands in sent for command in commands], first=True))
+        except StoreError:
+            self._store.server.distrust()  # some may have been entered: they are dropped where the run goes on
+            raise
         self._store.documents.unknown.clear()
         for (each, question, url), answers in zip(asked, zip(rows, rows, rows, strict=True), strict=True):
             number, following, found = self._taken(question, url, 0, answers)
@@ -69,6 +76,11 @@ class Claims:
                 self._store.withdraw(signature)
         self._foreseen.clear()
         self._coming.clear()
+
+    def abandon(self) -> None:
+        """Let go of what was foreseen, since the server knows nothing of it any more."""
+        for signature in self._foreseen:
+            self._store.documents.pending.pop(signature, None)
 
     def intend(self, signature: Signature) -> None:
         """Let the next look enter a document, or be the one that was foreseen."""

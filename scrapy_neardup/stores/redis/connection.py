@@ -14,6 +14,7 @@ from .scripts import NAMES, script
 Argument = str | bytes | int | float
 Command = Sequence[Argument]
 PAUSES = (0.1, 10.0)  # seconds between two attempts, at first and at most
+_READS = ("HMGET", "HGET", "MGET", "GET")
 _LOADING = [("SCRIPT", "LOAD", script(name).text) for name in NAMES]
 
 
@@ -51,6 +52,8 @@ class Connection:
         """Connect. Raise the client's errors: the last one, at once, while the server is away."""
         if self._away:
             raise self._away.with_traceback(None)
+        if self._closed.is_set():
+            raise ConnectionError("it was closed")
         if self._wire is None:
             try:
                 self._take(self._dial())
@@ -65,9 +68,11 @@ class Connection:
             results = _exchanged(self._wire, commands)
             failed = any(isinstance(result, Exception) for result in results)
             if failed and (lacking := [at for at, result in enumerate(results) if lacks_script(result)]):
-                # Someone had the server forget them.
-                again = _exchanged(self._wire, [_with_text(commands[at]) for at in lacking])
-                for at, result in zip(lacking, again, strict=True):
+                # Someone had the server forget them. What was read after them is to be read after them again.
+                behind = range(lacking[0], len(commands))
+                left = [at for at in behind if at in lacking or commands[at][0] in _READS]
+                again = _exchanged(self._wire, [_with_text(commands[at]) for at in left])
+                for at, result in zip(left, again, strict=True):
                     results[at] = result
         except BaseException as error:
             self._fail(error)

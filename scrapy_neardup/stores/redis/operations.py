@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from threading import Lock
 from typing import Any, NamedTuple
 
 from ..base import StoreError
@@ -35,6 +36,7 @@ class Operations:
         self.urgent = 0
         """How many can't wait until there are more of them."""
         self._queue: deque[Operation] = deque()
+        self._lock = Lock()
 
     def __len__(self) -> int:
         return len(self._queue)
@@ -51,11 +53,13 @@ class Operations:
         """Have an operation done after the others. Raise StoreError where too many wait."""
         if not self.has_room and operation.name not in _ENDING:
             raise StoreError(f"nothing was taken for long: {WAITING} operations wait, no more fit")
-        self._queue.append(operation)
-        self.urgent += not operation.can_wait
+        with self._lock:
+            self._queue.append(operation)
+            self.urgent += not operation.can_wait
 
     def _pop(self) -> None:
-        self.urgent -= not self._queue.popleft().can_wait
+        with self._lock:
+            self.urgent -= not self._queue.popleft().can_wait
 
     def batches(self) -> list[tuple[int, Sequence[Operation]]]:
         """Return all, those that are to be done at once together, each time after how many others."""
@@ -71,7 +75,8 @@ class Operations:
         if not isinstance(result, Exception):
             self.done += len(batch)
             for operation, each in zip(batch, result, strict=True):
-                operation.then(each)
+                if not isinstance(each, Exception):
+                    operation.then(each)
         return True
 
     def begin(self, done: int) -> None:

@@ -172,7 +172,7 @@ class Server:
             if not self.operations.settle(batch, result):
                 break
         written, answers = results[: len(batches)], results[len(batches) :]
-        refused = next((result for result in written if isinstance(result, Exception)), None)
+        refused = next(filter(None, map(_refused, written)), None)
         if refused and (not more or is_fenced(refused)):  # else what was asked has its answer all the same
             raise refused
         return _checked(answers)
@@ -196,6 +196,12 @@ class Server:
         self.connection.close()
         self._thread.shutdown()
         self.operations.clear()
+
+
+def _refused(result: Any) -> Exception | None:
+    """Return the error of a batch, or the first one of an operation in it."""
+    results = [result] if isinstance(result, Exception) else result
+    return next((each for each in results if isinstance(each, Exception)), None)
 
 
 def _checked(results: list[Any]) -> list[Any]:

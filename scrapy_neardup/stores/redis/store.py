@@ -14,6 +14,7 @@ Keys, each beginning with `{neardup:NAMESPACE:1}`, so that a cluster keeps them 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from urllib.parse import quote
 
@@ -109,6 +110,7 @@ class RedisStore:
         self._begin_run(self.run)
         self.learned.begin(self.documents.run, self.runs_known.token)
         self.documents.count, self._own_seen = 0, 0
+        self.claims.abandon()
         self.claims = Claims(self)
 
     def agree_on(self, made_as: Mapping[str, str], own: Iterable[str], *, writes: bool = True) -> None:
@@ -145,7 +147,11 @@ class RedisStore:
     def intend(self, signature: Signature) -> None:
         if (left := self.claims.intended) and left is not signature:
             self.leave(left)  # its claim failed, maybe after it was entered
-        self.claims.intend(signature)
+        claims = self.claims
+        try:
+            claims.intend(signature)
+        except BegunAnewError:
+            self._intend_again(claims)
 
     def find(self, fingerprints: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, Signature]]:
         numbers = self._found(fingerprints)
@@ -300,7 +306,8 @@ class RedisStore:
 
     def _send_in_time(self) -> None:
         if len(self.server) >= BATCH:
-            self.server.flush(wait=False)
+            with suppress(StoreError):  # it stays queued, and `flush` tells
+                self.server.flush(wait=False)
 
     def runs(self) -> list[Run]:
         return self.runs_known.all()

@@ -13,12 +13,12 @@ local CROWD = 2048  -- entries of a bucket of SimHashes
 local count, names, tags = #newest, {}, {}
 for n = 1, count do names[n] = sub(fields, 4 * n - 3, 4 * n) end
 names[count + 1] = 'state'
-local values = call('HMGET', root .. 'k', unpack(names))
+local values = read(root .. 'k', names)
 loaded(values[count + 1])
 local k, s = tables.k, tables.s
 if count > 0 and k.size + k.split ~= tonumber(supposed) then
   for n = 1, count do names[n] = field_of(k, hash_of(rows, 5 * n - 4)) end
-  values = call('HMGET', k.key, unpack(names))
+  values = read(k.key, names)
 end
 
 local found, hits = {}, {}
@@ -95,7 +95,9 @@ if mode == 'enter' or (mode == 'ask' and #found == 0) then
     written[#written + 1] = name
     written[#written + 1] = value
   end
-  if count > 0 then call('HSET', k.key, unpack(written)) end
+  for at = 1, #written, 2 * AT_ONCE do
+    call('HSET', k.key, unpack(written, at, math.min(at + 2 * AT_ONCE - 1, #written)))
+  end
   k.entries = k.entries + count
   if #simhash == 8 then
     local a, b, c, d = unpacked('<I2I2I2I2', simhash)

@@ -47,6 +47,19 @@ local function put(t, name, value)
   if value == '' then call('HDEL', t.key, name) else call('HSET', t.key, name, value) end
 end
 
+-- Returns the values of fields. Lua can't pass on very many at once.
+local AT_ONCE = 1000
+local function read(key, names)
+  if #names <= AT_ONCE then return call('HMGET', key, unpack(names)) end
+  local values = {}
+  for first = 1, #names, AT_ONCE do
+    for n, value in ipairs(call('HMGET', key, unpack(names, first, math.min(first + AT_ONCE - 1, #names)))) do
+      values[first + n - 1] = value
+    end
+  end
+  return values
+end
+
 -- Of `k`: the upper bits of the hash that its bucket does not tell, and the number of the document. Up to 2^20 buckets
 -- that are three bytes each; from there on the place tells eight bits more, and the number has four bytes.
 local WIDE = 2 ^ 20

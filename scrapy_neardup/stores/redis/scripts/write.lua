@@ -110,10 +110,20 @@ function DO.learn(run, token, body)
   return call('XADD', root .. ':news', '*', 'run', run, 'token', token, 'body', body)
 end
 
+-- What can't be done since a key is damaged is told of, and leaves the rest alone.
+local function refused(why)
+  local text = type(why) == 'table' and why.err or tostring(why)
+  for _, sign in ipairs({'WRONGTYPE', 'bad argument', 'attempt to'}) do
+    if find(text, sign, 1, true) then return {err = text} end
+  end
+  error(why, 0)
+end
+
 local results = {}
 local operations = cmsgpack.unpack(ARGV[1])
 for n, operation in ipairs(operations) do
-  results[n] = DO[operation[1]](operation[2], operation[3], operation[4])
+  local done, result = pcall(DO[operation[1]], operation[2], operation[3], operation[4])
+  results[n] = done and result or not done and refused(result) or false
 end
 for run, entries in pairs(recorded) do call('RPUSH', root .. ':open.' .. run, unpack(entries)) end
 saved()
