@@ -143,6 +143,11 @@ class Access:
         self._late_size -= len(document.text)
         return document
 
+    @property
+    def late(self) -> int:
+        """How many documents are still to be taken in."""
+        return len(self._late)
+
     async def catch_up(self) -> bool:
         """Have the store take in some late documents; say whether it took any."""
         some = [self._next_late() for _ in range(min(AT_ONCE, len(self._late)))]

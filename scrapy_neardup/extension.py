@@ -36,6 +36,7 @@ logger = logging.getLogger(__name__)
 PREFIX = "neardup/"  # of our stats
 FLUSH_INTERVAL = 0.5  # seconds: what is committed is durable within one
 SUMMARY_INTERVAL = 60.0
+_PASSING = "Items pass; what can't be written is kept in memory and tried again"
 PAUSE = 0.05  # seconds between two turns at what other processes wrote, where it is much
 
 
@@ -98,6 +99,8 @@ class NearDup:
             await pause(PAUSE)
         await self.access.catch_up_all()
         await self._tell()
+        if left := self.access.late:
+            logger.warning("%d documents came while the store did not answer, and it never took them in", left)
         self.log_summary()
         if self._run_file and reason == "finished":
             self._run_file.unlink(missing_ok=True)
@@ -169,7 +172,8 @@ class NearDup:
         self._failures += 1
         if not self._is_away:
             self._is_away = True
-            logger.warning("Items pass; what can't be written is kept in memory and tried again: %s", error)
+            what = "The crawl stops, as NEARDUP_STORE_REQUIRED has it" if self.config.store_required else _PASSING
+            logger.warning("%s: %s", what, error)
         engine = self.crawler.engine
         if self.config.store_required and not self._is_closing and engine and engine.spider:
             self._is_closing = True

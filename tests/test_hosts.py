@@ -221,6 +221,19 @@ def test_the_last_outcome_of_a_path_counts():
     assert world.leads("/new.html")
 
 
+def test_a_second_visit_takes_nothing_back():
+    world = World()
+    for _ in range(2):
+        for number in range(90):
+            held, url = f"{A}/{number}.html", f"{B}/{number}.html"
+            outcome = DIFFERENT if number % 3 else SAME
+            own = [held] if outcome is SAME else []
+            # From the second visit on, a page's own URL is among those that are known to give its text.
+            world.see(url, [*own, url], {held: Finding(outcome, hash_of(held))})
+    [relation] = world.hosts.relations()
+    assert (relation.tally.same, relation.tally.different, relation.in_force) == (30, 60, False)
+
+
 def test_a_rule_that_is_not_confirmed_expires():
     world = World().many(now=50.0)
     assert world.leads("/new.html", since=50.0)

@@ -110,6 +110,8 @@ def test_server_that_speaks_tls_itself(tmp_path: Path, group: Group) -> None:
     [
         ("redis://127.0.0.1:{port}/99", "out of range"),
         ("redis://127.0.0.1:port", "no address of a server"),
+        ("redis://127.0.0.1:6379/x", "no number of a database"),
+        ("redis://127.0.0.1:6379/0?foo=1", "no address of a server"),
         ("redis://:secret@[::1", "no address of a server"),
         ("redis+sentinel://127.0.0.1:{port}", "the name of the service"),
         ("redis+sentinel://127.0.0.1:{port}/pages", "SENTINEL"),

@@ -89,8 +89,9 @@ class Hosts:
         the page says itself that it is their copy, such as by rel=canonical. That proves nothing, but where the content
         is the same too, it counts twice.
         """
-        own = site(url)
-        others = list(islice(filter(site, known), MAX_KNOWN)) if own else []
+        own, itself = site(url), canonical_url(url)
+        elsewhere = (other for other in known if site(other) and canonical_url(other) != itself)
+        others = list(islice(elsewhere, MAX_KNOWN)) if own else []
         twins = [other for other in others if site(other) == own]
         for other in others:
             self._suspect(url, other)

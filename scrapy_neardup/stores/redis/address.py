@@ -46,7 +46,7 @@ def connecting(address: str, root: str) -> Connect:
     options = {"socket_timeout": SECONDS, "socket_connect_timeout": SECONDS, "retry": _once()}
     try:
         return {"single": _single, "sentinel": _sentinel, "cluster": _cluster}[kind](url, root, options)
-    except ValueError as error:
+    except (ValueError, TypeError) as error:  # the client takes what follows "?" for arguments of its own
         raise StoreError(f"store {named(address)!r}: no address of a server: {error}") from error
 
 
@@ -61,7 +61,12 @@ def _once() -> Any:
 def _single(url: str, root: str, options: dict[str, Any]) -> Connect:
     import redis
 
+    parts = urlsplit(url)
+    database = parts.path.strip("/")
+    if parts.scheme != "unix" and database and not database.isdecimal():
+        raise ValueError(f"{database!r} is no number of a database")
     pool = redis.ConnectionPool.from_url(url, **options)
+    pool.make_connection()  # not connected yet: it only takes the arguments
     return lambda: _connection(pool)
 
 
@@ -84,6 +89,7 @@ def _sentinel(url: str, root: str, options: dict[str, Any]) -> Connect:
     make: Any = Sentinel
     sentinel = make(_hosts(parts.netloc, 26379), **options)
     pool = sentinel.master_for(service, db=int(db or 0), **{**options, **login}).connection_pool
+    pool.make_connection()
     return lambda: _connection(pool)
 
 
