@@ -1,4 +1,4 @@
-"""Fixtures of the crawl tests: two hosts, and a way to crawl them in a process of its own."""
+"""Fixtures: two hosts and a way to crawl them in a process of its own, and a server of the test's own."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from redis_server import Server
 from site_server import Site, serving
+from tcp_proxy import TcpProxy
 
 HERE = Path(__file__).parent
 
@@ -116,3 +117,22 @@ def a() -> Iterator[Site]:
 def b() -> Iterator[Site]:
     with serving("127.0.0.2") as site:
         yield site
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with closing(Server()) as started:
+        yield started
+
+
+@pytest.fixture
+def proxy(server: Server) -> Iterator[TcpProxy]:
+    with TcpProxy(server.port) as made:
+        yield made
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a server be given up, and tried again, soon."""
+    monkeypatch.setattr("scrapy_neardup.stores.redis.address.SECONDS", 2.0)
+    monkeypatch.setattr("scrapy_neardup.stores.redis.connection.PAUSES", (0.01, 0.1))

@@ -11,16 +11,9 @@ from helpers import edited, text
 from redis_server import Server
 
 from scrapy_neardup import Deduplicator, Document
-from scrapy_neardup.access import Access
+from scrapy_neardup.access import AT_ONCE, Access
 
 COUNT = 40
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    started = Server()
-    yield started
-    started.close()
 
 
 Work = Callable[[Access], Coroutine[Any, Any, Any]]
@@ -73,6 +66,20 @@ def test_a_claim_that_is_cancelled_leaves_the_others_their_answers(ask) -> None:
     assert ask(work)[: COUNT // 2] == COUNT // 2 * ["unique"]
 
 
+def test_a_claim_that_is_cancelled_while_it_is_made_holds_up_no_copy(ask, server) -> None:
+    async def work(access: Access) -> str:
+        document, copy = documents()[:2]
+        with server.hung():
+            made = asyncio.ensure_future(access.claim(document))
+            await asyncio.sleep(0.1)
+            made.cancel()
+            await asyncio.wait([made])
+        await access.run(bool)  # after it was made
+        return (await access.claim(copy)).verdict.status
+
+    assert ask(work) == "unique"
+
+
 def test_who_waits_for_a_claim_hears_of_its_end(ask) -> None:
     async def work(access: Access) -> str:
         claim = await access.claim(documents()[0])
@@ -102,3 +109,16 @@ def test_what_came_while_the_server_was_away_is_taken_in_later(ask, server) -> N
 
     assert ask(work) == 15
     assert ask.errors
+
+
+def test_late_documents_for_which_the_time_has_not_come_hold_up_no_others(ask, server) -> None:
+    async def work(access: Access) -> int:
+        with Deduplicator.open(server.address) as other:
+            for each in documents()[: 2 * AT_ONCE : 2]:
+                other.claim(each)
+            for each in documents()[::2]:
+                access.take_in_later(each)
+            await access.catch_up_all()
+        return access.caught_up
+
+    assert ask(work) == COUNT - AT_ONCE

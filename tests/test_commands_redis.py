@@ -35,13 +35,6 @@ FEED = [
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
-    started = Server()
-    yield started
-    started.close()
-
-
-@pytest.fixture
 def client(server: Server) -> Iterator[redis.Redis]:
     with closing(redis.Redis(port=server.port)) as connection:
         yield connection

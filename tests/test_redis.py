@@ -8,8 +8,9 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from helpers import detectors, link, names, signature
+from helpers import detectors, link, names, signature, sketch
 from redis_server import Server, free_port, server
+from store_inputs import Keys
 
 from scrapy_neardup.fingerprints.hashing import MULTIPLIER
 from scrapy_neardup.signature import Signature
@@ -181,6 +182,16 @@ def test_very_many_of_one_fingerprint(namespace: str) -> None:
         for each in list(store.signatures())[100:]:
             store.withdraw(each)
         assert names(s for _, s in store.find({"exact": (7,)})) == [str(number) for number in range(84, 100)]
+
+
+def test_very_many_fingerprints_of_one_document(namespace: str) -> None:
+    many = Signature("http://site.example/many", {"keys": tuple(range(9000))}, sketch(), 1000.0)
+    with closing(RedisStore(server().address, [Keys()], namespace=namespace)) as store:
+        commit(store, many)
+        assert names(s for _, s in store.find(many.fingerprints)) == ["many"]
+        assert names(s for _, s in store.find({"keys": (8999, 9000)})) == ["many"]
+        store.withdraw(many)
+        assert not list(store.find(many.fingerprints))
 
 
 # The server

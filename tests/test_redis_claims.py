@@ -11,6 +11,7 @@ from contextlib import closing
 import pytest
 from helpers import detectors, edited, signature, text
 from redis_server import server
+from store_inputs import Own, OwnIndex
 
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.stores.redis.store import RedisStore
@@ -71,6 +72,31 @@ def test_detector_with_an_index_of_its_own_does_not_find_the_document_itself(req
         assert [dedup.claim(each).verdict.status for each in documents * 2] == ["unique"] * 3 + ["revisit"] * 3
 
 
+class BrokenIndex(OwnIndex):
+    is_broken = False
+
+    def find(self, fingerprints):
+        if self.is_broken:
+            raise RuntimeError("broken")
+        return super().find(fingerprints)
+
+
+class Broken(Own):
+    def index(self) -> BrokenIndex:
+        return BrokenIndex()
+
+
+def test_document_of_a_claim_that_failed_is_held_by_nobody(request) -> None:
+    options = {"namespace": request.node.name, "detectors": ["exact", f"{__name__}.Broken"]}
+    with Deduplicator.open(server().address, **options) as one, Deduplicator.open(server().address, **options) as other:
+        one.store.asking.own["own"].is_broken = True
+        with pytest.raises(RuntimeError, match="broken"):
+            one.claim(Document("http://a.example/1", text(1)))
+        one.flush()
+        twin = other.try_claim(Document("http://b.example/1", text(1)))
+        assert (twin.verdict.status, twin.is_early) == ("unique", False)
+
+
 def test_document_that_came_in_between_is_found(request) -> None:
     first = RedisStore(server().address, detectors(), namespace=request.node.name)
     second = RedisStore(server().address, detectors(), namespace=request.node.name)
@@ -118,55 +144,3 @@ def test_of_copies_that_come_at_once_one_is_kept(request) -> None:
     counts = Counter(kept.get(timeout=5) for _ in range(60))
     assert kept.empty()
     assert counts == Counter(range(60))
-
-
-def random_texts(seed: int) -> list[str]:
-    """Return texts of which many repeat others, exactly or nearly, some of them only in part."""
-    source = random.Random(seed)
-    texts = []
-    for _ in range(60):
-        number = source.randrange(25)
-        words = edited(text(number), source.choice([0, 7, 30, 50])).split()
-        half = len(words) // 2
-        texts.append(
-            " ".join(words[:half] + text(source.randrange(25)).split()[half:] if source.random() < 0.3 else words)
-        )
-    return texts
-
-
-def decided(namespace: str, documents: list[Document], batch: int) -> list[tuple]:
-    with opened(namespace) as dedup:
-        found = []
-        for start in range(0, len(documents), batch):
-            some = documents[start : start + batch]
-            signatures = {id(each): dedup.sign(each) for each in some}
-            if batch > 1:
-                dedup.store.foresee(list(signatures.values()))
-            dedup.sign = lambda each, known=signatures: known[id(each)]
-            for each in some:
-                claim = dedup.claim(each)
-                claim.withdraw() if "drop" in each.url else claim.commit()
-                found.append((claim.verdict.status, claim.verdict.duplicate_of))
-            del dedup.sign
-        dedup.flush()
-        held = sorted(each.url for each in dedup.store.signatures())
-        return [*found, *held, len(dedup)]
-
-
-@pytest.mark.parametrize("batch", [2, 7, 60])
-def test_what_is_foreseen_is_decided_as_one_after_another(request, batch: int) -> None:
-    for seed in range(6):
-        source = random.Random(seed)
-        urls = [f"http://{source.choice('ab')}.example/{source.choice(['', 'drop'])}{n // 2}" for n in range(60)]
-        documents = [Document(*each) for each in zip(urls, random_texts(seed), strict=True)]
-        expected = decided(f"{request.node.name}{seed}", documents, 1)
-        assert decided(f"{request.node.name}{seed}together", documents, batch) == expected
-        assert len({*expected[:60]}) > 5
-
-
-def test_what_was_foreseen_and_never_came_is_given_up(request) -> None:
-    with opened(request.node.name) as dedup:
-        dedup.store.foresee([dedup.sign(Document("http://a.example/1", text(1)))])
-        dedup.store.foresee([])
-        assert dedup.claim(Document("http://b.example/1", text(1))).verdict.status == "unique"
-        assert len(dedup) == 1

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import random
-import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
@@ -16,90 +12,18 @@ from pathlib import Path
 
 import pytest
 from helpers import detectors, link, signature, text
+from redis_faults import document, held, keep, reached, store_of, urls
 from redis_server import Server
 from tcp_proxy import TcpProxy
 
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.index.relations import Row
 from scrapy_neardup.stores import StoreError
-from scrapy_neardup.stores.redis import address, connection, late, operations, runs
+from scrapy_neardup.stores.redis import address, late, operations
 from scrapy_neardup.stores.redis.scripts import script
 from scrapy_neardup.stores.redis.store import RedisStore
 
-KILLS = int(os.environ.get("NEARDUP_TEST_KILLS", "4"))
-
-
-@pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(address, "SECONDS", 2.0)
-    monkeypatch.setattr(connection, "PAUSES", (0.01, 0.1))
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    started = Server()
-    yield started
-    started.close()
-
-
-@pytest.fixture
-def proxy(server: Server) -> Iterator[TcpProxy]:
-    with TcpProxy(server.port) as made:
-        yield made
-
-
-def document(number: int, site: str = "a") -> Document:
-    return Document(f"http://{site}.example/{number}", text(number))
-
-
-def keep(dedup: Deduplicator, *numbers: int, site: str = "a") -> list[str]:
-    """Claim and commit documents; return the verdicts."""
-    statuses = []
-    for number in numbers:
-        claim = dedup.claim(document(number, site))
-        claim.commit()
-        statuses.append(claim.verdict.status)
-    dedup.flush()
-    return statuses
-
-
-def store_of(dedup: Deduplicator) -> RedisStore:
-    assert isinstance(dedup.store, RedisStore)
-    return dedup.store
-
-
-def held(server: Server) -> list[str]:
-    """Return the URLs of the documents that are held, as one sees who opens the store anew."""
-    with closing(RedisStore(server.address, (), run=None)) as store:
-        return sorted(each.url or "" for each in store.signatures())
-
-
-def urls(*numbers: int, site: str = "a") -> list[str]:
-    return sorted(f"http://{site}.example/{number}" for number in numbers)
-
-
-def reached(dedup: Deduplicator) -> None:
-    """Wait until the server is reached again, and have late documents entered."""
-    for _ in range(2000):
-        try:
-            if not dedup.store.refresh():
-                return
-        except StoreError:
-            time.sleep(0.01)
-    raise AssertionError("the server was not reached again")
-
-
-@contextmanager
-def started(code: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """Run code in a process of its own, which is ended if it has not ended by then."""
-    with subprocess.Popen(
-        [sys.executable, "-c", code, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
-
+pytestmark = pytest.mark.usefixtures("impatient")
 
 # Answers that never come
 
@@ -185,6 +109,18 @@ def test_connection_that_was_closed_is_made_anew_at_once(server: Server, proxy: 
             proxy.cut()
         assert keep(dedup, *range(20)) == 20 * ["revisit"]
     assert held(server) == urls(*range(20))
+
+
+@contextmanager
+def started(code: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """Run code in a process of its own, which is ended if it has not ended by then."""
+    with subprocess.Popen(
+        [sys.executable, "-c", code, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 CLOSED_WHILE_HUNG = """
@@ -288,6 +224,23 @@ def test_data_that_are_deleted_under_a_crawl(server: Server) -> None:
     assert held(server) == urls(1, 2, 3)
 
 
+def test_claim_that_is_settled_while_the_server_is_away(durable: Server) -> None:
+    """What it shows of hosts that mirror each other is asked of the server, and is not what others wait for."""
+    with Deduplicator.open(durable.address) as dedup, Deduplicator.open(durable.address) as other:
+        keep(dedup, 1, 2, 3, 4)
+        keep(dedup, 1, 2, 3, site="b")
+        pending = dedup.claim(Document("http://b.example/4", text(5)))
+        durable.kill()
+        with pytest.raises(StoreError):
+            pending.commit()
+        durable.start()
+        reached(dedup)
+        dedup.flush()
+        reached(other)
+        twin = other.try_claim(document(5, "c"))
+        assert (twin.verdict.duplicate_of, twin.is_early) == ("http://b.example/4", False)
+
+
 # Refused
 
 
@@ -354,6 +307,19 @@ def test_full_server_still_finds(server: Server) -> None:
         server.tell("CONFIG", "SET", "maxmemory", "0")
         dedup.flush()
         assert dedup.store.resolve("http://b.example/1")
+
+
+def test_operation_that_a_damaged_key_refuses_holds_up_no_other(server: Server) -> None:
+    with Deduplicator.open(server.address) as dedup:
+        claims = [dedup.claim(document(number)) for number in range(20)]
+        server.tell("HSET", "{neardup::1}o\0\0\0\0", "field", "value")  # in place of which URLs lead to the first 16
+        for claim in claims:
+            claim.commit()
+        with pytest.raises(StoreError, match="WRONGTYPE"):
+            dedup.flush()
+        assert server.tell("HLEN", "{neardup::1}:pending") == 0
+        assert keep(dedup, 18, site="b") == ["duplicate"]
+    assert held(server) == urls(*range(20))
 
 
 @pytest.mark.parametrize(
@@ -442,174 +408,3 @@ def test_only_so_much_is_queued(server: Server, monkeypatch: pytest.MonkeyPatch)
         store.commit(one)  # so that nobody waits for it
         store.flush()
         assert len(list(store.links(one))) == 3
-
-
-# Workers that die, or seem to
-
-WORKER = """
-import random, sys
-from helpers import edited, text
-from scrapy_neardup import Deduplicator, Document
-from scrapy_neardup.stores import StoreError
-from scrapy_neardup.stores.redis import runs
-runs.LEASE, runs.LEASE_MS = 1.0, 1000
-address, seed, count, unclean, path = sys.argv[1:]
-order = [(number, copy) for number in range(int(count)) for copy in range(3)]
-random.Random(seed).shuffle(order)
-dedup = Deduplicator.open(address, unclean_run=unclean)
-with open(path, "a", buffering=1) as feed:
-    pending = []
-    for number, copy in order:
-        claim = dedup.claim(Document(f"http://{copy}.example/{number}", edited(text(number), 9 * copy)))
-        pending.append((number, claim))
-        if len(pending) > 4:  # as items are on their way through later pipelines
-            done, claim = pending.pop(0)
-            if claim.verdict.status == "unique":
-                feed.write(f"{done}\\n")
-            claim.commit()
-            if number % 7 == 0:
-                dedup.flush()
-    for done, claim in pending:
-        if claim.verdict.status == "unique":
-            feed.write(f"{done}\\n")
-        claim.commit()
-dedup.close()
-print("closed", flush=True)
-"""
-
-
-def work(server: Server, seed: int, feed: Path, *, count: int = 60, unclean: str = "forget") -> subprocess.Popen[str]:
-    arguments = (server.address, str(seed), str(count), unclean, str(feed))
-    environment = {**os.environ, "PYTHONPATH": f"{Path(__file__).parent}:{os.environ.get('PYTHONPATH', '')}"}
-    return subprocess.Popen(
-        [sys.executable, "-c", WORKER, *arguments], env=environment, stdout=subprocess.PIPE, text=True
-    )
-
-
-def kept(feed: Path) -> list[int]:
-    return [int(line) for line in feed.read_text().split("\n")[:-1]] if feed.exists() else []
-
-
-def test_workers_that_are_killed_lose_nothing(server: Server, tmp_path: Path) -> None:
-    """Of what a worker that died kept, its feed is lost, so others must keep it again; nobody waits for it for ever."""
-    lives = tmp_path / "lives"
-    survivor = work(server, 0, lives, count=40)
-    ended: list[int] = []  # what was kept by those that were quicker
-    for kill in range(KILLS):
-        victim = work(server, kill + 1, tmp_path / f"dies{kill}", count=40)
-        while len(kept(tmp_path / f"dies{kill}")) < random.Random(kill).randrange(1, 5) and victim.poll() is None:
-            time.sleep(0.01)
-        victim.kill()
-        if victim.communicate()[0]:
-            ended += kept(tmp_path / f"dies{kill}")
-    assert survivor.communicate(timeout=60) == ("closed\n", None)
-    time.sleep(1.5)  # until no lease is left
-    last = work(server, 99, tmp_path / "last", count=40)
-    assert last.communicate(timeout=60) == ("closed\n", None)
-    assert sorted(kept(lives) + kept(tmp_path / "last") + ended) == list(range(40))
-    assert server.tell("HLEN", "{neardup::1}:pending") == 0
-
-
-def test_run_that_died_is_ended_by_those_that_live(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "GRACE", 0.0)
-    one = Deduplicator.open(server.address)
-    with Deduplicator.open(server.address) as other:
-        keep(one, 1)
-        other.store.refresh()
-        assert keep(other, 1, site="b") == ["duplicate"]
-        store = store_of(one)
-        store._abandon()
-        server.tell("DEL", store.server.key(f"lease.{store.documents.run}"))
-        store_of(other).runs_known.reached()
-        other.store.refresh()
-        assert keep(other, 1, site="c") == ["unique"]
-        assert all(run.closed for run in other.store.runs() if run.id == one.store.run)
-
-
-def test_worker_that_was_stopped_for_longer_than_its_lease_goes_on(server: Server, tmp_path: Path) -> None:
-    stopped, feed = tmp_path / "stopped", tmp_path / "other"
-    one = work(server, 1, stopped)
-    while len(kept(stopped)) < 10:
-        time.sleep(0.01)
-    one.send_signal(signal.SIGSTOP)
-    time.sleep(1.5)  # its lease runs out
-    other = work(server, 2, feed)
-    try:
-        assert other.communicate(timeout=60) == ("closed\n", None)
-    finally:
-        one.send_signal(signal.SIGCONT)
-    assert one.communicate(timeout=60) == ("closed\n", None)
-    assert set(kept(stopped) + kept(feed)) == set(range(60))
-    assert len(held(server)) >= 60
-    assert server.tell("HLEN", "{neardup::1}:pending") == 0
-
-
-# All at once
-
-
-@pytest.mark.parametrize("seed", range(int(os.environ.get("NEARDUP_TEST_CHAOS", "2"))))
-def test_of_each_document_a_copy_is_kept_whatever_the_network_does(server: Server, proxy: TcpProxy, seed: int) -> None:
-    chosen, over, kept, lost = random.Random(seed), threading.Event(), set[int](), list[int]()
-    unjudged, reconnects = list[int](), list[int]()
-
-    def spoil() -> None:
-        begun.wait(30)
-        while not over.wait(chosen.uniform(0, 0.2)):
-            match chosen.randrange(40):
-                case 0:
-                    proxy.stall()
-                    over.wait(chosen.uniform(0, 2.5))
-                    proxy.flow()
-                case 1:
-                    proxy.drop()
-                    over.wait(chosen.uniform(0, 2.5))
-                    proxy.flow()
-                case 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | 10 | 11 | 12:
-                    proxy.cut_before_answer(script(chosen.choice(["claim", "write", "fetch", "retake"])).sha)
-                case 13 | 14 | 15 | 16:
-                    proxy.cut()
-
-    def work(address: str, order: list[int]) -> None:
-        with Deduplicator.open(address) as dedup:
-            begun.wait(30)
-            for number in order:
-                passed = document(number, str(number % 7))
-                try:
-                    claim = dedup.claim(passed)
-                except StoreError:
-                    kept.add(number)  # it passes
-                    unjudged.append(number)
-                    time.sleep(0.01)
-                    signed = dedup.sign(passed)
-                    store_of(dedup).remember(signed, [link(passed.url or "", signed)])
-                    continue
-                if claim.verdict.status == "unique":
-                    kept.add(number)
-                elif number not in kept:
-                    lost.append(number)
-                for each in (claim.commit, dedup.flush, dedup.store.refresh):
-                    with suppress(StoreError):
-                        each()
-            if address == proxy.address:
-                over.set()
-                spoiling.join()
-                proxy.flow()
-            reached(dedup)
-            reconnects.append(store_of(dedup).reconnects)
-
-    orders = [random.Random(seed + n).choices(range(80), k=300) for n in (1, 2)]
-    begun = threading.Barrier(3)
-    other = threading.Thread(target=work, args=(server.address, orders[1]))
-    spoiling = threading.Thread(target=spoil)
-    for each in (spoiling, other):
-        each.start()
-    try:
-        work(proxy.address, orders[0])
-    finally:
-        over.set()
-        for each in (spoiling, other):
-            each.join()
-    print(f"{len(unjudged)} of 300 passed unjudged, {max(reconnects)} new connections")
-    assert not lost
-    assert {int(url.rpartition("/")[2]) for url in held(server)} == kept == {*orders[0], *orders[1]}
-    assert server.tell("HLEN", "{neardup::1}:pending") == 0

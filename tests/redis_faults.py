@@ -1,0 +1,59 @@
+"""What is asked of a store on a server that fails, before and after: documents by number, and what became of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from contextlib import closing
+
+from helpers import text
+from redis_server import Server
+
+from scrapy_neardup import Deduplicator, Document
+from scrapy_neardup.stores import StoreError
+from scrapy_neardup.stores.redis.store import RedisStore
+
+
+def document(number: int, site: str = "a") -> Document:
+    return Document(f"http://{site}.example/{number}", text(number))
+
+
+def keep(dedup: Deduplicator, *numbers: int, site: str = "a") -> list[str]:
+    """Claim and commit documents; return the verdicts."""
+    return keep_all(dedup, [document(number, site) for number in numbers])
+
+
+def keep_all(dedup: Deduplicator, documents: Iterable[Document]) -> list[str]:
+    statuses = []
+    for each in documents:
+        claim = dedup.claim(each)
+        claim.commit()
+        statuses.append(claim.verdict.status)
+    dedup.flush()
+    return statuses
+
+
+def store_of(dedup: Deduplicator) -> RedisStore:
+    assert isinstance(dedup.store, RedisStore)
+    return dedup.store
+
+
+def held(server: Server) -> list[str]:
+    """Return the URLs of the documents that are held, as one sees who opens the store anew."""
+    with closing(RedisStore(server.address, (), run=None)) as store:
+        return sorted(each.url or "" for each in store.signatures())
+
+
+def urls(*numbers: int, site: str = "a") -> list[str]:
+    return sorted(f"http://{site}.example/{number}" for number in numbers)
+
+
+def reached(dedup: Deduplicator) -> None:
+    """Wait until the server is reached again, and have late documents entered."""
+    for _ in range(2000):
+        try:
+            if not dedup.store.refresh():
+                return
+        except StoreError:
+            time.sleep(0.01)
+    raise AssertionError("the server was not reached again")

@@ -1,0 +1,135 @@
+"""Claims on a shared store that are looked for together, in one round trip, and what may come in between."""
+
+from __future__ import annotations
+
+import random
+from contextlib import closing
+from itertools import count
+
+import pytest
+from helpers import detectors, edited, names, signature, text
+from redis_faults import document, held, keep, keep_all, reached, store_of, urls
+from redis_server import Server
+from redis_server import server as shared_server
+
+from scrapy_neardup import Deduplicator, Document
+from scrapy_neardup.stores.redis.store import RedisStore
+
+
+def opened(namespace: str) -> Deduplicator:
+    return Deduplicator.open(shared_server().address, namespace=namespace)
+
+
+def random_texts(seed: int) -> list[str]:
+    """Return texts of which many repeat others, exactly or nearly, some of them only in part."""
+    source = random.Random(seed)
+    texts = []
+    for _ in range(60):
+        number = source.randrange(25)
+        words = edited(text(number), source.choice([0, 7, 30, 50])).split()
+        half = len(words) // 2
+        texts.append(
+            " ".join(words[:half] + text(source.randrange(25)).split()[half:] if source.random() < 0.3 else words)
+        )
+    return texts
+
+
+def decided(namespace: str, documents: list[Document], batch: int) -> list[tuple]:
+    with opened(namespace) as dedup:
+        found = []
+        for start in range(0, len(documents), batch):
+            some = documents[start : start + batch]
+            signatures = {id(each): dedup.sign(each) for each in some}
+            if batch > 1:
+                dedup.store.foresee(list(signatures.values()))
+            dedup.sign = lambda each, known=signatures: known[id(each)]
+            for each in some:
+                claim = dedup.claim(each)
+                claim.withdraw() if "drop" in each.url else claim.commit()
+                found.append((claim.verdict.status, claim.verdict.duplicate_of))
+            del dedup.sign
+        dedup.flush()
+        held = sorted(each.url for each in dedup.store.signatures())
+        return [*found, *held, len(dedup)]
+
+
+@pytest.mark.parametrize("batch", [2, 7, 60])
+def test_what_is_foreseen_is_decided_as_one_after_another(request, batch: int) -> None:
+    for seed in range(6):
+        source = random.Random(seed)
+        urls = [f"http://{source.choice('ab')}.example/{source.choice(['', 'drop'])}{n // 2}" for n in range(60)]
+        documents = [Document(*each) for each in zip(urls, random_texts(seed), strict=True)]
+        expected = decided(f"{request.node.name}{seed}", documents, 1)
+        assert decided(f"{request.node.name}{seed}together", documents, batch) == expected
+        assert len({*expected[:60]}) > 5
+
+
+def test_what_was_foreseen_and_never_came_is_given_up(request) -> None:
+    with opened(request.node.name) as dedup:
+        dedup.store.foresee([dedup.sign(Document("http://a.example/1", text(1)))])
+        dedup.store.foresee([])
+        assert dedup.claim(Document("http://b.example/1", text(1))).verdict.status == "unique"
+        assert len(dedup) == 1
+
+
+# Servers that fail in between
+
+
+def take_for_dead(store: RedisStore) -> None:
+    """Have another process end the run of a store, which hears of it when it asks next."""
+    store.server.run([("DEL", store.server.key(f"lease.{store.documents.run}"))])
+    Deduplicator.open(store.server.name).close()
+    store.server.distrust()
+
+
+def test_server_that_gets_full_in_the_midst_of_a_batch(server: Server) -> None:
+    some = [document(number) for number in range(20)]
+    with Deduplicator.open(server.address) as dedup:
+        for room in count(0, 1000):
+            server.tell("CONFIG", "SET", "maxmemory", str(server.tell("INFO", "memory")["used_memory"] + room))
+            dedup.foresee(some)
+            if entered := server.tell("HLEN", "{neardup::1}:pending"):
+                break
+        assert entered < len(some)
+        server.tell("CONFIG", "SET", "maxmemory", "0")
+        reached(dedup)
+        assert keep_all(dedup, some) == 20 * ["unique"]
+    assert server.tell("HLEN", "{neardup::1}:pending") == 0
+    assert held(server) == urls(*range(20))
+
+
+def test_server_that_forgot_the_scripts_of_a_batch(server: Server) -> None:
+    with Deduplicator.open(server.address, detectors=["simhash"]) as dedup:
+        keep(dedup, 0)  # so that it knows where buckets are
+        some = [document(1), Document("http://b.example/1", edited(text(1), 50))]
+        server.tell("SCRIPT", "FLUSH")
+        dedup.foresee(some)
+        assert keep_all(dedup, some) == ["unique", "duplicate"]
+
+
+def test_run_that_is_begun_anew_in_the_midst_of_a_batch(server: Server) -> None:
+    some = [document(number) for number in range(6)]
+    with Deduplicator.open(server.address) as dedup:
+        dedup.foresee(some)
+        first = dedup.claim(some[0])
+        take_for_dead(store_of(dedup))
+        reached(dedup)
+        assert keep_all(dedup, some[1:]) == 5 * ["unique"]
+        first.commit()
+    assert held(server) == urls(*range(6))
+
+
+def test_run_that_is_begun_anew_when_a_document_is_looked_for_again(server: Server) -> None:
+    """One that is entered late, as it repeats nothing of what was found, has the next ones be looked for again."""
+    old, late, last = signature("old"), signature("late", simhash=0xFF), signature("last", exact=2, simhash=0xFF00)
+    with closing(RedisStore(server.address, detectors())) as store:
+        store.add(old)
+        store.commit(old)
+        store.foresee([late, last])
+        store.intend(late)
+        assert names(s for _, s in store.find(late.fingerprints)) == ["old"]
+        assert store.enter(late)
+        take_for_dead(store)
+        store.intend(last)
+        assert not list(store.find(last.fingerprints))
+        assert store.enter(last)

@@ -1,0 +1,196 @@
+"""Workers that share a store on a server and die, seem to, or lose their network: a copy of each document is kept."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from helpers import link
+from redis_faults import document, held, keep, reached, store_of
+from redis_server import Server
+from tcp_proxy import TcpProxy
+
+from scrapy_neardup import Deduplicator
+from scrapy_neardup.stores import StoreError
+from scrapy_neardup.stores.redis import runs
+from scrapy_neardup.stores.redis.scripts import script
+
+KILLS = int(os.environ.get("NEARDUP_TEST_KILLS", "4"))
+
+pytestmark = pytest.mark.usefixtures("impatient")
+
+WORKER = """
+import random, sys
+from helpers import edited, text
+from scrapy_neardup import Deduplicator, Document
+from scrapy_neardup.stores import StoreError
+from scrapy_neardup.stores.redis import runs
+runs.LEASE, runs.LEASE_MS = 1.0, 1000
+address, seed, count, unclean, path = sys.argv[1:]
+order = [(number, copy) for number in range(int(count)) for copy in range(3)]
+random.Random(seed).shuffle(order)
+dedup = Deduplicator.open(address, unclean_run=unclean)
+with open(path, "a", buffering=1) as feed:
+    pending = []
+    for number, copy in order:
+        claim = dedup.claim(Document(f"http://{copy}.example/{number}", edited(text(number), 9 * copy)))
+        pending.append((number, claim))
+        if len(pending) > 4:  # as items are on their way through later pipelines
+            done, claim = pending.pop(0)
+            if claim.verdict.status == "unique":
+                feed.write(f"{done}\\n")
+            claim.commit()
+            if number % 7 == 0:
+                dedup.flush()
+    for done, claim in pending:
+        if claim.verdict.status == "unique":
+            feed.write(f"{done}\\n")
+        claim.commit()
+dedup.close()
+print("closed", flush=True)
+"""
+
+
+def work(server: Server, seed: int, feed: Path, *, count: int = 60, unclean: str = "forget") -> subprocess.Popen[str]:
+    arguments = (server.address, str(seed), str(count), unclean, str(feed))
+    environment = {**os.environ, "PYTHONPATH": f"{Path(__file__).parent}:{os.environ.get('PYTHONPATH', '')}"}
+    return subprocess.Popen(
+        [sys.executable, "-c", WORKER, *arguments], env=environment, stdout=subprocess.PIPE, text=True
+    )
+
+
+def kept(feed: Path) -> list[int]:
+    return [int(line) for line in feed.read_text().split("\n")[:-1]] if feed.exists() else []
+
+
+def test_workers_that_are_killed_lose_nothing(server: Server, tmp_path: Path) -> None:
+    """Of what a worker that died kept, its feed is lost, so others must keep it again; nobody waits for it for ever."""
+    lives = tmp_path / "lives"
+    survivor = work(server, 0, lives, count=40)
+    ended: list[int] = []  # what was kept by those that were quicker
+    for kill in range(KILLS):
+        victim = work(server, kill + 1, tmp_path / f"dies{kill}", count=40)
+        while len(kept(tmp_path / f"dies{kill}")) < random.Random(kill).randrange(1, 5) and victim.poll() is None:
+            time.sleep(0.01)
+        victim.kill()
+        if victim.communicate()[0]:
+            ended += kept(tmp_path / f"dies{kill}")
+    assert survivor.communicate(timeout=60) == ("closed\n", None)
+    time.sleep(1.5)  # until no lease is left
+    last = work(server, 99, tmp_path / "last", count=40)
+    assert last.communicate(timeout=60) == ("closed\n", None)
+    assert sorted(kept(lives) + kept(tmp_path / "last") + ended) == list(range(40))
+    assert server.tell("HLEN", "{neardup::1}:pending") == 0
+
+
+def test_run_that_died_is_ended_by_those_that_live(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "GRACE", 0.0)
+    one = Deduplicator.open(server.address)
+    with Deduplicator.open(server.address) as other:
+        keep(one, 1)
+        other.store.refresh()
+        assert keep(other, 1, site="b") == ["duplicate"]
+        store = store_of(one)
+        store._abandon()
+        server.tell("DEL", store.server.key(f"lease.{store.documents.run}"))
+        store_of(other).runs_known.reached()
+        other.store.refresh()
+        assert keep(other, 1, site="c") == ["unique"]
+        assert all(run.closed for run in other.store.runs() if run.id == one.store.run)
+
+
+def test_worker_that_was_stopped_for_longer_than_its_lease_goes_on(server: Server, tmp_path: Path) -> None:
+    stopped, feed = tmp_path / "stopped", tmp_path / "other"
+    one = work(server, 1, stopped)
+    while len(kept(stopped)) < 10:
+        time.sleep(0.01)
+    one.send_signal(signal.SIGSTOP)
+    time.sleep(1.5)  # its lease runs out
+    other = work(server, 2, feed)
+    try:
+        assert other.communicate(timeout=60) == ("closed\n", None)
+    finally:
+        one.send_signal(signal.SIGCONT)
+    assert one.communicate(timeout=60) == ("closed\n", None)
+    assert set(kept(stopped) + kept(feed)) == set(range(60))
+    assert len(held(server)) >= 60
+    assert server.tell("HLEN", "{neardup::1}:pending") == 0
+
+
+# All at once
+
+
+@pytest.mark.parametrize("seed", range(int(os.environ.get("NEARDUP_TEST_CHAOS", "2"))))
+def test_of_each_document_a_copy_is_kept_whatever_the_network_does(server: Server, proxy: TcpProxy, seed: int) -> None:
+    chosen, over, kept, lost = random.Random(seed), threading.Event(), set[int](), list[int]()
+    unjudged, reconnects = list[int](), list[int]()
+
+    def spoil() -> None:
+        begun.wait(30)
+        while not over.wait(chosen.uniform(0, 0.2)):
+            match chosen.randrange(40):
+                case 0:
+                    proxy.stall()
+                    over.wait(chosen.uniform(0, 2.5))
+                    proxy.flow()
+                case 1:
+                    proxy.drop()
+                    over.wait(chosen.uniform(0, 2.5))
+                    proxy.flow()
+                case 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | 10 | 11 | 12:
+                    proxy.cut_before_answer(script(chosen.choice(["claim", "write", "fetch", "retake"])).sha)
+                case 13 | 14 | 15 | 16:
+                    proxy.cut()
+
+    def work(address: str, order: list[int]) -> None:
+        with Deduplicator.open(address) as dedup:
+            begun.wait(30)
+            for number in order:
+                passed = document(number, str(number % 7))
+                try:
+                    claim = dedup.claim(passed)
+                except StoreError:
+                    kept.add(number)  # it passes
+                    unjudged.append(number)
+                    time.sleep(0.01)
+                    signed = dedup.sign(passed)
+                    store_of(dedup).remember(signed, [link(passed.url or "", signed)])
+                    continue
+                if claim.verdict.status == "unique":
+                    kept.add(number)
+                elif number not in kept:
+                    lost.append(number)
+                for each in (claim.commit, dedup.flush, dedup.store.refresh):
+                    with suppress(StoreError):
+                        each()
+            if address == proxy.address:
+                over.set()
+                spoiling.join()
+                proxy.flow()
+            reached(dedup)
+            reconnects.append(store_of(dedup).reconnects)
+
+    orders = [random.Random(seed + n).choices(range(80), k=300) for n in (1, 2)]
+    begun = threading.Barrier(3)
+    other = threading.Thread(target=work, args=(server.address, orders[1]))
+    spoiling = threading.Thread(target=spoil)
+    for each in (spoiling, other):
+        each.start()
+    try:
+        work(proxy.address, orders[0])
+    finally:
+        over.set()
+        for each in (spoiling, other):
+            each.join()
+    print(f"{len(unjudged)} of 300 passed unjudged, {max(reconnects)} new connections")
+    assert not lost
+    assert {int(url.rpartition("/")[2]) for url in held(server)} == kept == {*orders[0], *orders[1]}
+    assert server.tell("HLEN", "{neardup::1}:pending") == 0
