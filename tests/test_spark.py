@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from datetime import datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +20,9 @@ import pytest
 from cli import rows as read_rows
 from cli import succeeded
 from helpers import edited, text, write_rows
+from redis_server import Server
 
-from scrapy_neardup import Deduplicator
+from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.config import Config, ConfigError
 from scrapy_neardup.feeds import FeedError
 from scrapy_neardup.items import item_document
@@ -30,6 +35,7 @@ if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
 from pyspark.sql import Row, SparkSession
 
 from scrapy_neardup.spark import dedupe
+from scrapy_neardup.spark.__main__ import main
 from scrapy_neardup.spark.components import components
 from scrapy_neardup.spark.pairs import near, previous
 from scrapy_neardup.spark.reading import read
@@ -231,41 +237,61 @@ def test_inputs_that_can_not_be_told(spark: SparkSession) -> None:
         read(spark, ["a.jsonl", "b.parquet"])
 
 
-def command(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    options = " ".join(f"--conf {name}={value}" for name, value in OPTIONS.items())
-    env = {**os.environ, "PYSPARK_SUBMIT_ARGS": f"--master local[2] {options} pyspark-shell"}
-    return subprocess.run(
-        [sys.executable, "-m", "scrapy_neardup.spark", *arguments],
-        cwd=folder, env=env, capture_output=True, text=True, timeout=250, check=False,
-    )  # fmt: skip
+def told(capsys: pytest.CaptureFixture[str], code: int, *arguments: str | Path) -> str:
+    """Run the command in this process, on the session of all tests, and return the line that it says."""
+    assert main([str(argument) for argument in arguments]) == code
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1, said
+    return said.rstrip("\n")
 
 
 def parts(folder: Path) -> list[str]:
     return [line for part in sorted(folder.glob("part-*")) for line in part.read_text().splitlines()]
 
 
-def test_the_command_writes_what_dedupe_writes(tmp_path: Path) -> None:
-    items = feed(9)
-    write_rows(tmp_path / "in.jsonl", items)
-    common = ("in.jsonl", "--id-field", "id")
-    succeeded(tmp_path, "dedupe", *common, "-o", "unique.jsonl", "--duplicates", "why.jsonl")
-    made = command(tmp_path, *common, "-o", "unique", "--duplicates", "why", "--export", "held.jsonl.gz")
-    assert made.returncode == 0, made.stderr
-    why = read_rows(tmp_path / "why.jsonl")
-    assert made.stderr.splitlines()[-1] == f"{len(items)} rows, {len(items) - len(why)} kept, {len(why)} duplicates"
-    assert sorted(parts(tmp_path / "unique")) == sorted((tmp_path / "unique.jsonl").read_text().splitlines())
-    assert [json.loads(line) for line in parts(tmp_path / "why")] == why
-    succeeded(tmp_path, "import", "held.jsonl.gz", "--store", "held.sqlite")
-    succeeded(tmp_path, "verify", "--store", "held.sqlite")
-    succeeded(tmp_path, "dedupe", *common, "-o", "local.jsonl", "--store", "local.sqlite")
-    for store in ("held.sqlite", "local.sqlite"):
-        succeeded(tmp_path, "export", "--store", store, "-o", f"{store}.jsonl")
-    assert content(tmp_path / "held.sqlite.jsonl") == content(tmp_path / "local.sqlite.jsonl")
-    mirror = next(row for row in why if row["status"] == "duplicate" and row["duplicate_of"])
-    urls = {row["id"]: row["url"] for row in items}
-    found = succeeded(tmp_path, "resolve", "--store", "held.sqlite", *filter(None, urls.values())).stdout
-    assert "canonical" in found
-    assert mirror["id"] in urls
+STORY = text(77, 150)
+CANONICAL, MIRROR = "http://canonical.example/story", "http://mirror.example/story"
+
+
+@pytest.fixture(scope="module")
+def done(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a feed, what `dedupe` made of it, and what Spark did, with an export."""
+    folder = tmp_path_factory.mktemp("done")
+    rows = [*feed(9), {"id": "s1", "url": CANONICAL, "text": STORY}]
+    write_rows(folder / "in.jsonl", [*rows, {"id": "s2", "url": MIRROR, "text": edited(STORY, 70)}])
+    succeeded(folder, "dedupe", "in.jsonl", "--id-field", "id", "-o", "unique.jsonl", "--duplicates", "why.jsonl",
+              "--store", "local.sqlite")  # fmt: skip
+    files = {"-o": "unique", "--duplicates": "why", "--export": "held.jsonl.gz"}
+    options = [part for option, name in files.items() for part in (option, str(folder / name))]
+    assert main([str(folder / "in.jsonl"), "--id-field", "id", *options]) == 0
+    return folder
+
+
+def test_the_command_writes_what_dedupe_writes(done: Path) -> None:
+    assert sorted(parts(done / "unique")) == sorted((done / "unique.jsonl").read_text().splitlines())
+    assert [json.loads(line) for line in parts(done / "why")] == read_rows(done / "why.jsonl")
+
+
+def test_an_export_holds_what_the_store_of_dedupe_does(done: Path) -> None:
+    succeeded(done, "export", "--store", "local.sqlite", "-o", "local.jsonl")
+    assert content(done / "held.jsonl.gz") == content(done / "local.jsonl")
+
+
+@pytest.mark.parametrize("kind", ["file", "server"])
+def test_a_crawl_goes_on_from_an_export(done: Path, tmp_path: Path, kind: str) -> None:
+    with ExitStack() as stack:
+        store = str(tmp_path / "held.sqlite")
+        if kind == "server":
+            store = stack.enter_context(closing(Server())).address
+        succeeded(done, "import", "held.jsonl.gz", "--store", store)
+        succeeded(done, "verify", "--store", store)
+        [found] = json.loads(succeeded(done, "resolve", "--json", "--store", store, MIRROR).stdout)
+        assert [other["url"] for other in found["alternatives"]] == [CANONICAL]
+        with Deduplicator.open(store) as dedup:
+            copy = dedup.claim(Document("http://new.example/", edited(STORY, 20, 110))).verdict
+            other = dedup.claim(Document("http://new.example/other", text(78, 150))).verdict
+    assert (copy.status, copy.duplicate_of) == ("duplicate", CANONICAL)
+    assert other.status == "unique"
 
 
 def content(path: Path) -> list[Any]:
@@ -280,17 +306,102 @@ def content(path: Path) -> list[Any]:
         for row in rows
         if row["type"] == "link"
     ]
-    return [rows[0]["schemes"], *(sorted(each, key=json.dumps) for each in (documents, links))]
+    hosts = [row["name"] for row in rows if row["type"] == "host"]
+    return [rows[0]["schemes"], *(sorted(each, key=json.dumps) for each in (documents, links, hosts))]
 
 
-def test_the_command_refuses_what_is_no_row(tmp_path: Path) -> None:
-    (tmp_path / "in.jsonl").write_text('{"text": "one"}\n[1]\n')
+def test_parquet_comes_out_as_it_went_in(
+    spark: SparkSession, done: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    columns = "id string, url string, text binary, at timestamp, price decimal(8,2), more struct<a:int,b:array<string>>"
+    at = datetime(2026, 11, 21, 12)
+    rows = [
+        (row["id"], row["url"], row["text"].encode(), at + timedelta(n), Decimal(n) / 100, (n, ["x", None]))
+        for n, row in enumerate(read_rows(done / "in.jsonl"))
+    ]
+    for name, some in (("a.parquet", rows[:20]), ("b.parquet", rows[20:])):
+        spark.createDataFrame(some, columns).coalesce(1).write.parquet(str(tmp_path / name))
+    said = told(capsys, 0, tmp_path / "[ab].parquet", "--id-field", "id", "-o", tmp_path / "out", "--duplicates",
+                tmp_path / "why")  # fmt: skip
+    why = read_rows(done / "why.jsonl")
+    assert said == f"{len(rows)} rows, {len(rows) - len(why)} kept, {len(why)} duplicates"
+    assert [json.loads(line) for line in parts(tmp_path / "why")] == why
+    kept, given = spark.read.parquet(str(tmp_path / "out")), spark.read.parquet(str(tmp_path / "a.parquet"))
+    assert kept.schema == given.schema
+    dropped = {row["id"] for row in why}
+    assert sorted(map(repr, kept.collect())) == sorted(
+        repr(row) for row in spark.createDataFrame(rows, columns).collect() if row["id"] not in dropped
+    )
+
+
+@pytest.fixture(scope="module")
+def bad(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("bad")
+    spark.createDataFrame([("a", 1)], "id string, text int").write.parquet(str(folder / "in.parquet"))
+    spark.createDataFrame([("a", "b")], "id string, title string").write.parquet(str(folder / "other.parquet"))
+    (folder / "broken.parquet").write_text("no Parquet at all")
+    (folder / "list.jsonl").write_text('{"text": "one"}\n[1]\n')
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["in.parquet", "--text-field", "text"], "--text-field text: no row has text in it$"),
+        (["in.parquet", "--text-field", "body"], "--text-field body: no row has text in it$"),
+        (["in.parquet", "--text-field", "id", "--id-field", "name"], "row 1: there is no field 'name'$"),
+        (["in.parquet", "other.parquet"], ".*/other.parquet: its columns are not those of .*/in.parquet$"),
+        (["in.parquet", "list.jsonl"], "inputs of two kinds, jsonl and parquet; allowed is one$"),
+        (["broken.parquet"], r".*broken\.parquet is not a Parquet file"),
+        (["none.parquet"], r".*Path does not exist: file:/.*/none\.parquet"),
+        (["in.parquet", "--duplicates", "list.jsonl"], ".*list.jsonl: exists already; allowed is a new folder$"),
+        (["in.parquet", "--export", "held.txt"], r".*held\.txt: no such kind of file; allowed is "),
+        (["list.jsonl"], "file:.*list.jsonl, row 2 of all: a JSON list; allowed is an object$"),
+    ],
+)
+def test_the_command_refuses_in_a_line(
+    bad: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], expected: str
+) -> None:
+    paths = [str(bad / argument) if "." in argument else argument for argument in arguments]
+    before = sorted(os.listdir(bad))
+    said = told(capsys, 2, *paths, "-o", bad / "out")
+    assert re.match(f"scrapy_neardup.spark: {expected}", said), said
+    assert sorted(os.listdir(bad)) == before
+
+
+def persisted(spark: SparkSession) -> set[int]:
+    return set(spark.sparkContext._jsc.getPersistentRDDs())  # Spark has no way to ask in Python
+
+
+def test_nothing_stays_behind_in_a_session(spark: SparkSession) -> None:
+    before, kept = spark.conf.get("spark.sql.shuffle.partitions"), persisted(spark)
+    rows = spark.createDataFrame(
+        [(n, f"http://a.example/{n}", text(n % 4, 100)) for n in range(9)], "n long, url string, text string"
+    )
+    marked = dedupe(rows, order="n")
+    assert len(persisted(spark) - kept) == 1  # the verdicts themselves
+    assert spark.conf.get("spark.sql.shuffle.partitions") == before
+    assert marked.where("neardup.status = 'duplicate'").count() == 5
+
+
+def command(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command in a process of its own."""
+    options = " ".join(f"--conf {name}={value}" for name, value in OPTIONS.items())
+    env = {**os.environ, "PYSPARK_SUBMIT_ARGS": f"--master local[2] {options} pyspark-shell"}
+    return subprocess.run(
+        [sys.executable, "-m", "scrapy_neardup.spark", *arguments],
+        cwd=folder, env=env, capture_output=True, text=True, timeout=250, check=False,
+    )  # fmt: skip
+
+
+def test_the_command_starts_spark(tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").mkdir()
+    for name in "ab":
+        write_rows(tmp_path / "in.jsonl" / name, [{"text": text(1, 100)}])
     made = command(tmp_path, "in.jsonl", "-o", "out")
-    assert made.returncode == 2
-    last = made.stderr.splitlines()[-1]
-    assert last.startswith("scrapy_neardup.spark: file:")
-    assert last.endswith("in.jsonl, row 2 of all: a JSON list; allowed is an object")
-    assert not (tmp_path / "out").exists()
+    assert made.returncode == 0, made.stderr
+    assert made.stderr.splitlines()[-1] == "2 rows, 1 kept, 1 duplicates"
+    assert len(parts(tmp_path / "out")) == 1
 
 
 def test_the_command_asks_for_what_it_needs(tmp_path: Path) -> None:

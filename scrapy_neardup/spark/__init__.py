@@ -25,7 +25,7 @@ def dedupe(rows: DataFrame, *, id_field: str | None = None, order: str | None = 
 
     `id_field`: the column that names a row, else its URL or number does; `order`: a column of unique whole numbers by
     which the rows come, else they come as they lie, which must be the same whenever they are computed; settings as
-    keywords, lower case and without prefix. Raise ConfigError for a bad setting.
+    keywords, lower case and without prefix. All is decided before this returns. Raise ConfigError for a bad setting.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -34,6 +34,8 @@ def dedupe(rows: DataFrame, *, id_field: str | None = None, order: str | None = 
     from .reading import NUMBER, ROW, of_frame
 
     source = of_frame(rows, order)
-    said = Job(source, Config.from_keywords(settings), id_field).verdicts()
+    with Job(source, Config.from_keywords(settings), id_field) as job:
+        # A checkpoint goes when nobody has the frame any more; what is persisted stays until somebody says so.
+        said = job.verdicts().localCheckpoint()
     verdicts = said.where(F.col("kind") == SAID).select(NUMBER, F.from_json("value", FIELDS).alias(VERDICT))
     return source.frame.join(verdicts, NUMBER, "left").select(f"{ROW}.*", VERDICT)

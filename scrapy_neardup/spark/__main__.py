@@ -22,6 +22,7 @@ EXAMPLES = """examples:
   scrapy neardup import held.jsonl.gz --store held.sqlite
 """
 _OURS = re.compile(r"^scrapy_neardup\.[\w.]+(?:Config|Extractor|Feed)Error: (.+)$", re.MULTILINE)
+_CAUSE = re.compile(r"^Caused by: [\w.$]+: (.+)$", re.MULTILINE)
 
 
 class Parser(argparse.ArgumentParser):
@@ -54,6 +55,7 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     opts = parser().parse_args(arguments)
     try:
+        from py4j.protocol import Py4JJavaError
         from pyspark.errors import PySparkException
     except ModuleNotFoundError as error:
         return _refuse(f"{error}; pip install 'scrapy-neardup[spark]'")
@@ -67,12 +69,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _refuse(str(error))
     except KeyboardInterrupt:
         return 130
-    except PySparkException as error:
+    except (PySparkException, Py4JJavaError) as error:
         return _refuse(_why(error))
-    except Exception as error:
-        if not (ours := _OURS.findall(str(error))):  # it came by way of the machine that runs Java
-            raise
-        return _refuse(ours[-1])
     return 0
 
 
@@ -88,8 +86,9 @@ def _config(opts: argparse.Namespace) -> Config:
 
 
 def _why(error: Exception) -> str:
-    """Return what was wrong in a line: what a worker of ours said, or else Spark."""
-    return (_OURS.findall(str(error)) or str(error).strip().splitlines() or [repr(error)])[0]
+    """Return what was wrong in a line: what a worker of ours said, or else the first cause that Spark names."""
+    said = str(error)
+    return (_OURS.findall(said) or _CAUSE.findall(said)[-1:] or said.strip().splitlines() or [repr(error)])[0]
 
 
 def _refuse(message: str) -> int:

@@ -6,7 +6,9 @@ large-star and small-star.
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, Window
+from collections.abc import Iterable
+
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from ..unions import Unions
@@ -17,19 +19,20 @@ FEW = 200_000
 
 def components(pairs: DataFrame, few: int = FEW) -> DataFrame:
     """Return the `number` of each member of a pair and its `component`, the lowest number that it is joined to."""
-    links = _links(pairs, F.greatest("a", "b"), F.least("a", "b")).localCheckpoint()
-    return _joined(links) if links.count() <= few else _starred(links)
+    some = pairs.select("a", "b").limit(few + 1).collect()
+    return _starred(pairs) if len(some) > few else _joined(pairs.sparkSession, some)
 
 
-def _joined(links: DataFrame) -> DataFrame:
+def _joined(spark: SparkSession, pairs: Iterable[tuple[int, int]]) -> DataFrame:
     unions: Unions[int] = Unions()
-    for high, low in links.collect():
-        unions.join(low, high)
+    for pair in pairs:
+        unions.join(*pair)
     found = [(member, lowest) for cluster in unions.clusters() for lowest in [min(cluster)] for member in cluster]
-    return links.sparkSession.createDataFrame(found, "number long, component long")
+    return spark.createDataFrame(found, "number long, component long")
 
 
-def _starred(links: DataFrame) -> DataFrame:
+def _starred(pairs: DataFrame) -> DataFrame:
+    links = _links(pairs, F.greatest("a", "b"), F.least("a", "b"))
     state = None
     while state != (state := _state(links)):
         links = _small_star(_large_star(links)).localCheckpoint()

@@ -16,7 +16,7 @@ from ..fingerprints import sketch
 from ..signature import Link, Signature
 from ..stores import MemoryStore
 from ..stores.absorbing import hashed_keys
-from ..stores.interchange import END, Head, Record, document_row, head_row, link_row, run_row
+from ..stores.interchange import END, Head, Record, document_row, head_row, host_row, link_row, run_row
 from ..stores.records import KEPT
 from ..stores.runs import Run
 from ..text import tokens
@@ -27,7 +27,7 @@ from .signing import Signed
 Row = Mapping[str, Any]
 """The fields of a `signing.Record`, with `component` and, where it is needed, `text`."""
 
-VERDICT, DOCUMENT, LINK = "verdict", "document", "link"
+VERDICT, DOCUMENT, LINK, HOST = "verdict", "document", "link", "host"
 SCHEMA = "kind string, number long, value string"
 TICK = 1e-6  # seconds from one document to the next, so that each has a moment of its own
 PLACES = 1 << 16  # in a segment
@@ -37,7 +37,7 @@ class Said(NamedTuple):
     """What came of a document, as JSON."""
 
     kind: str
-    """`verdict`: a row as `dedupe --duplicates` writes them; `document`, `link`: rows of an export."""
+    """`verdict`: a row as `dedupe --duplicates` writes them; `document`, `link`, `host`: rows of an export."""
     number: int
     value: str
 
@@ -104,6 +104,8 @@ class _Component:
         for link in self._store.all_links():
             if link.signature:
                 yield Said(LINK, numbers[link.signature], _line(_link_row(link, link.signature)))
+        for name, met in self._store.hosts.met():
+            yield Said(HOST, 0, _line(host_row(name, met)))
 
 
 def _document_row(signature: Signature) -> Record:
@@ -124,7 +126,7 @@ def _line(row: Record) -> str:
 
 
 def export(run: Run, detectors: Iterable[Detector], said: Iterable[str], documents: int, links: int) -> Iterator[str]:
-    """Yield the lines of an export, given those of its documents and then those of its links."""
+    """Yield the lines of an export, given those of its documents, then of its links, then of its hosts."""
     schemes = {"sketch": sketch.SCHEME, "tokens": tokens.SCHEME, **{d.name: d.scheme for d in detectors}}
     yield _line(head_row(Head(schemes, (), documents, links)))
     yield _line(run_row(run))

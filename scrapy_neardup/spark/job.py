@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 from pyspark.sql import DataFrame, Window
@@ -24,8 +24,17 @@ LARGEST = 100_000
 """Documents of a component with all pages of its sites. In a larger one template text is known from like pages only."""
 
 
+SHARE = 50_000
+"""Documents in a part of what is shuffled, where the cores have as many at least."""
+_PARTITIONS = "spark.sql.shuffle.partitions"
+
+
 class Job:
-    """Decides of the rows of a source. What is made on the way is kept, until it is left as a context."""
+    """Decides of the rows of a source. What is made on the way is kept, until it is left as a context.
+
+    Meanwhile the session's shuffles make as many parts as there is work for: 200, Spark's own figure, cost more than
+    the work where documents are few, and are too large where they are many.
+    """
 
     def __init__(self, source: Source, config: Config, id_field: str | None = None) -> None:
         self._source = source
@@ -37,14 +46,21 @@ class Job:
         self._sites: DataFrame | None = None  # on which template text has to be told from copies
         work = partial(signing.sign, config=self._config, id_field=id_field)
         self._records = self._keep(self._made(source.frame, work, signing.SCHEMA))
-        self.documents = self._records.count()
-        """How many rows have text."""
+        self._spark = source.frame.sparkSession
+        self._partitions = self._spark.conf.get(_PARTITIONS)
+
+    @cached_property
+    def documents(self) -> int:
+        """How many rows have text. Raise what is wrong with a row."""
+        return int(self._records.count())
 
     def verdicts(self, began: float = 0.0, run: str = "") -> DataFrame:
         """Return as `deciding.SCHEMA` the verdicts on all documents, and with `run` the rows of its export.
 
         `began`: seconds since the epoch, from which on the documents count as seen.
         """
+        parts = max(self._spark.sparkContext.defaultParallelism, self.documents // SHARE)
+        self._spark.conf.set(_PARTITIONS, parts)
         members = self._components()
         rows = self._with_texts(self._records.join(members, "number", "left"))
         rows = rows.withColumn("component", F.coalesce("component", "number"))
@@ -56,7 +72,8 @@ class Job:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Let go of what was kept."""
+        """Let go of what was kept, and leave the session as it was."""
+        self._spark.conf.set(_PARTITIONS, self._partitions)
         for frame in self._kept:
             frame.unpersist()
 

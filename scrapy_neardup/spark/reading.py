@@ -28,7 +28,9 @@ class Reader:
         if self.is_lines:
             raw = bytes(row[ROW])
             return Row(row[NUMBER], raw, parse_row(raw, f"{row[FILE]}, row {row[NUMBER]} of all"))
-        return Row(row[NUMBER], b"", row[ROW].asDict(recursive=True))
+        data = row[ROW].asDict(recursive=True)
+        # What Spark makes of binary columns depends on its version.
+        return Row(row[NUMBER], b"", {k: bytes(v) if isinstance(v, bytearray) else v for k, v in data.items()})
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,9 @@ def read(spark: SparkSession, paths: Sequence[str], kind: str | None = None) -> 
         raise FeedError(f"inputs of two kinds, {' and '.join(sorted(kinds))}; allowed is one")
     is_lines = kinds == {"jsonl"}
     frames = [_lines(spark, path) if is_lines else spark.read.parquet(path) for path in paths]
+    for path, frame in zip(paths, frames, strict=True):
+        if dict(frame.dtypes) != dict(frames[0].dtypes):
+            raise FeedError(f"{path}: its columns are not those of {paths[0]}")
     placed = [
         frame.select(
             F.struct("*").alias(ROW) if not is_lines else F.col("value").alias(ROW),
