@@ -16,6 +16,7 @@ from ..text.urls import canonical_url
 from .arrived import Range, arrived
 from .base import Forgotten, Selection
 from .forgetting import forget
+from .local import Local
 from .memory import MemoryStore
 from .part import Part
 from .parts import Parts
@@ -25,7 +26,7 @@ from .segments import Batch
 AT_ADD, AT_ONCE = 4, 80  # documents and links that go from RAM to parts: with one that comes; of their own accord
 
 
-class LayeredStore:
+class LayeredStore(Local):
     """What is asked of every store, over two layers.
 
     Batches are what RAM holds of written documents and links, by run and number of the segment. Once they are in a
@@ -33,8 +34,6 @@ class LayeredStore:
     """
 
     run = ""
-
-    is_remote = False
 
     def __init__(self, detectors: Sequence[Detector]) -> None:
         self._names = [detector.name for detector in detectors]
@@ -59,22 +58,6 @@ class LayeredStore:
     def add(self, signature: Signature) -> None:
         self.fresh.add(signature)
         self._go_on(AT_ADD)
-
-    def foresee(self, signatures: Sequence[Signature]) -> None:
-        pass
-
-    def intend(self, signature: Signature) -> None:
-        pass
-
-    def enter(self, signature: Signature) -> bool:
-        self.add(signature)
-        return True
-
-    def leave(self, signature: Signature) -> None:
-        pass
-
-    def is_pending(self, signature: Signature) -> bool:
-        return False
 
     def commit(self, signature: Signature) -> None:
         pass

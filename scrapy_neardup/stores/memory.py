@@ -15,17 +15,16 @@ from ..signature import Link, Signature
 from ..text.urls import canonical_url
 from .base import Forgotten, Selection
 from .forgetting import forget
+from .local import Local
 from .runs import Run
 
 MAX_PROPOSED = 2000  # by a detector: what very many documents have in common tells none of them from another
 
 
-class MemoryStore:
+class MemoryStore(Local):
     """A store that forgets everything when the process ends."""
 
     run = ""
-
-    is_remote = False
 
     def __init__(self, detectors: Sequence[Detector], *, few: bool = False) -> None:
         """Begin empty; `few`: there will be some thousand documents at a time."""
@@ -57,22 +56,6 @@ class MemoryStore:
                 self._indexes[name].remove(signature.fingerprints.get(name, ()), signature)
             raise
         self._signatures[signature] = None
-
-    def foresee(self, signatures: Sequence[Signature]) -> None:
-        pass
-
-    def intend(self, signature: Signature) -> None:
-        pass
-
-    def enter(self, signature: Signature) -> bool:
-        self.add(signature)
-        return True
-
-    def leave(self, signature: Signature) -> None:
-        pass
-
-    def is_pending(self, signature: Signature) -> bool:
-        return False
 
     def commit(self, signature: Signature) -> None:
         pass
