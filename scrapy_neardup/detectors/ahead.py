@@ -24,4 +24,4 @@ def prepare(documents: Sequence[Document], detectors: Iterable[Detector]) -> Non
             if detector.name not in document.ready:
                 document.ready[detector.name] = detector.fingerprints(document)
     for document in documents:
-        document.sketch  # noqa: B018
+        document.sketch  # noqa: B018 - made on being asked for

@@ -27,7 +27,7 @@ def dedupe(rows: DataFrame, *, id_field: str | None = None, order: str | None = 
     which the rows come, else they come as they lie, which must be the same whenever they are computed; settings as
     keywords, lower case and without prefix. All is decided before this returns. Raise ConfigError for a bad setting.
     """
-    from pyspark.sql import functions as F  # noqa: N812
+    from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's own pages call it
 
     from .deciding import VERDICT as SAID
     from .job import Job

@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's own pages call it
 
 from ..feeds import FORMATS, FeedError, Row, parse_row
 

@@ -11,7 +11,7 @@ from typing import IO
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's own pages call it
 
 from ..config import Config
 from ..feeds import FeedError, writing

@@ -17,6 +17,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
 from .database import TABLE, open_database, told
+from .writing import Writing
 
 Rows = list[tuple[str, bytes]]
 _Result = TypeVar("_Result")
@@ -32,7 +33,7 @@ class Log:
         self.path = path
         self._last_row = 0
         self._unwritten: deque[list[tuple[str, bytes | None]]] = deque()
-        self._writing: Future[None] | None = None
+        self._writing = Writing()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="neardup-store")
         try:
             self._db = self._thread.submit(open_database, path, writes=writes).result()
@@ -50,19 +51,13 @@ class Log:
 
     def sync(self, *, wait: bool) -> None:
         """Write what was appended. Raise StoreError for what failed by now; it is kept, and tried again next time."""
-        failed = self._failure()
-        if self._unwritten and (wait or self._writing is None):
-            self._writing = self._thread.submit(self._drain)
-        if wait and self._writing:
-            failed = self._failure(wait=True)
+        failed = self._writing.failure()
+        if self._unwritten and (wait or not self._writing.is_on):
+            self._writing.begin(self._thread.submit(self._drain))
+        if wait and self._writing.is_on:
+            failed = self._writing.failure(wait=True)
         if failed:
             raise failed
-
-    def _failure(self, *, wait: bool = False) -> BaseException | None:
-        if self._writing is None or not (wait or self._writing.done()):
-            return None
-        writing, self._writing = self._writing, None
-        return writing.exception()
 
     def _drain(self) -> None:
         while self._unwritten:

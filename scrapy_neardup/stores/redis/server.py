@@ -7,7 +7,7 @@ counts those that were done, and the scripts that write refuse what comes in ano
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from threading import RLock
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 import msgpack
 
 from ..base import StoreError
+from ..writing import Writing
 from .address import connecting, named
 from .connection import Argument as Argument
 from .connection import Command as Command
@@ -47,7 +48,7 @@ class Server:
         self._resuming = False
         self._lock = RLock()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="neardup-redis")
-        self._writing: Future[None] | None = None
+        self._writing = Writing()
 
     def call(self, name: str, *arguments: Argument) -> Command:
         """Return the command that runs a script."""
@@ -143,21 +144,15 @@ class Server:
 
     def flush(self, *, wait: bool) -> None:
         """Send what is queued; without `wait`, a thread does. Raise StoreError for what failed by now."""
-        failed = self._failure()
-        if self.operations and not wait and self._writing is None:
-            self._writing = self._thread.submit(self._flush)
+        failed = self._writing.failure()
+        if self.operations and not wait and not self._writing.is_on:
+            self._writing.begin(self._thread.submit(self._flush))
         if wait:
-            failed = self._failure(wait=True)
+            failed = self._writing.failure(wait=True)
             if self.operations:
                 self.run(())
         if failed:
             raise failed
-
-    def _failure(self, *, wait: bool = False) -> BaseException | None:
-        if self._writing is None or not (wait or self._writing.done()):
-            return None
-        writing, self._writing = self._writing, None
-        return writing.exception()
 
     def _flush(self) -> None:
         with self._lock, self._told():
