@@ -47,7 +47,7 @@ class Job:
         work = partial(signing.sign, config=self._config, id_field=id_field)
         self._records = self._keep(self._made(source.frame, work, signing.SCHEMA))
         self._spark = source.frame.sparkSession
-        self._partitions = self._spark.conf.get(_PARTITIONS)
+        self._partitions = str(self._spark.conf.get(_PARTITIONS))  # always has a value
 
     @cached_property
     def documents(self) -> int:
