@@ -13,6 +13,7 @@ from .fingerprints.layout import layout
 from .fingerprints.sketch import WIDTH, Sketch, make_sketch
 from .text.extractors import BUILTIN, Extract, build_reader
 from .text.html import looks_like_html
+from .text.sentences import split_lines
 from .text.tokens import tokenize
 
 
@@ -82,6 +83,11 @@ class Document:
     def sketch(self) -> Sketch:
         """What is stored of the text, to compare it with others."""
         return make_sketch(len(self.tokens), self.shingles, self.hashes[:, 0][self._are_figures()])
+
+    @cached_property
+    def line_hashes(self) -> list[int]:
+        """The hashes of its distinct lines and sentences, see `split_lines`; of another process they may be others."""
+        return list(map(hash, split_lines(self.text)))
 
     def _are_figures(self) -> npt.NDArray[np.bool_]:
         """Say of each token whether it begins with a digit 0 … 9."""

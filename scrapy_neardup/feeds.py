@@ -18,6 +18,17 @@ class FeedError(ValueError):
     """A feed can't be read or written; the message names the file, the line and what is wrong."""
 
 
+class Line(NamedTuple):
+    """One row of a feed, unread."""
+
+    number: int
+    """From 1, over all feeds read together."""
+    place: str
+    """The file and the line in it, for messages."""
+    raw: bytes
+    """As it stood in the file, with a line end."""
+
+
 class Row(NamedTuple):
     """One row of a feed."""
 
@@ -27,14 +38,33 @@ class Row(NamedTuple):
     """As it stood in the file, with a line end."""
     data: dict[str, Any]
 
+    @classmethod
+    def of(cls, line: Line) -> Row:
+        """Raise FeedError for what is no row."""
+        return cls(line.number, line.raw, parse_row(line.raw, line.place))
+
 
 def read_feeds(paths: list[str]) -> Iterator[Row]:
     """Yield the rows of feeds one after another; blank lines are passed over. Raise FeedError for what is no row."""
+    return map(Row.of, read_lines(paths))
+
+
+def read_lines(paths: list[str]) -> Iterator[Line]:
+    """Yield the rows of feeds one after another, unread. Raise FeedError for a file that can't be read."""
     number = 0
     for path in paths:
         for line, raw in _lines(path):
             number += 1
-            yield Row(number, raw, parse_row(raw, f"{path}, line {line}"))
+            yield Line(number, f"{path}, line {line}", raw)
+
+
+def row_id(row: Row, id_field: str | None, url_field: str) -> Any:
+    """Return what names a row of a feed: the field asked for, else its URL, else its number."""
+    if id_field is None:
+        return row.data.get(url_field) or row.number
+    if id_field not in row.data:
+        raise FeedError(f"row {row.number}: there is no field {id_field!r}")
+    return row.data[id_field]
 
 
 def _lines(path: str) -> Iterator[tuple[int, bytes]]:

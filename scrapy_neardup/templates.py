@@ -18,13 +18,12 @@ from .document import Document
 from .fingerprints.hashing import Hashes, distinct, shingle_hashes
 from .fingerprints.sketch import WIDTH, Sketch, make_sketch
 from .signature import Signature
-from .text.lines import squeeze
+from .text.sentences import split_lines
 from .text.urls import host
 from .verify import compare
 
 SITES, LINES = 500, 2000  # sites that are remembered, and lines of each; those longest not seen are forgotten
 CLUSTERS = 8  # that are remembered of a line: one that so many have is on every page
-_ODD_SPACE = [c for c in map(chr, range(1 << 16)) if c.isspace() and c not in "\n "]
 FOREIGN = 0.3  # containment below which a text is not taken from another
 
 
@@ -33,7 +32,7 @@ class Page:
 
     def __init__(self, document: Document) -> None:
         self._url = document.url or ""
-        self._text = document.text
+        self._document = document
         self._hashes: dict[str, Hashes] = {}
         self._sketches: dict[tuple[str, ...], Sketch] = {}
 
@@ -44,7 +43,12 @@ class Page:
     @cached_property
     def lines(self) -> list[str]:
         """Its lines and sentences, each once, with one blank for each run of white space."""
-        return split_lines(self._text)
+        return split_lines(self._document.text)
+
+    @property
+    def hashes(self) -> list[int]:
+        """The hashes of its lines, in their order."""
+        return self._document.line_hashes
 
     def tokens(self, lines: Iterable[str]) -> int:
         """Return how many tokens some of its lines have."""
@@ -64,23 +68,6 @@ class Page:
         return self._hashes[line]
 
 
-def split_lines(text: str) -> list[str]:
-    """Return the distinct lines and sentences of a text, with one blank for each run of white space."""
-    # A regular expression would take two to four times as long as all this.
-    text = "\n".join(map(str.strip, text.split("\n")))
-    if any(odd in text for odd in _ODD_SPACE):
-        text = "\n".join(map(squeeze, text.split("\n")))
-    while "  " in text:
-        text = text.replace("  ", " ")
-    for stop in filter(text.__contains__, ".!?"):
-        text = text.replace(f"{stop} ", f"{stop}\n")
-    if not text.isascii():
-        for stop in "。！？":
-            text = text.replace(stop, f"{stop}\n")
-        text = text.replace("\n ", "\n")
-    return list(filter(None, dict.fromkeys(text.split("\n"))))
-
-
 class Templates:
     """In which documents held, of the same site, each line stood so far, in this process.
 
@@ -98,8 +85,7 @@ class Templates:
         lines = self._sites.setdefault(page.site, {})
         self._sites.move_to_end(page.site)
         number = _number(held)
-        # Python's own hashes: they do not leave the process.
-        fresh: dict[int, tuple[int, ...]] = dict.fromkeys(map(hash, page.lines), (number,))
+        fresh: dict[int, tuple[int, ...]] = dict.fromkeys(page.hashes, (number,))
         for key in lines.keys() & fresh.keys():
             known = lines.pop(key)
             fresh[key] = known if number in known else (*known, number)[:CLUSTERS]
@@ -121,7 +107,7 @@ class Templates:
         """
         lines: Mapping[int, tuple[int, ...]] = self._sites.get(page.site, {})
         number = _number(earlier)
-        known = [(line, lines.get(hash(line), ())) for line in page.lines]
+        known = [(line, lines.get(key, ())) for line, key in zip(page.lines, page.hashes, strict=True)]
         own = tuple(line for line, those in known if number not in those and len(those) < CLUSTERS)
         if not own:
             return False

@@ -9,26 +9,19 @@ that: it gets another try in a process that nobody shares, and if that dies too,
 from __future__ import annotations
 
 import logging
-import os
-import signal
-import threading
-import time
 from collections import deque
 from collections.abc import Iterable
 from concurrent.futures import BrokenExecutor, Future
-from contextvars import ContextVar
 from dataclasses import replace
 
-import cloudpickle
 from loky import ProcessPoolExecutor
-from loky.backend import get_context
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
-from .config import ConfigError
 from .detectors import Detector
 from .detectors.build import is_heavy
 from .document import Document
+from .processes import check_can_be_sent, given, start, stop
 from .waiting import arrived
 
 Fingerprints = dict[str, tuple[int, ...]]
@@ -36,9 +29,6 @@ Fingerprints = dict[str, tuple[int, ...]]
 logger = logging.getLogger(__name__)
 
 QUEUED = 2  # documents a process: more would only delay the end of a crawl that is stopped
-WATCH = 2.0  # seconds between looks whether the crawl still lives
-
-_detectors: ContextVar[list[Detector]] = ContextVar("neardup_detectors")  # of a worker
 
 
 class DetectorError(Exception):
@@ -56,8 +46,8 @@ class Workers:
         self._waiting: deque[Deferred[None]] = deque()
         self.restarts = 0
         """How often a process has died."""
-        for detector in self._detectors if count else ():
-            _check(detector)
+        if count:
+            check_can_be_sent(self._detectors, "is heavy, so it has to be")
 
     async def prepare(self, document: Document) -> None:
         """Make a document's heavy fingerprints, for the signature that it will have. Raise DetectorError."""
@@ -79,7 +69,7 @@ class Workers:
         self._free -= 1
 
     async def _made(self, document: Document) -> Fingerprints:
-        pool = self._pool = self._pool or self._start(self._count)
+        pool = self._pool = self._pool or start(self._count, self._detectors)
         try:
             return await _result(pool.submit(_fingerprints, document))
         except BrokenExecutor as error:
@@ -90,51 +80,25 @@ class Workers:
             return await self._made_alone(document)
 
     async def _made_alone(self, document: Document) -> Fingerprints:
-        pool = self._start(1)
+        pool = start(1, self._detectors)
         try:
             return await _result(pool.submit(_fingerprints, document))
         except BrokenExecutor as error:
             raise DetectorError(f"the process that made the fingerprints of {document.url} died twice") from error
         finally:
-            pool.shutdown(wait=False, kill_workers=True)
-
-    def _start(self, count: int) -> ProcessPoolExecutor:
-        # Not multiprocessing's: it would run the script again that started the crawl.
-        context, given = get_context("loky"), (self._detectors, os.getpid())
-        return ProcessPoolExecutor(count, context=context, timeout=None, initializer=_begin, initargs=given)
+            stop(pool)
 
     def close(self) -> None:
         """Stop the processes, whatever they are at."""
         if self._pool:
-            self._pool.shutdown(wait=False, kill_workers=True)
+            stop(self._pool)
         self._pool, self._count = None, 0
-
-
-def _check(detector: Detector) -> None:
-    try:
-        cloudpickle.dumps(detector)
-    except Exception as error:  # whatever its attributes do on being copied
-        message = f"{detector.name!r} is heavy, so it has to be sent to another process, and can't: {error}"
-        raise ConfigError(f"NEARDUP_DETECTORS: {message}") from error
-
-
-def _begin(detectors: list[Detector], crawl: int) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the crawl, which then stops its workers
-    threading.Thread(target=_end_with, args=(crawl,), daemon=True).start()
-    _detectors.set(detectors)
-
-
-def _end_with(crawl: int) -> None:
-    """End this process when the crawl's has gone: one that was killed could not say so."""
-    while os.getppid() == crawl:
-        time.sleep(WATCH)
-    os._exit(1)
 
 
 def _fingerprints(document: Document) -> Fingerprints | str:
     """Return the fingerprints, or what went wrong: not every exception gets from one process to another."""
     try:
-        return {detector.name: detector.fingerprints(document) for detector in _detectors.get()}
+        return {detector.name: detector.fingerprints(document) for detector in given()}
     except Exception as error:
         return repr(error)
 

@@ -16,10 +16,10 @@ from ..clusters.shingle import shingle_clusters
 from ..clusters.som import MissingExtraError, Parameters, som_clusters
 from ..config import Config
 from ..document import Document
-from ..feeds import FeedError, read_feeds, writing
+from ..feeds import FeedError, read_feeds, row_id, writing
 from ..items import item_document
 from ..verify import Rule
-from .options import add_feeds, row_id, with_fields
+from .options import add_feeds, with_fields
 
 EXAMPLES = """examples:
   scrapy neardup cluster items.jsonl -o clusters.jsonl

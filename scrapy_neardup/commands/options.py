@@ -15,7 +15,6 @@ from scrapy.utils.project import data_path, inside_project
 
 from ..config import STORE_NAME, Config, ConfigError
 from ..dedup import Deduplicator
-from ..feeds import FeedError, Row
 from ..stores import StoreError
 
 
@@ -42,15 +41,6 @@ def with_fields(config: Config, opts: argparse.Namespace) -> Config:
     """Return a configuration with the fields that the options of `add_feeds` name."""
     changes = {"fields": opts.text_field and [opts.text_field], "url_field": opts.url_field}
     return replace(config, **{name: value for name, value in changes.items() if value})
-
-
-def row_id(row: Row, id_field: str | None, url_field: str) -> Any:
-    """Return what names a row of a feed: the field asked for, else its URL, else its number."""
-    if id_field is None:
-        return row.data.get(url_field) or row.number
-    if id_field not in row.data:
-        raise FeedError(f"row {row.number}: there is no field {id_field!r}")
-    return row.data[id_field]
 
 
 def read_config(opts: argparse.Namespace, settings: BaseSettings, **changes: Any) -> Config:

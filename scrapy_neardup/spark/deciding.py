@@ -8,12 +8,15 @@ from itertools import chain, groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+import msgpack
+
 from ..config import Config
 from ..dedup import Deduplicator
 from ..detectors import Detector
 from ..detectors.build import build_detectors
 from ..fingerprints import sketch
 from ..signature import Link, Signature
+from ..signed import Signed
 from ..stores import MemoryStore
 from ..stores.absorbing import hashed_keys
 from ..stores.interchange import END, Head, Record, document_row, head_row, host_row, link_row, run_row
@@ -22,7 +25,7 @@ from ..stores.runs import Run
 from ..text import tokens
 from ..verdict import Verdict
 from ..verify import Rule
-from .signing import Signed
+from .signing import unpack_sketch
 
 Row = Mapping[str, Any]
 """The fields of a `signing.Record`, with `component` and, where it is needed, `text`."""
@@ -85,7 +88,7 @@ class _Component:
             yield from self._exported()
 
     def _decided(self, row: Row) -> str:
-        claim = self._dedup.claim(Signed(row))
+        claim = self._dedup.claim(_document(row))
         claim.commit()
         verdict = claim.verdict.tag()
         if claim.match:
@@ -106,6 +109,16 @@ class _Component:
                 yield Said(LINK, numbers[link.signature], _line(_link_row(link, link.signature)))
         for name, met in self._store.hosts.met():
             yield Said(HOST, 0, _line(host_row(name, met)))
+
+
+def _document(row: Row) -> Signed:
+    return Signed(
+        None if row["url"] is None else bytes(row["url"]).decode(errors="surrogatepass"),
+        msgpack.unpackb(row["fingerprints"], use_list=False),
+        unpack_sketch(row["sketch"]),
+        row["layout"] % (1 << 64),
+        text=lambda: bytes(row["text"] or b"").decode(errors="surrogatepass"),
+    )
 
 
 def _document_row(signature: Signature) -> Record:

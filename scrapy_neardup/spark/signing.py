@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgpack
 
-from ..commands.options import row_id
 from ..config import Config, ConfigError
 from ..dedup import Deduplicator
 from ..detectors import Detector, Exact
-from ..document import Document
-from ..feeds import Row
+from ..feeds import Row, row_id
 from ..fingerprints.hashing import hash_text
 from ..fingerprints.sketch import Sketch
 from ..index.hamming import HammingIndex
@@ -121,17 +119,3 @@ def signed(value: int) -> int:
 
 def unpack_sketch(packed: bytes) -> Sketch:
     return Sketch(*msgpack.unpackb(packed))
-
-
-class Signed(Document):
-    """A document of which the signature is made already."""
-
-    def __init__(self, row: Mapping[str, Any]) -> None:
-        """Take it from the fields of a `Record`, and `text` where that is at hand."""
-        super().__init__(
-            url=None if row["url"] is None else bytes(row["url"]).decode(errors="surrogatepass"),
-            text=bytes(row["text"] or b"").decode(errors="surrogatepass"),
-            layout=row["layout"] % (1 << 64),
-            ready=msgpack.unpackb(row["fingerprints"], use_list=False),
-        )
-        self.__dict__["sketch"] = unpack_sketch(row["sketch"])  # where the cached property would put it

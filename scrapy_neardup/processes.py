@@ -1,0 +1,62 @@
+"""Processes that make fingerprints for this one, and end with it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterable
+from contextvars import ContextVar
+from typing import Any
+
+import cloudpickle
+from loky import ProcessPoolExecutor
+from loky.backend import get_context
+
+from .config import ConfigError
+from .detectors import Detector
+
+WATCH = 2.0  # seconds between looks whether the process that started this one still lives
+
+_given: ContextVar[Any] = ContextVar("neardup_given")  # to a process, at its start
+
+
+def start(count: int, given: object) -> ProcessPoolExecutor:
+    """Start processes that find in `given()` what they are given here."""
+    # Not multiprocessing's: it would run the script again that started this process.
+    context, arguments = get_context("loky"), (given, os.getpid())
+    return ProcessPoolExecutor(count, context=context, timeout=None, initializer=_begin, initargs=arguments)
+
+
+def stop(pool: ProcessPoolExecutor) -> None:
+    """Stop processes, whatever they are at."""
+    pool.shutdown(wait=False, kill_workers=True)
+
+
+def given() -> Any:
+    """Return what this process was given at its start."""
+    return _given.get()
+
+
+def check_can_be_sent(detectors: Iterable[Detector], reason: str = "has to be") -> None:
+    """Raise ConfigError for a detector that can't be sent to another process; `reason` says why it should."""
+    for detector in detectors:
+        try:
+            cloudpickle.dumps(detector)
+        except Exception as error:  # whatever its attributes do on being copied
+            message = f"{detector.name!r} {reason} sent to another process, and can't: {error}"
+            raise ConfigError(f"NEARDUP_DETECTORS: {message}") from error
+
+
+def _begin(given: object, parent: int) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then stops its processes
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    _given.set(given)
+
+
+def _end_with(parent: int) -> None:
+    """End this process when its parent has gone: one that was killed could not say so."""
+    while os.getppid() == parent:
+        time.sleep(WATCH)
+    os._exit(1)

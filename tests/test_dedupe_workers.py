@@ -1,0 +1,223 @@
+"""`scrapy neardup dedupe --workers N`: the same for every N, and how it fails."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli import neardup, refused, rows, succeeded, write
+from helpers import edited, text
+from site_server import html
+
+CHINESE = "秋天的傍晚河边的老桥上站满了看风筝的人孩子们跑来跑去卖茶的老人把水烧开远处的山慢慢变成蓝色船从桥下过去"
+TEMPLATE = "\n".join(text(900 + line, 40) for line in range(4))
+WORDS = 60  # of most texts
+
+
+def made_up(count: int = 400) -> list[dict[str, Any]]:
+    """Return rows of all kinds, among them copies of earlier ones, and pages of one site that share its template."""
+    source = random.Random(7)
+    return [{"id": f"r{number}", **_row(source, number)} for number in range(count)]
+
+
+def _row(source: random.Random, number: int) -> dict[str, Any]:
+    origin = source.randrange(number // 2 + 1)
+    body = edited(text(origin, WORDS), *source.sample(range(WORDS), source.choice((0, 0, 1, 2, 20))))
+    url = f"http://{source.choice('abc')}.example/{number}"
+    kinds: list[dict[str, Any]] = [
+        {"url": url, "text": body},
+        {"url": f"http://a.example/{origin}", "text": body},
+        {"text": body},
+        {"url": url, "html": html(body, "a", "p"), "title": "A title"},
+        {"url": f"http://t.example/{number}", "text": f"{TEMPLATE[:400]}\n{body}\n{TEMPLATE[400:]}"},
+        {"url": f"http://t.example/{number}", "html": html(f"{body}", "t") + TEMPLATE},
+        {
+            "url": url,
+            "text": "".join(random.Random(origin).choices(CHINESE, k=150)) + "。又是一年。" * source.randrange(3),
+        },
+        source.choice([{"url": url}, {"text": "  "}, {"text": "?!"}, {"text": 7}, {"text": "\ud800 " + body}]),
+    ]
+    return source.choice(kinds)
+
+
+def outcome(folder: Path, *options: str) -> tuple[bytes, bytes, str]:
+    made = succeeded(
+        folder, "dedupe", "in.jsonl", "-o", "out.jsonl", "--duplicates", "dups.jsonl", "--id-field", "id", *options
+    )
+    return (folder / "out.jsonl").read_bytes(), (folder / "dups.jsonl").read_bytes(), made.stderr
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, bytes, str]:
+    """Return what one process makes of the feed."""
+    folder = tmp_path_factory.mktemp("one")
+    write_rows(folder, made_up())
+    return outcome(folder, "--workers", "0")
+
+
+def write_rows(folder: Path, made: list[dict[str, Any]]) -> None:
+    import json
+
+    (folder / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in made))
+
+
+def test_the_feed_has_something_of_everything(tmp_path: Path, expected: tuple[bytes, bytes, str]) -> None:
+    (tmp_path / "dups.jsonl").write_bytes(expected[1])
+    found = rows(tmp_path / "dups.jsonl")
+    assert {row["status"] for row in found} == {"duplicate", "revisit"}
+    assert {"full", "content", None} <= {row["kind"] for row in found}
+    assert 50 < len(found) < 350
+
+
+@pytest.mark.parametrize("options", ["--workers 1", "", "--workers 2", "--workers 4"])
+def test_it_is_the_same_for_every_number(tmp_path: Path, expected: tuple[bytes, bytes, str], options: str) -> None:
+    write_rows(tmp_path, made_up())
+    assert outcome(tmp_path, *options.split()) == expected
+
+
+def test_it_is_the_same_on_a_store(tmp_path: Path) -> None:
+    made = made_up()
+    seen = []
+    for count in ("1", "2"):
+        folder = tmp_path / count
+        folder.mkdir()
+        options = ("--store", "held.sqlite", "--workers", count)
+        write_rows(folder, made[:150])
+        first = outcome(folder, *options)
+        write_rows(folder, made[100:])
+        seen.append([first, outcome(folder, *options)])
+    assert seen[0] == seen[1]
+
+
+def test_one_of_the_template_is_told_apart_by_what_only_the_text_shows(tmp_path: Path) -> None:
+    made = [{"id": n, "url": f"http://t.example/{n}", "text": f"{TEMPLATE}\n{text(n, 40)}"} for n in range(5)]
+    write_rows(tmp_path, made)
+    assert outcome(tmp_path, "--workers", "2")[0].count(b"\n") == 5
+
+
+# What fails
+
+DETECTOR = """
+import os, pathlib, threading
+from scrapy_neardup.index.keys import KeyIndex
+
+class Odd:
+    name, scheme = "odd", "1"
+
+    def fingerprints(self, document):
+        if document.text.startswith("fail"):
+            raise OSError("no fingerprint")
+        if document.text.startswith("wrong"):
+            return ("one",)
+        if document.text.startswith("die"):
+            os._exit(1)
+        if document.text.startswith("once") and not os.path.exists("died"):
+            pathlib.Path("died").touch()
+            os._exit(1)
+        return ()
+
+    def index(self):
+        return KeyIndex()
+
+class Locked(Odd):
+    def __init__(self):
+        self.lock = threading.Lock()
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """Return a project with detectors of its own."""
+    (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = shop\n")
+    (tmp_path / "shop.py").write_text("NEARDUP_DETECTORS = ['exact', 'odd.Odd']\n")
+    (tmp_path / "odd.py").write_text(DETECTOR)
+    return tmp_path
+
+
+def with_one(folder: Path, start: str, place: int = 89) -> tuple[str, ...]:
+    """Write a feed of which one text begins so; return the call."""
+    write(folder / "in.jsonl", [{"text": f"{start if n == place else 'an'} {text(n, 30)}"} for n in range(200)])
+    return ("dedupe", "in.jsonl", "-o", "out.jsonl", "--workers")
+
+
+@pytest.mark.parametrize(("start", "message"), [("fail", "OSError('no fingerprint')"), ("wrong", "detector 'odd'")])
+def test_a_row_that_a_detector_fails_on_is_named(project: Path, start: str, message: str) -> None:
+    call = with_one(project, start)
+    refused(project, *call, "1")  # once, so that what Python compiled lies there
+    said = refused(project, *call, "1")
+    assert "row 90: " in said
+    assert message in said
+    assert refused(project, *call, "2") == said
+
+
+def test_the_first_of_two_faults_is_told(project: Path) -> None:
+    call = with_one(project, "fail")
+    with (project / "in.jsonl").open("a") as file:
+        file.write("no JSON\n")
+    said = refused(project, *call[:2], "missing.jsonl", *call[2:], "2") if (project / "__pycache__").exists() else ""
+    said = neardup(project, *call[:2], "missing.jsonl", *call[2:], "2").stderr
+    assert "row 90" in said
+
+
+def test_a_row_that_kills_its_process_is_named(project: Path) -> None:
+    made = neardup(project, *with_one(project, "die"), "2")
+    assert (made.returncode, made.stderr.count("\n")) == (2, 1), made.stderr
+    assert "row 90: the process that made its fingerprints died" in made.stderr
+    assert not (project / "out.jsonl").exists()
+
+
+def test_what_a_process_was_at_when_it_died_is_tried_again(project: Path) -> None:
+    made = succeeded(project, *with_one(project, "once"), "2")
+    assert "200 rows, 200 kept" in made.stderr
+    assert (project / "died").exists()
+    assert (project / "out.jsonl").read_bytes() == (project / "in.jsonl").read_bytes()
+
+
+def test_a_detector_that_can_not_be_sent_is_refused(project: Path) -> None:
+    made = neardup(project, *with_one(project, "an"), "2", "--detectors", "odd.Locked")
+    assert made.returncode == 2
+    assert "NEARDUP_DETECTORS: 'odd' has to be sent to another process, and can't" in made.stderr
+    succeeded(project, *with_one(project, "an"), "1", "--detectors", "odd.Locked")
+
+
+@pytest.mark.parametrize("count", ["-1", "two", "1.5"])
+def test_what_is_no_number_is_refused(tmp_path: Path, count: str) -> None:
+    call = with_one(tmp_path, "an")
+    assert "--workers" in refused(tmp_path, *call[:-1], f"--workers={count}")
+
+
+def test_ctrl_c_ends_all_processes_at_once(tmp_path: Path) -> None:
+    write(tmp_path / "in.jsonl", [{"text": text(n, 300)} for n in range(20_000)])
+    call = [sys.executable, "-m", "scrapy", "neardup", "dedupe", "in.jsonl", "-o", "out.jsonl", "--workers", "2"]
+    started = subprocess.Popen(call, cwd=tmp_path, start_new_session=True, stderr=subprocess.PIPE)
+    try:
+        while not (tmp_path / "out.jsonl.part").exists() or not (tmp_path / "out.jsonl.part").stat().st_size:
+            assert started.poll() is None
+            time.sleep(0.05)
+        os.killpg(started.pid, signal.SIGINT)  # as a terminal does
+        _, said = started.communicate(timeout=60)
+    finally:
+        if started.poll() is None:
+            os.killpg(started.pid, signal.SIGKILL)
+    assert (started.returncode, said) == (130, b"")
+    assert sorted(os.listdir(tmp_path)) == ["in.jsonl"]
+    for _ in range(100):
+        if not alive(started.pid):
+            return
+        time.sleep(0.1)
+    pytest.fail("a worker lives on")
+
+
+def alive(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
