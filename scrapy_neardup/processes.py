@@ -6,7 +6,8 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
@@ -26,7 +27,10 @@ def start(count: int, given: object) -> ProcessPoolExecutor:
     """Start processes that find in `given()` what they are given here."""
     # Not multiprocessing's: it would run the script again that started this process.
     context, arguments = get_context("loky"), (given, os.getpid())
-    return ProcessPoolExecutor(count, context=context, timeout=None, initializer=_begin, initargs=arguments)
+    pool = ProcessPoolExecutor(count, context=context, timeout=None, initializer=_begin, initargs=arguments)
+    with _ctrl_c_held_up():
+        pool.submit(int)  # only now does it start them
+    return pool
 
 
 def stop(pool: ProcessPoolExecutor) -> None:
@@ -49,8 +53,21 @@ def check_can_be_sent(detectors: Iterable[Detector], reason: str = "has to be") 
             raise ConfigError(f"NEARDUP_DETECTORS: {message}") from error
 
 
+@contextmanager
+def _ctrl_c_held_up() -> Iterator[None]:
+    """Start processes in here: Ctrl-C is not for them, but for this one, which then stops them."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _begin(given: object, parent: int) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then stops its processes
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # where it could not be held up
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     _given.set(given)
 

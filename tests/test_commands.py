@@ -48,7 +48,7 @@ def test_help_names_the_verbs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("verb", "options"),
     [
-        ("dedupe", "--output --duplicates --detectors --text-field --id-field --url-field --store"),
+        ("dedupe", "--output --duplicates --detectors --text-field --id-field --url-field --store --workers"),
         ("explain", "--files --store --json"),
         ("stats", "--store --json"),
     ],
