@@ -3,11 +3,11 @@
     python bench/dedupe.py [--documents 3000] [--tokens 700] [--chinese] [--rounds 3] [--workers 1,2] [--json FILE]
 
 The feed is made up: texts of real length, of which every fifth is an earlier one with one word in a hundred changed.
-Each contestant runs in processes of its own, from the file on disk to the end of its last process, all in turns; every
-round runs each on the first 200 rows too, and what that took is taken off, so that starts do not count. The table
-gives medians of the rounds, and ratios within a round: datasketch's MinHash-LSH and rensa's (128 minima, threshold 0.5,
-shingles of 3 words or 5 Chinese characters) and the package `simhash`, which read the same file but write nothing. Peers
-that are not installed are left out. Give 100000 documents on a machine that has nothing else to do.
+Each contestant runs in processes of its own, from the file on disk to the end of its last process, all in turns, and in
+every round on the first 200 rows too, which is its start: with few documents that is most of what it takes. The table
+gives medians of the rounds, and ratios within a round, with the start and without: datasketch's MinHash-LSH and rensa's (128 minima, threshold 0.5,
+shingles of 3 words or 5 Chinese characters) and the package `simhash`, which read the same file and write nothing.
+Peers that are not installed are left out. Give 100000 documents on a machine that has nothing else to do.
 """
 
 from __future__ import annotations
@@ -79,22 +79,23 @@ def seconds(command: list[str], path: Path) -> float:
     return perf_counter() - start
 
 
-def measure(path: Path, number: int, workers: list[int], rounds: int) -> dict[str, list[float]]:
-    """Return documents a second of each contestant in each round, without its start."""
-    found: dict[str, list[float]] = {name: [] for name in commands(workers)}
+def measure(path: Path, workers: list[int], rounds: int) -> dict[str, list[tuple[float, float]]]:
+    """Return the seconds that each contestant took in each round: for the first few rows, and for all."""
+    found: dict[str, list[tuple[float, float]]] = {name: [] for name in commands(workers)}
     for _ in range(rounds):
         for name, command in commands(workers).items():
-            start = seconds(command, few(path))
-            found[name].append((number - FEW) / max(seconds(command, path) - start, 1e-9))
+            found[name].append((seconds(command, few(path)), seconds(command, path)))
     return found
 
 
-def show(found: dict[str, list[float]]) -> None:
+def show(found: dict[str, list[tuple[float, float]]], number: int) -> None:
     first = next(iter(found.values()))
-    print(f"{'':24} {'docs/s':>8} {'× the first':>12}")
-    for name, speeds in found.items():
-        ratio = median(speed / base for speed, base in zip(speeds, first, strict=True))
-        print(f"{name:24} {median(speeds):8.0f} {ratio:12.2f}")
+    print(f"{'':24} {'start, s':>8} {'all, s':>8} {'docs/s':>8} {'× the first':>12} {'without start':>14}")
+    for name, rounds in found.items():
+        start, whole = (median(each) for each in zip(*rounds, strict=True))
+        ratio = median(base[1] / took[1] for took, base in zip(rounds, first, strict=True))
+        bare = [(base[1] - base[0]) / (took[1] - took[0]) for took, base in zip(rounds, first, strict=True)]
+        print(f"{name:24} {start:8.2f} {whole:8.2f} {number / whole:8.0f} {ratio:12.2f} {median(bare):14.2f}")
 
 
 def main() -> None:
@@ -113,10 +114,10 @@ def main() -> None:
         path = Path(folder, "feed.jsonl")
         feed(path, language, opts.documents, opts.tokens)
         print(f"{language}: {opts.documents} documents of {opts.tokens} tokens, {path.stat().st_size / 1e6:.0f} MB")
-        found = measure(path, opts.documents, [int(count) for count in opts.workers.split(",")], opts.rounds)
-    show(found)
+        found = measure(path, [int(count) for count in opts.workers.split(",")], opts.rounds)
+    show(found, opts.documents)
     if opts.json:
-        figures = {"language": language, "documents": opts.documents, "tokens": opts.tokens, "docs/s": found}
+        figures = {"language": language, "documents": opts.documents, "tokens": opts.tokens, "seconds": found}
         Path(opts.json).write_text(json.dumps(figures, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
 
