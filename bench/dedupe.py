@@ -5,9 +5,10 @@
 The feed is made up: texts of real length, of which every fifth is an earlier one with one word in a hundred changed.
 Each contestant runs in processes of its own, from the file on disk to the end of its last process, all in turns, and in
 every round on the first 200 rows too, which is its start: with few documents that is most of what it takes. The table
-gives medians of the rounds, and ratios within a round, with the start and without: datasketch's MinHash-LSH and rensa's (128 minima, threshold 0.5,
-shingles of 3 words or 5 Chinese characters) and the package `simhash`, which read the same file and write nothing.
-Peers that are not installed are left out. Give 100000 documents on a machine that has nothing else to do.
+gives medians of the rounds, and ratios within a round, with the start and without: datasketch's MinHash-LSH and rensa's
+(128 minima, threshold 0.5, shingles of 3 words or 5 Chinese characters) and the package `simhash`, which read the same
+file and write nothing. Peers that are not installed are left out. Give 100000 documents on a machine that has nothing
+else to do.
 """
 
 from __future__ import annotations

@@ -29,8 +29,12 @@ def start(count: int, given: object) -> ProcessPoolExecutor:
     # Not multiprocessing's: it would run the script again that started this process.
     context, arguments = get_context("loky"), (given, os.getpid())
     pool = ProcessPoolExecutor(count, context=context, timeout=None, initializer=_begin, initargs=arguments)
-    with _ctrl_c_held_up():
-        pool.submit(int)  # only now does it start them
+    try:
+        with _ctrl_c_held_up():
+            pool.submit(int)  # only now does it start them
+    except BaseException:  # Ctrl-C: nobody else knows of them yet
+        stop(pool)
+        raise
     return pool
 
 
