@@ -1,22 +1,26 @@
 """Precision, recall and F1 of online decisions on labelled sets: ours, each detector alone, and peers, in one run.
 
-    python bench/accuracy.py DIR…        DIR holds docs.jsonl (id, text) and pairs.jsonl (a, b, label)
+    python bench/accuracy.py DIR… [--text-dedup PYTHON]
 
-Strict, lenient and hard are explained by `scrapy neardup evaluate --help`, whose figures for our own detectors these
-are. Documents come in file order; a peer puts a document to the first one that its index returns, and else into the
-index; all pairs of a cluster are predicted. `raw` means that what a detector proposes is taken without verification.
-Peers that are not installed are passed over (`pip install datasketch simhash`).
+DIR holds docs.jsonl (id, text) and pairs.jsonl (a, b, label). Strict, lenient and hard are explained by `scrapy neardup
+evaluate --help`, whose figures for our own detectors these are. Documents come in file order; a peer puts a document to
+the first one that its index returns, and else into the index (text-dedup, which takes the file as a whole, joins all
+that share a band); all pairs of a cluster are predicted. `raw` means that what a detector proposes is taken without
+verification. Peers that are not installed are passed over (`pip install datasketch rensa simhash`).
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib.util
-import re
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from pathlib import Path
 from typing import Any
+
+import peer_text_dedup
+from peers import Peer, characters, datasketch, rensa, simhash
 
 from scrapy_neardup.config import DEFAULT_DETECTORS, Config
 from scrapy_neardup.evaluate import decide, warm_up
@@ -24,23 +28,6 @@ from scrapy_neardup.labels import MODES, Cluster, LabelledSet, Partition
 
 Rows = Mapping[Any, Mapping[str, Any]]
 Run = Callable[[Rows], Iterable[Cluster]]
-HAN = re.compile("[\u4e00-\u9fff]")
-
-
-def shingles(text: str) -> set[str]:
-    """Cut a text into 5-character shingles if it is Chinese, else into shingles of three words."""
-    if len(HAN.findall(text)) > 0.2 * len(text):
-        text = re.sub(r"[\W_]", "", text).lower()
-        return {text[start : start + 5] for start in range(max(1, len(text) - 4))}
-    words = re.findall(r"[a-z0-9]+", text.lower())
-    return {" ".join(words[start : start + 3]) for start in range(max(1, len(words) - 2))}
-
-
-def weighted(text: str) -> list[tuple[str, int]]:
-    """Return the features that the simhash package makes of a text, with weights that its bytes can hold."""
-    text = "".join(re.findall(r"\w+", text.lower()))
-    counts = Counter(text[start : start + 4] for start in range(max(1, len(text) - 3)))
-    return [(feature, min(count, 255)) for feature, count in counts.items()]
 
 
 def ours(*detectors: str, verified: bool = True) -> Run:
@@ -54,34 +41,11 @@ def exact(rows: Rows) -> Iterable[Cluster]:
     return clusters.values()
 
 
-def minhash(threshold: float) -> Run:
+def peer(decide_by: Peer) -> Run:
     def run(rows: Rows) -> Iterable[Cluster]:
-        from datasketch import MinHash, MinHashLSH
-
-        index, clusters = MinHashLSH(threshold=threshold, num_perm=128), {}
-        for name, row in rows.items():
-            sketch = MinHash(128)
-            sketch.update_batch([shingle.encode() for shingle in shingles(row["text"])])
-            found = index.query(sketch)
-            if not found:
-                index.insert(name, sketch)
-            clusters.setdefault(found[0] if found else name, []).append(name)
-        return clusters.values()
-
-    return run
-
-
-def simhash(distance: int) -> Run:
-    def run(rows: Rows) -> Iterable[Cluster]:
-        from simhash import Simhash, SimhashIndex
-
-        index, clusters = SimhashIndex([], k=distance, log=None), {}
-        for name, row in rows.items():
-            value = Simhash(weighted(row["text"]))
-            found = index.get_near_dups(value)
-            if not found:
-                index.add(name, value)
-            clusters.setdefault(found[0] if found else name, []).append(name)
+        names, clusters = list(rows), dict[Any, list[Any]]()
+        for name, found in zip(names, decide_by(row["text"] for row in rows.values()), strict=True):
+            clusters.setdefault(name if found is None else names[found], []).append(name)
         return clusters.values()
 
     return run
@@ -94,10 +58,15 @@ CONTESTANTS: dict[str, tuple[str, Run]] = {
     **{name: ("", ours(name)) for name in ALONE},
     **{f"{name}, raw": ("", ours(name, verified=False)) for name in ALONE},
     "exact text": ("", exact),
-    "datasketch MinHash-128 at .5": ("datasketch", minhash(0.5)),
-    "datasketch MinHash-128 at .7": ("datasketch", minhash(0.7)),
-    "simhash package, distance 3": ("simhash", simhash(3)),
+    "datasketch MinHash-128 at .5": ("datasketch", peer(datasketch)),
+    "datasketch MinHash-128 at .7": ("datasketch", peer(partial(datasketch, threshold=0.7))),
+    "rensa MinHash-128 at .5": ("rensa", peer(rensa)),
+    "simhash package, distance 3": ("simhash", peer(partial(simhash, features=characters))),
 }
+
+
+def text_dedup(python: str, folder: str) -> Run:
+    return lambda rows: peer_text_dedup.clusters(python, Path(folder, "docs.jsonl"))
 
 
 def line(labelled: LabelledSet, run: Run) -> str:
@@ -115,12 +84,15 @@ def line(labelled: LabelledSet, run: Run) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="+", metavar="DIR")
+    parser.add_argument("--text-dedup", metavar="PYTHON", help="of an environment that has the package text-dedup")
+    opts = parser.parse_args()
     warm_up()
-    for folder in parser.parse_args().folders:
+    for folder in opts.folders:
         labelled = LabelledSet.load(folder)
         head = " ".join(f"{name:>7}" for name in ("P", "R", "F1", "lenient", "hard", "ARI", "docs/s"))
         print(f"\n{folder}: {len(labelled.rows)} documents\n{'':30} {head}")
-        for name, (package, run) in CONTESTANTS.items():
+        others = {"text-dedup MinHash-128 at .5": ("", text_dedup(opts.text_dedup, folder))} if opts.text_dedup else {}
+        for name, (package, run) in (CONTESTANTS | others).items():
             if package and importlib.util.find_spec(package) is None:
                 print(f"{name:30} is not installed")
             else:

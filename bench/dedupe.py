@@ -1,14 +1,16 @@
 """A feed of documents through `scrapy neardup dedupe`, with one process and with two, beside peers.
 
     python bench/dedupe.py [--documents 3000] [--tokens 700] [--chinese] [--rounds 3] [--workers 1,2] [--json FILE]
+                           [--text-dedup PYTHON]
 
 The feed is made up: texts of real length, of which every fifth is an earlier one with one word in a hundred changed.
 Each contestant runs in processes of its own, from the file on disk to the end of its last process, all in turns, and in
 every round on the first 200 rows too, which is its start: with few documents that is most of what it takes. The table
 gives medians of the rounds, and ratios within a round, with the start and without: datasketch's MinHash-LSH and rensa's
 (128 minima, threshold 0.5, shingles of 3 words or 5 Chinese characters) and the package `simhash`, which read the same
-file and write nothing. Peers that are not installed are left out. Give 100000 documents on a machine that has nothing
-else to do.
+file and write nothing. Peers that are not installed are left out; `text-dedup`, whose MinHash-LSH of the same kind
+does write, needs other versions of libraries, so its contestant is run by the Python of an environment that has it.
+"peak" is the memory of a contestant's largest process. Give 100000 documents on a machine that has nothing else to do.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 from time import perf_counter
+from typing import NamedTuple
 
+import peer_text_dedup
 from path_texts import made_up
 
 FEW = 200  # rows: their time is that of the start
@@ -33,10 +37,30 @@ COPIES, CHANGED = 5, 100  # one document in so many is a copy, with one word in 
 PEERS = ("datasketch", "rensa", "simhash")
 PEER = """
 import json, sys
-import path_peers
+import peers
 with open(sys.argv[2], encoding="utf-8") as feed:
-    getattr(path_peers, sys.argv[1])([json.loads(line)["text"] for line in feed])
+    for found in getattr(peers, sys.argv[1])(json.loads(line)["text"] for line in feed):
+        pass
 """
+
+
+class Took(NamedTuple):
+    """What a contestant took for some rows."""
+
+    seconds: float
+    peak: int
+    """Bytes of its largest process."""
+
+
+class Round(NamedTuple):
+    start: Took
+    """For the first few rows."""
+    whole: Took
+
+    @property
+    def bare(self) -> float:
+        """Seconds without the start."""
+        return self.whole.seconds - self.start.seconds
 
 
 def feed(path: Path, language: str, number: int, size: int) -> None:
@@ -48,7 +72,8 @@ def feed(path: Path, language: str, number: int, size: int) -> None:
             fresh = place - place // COPIES
             is_copy = place % COPIES == COPIES - 1
             text = edited(texts[source.randrange(fresh)], source) if is_copy else texts[fresh]
-            line = json.dumps({"url": f"http://site{place % 500}.example/{place}", "text": text}, ensure_ascii=False)
+            row = {"id": place, "url": f"http://site{place % 500}.example/{place}", "text": text}
+            line = json.dumps(row, ensure_ascii=False)
             whole.write(line + "\n")
             if place < FEW:
                 part.write(line + "\n")
@@ -65,38 +90,57 @@ def few(path: Path) -> Path:
     return path.with_name(f"few.{path.name}")
 
 
-def commands(workers: list[int]) -> dict[str, list[str]]:
+def commands(opts: argparse.Namespace) -> dict[str, list[str]]:
     """Return the contestants; the path of a feed comes last."""
-    ours = ["-m", "scrapy", "neardup", "dedupe", "-o", OUTPUT]
-    found = {f"ours, --workers {count}": [*ours, "--workers", str(count)] for count in workers}
-    return found | {peer: ["-c", PEER, peer] for peer in PEERS if find_spec(peer)}
-
-
-def seconds(command: list[str], path: Path) -> float:
-    here = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
-    start = perf_counter()
-    called = [sys.executable, *command, str(path)]
-    subprocess.run(called, check=True, cwd=path.parent, env=os.environ | {"PYTHONPATH": here}, capture_output=True)
-    return perf_counter() - start
-
-
-def measure(path: Path, workers: list[int], rounds: int) -> dict[str, list[tuple[float, float]]]:
-    """Return the seconds that each contestant took in each round: for the first few rows, and for all."""
-    found: dict[str, list[tuple[float, float]]] = {name: [] for name in commands(workers)}
-    for _ in range(rounds):
-        for name, command in commands(workers).items():
-            found[name].append((seconds(command, few(path)), seconds(command, path)))
+    ours = [sys.executable, "-m", "scrapy", "neardup", "dedupe", "-o", OUTPUT]
+    found = {f"ours, --workers {count}": [*ours, "--workers", count] for count in opts.workers.split(",")}
+    found |= {peer: [sys.executable, "-c", PEER, peer] for peer in PEERS if find_spec(peer)}
+    if opts.text_dedup:
+        found["text-dedup"] = peer_text_dedup.command(opts.text_dedup, output="text-dedup", cache="cache")
     return found
 
 
-def show(found: dict[str, list[tuple[float, float]]], number: int) -> None:
+def run(command: list[str], path: Path) -> Took:
+    here = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+    start = perf_counter()
+    with (path.parent / "log").open("w+b") as log:
+        process = subprocess.Popen(
+            [*command, str(path)], cwd=path.parent, env=os.environ | {"PYTHONPATH": here}, stdout=log, stderr=log
+        )
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            log.seek(0)
+            raise SystemExit(log.read().decode())
+    return Took(perf_counter() - start, used.ru_maxrss * 1024)
+
+
+def measure(path: Path, opts: argparse.Namespace) -> dict[str, list[Round]]:
+    """Return what each contestant took in each round."""
+    found: dict[str, list[Round]] = {name: [] for name in commands(opts)}
+    for _ in range(opts.rounds):
+        for name, command in commands(opts).items():
+            found[name].append(Round(run(command, few(path)), run(command, path)))
+    return found
+
+
+def show(found: dict[str, list[Round]], number: int) -> None:
     first = next(iter(found.values()))
-    print(f"{'':24} {'start, s':>8} {'all, s':>8} {'docs/s':>8} {'× the first':>12} {'without start':>14}")
+    heads = f"{'start, s':>8} {'all, s':>8} {'docs/s':>8} {'× the first':>12} {'without start':>14} {'peak, MB':>9}"
+    print(f"{'':19} {heads}")
     for name, rounds in found.items():
-        start, whole = (median(each) for each in zip(*rounds, strict=True))
-        ratio = median(base[1] / took[1] for took, base in zip(rounds, first, strict=True))
-        bare = [(base[1] - base[0]) / (took[1] - took[0]) for took, base in zip(rounds, first, strict=True)]
-        print(f"{name:24} {start:8.2f} {whole:8.2f} {number / whole:8.0f} {ratio:12.2f} {median(bare):14.2f}")
+        start, whole = (median(each.seconds for each in some) for some in zip(*rounds, strict=True))
+        ratio = median(base.whole.seconds / took.whole.seconds for took, base in zip(rounds, first, strict=True))
+        peak = max(took.whole.peak for took in rounds) / 1e6
+        figures = f"{start:8.2f} {whole:8.2f} {number / whole:8.0f} {ratio:12.2f}"
+        print(f"{name:19} {figures} {bare(rounds, first):>14} {peak:9.0f}")
+
+
+def bare(rounds: list[Round], first: list[Round]) -> str:
+    """Return how many times as fast as the first a contestant was without the starts, if so few rows can tell."""
+    if any(took.bare <= 0 for took in (*rounds, *first)):
+        return "–"
+    return f"{median(base.bare / took.bare for took, base in zip(rounds, first, strict=True)):.2f}"
 
 
 def main() -> None:
@@ -106,6 +150,7 @@ def main() -> None:
     parser.add_argument("--chinese", action="store_true", help="instead of English")
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="default: 3")
     parser.add_argument("--workers", default="1,2", metavar="N,N", help="of ours, each a contestant (default: 1,2)")
+    parser.add_argument("--text-dedup", metavar="PYTHON", help="of an environment that has this package")
     parser.add_argument("--json", metavar="FILE", help="write all figures to this file")
     opts = parser.parse_args()
     if opts.documents <= FEW:
@@ -115,10 +160,10 @@ def main() -> None:
         path = Path(folder, "feed.jsonl")
         feed(path, language, opts.documents, opts.tokens)
         print(f"{language}: {opts.documents} documents of {opts.tokens} tokens, {path.stat().st_size / 1e6:.0f} MB")
-        found = measure(path, [int(count) for count in opts.workers.split(",")], opts.rounds)
+        found = measure(path, opts)
     show(found, opts.documents)
     if opts.json:
-        figures = {"language": language, "documents": opts.documents, "tokens": opts.tokens, "seconds": found}
+        figures = {"language": language, "documents": opts.documents, "tokens": opts.tokens, "seconds and bytes": found}
         Path(opts.json).write_text(json.dumps(figures, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from importlib import import_module
@@ -21,8 +22,8 @@ from statistics import median
 from time import process_time
 from typing import Any
 
-from path_peers import datasketch, rensa, simhash
 from path_texts import is_chinese, made_up, page_of, read
+from peers import Peer, datasketch, rensa, simhash
 
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.detectors.ahead import SOME, prepare
@@ -122,7 +123,8 @@ def measure(texts: Sequence[str], rounds: int) -> dict[str, Any]:
     }
     if is_chinese(texts[0]):
         runs[SLOWER] = (ours_with_jieba, texts)
-    runs |= {run.__name__: (run, texts) for run in (datasketch, rensa, simhash) if installed(run.__name__)}
+    peers: dict[str, Peer] = {"datasketch": datasketch, "rensa": rensa, "simhash": simhash}
+    runs |= {name: (consumed(peer), texts) for name, peer in peers.items() if installed(name)}
     for run, given in runs.values():
         run(given[:WARM_UP])
     took: dict[str, list[float]] = {name: [] for name in runs}
@@ -135,6 +137,13 @@ def measure(texts: Sequence[str], rounds: int) -> dict[str, Any]:
         parts.append(staged(pages, texts))
     by_stage = {name: median(part[name] for part in parts) / len(texts) * 1e6 for name in parts[0]}
     return {"documents": len(texts), "tokens": median(map(len, map(tokenize, texts))), "stages": by_stage, "took": took}
+
+
+def consumed(peer: Peer) -> Run:
+    def run(texts: Sequence[str]) -> None:
+        deque(peer(texts), maxlen=0)
+
+    return run
 
 
 def installed(package: str) -> bool:
@@ -169,7 +178,7 @@ def main() -> None:
     sets = {folder: read(folder, opts.documents, opts.tokens) for folder in opts.folders} or {
         language: made_up(language, opts.documents, opts.tokens) for language in ("English", "Chinese")
     }
-    found = {}
+    found: dict[str, dict[str, Any]] = {}
     for name, texts in sets.items():
         show(name, found.setdefault(name, measure(texts, opts.rounds)))
     if opts.json:

@@ -1,0 +1,76 @@
+"""Other packages' ways to find near-duplicates: each yields for one text after another which earlier one it repeats.
+
+That is the first that the package's own index returns, by its place among the texts; None for a text that repeats none,
+which then goes into the index.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib import import_module
+from typing import Any
+
+from path_texts import is_chinese
+
+from scrapy_neardup.text.tokens import tokenize
+
+Peer = Callable[[Iterable[str]], Iterator["int | None"]]
+MOST = 255  # that a weight may be, in the package simhash
+
+
+def datasketch(texts: Iterable[str], threshold: float = 0.5) -> Iterator[int | None]:
+    package: Any = import_module("datasketch")
+    index = package.MinHashLSH(threshold=threshold, num_perm=128)
+    for number, text in enumerate(texts):
+        made = package.MinHash(128)
+        made.update_batch([shingle.encode() for shingle in shingles(text)])
+        found = index.query(made)
+        if not found:
+            index.insert(number, made)
+        yield found[0] if found else None
+
+
+def rensa(texts: Iterable[str], threshold: float = 0.5) -> Iterator[int | None]:
+    package: Any = import_module("rensa")
+    index = package.RMinHashLSH(threshold=threshold, num_perm=128, num_bands=32)
+    for number, text in enumerate(texts):
+        made = package.RMinHash(num_perm=128, seed=1)
+        made.update(list(shingles(text)))
+        found = index.query(made)
+        if not found:
+            index.insert(number, made)
+        yield found[0] if found else None
+
+
+def words(text: str) -> Mapping[str, int]:
+    return Counter(tokenize(text))
+
+
+def characters(text: str) -> Mapping[str, int]:
+    """Return the features that the package makes of a text that it is given: four characters each."""
+    text = "".join(re.findall(r"\w+", text.lower()))
+    return Counter(text[start : start + 4] for start in range(max(1, len(text) - 3)))
+
+
+def simhash(
+    texts: Iterable[str], distance: int = 3, features: Callable[[str], Mapping[str, int]] = words
+) -> Iterator[int | None]:
+    package: Any = import_module("simhash")
+    index = package.SimhashIndex([], k=distance, log=None)
+    for number, text in enumerate(texts):
+        made = package.Simhash([(name, min(count, MOST)) for name, count in features(text).items()])
+        found = index.get_near_dups(made)
+        if not found:
+            index.add(number, made)
+        yield int(found[0]) if found else None
+
+
+def shingles(text: str) -> set[str]:
+    """Return the distinct shingles of three words, or of five characters where a text is Chinese."""
+    if is_chinese(text):
+        text = re.sub(r"[\W_]", "", text).lower()
+        return {text[start : start + 5] for start in range(max(1, len(text) - 4))}
+    found = re.findall("[a-z0-9]+", text.lower())
+    return {" ".join(found[start : start + 3]) for start in range(max(1, len(found) - 2))}
