@@ -32,6 +32,7 @@ VERBS = {
     "export": "write all that a store holds as JSON lines",
     "import": "take what export wrote into a store",
     "compact": "give back the space that a store does not need",
+    "doctor": "look for what is wrong with versions, settings and the store",
     "verify": "read all of a store and say whether it is whole",
 }
 

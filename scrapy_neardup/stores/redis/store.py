@@ -317,10 +317,11 @@ class RedisStore:
 
     def describe(self) -> dict[str, object]:
         [memory] = self.server.run([("INFO", "memory")])
-        used = dict(line.split(":") for line in memory.decode().split() if line.startswith("used_memory:"))
+        told = dict(line.partition(":")[::2] for line in memory.decode().split() if ":" in line)
         return {
             "store": self.server.name,
-            "bytes_server": int(used.get("used_memory", 0)),
+            "bytes_server": int(told.get("used_memory", 0)),
+            "eviction": told.get("maxmemory_policy", "noeviction"),
             "urls": self.documents.state()[-1],
             "runs": len(self.runs()),
         }

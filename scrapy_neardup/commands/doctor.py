@@ -1,0 +1,114 @@
+"""`scrapy neardup doctor`: whether all that a project needs is there, and whether its settings make sense together."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+
+from scrapy.settings import BaseSettings
+from scrapy.utils.project import inside_project
+
+from ..advice import Advice, on_settings
+from ..config import Config, ConfigError
+from ..detectors import Detector
+from ..detectors.build import build_detectors
+from ..installed import Need, extras, needs, versions
+from ..stores import Store, StoreError, open_store
+from ..stores.redis.address import is_server, named
+from .options import add_json, add_store, print_result, with_store
+
+EXAMPLES = """examples:
+  scrapy neardup doctor
+  scrapy neardup doctor --json
+  scrapy neardup doctor --store redis://user:password@host:6379/0
+
+Looks at versions, extras, the project's settings and its store, and changes nothing. Exit code 2 where there is an
+error; warnings and notes leave it at 0. Whether a store is whole in every byte is for `scrapy neardup verify` to say.
+"""
+WASTE = 0.3  # share of a store, from which on it pays to compact it
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_store(parser)
+    add_json(parser)
+
+
+def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
+    installed = {"versions": versions(), "extras": {extra: _state(needs(extra)) for extra in extras()}}
+    found = [*_on_packages(), *_on_project(opts, settings)]
+    if opts.json:
+        print(json.dumps({**installed, "advice": [advice._asdict() for advice in found]}, ensure_ascii=False, indent=2))
+    else:
+        print_result(installed, as_json=False)
+        print(*(map(_told, found) if found else ["nothing to mend"]), sep="\n")
+    if errors := sum(advice.level == "error" for advice in found):
+        raise ConfigError(f"{errors} of these {len(found)} are errors")
+
+
+def _told(advice: Advice) -> str:
+    return f"{advice.level}: {advice.what}\n  to do: {advice.to_do}"
+
+
+def _state(wanted: Iterable[Need]) -> str:
+    return ", ".join(f"{need.name} {need.found or 'not installed'}" for need in wanted)
+
+
+def _on_packages() -> Iterator[Advice]:
+    for need in needs():
+        if not need.fits:
+            what = f"{need.name} {need.found or 'is not installed'}; needed is {need.name}{need.wanted}"
+            yield Advice("error", what, f"pip install '{need.name}{need.wanted}'")
+    for extra in extras():
+        old = [need for need in needs(extra) if need.found and not need.fits]
+        for need in old:
+            what = f"{need.name} {need.found}; the extra {extra!r} needs {need.name}{need.wanted}"
+            yield Advice("warning", what, f"pip install 'scrapy-neardup[{extra}]'")
+
+
+def _on_project(opts: argparse.Namespace, settings: BaseSettings) -> Iterator[Advice]:
+    try:
+        config = Config.from_settings(settings)
+        detectors = build_detectors(config)
+    except ConfigError as error:
+        yield Advice("error", str(error), "mend the setting: a crawl stops at its start")
+        return
+    if inside_project():
+        yield from on_settings(settings, config)
+    if opts.store or inside_project():
+        yield from _on_store(with_store(opts, _of_store(config)), detectors)
+
+
+def _of_store(config: Config) -> BaseSettings:
+    """Return the settings that say which store: of all spiders, where each has a namespace of its own."""
+    namespace = "" if "{spider}" in config.namespace else config.namespace
+    return BaseSettings({"NEARDUP_STORE": config.store, "NEARDUP_NAMESPACE": namespace})
+
+
+def _on_store(config: Config, detectors: Sequence[Detector]) -> Iterator[Advice]:
+    address = str(config.store)
+    name = named(address) if is_server(address) else address
+    if "://" not in address and not Path(address).exists():
+        yield Advice("note", f"store {name!r} does not exist yet", "nothing: the first crawl makes it")
+        return
+    try:
+        with closing(open_store(address, detectors, namespace=config.namespace, run=None)) as store:
+            yield from _on_contents(name, store)
+    except StoreError as error:
+        yield Advice("error", str(error), "see docs/store.md: nothing is lost as long as the store is left as it is")
+
+
+def _on_contents(name: str, store: Store) -> Iterator[Advice]:
+    died = [run.id for run in store.runs() if run.closed is None and not store.is_alive(run.id) and not run.forgotten]
+    if died:
+        what = f"store {name!r}: {len(died)} runs never closed, the last is {died[-1]}"
+        yield Advice("note", what, "nothing: the next crawl does as NEARDUP_UNCLEAN_RUN says")
+    described = store.describe()
+    waste, policy = described.get("waste", 0.0), described.get("eviction", "noeviction")
+    if isinstance(waste, float) and waste > WASTE:
+        yield Advice("note", f"store {name!r}: {waste:.0%} of its parts is waste", "scrapy neardup compact")
+    if policy != "noeviction":
+        what = f"store {name!r}: the server's maxmemory-policy is {policy}: it may throw away what is held"
+        yield Advice("error", what, "CONFIG SET maxmemory-policy noeviction, and so in its configuration")

@@ -1,0 +1,50 @@
+"""Which versions are installed of this package and of what it needs, and which extras are whole."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, metadata, requires, version
+from typing import NamedTuple
+
+from packaging.requirements import Requirement
+
+US = "scrapy-neardup"
+NOT_FOR_USERS = ("all", "test", "bench", "dev", "docs")
+
+
+class Need(NamedTuple):
+    """A package that is needed, and what there is of it."""
+
+    name: str
+    wanted: str
+    """Which versions, such as `>=2.15`; empty for any."""
+    found: str | None
+    """None where it is not installed."""
+    fits: bool
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python, of this package and of the packages that it always needs."""
+    needed = {need.name: need.found or "not installed" for need in needs()}
+    return {"Python": platform.python_version(), US: version(US), **needed}
+
+
+def extras() -> list[str]:
+    """Return the extras that a user may install."""
+    return [name for name in metadata(US).get_all("Provides-Extra") or () if name not in NOT_FOR_USERS]
+
+
+def needs(extra: str = "") -> Iterator[Need]:
+    """Yield what an extra needs; without one what is always needed."""
+    for wanted in map(Requirement, requires(US) or ()):
+        if wanted.marker is None if not extra else wanted.marker and wanted.marker.evaluate({"extra": extra}):
+            yield _need(wanted)
+
+
+def _need(wanted: Requirement) -> Need:
+    try:
+        found = version(wanted.name)
+    except PackageNotFoundError:
+        return Need(wanted.name, str(wanted.specifier), None, fits=False)
+    return Need(wanted.name, str(wanted.specifier), found, wanted.specifier.contains(found, prereleases=True))

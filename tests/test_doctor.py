@@ -1,0 +1,179 @@
+"""`scrapy neardup doctor`: each piece of advice where it belongs, none where all is well."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli import neardup, succeeded, write
+from redis_server import Server
+from scrapy.settings import Settings
+
+from scrapy_neardup import Addon, MirrorMiddleware, NearDupPipeline
+from scrapy_neardup.advice import on_settings
+from scrapy_neardup.config import Config
+
+ADD_ON = {"ADDONS": {"scrapy_neardup.Addon": 500}}
+
+
+def advised(settings: dict[str, Any]) -> list[str]:
+    """Return level and text of each advice."""
+    made = Settings(settings)
+    return [f"{advice.level}: {advice.what}" for advice in on_settings(made, Config.from_settings(made))]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ADD_ON,
+        {"ADDONS": {Addon: 500}},
+        {"ITEM_PIPELINES": {NearDupPipeline: 300}, "DOWNLOADER_MIDDLEWARES": {MirrorMiddleware: 75}},
+        {**ADD_ON, "ITEM_PIPELINES": {"shop.pipelines.Save": 400}},
+        {**ADD_ON, "NEARDUP_REVISIT": "skip", "DELTAFETCH_ENABLED": True},
+        {**ADD_ON, "NEARDUP_ACTION": "tag", "NEARDUP_SKIP_MIRRORS": False},
+        {**ADD_ON, "NEARDUP_TTL": "90 days", "NEARDUP_STORE": "held.sqlite"},
+        {**ADD_ON, "NEARDUP_DETECTORS": ["exact", "simhash"], "NEARDUP_SIMHASH_DISTANCE": 5},
+        {**ADD_ON, "NEARDUP_STORE": "redis://127.0.0.1", "NEARDUP_REVISIT": "drop"},
+    ],
+)
+def test_nothing_is_said_where_all_is_well(settings: dict[str, Any]) -> None:
+    assert advised(settings) == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({}, "error: neither the pipeline nor the middleware is enabled"),
+        ({"ADDONS": {"scrapy_neardup.Addon": None}}, "error: neither the pipeline nor the middleware is enabled"),
+        ({"ITEM_PIPELINES": {"scrapy_neardup.NearDupPipeline": 300}}, "note: the middleware is not enabled"),
+        ({"DOWNLOADER_MIDDLEWARES": {MirrorMiddleware: 75}}, "warning: the pipeline is not enabled"),
+        (
+            {"ITEM_PIPELINES": {NearDupPipeline: 300}, "DOWNLOADER_MIDDLEWARES": {MirrorMiddleware: 600}},
+            "warning: MirrorMiddleware stands at 600",
+        ),
+        ({**ADD_ON, "NEARDUP_ENABLED": False}, "warning: NEARDUP_ENABLED = False"),
+        ({**ADD_ON, "ITEM_PIPELINES": {"shop.pipelines.Save": 200}}, "note: shop.pipelines.Save: before"),
+        (
+            {**ADD_ON, "SPIDER_MIDDLEWARES": {"scrapy_deltafetch.DeltaFetch": 100}, "DELTAFETCH_ENABLED": True},
+            "warning: scrapy_deltafetch.DeltaFetch is enabled",
+        ),
+        ({**ADD_ON, "HTTPCACHE_ENABLED": True}, "note: HTTPCACHE_ENABLED without end"),
+        ({**ADD_ON, "NEARDUP_ACTION": "tag"}, 'warning: NEARDUP_ACTION = "tag" with NEARDUP_SKIP_MIRRORS'),
+        ({**ADD_ON, "NEARDUP_ACTION": "audit", "NEARDUP_REVISIT": "drop"}, "note: NEARDUP_REVISIT = 'drop' has no"),
+        (
+            {**ADD_ON, "NEARDUP_REVISIT": "skip", "NEARDUP_SKIP_MIRRORS": False},
+            'warning: NEARDUP_REVISIT = "skip" with NEARDUP_SKIP_MIRRORS',
+        ),
+        ({**ADD_ON, "NEARDUP_SKIP_START": True, "NEARDUP_SKIP_MIRRORS": False}, "note: NEARDUP_SKIP_START has no"),
+        (
+            {**ADD_ON, "NEARDUP_EXTRACTOR": "trafilatura", "NEARDUP_WORKERS": 0},
+            'warning: NEARDUP_EXTRACTOR = "trafilatura" with NEARDUP_WORKERS = 0',
+        ),
+        ({**ADD_ON, "NEARDUP_TTL": "1 day"}, "warning: NEARDUP_TTL (86400 s) is shorter"),
+        ({**ADD_ON, "NEARDUP_RECHECK": 0}, "note: NEARDUP_RECHECK = 0"),
+        (
+            {**ADD_ON, "NEARDUP_MIRROR_HOSTS": {"m.example": "example"}, "NEARDUP_TRUSTED_HOSTS": ["m.example"]},
+            "warning: NEARDUP_MIRROR_HOSTS and NEARDUP_TRUSTED_HOSTS both name m.example",
+        ),
+        (
+            {**ADD_ON, "NEARDUP_UNHELD_MIRRORS": "skip", "NEARDUP_LEARN_HOSTS": False},
+            "note: NEARDUP_UNHELD_MIRRORS = 'skip' has no effect",
+        ),
+        ({**ADD_ON, "NEARDUP_STORE": "redis://127.0.0.1"}, 'note: NEARDUP_REVISIT = "keep" on a server'),
+        (
+            {**ADD_ON, "NEARDUP_DETECTORS": ["exact"], "NEARDUP_SIMHASH_DISTANCE": 5},
+            "note: NEARDUP_SIMHASH_DISTANCE has no effect",
+        ),
+    ],
+)
+def test_each_thing_is_named(settings: dict[str, Any], said: str) -> None:
+    [advice] = advised(settings)
+
+    assert advice.startswith(said)
+
+
+def test_the_worst_comes_first() -> None:
+    levels = [advice.partition(":")[0] for advice in advised({"HTTPCACHE_ENABLED": True, "NEARDUP_ACTION": "tag"})]
+
+    assert levels == ["error", "warning", "note"]
+
+
+# The command
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project whose settings are fine."""
+    (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = shop.settings\n")
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop" / "__init__.py").touch()
+    adapt(tmp_path, f"ADDONS = {ADD_ON['ADDONS']}")
+    return tmp_path
+
+
+def adapt(project: Path, settings: str) -> None:
+    (project / "shop" / "settings.py").write_text(settings + "\n")
+
+
+def advice(project: Path, *arguments: str) -> list[dict[str, str]]:
+    made = succeeded(project, "doctor", "--json", *arguments)
+    found: list[dict[str, str]] = json.loads(made.stdout)["advice"]
+    return found
+
+
+def test_it_tells_versions_and_extras(project: Path) -> None:
+    made = json.loads(succeeded(project, "doctor", "--json").stdout)
+
+    assert {"Python", "scrapy-neardup", "scrapy", "numpy"} <= set(made["versions"])
+    assert {"redis", "fast", "som", "dwdcs"} <= set(made["extras"])
+    assert not {"all", "test", "dev"} & set(made["extras"])
+
+
+def test_a_store_that_the_first_crawl_will_make_is_no_error(project: Path) -> None:
+    assert [each["what"].endswith("does not exist yet") for each in advice(project)] == [True]
+    assert not (project / ".scrapy" / "neardup.sqlite").exists()
+
+
+def test_a_store_in_order_needs_nothing(project: Path) -> None:
+    fill(project)
+
+    assert succeeded(project, "doctor", "--store", "held.sqlite").stdout.splitlines()[-1] == "nothing to mend"
+
+
+def fill(project: Path) -> None:
+    rows = [{"url": f"http://a.example/{number}", "text": f"word{number} " * 30} for number in range(3)]
+    write(project / "in.jsonl", rows)
+    succeeded(project, "dedupe", "in.jsonl", "-o", "out.jsonl", "--store", "held.sqlite")
+
+
+def test_a_bad_value_is_an_error(project: Path) -> None:
+    adapt(project, "NEARDUP_ACTION = 'burn'")
+
+    made = neardup(project, "doctor")
+
+    assert made.returncode == 2
+    assert "error: NEARDUP_ACTION = 'burn' is not allowed" in made.stdout
+    assert made.stderr == "scrapy neardup doctor: 1 of these 1 are errors\n"
+
+
+def test_a_store_of_another_scheme_is_an_error(project: Path) -> None:
+    fill(project)
+    adapt(project, f"ADDONS = {ADD_ON['ADDONS']}\nNEARDUP_STORE = 'held.sqlite'\nNEARDUP_IMATCH_LEXICONS = 3")
+    before = (project / "held.sqlite").read_bytes()
+
+    made = neardup(project, "doctor")
+
+    assert made.returncode == 2
+    assert "held.sqlite' does not fit: 'imatch' was made as" in made.stdout
+    assert (project / "held.sqlite").read_bytes() == before
+
+
+def test_a_server_that_throws_keys_away_is_an_error(project: Path, server: Server) -> None:
+    server.tell("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+
+    made = neardup(project, "doctor", "--store", server.address)
+
+    assert made.returncode == 2
+    assert "maxmemory-policy is allkeys-lru" in made.stdout
