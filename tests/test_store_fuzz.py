@@ -22,7 +22,7 @@ import msgpack
 import pytest
 import store_damage
 from helpers import run
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from scrapy_neardup.stores import SqliteStore, StoreError, manifest, segments
@@ -108,6 +108,9 @@ def test_rows_of_anything(whole: Path, kind: str) -> None:
 
     @cases
     @given(anything)
+    @example(b'[["",1e310]]')
+    @example(b"[" * 100_000)
+    @example(b'{"format":1e310,"schemes":{},"own":[]}')
     def try_one(data: bytes) -> None:
         refuses_or_reads(READERS[kind], data)
 

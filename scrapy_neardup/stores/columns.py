@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..index.packed import Array
+from .damage import DAMAGE
 
 MAGIC, ALIGN = b"NEARDUPC", 64
 TYPES = frozenset({"|u1", "<u2", "<u4", "<u8", "<i8", "<f8", *(f"|V{size}" for size in range(1, 257))})
@@ -91,7 +92,7 @@ def _described(file: str, head: bytes) -> tuple[list[tuple[str, str, int, int]],
         described = json.loads(head)
         rows = [(str(name), str(kind), index(items), index(crc)) for name, kind, items, crc in described["columns"]]
         return rows, dict(described["about"])
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
+    except DAMAGE as error:
         raise ValueError(f"{file} is damaged: its head is none: {error}") from error
 
 

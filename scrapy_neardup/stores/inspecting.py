@@ -12,6 +12,7 @@ import numpy as np
 from ..index.packed import Array
 from . import manifest
 from .columns import checksum, damaged, map_columns
+from .damage import DAMAGE
 from .part import Part
 from .records import VOID
 
@@ -112,7 +113,7 @@ def _inspect_columns(name: str, each: Mapped, last: int) -> Iterator[Finding]:
     try:
         for what, column in () if broken or each.part is None else _contradictions(each.part, last):
             yield Finding(f"{name}: {what}", _costs(column))
-    except (LookupError, TypeError, ValueError) as error:
+    except DAMAGE as error:
         yield Finding(f"{name} is damaged: {error!r}", _UNKNOWN)
 
 

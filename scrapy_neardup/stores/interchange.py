@@ -23,6 +23,7 @@ from ..fingerprints.sketch import BINS, CODE_BITS, Sketch
 from ..index.packed import HASH_BITS
 from ..index.relations import Outcome, Row
 from ..signature import Evidence, Key, Link, Signature
+from .damage import DAMAGE
 from .runs import Run
 
 FORMAT = 1
@@ -147,7 +148,7 @@ def _read(read: Callable[[Record], _Content], row: Record) -> _Content:
         return read(row)
     except KeyError as error:
         raise ValueError(f"a {row['type']} without {error}") from error
-    except (TypeError, ValueError, AttributeError, OverflowError) as error:
+    except DAMAGE as error:
         raise ValueError(f"no {row['type']}: {error}") from error
 
 

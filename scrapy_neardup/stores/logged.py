@@ -21,6 +21,7 @@ from ..detectors.base import Detector
 from ..index.relations import Row
 from . import manifest, segments
 from .base import StoreError
+from .damage import DAMAGE
 from .layered import LayeredStore
 from .log import Log, Rows
 from .meta import own_fingerprints, schemes
@@ -159,7 +160,7 @@ class LoggedStore(LayeredStore):
             parts = news.parts or self._read_parts(listed)
             try:
                 self.show(parts, self._runs, at_once=at_once)
-            except (IndexError, ValueError, OverflowError) as error:  # of large parts only the head was checked
+            except DAMAGE as error:  # of large parts only the head was checked
                 raise self._refusal("is damaged", error) from error
 
     def _read_parts(self, listed: bytes) -> list[Part]:

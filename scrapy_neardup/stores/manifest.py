@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from .columns import checksum, map_columns
+from .damage import DAMAGE
 from .part import Part
 
 SMALL = 2**25  # bytes of a part, of which all checksums are checked whenever it is opened
@@ -64,7 +65,7 @@ def parsed(listed: bytes) -> list[tuple[str, int]]:
     """Return the names in a record, each with the checksum of its head; raise ValueError where it is damaged."""
     try:
         found = [(str(name), int(crc)) for name, crc in json.loads(listed)]
-    except (ValueError, TypeError) as error:
+    except DAMAGE as error:
         raise ValueError(f"its list of parts is damaged: {listed[:80]!r}") from error
     if any(name != os.path.basename(name) for name, _ in found):
         raise ValueError(f"its list of parts names files elsewhere: {listed[:80]!r}")

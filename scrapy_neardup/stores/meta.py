@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from .damage import DAMAGE
+
 FORMAT = 4  # 1 had no layouts, 2 no kinds of duplicates, 3 no parts, and nothing could be forgotten
 _SETTINGS = {"imatch": " (NEARDUP_LEXICON, NEARDUP_IMATCH_LEXICONS)"}  # what a scheme depends on
 
@@ -52,5 +54,5 @@ def _parsed(stored: bytes | None) -> dict[str, Any]:
         meta: dict[str, Any] = json.loads(stored)
         schemes = dict(meta["schemes"])
         return {"format": int(meta["format"]), "schemes": schemes, "own": list(meta.get("own", _OWN & set(schemes)))}
-    except (ValueError, TypeError, KeyError) as error:
+    except DAMAGE as error:
         raise ValueError(f"its record of what it was made with is damaged: {stored[:80]!r}") from error

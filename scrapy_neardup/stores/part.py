@@ -19,6 +19,7 @@ from ..index.relations import Row
 from ..signature import Key
 from .base import StoreError
 from .columns import read_columns, write_columns
+from .damage import DAMAGE
 from .records import CHANGED, DOCUMENT, LINK, SEGMENT
 
 TABLES = ("keys", "urls", "of")
@@ -161,7 +162,7 @@ class Part:
             near = NearTable(own["simhashes"], _below(columns, "near"))
             names, runs = (tuple(map(str, about[name])) for name in ("names", "runs"))
             return cls(int(about["first"]), own, tables, near, names, runs, int(about["epoch"]), path)
-        except (KeyError, TypeError, ValueError) as error:
+        except DAMAGE as error:
             raise ValueError(f"{path.name} is damaged: {error}") from error
 
 

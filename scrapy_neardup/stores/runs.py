@@ -17,6 +17,8 @@ from uuid import uuid4
 
 from filelock import FileLock, Timeout
 
+from .damage import DAMAGE
+
 _ID = re.compile(r"[\w.-]{1,200}")  # it becomes part of a file's name: one from a stranger is to lead nowhere else
 
 
@@ -66,7 +68,7 @@ class Run:
         """Read a stored record; raise ValueError where it is none."""
         try:
             return cls.parsed(json.loads(value))
-        except ValueError as error:
+        except DAMAGE as error:
             raise ValueError(f"the record of a run is damaged: {value[:80]!r}") from error
 
     @classmethod
@@ -78,7 +80,7 @@ class Run:
                 run.started + (run.closed or 0.0) + index(run.sealed),
                 dict(run.stats),
             )  # TypeError for what is no number
-        except (ValueError, TypeError, KeyError) as error:
+        except DAMAGE as error:
             raise ValueError(f"no run: {error}") from error
         if not _ID.fullmatch(run.id):
             raise ValueError(f"{run.id!r} is no id of a run")

@@ -25,6 +25,7 @@ import msgpack
 from ..fingerprints.sketch import Sketch
 from ..index.relations import Row
 from ..signature import Evidence, Key, Link, Signature
+from .damage import DAMAGE
 
 _ERRORS = "surrogatepass"  # a URL may hold what is no character
 _VOID = -1  # in place of a document: nothing is known of the URL any more
@@ -86,7 +87,7 @@ def decode(run: str, number: int, segment: bytes, find: Callable[[Key], Signatur
         raise ValueError(f"segment {number} of run {run} is damaged: its checksum does not match")
     try:
         return _read(run, number, msgpack.unpackb(body, use_list=False, unicode_errors=_ERRORS), find)
-    except (ValueError, TypeError, LookupError, OverflowError, AttributeError) as error:  # who made it meant to
+    except DAMAGE as error:  # who made it meant to
         raise ValueError(f"segment {number} of run {run} is damaged: {error}") from error
 
 

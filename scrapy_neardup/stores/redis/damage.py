@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from msgpack.exceptions import UnpackException
-
 from ..base import StoreError
-
-DAMAGE = (struct.error, UnpackException, ArithmeticError, LookupError, TypeError, ValueError)
-"""What is raised on bytes that are not what they should be."""
+from ..damage import DAMAGE
 
 
 @contextmanager

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from ..damage import DAMAGE
 from ..inspecting import Finding
-from .damage import DAMAGE
 
 COPY = "bring back a copy of the server's data, or start another store with NEARDUP_STORE or NEARDUP_NAMESPACE"
 HARMLESS = "the store can be read in spite of it"

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ...detectors import Exact, SimHash
+from ..damage import DAMAGE
 from ..layered import digest
 from ..search import salt
 from .asking import NEAR, fields
-from .damage import DAMAGE
 from .documents import BUCKETS, CHUNK, LINKED, PER_BLOCK, TOLD, Documents, pack_numbers, parts_of
 from .exporting import read
 from .noting import Notes
