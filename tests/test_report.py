@@ -118,6 +118,12 @@ def test_of_two_rules_between_two_hosts_the_surest_is_shown() -> None:
     assert (report["edges"]["state"], report["edges"]["confidence"]) == ([2], [9123])
 
 
+def test_rules_of_the_settings_are_drawn_and_count_most() -> None:
+    named = HostMirror(HOSTS[0].mirror, HOSTS[0].canonical, named=True)
+    edges = build(store(*SMALL), [*HOSTS, named], (), NOW)["edges"]
+    assert (edges["state"][0], edges["confidence"][0], edges["agreeing"][0], edges["urls"][0]) == (3, -1, -1, 2)
+
+
 def test_runs_come_oldest_first() -> None:
     runs = build(store(), (), RUNS, NOW)["runs"]
     assert (runs["id"], runs["documents"], runs["closed"]) == (["first", "second"], [9, 7], [int(NOW) - 800, -1])
@@ -174,6 +180,13 @@ def test_command_writes_the_page(held: Path) -> None:
     data = data_of(held / "r.html")
     assert (data["store"], data["members"]["path"]) == ({"name": "held.sqlite", "documents": 1}, [0])
     assert data["members"]["resemblance"][0] > 8000
+
+
+def test_command_draws_the_rules_of_the_settings(held: Path) -> None:
+    rule = 'NEARDUP_MIRROR_HOSTS={"b.example": "a.example"}'
+    succeeded(held, "report", "-o", "r.html", "--store", "held.sqlite", "-s", rule)
+    data = data_of(held / "r.html")
+    assert (data["hosts"], data["edges"]["state"], data["edges"]["urls"]) == (["b.example", "a.example"], [3], [1])
 
 
 @pytest.mark.parametrize(
@@ -257,6 +270,14 @@ def test_page_opens_without_complaint(tmp_path: Path, chromium: Any, width: int,
         assert "second" in tab.texts("#runs tbody tr")[0]
         tab.page.screenshot(path=str(tmp_path / "r.png"), full_page=True)
         assert (tmp_path / "r.png").stat().st_size > 10_000
+
+
+def test_the_map_tells_rules_of_the_settings(tmp_path: Path, chromium: Any) -> None:
+    named = HostMirror("m.a.example", "a.example", named=True)
+    with Tab(chromium, write(tmp_path / "r.html", store(*SMALL), [named], RUNS), 1280, "light") as tab:
+        tab.page.locator("#map .edge.strong title").get_by_text("rule of the settings").wait_for(state="attached")
+        assert "by the settings" in tab.texts("#map tbody tr")[0]
+        assert tab.complaints == []
 
 
 def test_clusters_say_what_was_dropped_and_why(tmp_path: Path, chromium: Any) -> None:

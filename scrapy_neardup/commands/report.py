@@ -5,15 +5,17 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from scrapy.settings import BaseSettings
 
 from ..feeds import FeedError, writing
+from ..index.hosts import Hosts
 from ..index.relations import Relation
 from ..report.data import HostMirror, RunSummary, build
 from ..report.page import write_page
-from .options import add_store, open_existing
+from .options import add_store, open_existing, read_config
 
 EXAMPLES = """examples:
   scrapy neardup report -o report.html
@@ -32,14 +34,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
     if opts.store and Path(opts.store).absolute() == Path(opts.output).absolute():
         raise FeedError(f"{opts.output}: can't be both the store and the report")
+    config = read_config(opts, settings)
     with open_existing(opts, settings) as dedup, writing(opts.output, FORMATS) as file:
         runs = [RunSummary(run.id, run.started, run.closed, run.stats) for run in dedup.store.runs()]
-        report = build(dedup.store, map(_host_mirror, dedup.store.hosts.relations()), runs, now=time.time())
+        report = build(dedup.store, _host_mirrors(dedup.store.hosts, config.mirror_hosts), runs, now=time.time())
         write_page(report, file)
     print(f"{len(report['clusters']['degree'])} clusters of {report['store']['documents']} documents", file=sys.stderr)
 
 
-def _host_mirror(relation: Relation) -> HostMirror:
+def _host_mirrors(hosts: Hosts, named: Mapping[str, str]) -> Iterator[HostMirror]:
+    yield from map(_learned, hosts.relations())
+    yield from (HostMirror(mirror, canonical, named=True) for mirror, canonical in named.items())
+
+
+def _learned(relation: Relation) -> HostMirror:
     canonical = relation.canonical() or 0
     mirror, tally = relation.sites[1 - canonical], relation.tally
     agreeing = tally.same + tally.near

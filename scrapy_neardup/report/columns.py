@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 UNKNOWN = -1
-NO_RULE, NOT_IN_FORCE, IN_FORCE = range(3)
+NO_RULE, NOT_IN_FORCE, IN_FORCE, NAMED = range(4)
 RATE = 10_000
 
 

@@ -13,6 +13,7 @@ from ..stores import Store
 from ..text.urls import canonical_url
 from .columns import (
     IN_FORCE,
+    NAMED,
     NO_RULE,
     NOT_IN_FORCE,
     UNKNOWN,
@@ -37,16 +38,18 @@ _URL = re.compile(r"(https?://)(?:[^/?#]*@)?([^/?#]*)(.*)", re.IGNORECASE | re.D
 
 
 class HostMirror(NamedTuple):
-    """What was learned of two hosts."""
+    """What was learned of two hosts, or what the settings say of them."""
 
     mirror: str
     """A host, with its port where that is not the default."""
     canonical: str
-    confidence: float
-    agreeing: int
+    confidence: float = 0.0
+    agreeing: int = 0
     """Pages that were the same on both."""
-    disagreeing: int
-    in_force: bool
+    disagreeing: int = 0
+    in_force: bool = True
+    named: bool = False
+    """Whether it is a rule of the user's own: then the counts mean nothing."""
 
 
 class RunSummary(NamedTuple):
@@ -150,10 +153,10 @@ def _host(origin: str) -> str:
         return ""
 
 
-def _edges(pairs: Counter[tuple[str, str]], learned: Iterable[HostMirror]) -> Report:
+def _edges(pairs: Counter[tuple[str, str]], known: Iterable[HostMirror]) -> Report:
     """Return the hosts, and which of them mirror which: by rules, and by no more than the mirrors counted."""
     # Two hosts may correspond in several ways; the surest one is shown.
-    rules = {(rule.mirror, rule.canonical): _rule(rule) for rule in sorted(learned, key=_rule)}
+    rules = {(rule.mirror, rule.canonical): _rule(rule) for rule in sorted(known, key=_rule)}
     found = {pair: rules.get(pair, NONE_LEARNED) for pair in {**rules, **pairs}}
     strongest = sorted(found, key=lambda pair: (found[pair], pairs[pair]), reverse=True)
     hosts = Strings()
@@ -165,6 +168,8 @@ def _edges(pairs: Counter[tuple[str, str]], learned: Iterable[HostMirror]) -> Re
 
 
 def _rule(rule: HostMirror) -> tuple[int, int, int, int]:
+    if rule.named:
+        return NAMED, UNKNOWN, UNKNOWN, UNKNOWN
     state = IN_FORCE if rule.in_force else NOT_IN_FORCE
     return state, rate(rule.confidence), rule.agreeing, rule.disagreeing
 

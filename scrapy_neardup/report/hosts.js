@@ -1,6 +1,7 @@
 // Which hosts mirror which: every host once, in a column, with an arc from each mirror to its canonical.
 
-const STATES = ["none learned", "not in force", "in force"];
+const STATES = ["none learned", "not in force", "in force", "by the settings"];
+const NAMED = 3; // such a rule has no figures
 const MOST_HOSTS = 30;
 const WIDE = 640; // what is said of a host stands beside its name, else below
 const SIGN = 7.4; // pixels that a sign may take
@@ -45,6 +46,7 @@ function grouped(edges, chosen) {
 
 function ruleText(edges, n) {
   if (!edges.state[n]) return "no rule learned";
+  if (edges.state[n] === NAMED) return "rule of the settings";
   return `rule ${STATES[edges.state[n]]}, confidence ${rate(edges.confidence[n])}, ` +
     `${count(edges.agreeing[n])} for, ${count(edges.disagreeing[n])} against`;
 }
@@ -52,6 +54,12 @@ function ruleText(edges, n) {
 function edgeText(edges, hosts, n) {
   const [from, to] = [hosts[edges.mirror[n]], hosts[edges.canonical[n]]].map(shown);
   return `${from} → ${to}: ${plural(edges.urls[n], "mirror URL")}, ${ruleText(edges, n)}`;
+}
+
+function ruleNote(edges, n) {
+  if (!edges.state[n]) return "";
+  if (edges.state[n] === NAMED) return " · by the settings";
+  return ` · ${rate(edges.confidence[n], 2)} (${edges.agreeing[n]} : ${edges.disagreeing[n]})`;
 }
 
 function cut(text, width, sign) {
@@ -68,7 +76,7 @@ function arc(edges, hosts, n, x, ys) {
   const width = 1 + Math.min(3, Math.log10(edges.urls[n] + 1));
   // An edge back lies a little apart from the one there.
   const path = `M${x} ${from + 3} C${x - reach} ${from + 3} ${x - reach} ${to - 3} ${x} ${to - 3}`;
-  const style = ["plain", "weak", "strong"][edges.state[n]];
+  const style = ["plain", "weak", "strong", "strong"][edges.state[n]];
   return svg("g", { class: `edge ${style}` }, svg("title", {}, edgeText(edges, hosts, n)),
     svg("path", { d: path, "stroke-width": width.toFixed(1) }),
     svg("path", { class: "tip", d: `M${x + 1} ${to - 3} l-9 -4.5 v9 z` }));
@@ -83,8 +91,7 @@ function hostLabel(edges, hosts, host, own, x, y, width, longest) {
   if (own.length) {
     const others = own.length > 1 ? `, and to ${own.length - 1} more` : "";
     const n = own[0];
-    const rule = edges.state[n] ? ` · ${rate(edges.confidence[n], 2)} (${edges.agreeing[n]} : ${edges.disagreeing[n]})` : "";
-    const text = `${plural(edges.urls[n], "URL")}${rule}${others}`;
+    const text = `${plural(edges.urls[n], "URL")}${ruleNote(edges, n)}${others}`;
     const left = wide ? x + longest + 42 : x + 18;
     parts.push(svg("text", { class: "note", x: left, y: y + (wide ? 4 : 19) }, cut(text, width - left, SIGN)));
   }
