@@ -1,0 +1,59 @@
+"""What a release has to stand: each Python that is found, the oldest and the newest Scrapy, the oldest of everything.
+
+nox                             all of it
+nox -s tests-3.12 -- -k urls    one Python, some tests
+nox -s minimum package
+"""
+
+from __future__ import annotations
+
+import configparser
+import re
+import shutil
+from pathlib import Path
+
+import nox
+
+PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
+nox.needs_version = ">=2024.4"
+nox.options.error_on_missing_interpreters = False
+
+
+@nox.session(python=PYTHONS)
+@nox.parametrize("scrapy", ["oldest", "newest"])
+def tests(session: nox.Session, scrapy: str) -> None:
+    """Run the tests; what needs Spark only where it is installed."""
+    session.install(".[test]", *(["scrapy~=2.15.0"] if scrapy == "oldest" else []))
+    session.run("pytest", *session.posargs)
+
+
+@nox.session(python=PYTHONS[0])
+def minimum(session: nox.Session) -> None:
+    """Run the tests on the oldest version that setup.cfg allows of each package that it names."""
+    oldest = Path(session.create_tmp(), "oldest.txt")
+    oldest.write_text("\n".join(oldest_versions()) + "\n")
+    session.install(".[test]", "--constraint", str(oldest))
+    session.run("pytest", *session.posargs)
+
+
+@nox.session
+def package(session: nox.Session) -> None:
+    """Build wheel and sdist, check both, and use the wheel with all extras away from the sources."""
+    session.install("build", "twine")
+    made = Path(session.create_tmp(), "dist")
+    shutil.rmtree(made, ignore_errors=True)
+    session.run("python", "-W", "error::SetuptoolsDeprecationWarning", "-m", "build", "--outdir", str(made))
+    session.run("twine", "check", "--strict", *map(str, made.iterdir()))
+    [wheel] = made.glob("*.whl")
+    session.install(f"{wheel}[all]")
+    session.chdir(session.create_tmp())
+    session.run("scrapy", "neardup", "doctor")
+
+
+def oldest_versions() -> list[str]:
+    """Return a requirement of exactly the oldest version for each package that has one in setup.cfg."""
+    setup = configparser.ConfigParser()
+    setup.read("setup.cfg")
+    lists = [setup["options"]["install_requires"], *setup["options.extras_require"].values()]
+    named = (re.fullmatch(r"([\w-]+)(?:\[\w+\])?>=([\w.]+)", line) for lines in lists for line in lines.split())
+    return sorted({f"{found[1]}=={found[2]}" for found in named if found})

@@ -1,0 +1,42 @@
+"""The public names as a user's own code has them: no test runs this, mypy reads it (test_typing.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from scrapy.crawler import Crawler
+from typing_extensions import assert_type
+
+from scrapy_neardup import Claim, Config, Deduplicator, Document, MirrorMiddleware, NearDupPipeline, Verdict
+
+
+def claimed(texts: dict[str, str]) -> Iterator[Verdict]:
+    with Deduplicator.open(None, min_tokens=20, detectors=["exact", "simhash"]) as dedup:
+        assert_type(dedup, Deduplicator)
+        for url, text in texts.items():
+            claim = dedup.claim(Document(url=url, text=text))
+            assert_type(claim, Claim)
+            claim.commit()
+            yield claim.verdict
+        dedup.flush()
+
+
+def told(verdict: Verdict) -> str:
+    assert_type(verdict.duplicate_of, str | None)
+    assert_type(verdict.resemblance, float | None)
+    assert_type(verdict.tag(), dict[str, Any])
+    return verdict.status
+
+
+class Pipeline(NearDupPipeline):
+    async def process_item(self, item: Any) -> Any:
+        return await super().process_item(item)
+
+
+def parts(crawler: Crawler) -> tuple[NearDupPipeline, MirrorMiddleware]:
+    return Pipeline.from_crawler(crawler), MirrorMiddleware.from_crawler(crawler)
+
+
+assert_type(Config(min_tokens=20).detectors, tuple[Any, ...])
+assert_type(Document.from_field("<p>text</p>", url="http://a.example/"), Document)
