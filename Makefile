@@ -19,7 +19,7 @@ check: $(VENV)/installed
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
-$(VENV)/installed: setup.cfg pyproject.toml
+$(VENV)/installed: setup.cfg setup.py pyproject.toml $(wildcard scrapy_neardup/native/*.[ch])
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $@

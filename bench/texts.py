@@ -22,7 +22,7 @@ from scrapy_neardup.fingerprints.hashing import Hashes, chain, hash_tokens, shin
 from scrapy_neardup.fingerprints.imatch import imatch
 from scrapy_neardup.fingerprints.minhash import super_shingles
 from scrapy_neardup.fingerprints.simhash import simhash
-from scrapy_neardup.fingerprints.sketch import WIDTH, make_sketch
+from scrapy_neardup.fingerprints.sketch import WIDTH, make_sketch, packed_figures
 from scrapy_neardup.signature import Signature
 from scrapy_neardup.text.tokens import tokenize
 
@@ -104,5 +104,5 @@ def signed(text: Text, number: int) -> Signature:
         "simhash": (simhash(tokens),),
         "shingle": super_shingles(shingles, BANDS, ROWS),
     }
-    sketch = make_sketch(len(tokens), shingles, tokens[text.figures])
+    sketch = make_sketch(len(tokens), shingles, packed_figures(tokens[text.figures]))
     return Signature(f"http://host/articles/{number}.html", fingerprints, sketch, 0.0)

@@ -133,7 +133,7 @@ def _proposed(labelled: LabelledSet, config: Config) -> Iterator[tuple[frozenset
     with Deduplicator.from_config(replace(config, store=None)) as dedup:
         for name, row in labelled.rows.items():
             document = item_document(row, config)
-            if document is None or not document.tokens:
+            if document is None or not document.lines:
                 continue
             signature = dedup.sign(document)
             for _, held in dedup.matcher.candidates(document, signature):

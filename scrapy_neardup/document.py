@@ -8,13 +8,13 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from .fingerprints.hashing import Hashes, counted, distinct, hash_tokens, shingle_hashes
+from .fingerprints.hashing import Hashes, counted, hash_lines, shingles
 from .fingerprints.layout import layout
-from .fingerprints.sketch import WIDTH, Sketch, make_sketch
+from .fingerprints.sketch import WIDTH, Sketch, figures_of, make_sketch
 from .text.extractors import BUILTIN, Extract, build_reader
 from .text.html import looks_like_html
 from .text.sentences import split_lines
-from .text.tokens import tokenize
+from .text.tokens import token_lines
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,17 +57,17 @@ class Document:
     @cached_property
     def tokens(self) -> list[str]:
         """The words of the text, in order."""
-        return tokenize(self.text)
+        return self.lines.decode().split("\n") if self.lines else []
 
     @cached_property
     def lines(self) -> bytes:
-        """The tokens in UTF-8, a line each."""
-        return "\n".join(self.tokens).encode()
+        """The tokens in UTF-8, a line each; b"" where there are none."""
+        return token_lines(self.text)
 
     @cached_property
     def hashes(self) -> Hashes:
         """The tokens' 128-bit hashes, of shape (n, 2): what every fingerprint is made of."""
-        return hash_tokens(self.tokens)
+        return hash_lines(self.lines)
 
     @cached_property
     def counted(self) -> tuple[Hashes, npt.NDArray[np.int64]]:
@@ -77,21 +77,14 @@ class Document:
     @cached_property
     def shingles(self) -> Hashes:
         """The hashes of the distinct shingles, ascending."""
-        return distinct(shingle_hashes(self.hashes[:, 0], WIDTH))
+        return shingles(self.hashes, WIDTH)
 
     @cached_property
     def sketch(self) -> Sketch:
         """What is stored of the text, to compare it with others."""
-        return make_sketch(len(self.tokens), self.shingles, self.hashes[:, 0][self._are_figures()])
+        return make_sketch(len(self.hashes), self.shingles, figures_of(self.hashes, self.lines))
 
     @cached_property
     def line_hashes(self) -> list[int]:
         """The hashes of its distinct lines and sentences, see `split_lines`; of another process they may be others."""
         return list(map(hash, split_lines(self.text)))
-
-    def _are_figures(self) -> npt.NDArray[np.bool_]:
-        """Say of each token whether it begins with a digit 0 … 9."""
-        letters = np.frombuffer(b"\n" + self.lines, np.uint8)
-        starts = (letters == ord("\n")).nonzero()[0] + 1
-        first: npt.NDArray[np.uint8] = letters.take(starts[: len(self.tokens)], mode="clip")
-        return first < ord(":")

@@ -75,7 +75,7 @@ class NearDupPipeline:
         """Claim an item's document in its turn; where its twin is pending, once the fate of that is known."""
         fetch = self._fetch(response)
         document = item_document(item, self.neardup.config, fetch)
-        if document is None or not document.tokens:
+        if document is None or not document.lines:
             self.neardup.count("no_text")
             self.neardup.endings.give_more()
             self.neardup.access.later(self.neardup.dedup.keep_fetching, Document(aliases=fetch.urls))

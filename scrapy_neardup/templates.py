@@ -58,7 +58,7 @@ class Page:
         """Return the sketch of some of its lines; of the same ones, such as a form leaves, it is made once."""
         if lines not in self._sketches:
             shingles = distinct(np.concatenate([shingle_hashes(self._line(line), WIDTH) for line in lines]))
-            self._sketches[lines] = make_sketch(self.tokens(lines), shingles, shingles[:0])
+            self._sketches[lines] = make_sketch(self.tokens(lines), shingles)
         return self._sketches[lines]
 
     def _line(self, line: str) -> Hashes:

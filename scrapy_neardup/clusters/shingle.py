@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..document import Document
-from ..fingerprints.hashing import Hashes, hash_text
+from ..fingerprints.hashing import Hashes, hash_bytes
 from ..fingerprints.minhash import super_shingles
 from ..fingerprints.sketch import Sketch
 from ..text.urls import canonical_url
@@ -35,7 +35,7 @@ class Text(NamedTuple):
     @classmethod
     def of(cls, document: Document) -> Text:
         url = canonical_url(document.url) if document.url else ""
-        return cls(document.shingles, document.sketch, hash_text(" ".join(document.tokens)), url)
+        return cls(document.shingles, document.sketch, hash_bytes(document.lines), url)
 
 
 def shingle_clusters(documents: Iterable[Document], rule: Rule) -> list[list[int]]:

@@ -16,7 +16,7 @@ class Exact:
     scheme = "exact/1"
 
     def fingerprints(self, document: Document) -> tuple[int, ...]:
-        return (hash_bytes(document.lines),) if document.tokens else ()
+        return (hash_bytes(document.lines),) if document.lines else ()
 
     def index(self) -> KeyIndex[Any]:
         return KeyIndex()

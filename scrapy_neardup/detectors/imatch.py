@@ -30,10 +30,10 @@ class IMatch:
 
     def fingerprints(self, document: Document) -> tuple[int, ...]:
         words, _ = document.counted
-        places = self._terms.places(words[:, 0])
-        if len(places) < max(MIN_TERMS, MIN_SHARE * len(words)):
+        terms = self._terms.among(words)
+        if len(terms) < max(MIN_TERMS, MIN_SHARE * len(words)):
             return ()
-        return imatch(words.take(places, axis=0), self.lexicons)
+        return imatch(terms, self.lexicons)
 
     def index(self) -> KeyIndex[Any]:
         return KeyIndex()

@@ -20,7 +20,7 @@ class SimHash:
 
     def fingerprints(self, document: Document) -> tuple[int, ...]:
         words, counts = document.counted
-        return (simhash_counted(words[:, 0], counts),) if len(words) else ()
+        return (simhash_counted(words, counts),) if len(words) else ()
 
     def index(self) -> HammingIndex[Any]:
         return HammingIndex(self.distance)

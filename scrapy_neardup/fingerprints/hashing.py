@@ -12,6 +12,8 @@ import mmh3
 import numpy as np
 import numpy.typing as npt
 
+from .. import native
+
 Hashes: TypeAlias = npt.NDArray[np.uint64]
 
 # Odd, so that multiplying loses nothing; the first is 2^64 over the golden ratio, the second rrmxmx's.
@@ -22,8 +24,19 @@ _HALF = np.uint64(32)
 
 def hash_tokens(tokens: Sequence[str]) -> Hashes:
     """Hash each token to 128 bits: an array of shape (n, 2), two independent 64-bit columns; (0, 2) for none."""
-    digests = b"".join(map(mmh3.hash_bytes, tokens))
-    return np.frombuffer(digests, dtype="<u8").astype(np.uint64, copy=False).reshape(-1, 2)
+    return hashes_in(b"".join(map(mmh3.hash_bytes, tokens))).reshape(-1, 2)
+
+
+def hash_lines(lines: bytes) -> Hashes:
+    """Hash tokens that are given in UTF-8, a line each, as `hash_tokens` does."""
+    if native.compiled:
+        return hashes_in(native.compiled.hash_lines(lines)).reshape(-1, 2)
+    return hashes_in(b"".join(map(mmh3.hash_bytes, lines.split(b"\n") if lines else ()))).reshape(-1, 2)
+
+
+def hashes_in(data: bytes) -> Hashes:
+    """Return what lies in bytes, eight for each hash."""
+    return np.frombuffer(data, dtype="<u8").astype(np.uint64, copy=False)
 
 
 def hash_text(text: str) -> int:
@@ -50,6 +63,9 @@ def counted(rows: Hashes) -> tuple[Hashes, npt.NDArray[np.int64]]:
 
     Rows are hashes: those that are equal in the first column are equal.
     """
+    if native.compiled:
+        found, numbers = native.compiled.counted(rows)
+        return hashes_in(found).reshape(-1, 2), np.frombuffer(numbers, np.int64)
     rows = rows.take(rows[:, 0].argsort(), axis=0)
     starts = _is_new(rows[:, 0]).nonzero()[0]
     counts = np.empty_like(starts)
@@ -68,16 +84,17 @@ class HashSet:
         self._heads = np.zeros(1 << 64 - int(self._shift), dtype=bool)
         self._heads[self._hashes >> self._shift] = True
 
-    def places(self, hashes: Hashes) -> npt.NDArray[np.intp]:
-        """Return the places of those that are in the set."""
-        likely = self._heads.take((hashes >> self._shift).astype(np.intp)).nonzero()[0]
+    def among(self, rows: Hashes) -> Hashes:
+        """Return the rows whose first column is in the set."""
+        if native.compiled:
+            return hashes_in(native.compiled.among(rows, self._hashes, self._heads)).reshape(-1, 2)
+        likely = self._heads.take((rows[:, 0] >> self._shift).astype(np.intp)).nonzero()[0]
         if not len(likely):
-            return likely
-        wanted = hashes.take(likely)
-        found: npt.NDArray[np.intp] = likely[
-            self._hashes.take(self._hashes.searchsorted(wanted), mode="clip") == wanted
-        ]
-        return found
+            return rows[:0]
+        wanted = rows[:, 0].take(likely)
+        found = likely[self._hashes.take(self._hashes.searchsorted(wanted), mode="clip") == wanted]
+        kept: Hashes = rows.take(found, axis=0)
+        return kept
 
 
 def _is_new(ascending: Hashes) -> npt.NDArray[np.bool_]:
@@ -112,3 +129,10 @@ def shingle_hashes(hashes: Hashes, width: int) -> Hashes:
     width = min(width, len(hashes))
     runs = len(hashes) - width + 1
     return chain([hashes[start : start + runs] for start in range(width)]) if width else hashes
+
+
+def shingles(rows: Hashes, width: int) -> Hashes:
+    """Return the distinct hashes of the runs of `width` tokens, ascending, given the tokens' hashes of shape (n, 2)."""
+    if native.compiled:
+        return hashes_in(native.compiled.shingles(rows, width))
+    return distinct(shingle_hashes(rows[:, 0], width))

@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from .. import native
 from .hashing import MULTIPLIER, Hashes, mix
 
 SHARE = 5  # of 16: the random share of terms that a further lexicon lacks
@@ -24,14 +25,19 @@ def imatch(terms: Hashes, lexicons: int) -> tuple[int, ...]:
 
     Chowdhury et al. 2002, section 3 (the digest); Kołcz et al. 2004, section 4 (randomized lexicons).
     """
-    if not len(terms):
-        return ()
+    return tuple(map(_digest, _names(np.ascontiguousarray(terms), lexicons))) if len(terms) else ()
+
+
+def _names(terms: Hashes, lexicons: int) -> tuple[bytes, ...]:
+    """Return what is digested: the names of the terms, sorted, and those of them that each further lexicon has."""
+    if native.compiled:
+        return native.compiled.imatch_names(terms, lexicons)
     terms = terms[np.argsort(terms[:, 0])]
     names = terms[:, 0].astype(">u8")
     kept = _membership(terms[:, 1], lexicons).ravel().nonzero()[0]  # of the first further lexicon, of the second …
     ends = kept.searchsorted(np.arange(lexicons + 1) * len(names)) * names.itemsize
     rest = names.take(kept % len(names)).tobytes()
-    return (_digest(names.tobytes()), *(_digest(rest[start:end]) for start, end in pairwise(ends.tolist())))
+    return (names.tobytes(), *(rest[start:end] for start, end in pairwise(ends.tolist())))
 
 
 def _membership(bits: Hashes, lexicons: int) -> npt.NDArray[np.bool_]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .. import native
 from .hashing import MULTIPLIER, Hashes, chain, mix
 
 _HALF = np.uint64(32)
@@ -37,6 +38,8 @@ def super_shingles(hashes: Hashes, bands: int, rows: int) -> tuple[int, ...]:
     """
     if not len(hashes):
         return ()
+    if native.compiled:
+        return native.compiled.super_shingles(hashes, bands, rows)
     columns = _densified(minima(hashes, bands * rows)).reshape(bands, rows)
     keys = chain([np.arange(bands, dtype=np.uint64), *columns.T])
     return tuple(keys.tolist())

@@ -7,6 +7,7 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
+from .. import native
 from .hashing import Hashes, counted
 
 BITS = 64
@@ -20,18 +21,19 @@ def simhash(features: Hashes) -> int:
 
     Charikar 2002, section 3; Manku, Jain, Das Sarma 2007, section 2.
     """
-    distinct, counts = counted(features.reshape(-1, 1))
-    return simhash_counted(distinct[:, 0], counts)
+    return simhash_counted(*counted(features.repeat(2).reshape(-1, 2)))
 
 
-def simhash_counted(distinct: Hashes, counts: npt.NDArray[np.int64]) -> int:
-    """Return the SimHash of features, given each once and how often it stands there."""
+def simhash_counted(rows: Hashes, counts: npt.NDArray[np.int64]) -> int:
+    """Return the SimHash of features, given the row of each, with its hash in the first column, and its number."""
+    if native.compiled:
+        return native.compiled.simhash(rows, counts)
     weights = np.frexp(counts)[1].astype(np.uint64)  # the exponent: 1 + floor(log2 n)
     total = int(weights.sum())
     lane = 16 if total < 1 << 16 else 32
     shifts, mask = _lanes(lane)
     # Each sum counts several bits at once, a lane for each. Integers: of floats BLAS would make threads.
-    bits = distinct >> shifts
+    bits = rows[:, 0] >> shifts
     bits &= mask
     ones = (bits @ weights).astype("<u8", copy=False).view(f"<u{lane // 8}").reshape(lane, -1).T
     majority = np.packbits(ones > total // 2, bitorder="little")

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .. import native
 from .hashing import Hashes, distinct
 from .minhash import minima
 
@@ -39,14 +40,35 @@ class Sketch(NamedTuple):
     """The 16 smallest hashes of figures, 16 bits each, ascending."""
 
 
-def make_sketch(tokens: int, shingles: Hashes, figures: Hashes) -> Sketch:
-    """Make a sketch, given how many tokens there are and the ascending, distinct hashes of shingles and of figures."""
+def make_sketch(tokens: int, shingles: Hashes, figures: bytes = b"") -> Sketch:
+    """Make a sketch, given how many tokens there are, the ascending, distinct hashes of shingles, and the figures."""
+    return Sketch(tokens, len(shingles), len(figures) // 2, _codes(shingles), figures[: 2 * FIGURES])
+
+
+def figures_of(rows: Hashes, lines: bytes) -> bytes:
+    """Return the distinct hashes of figures, ascending, of each the first 16 bits.
+
+    Given the tokens, a line each, and their hashes of shape (n, 2).
+    """
+    if native.compiled:
+        return native.compiled.figures_of(rows, lines)
+    letters = np.frombuffer(b"\n" + lines, np.uint8)
+    first = letters.take((letters == ord("\n")).nonzero()[0][: len(rows)] + 1, mode="clip")
+    return packed_figures(rows[:, 0][(first >= ord("0")) & (first <= ord("9"))])
+
+
+def packed_figures(hashes: Hashes) -> bytes:
+    """Return the hashes of figures as `make_sketch` takes them."""
+    return distinct(hashes >> np.uint64(48)).astype(">u2").tobytes()
+
+
+def _codes(shingles: Hashes) -> bytes:
+    if native.compiled:
+        return native.compiled.codes(shingles, BINS)
     smallest = minima(shingles, BINS)
     codes = (smallest % np.uint64(_CODES)).astype(np.uint8) + np.uint8(1)
     codes *= smallest > 0
-    planes = np.packbits(codes & _BITS, axis=1)
-    sample = distinct(figures >> np.uint64(48))
-    return Sketch(tokens, len(shingles), len(sample), planes.tobytes(), sample[:FIGURES].astype(">u2").tobytes())
+    return np.packbits(codes & _BITS, axis=1).tobytes()
 
 
 def resemblance(a: Sketch, b: Sketch) -> float:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from functools import lru_cache
 from itertools import pairwise
 
+from .. import native
 from .segmenter import segmenter
 
 SCHEME = "tokens/1"
@@ -27,7 +29,7 @@ _HAN_RUN = re.compile(f"[{_HAN}]")
 _HAN_RUNS = re.compile("([\u3400-\u4dbf\u4e00-\u9fff]+)")  # of those that stay as they are in any Unicode form
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200d\u2060\ufeff]")
 _ASCII = bytes(range(128))
-_ASCII_WORDS = bytes(c if c > 127 or chr(c).isalnum() else ord(" ") for c in range(256))
+_ASCII_WORDS = bytes(c if c > 127 else ord(chr(c).lower()) if chr(c).isalnum() else ord(" ") for c in range(256))
 _SHORT, _MANY = 8, 1 << 13  # characters; texts
 
 
@@ -45,19 +47,29 @@ def tokenize(text: str) -> list[str]:
     Chinese is cut by jieba's dictionary and model, scripts without spaces (kana, Thai, …) into overlapping pairs of
     characters, everything else at what is neither letter, digit nor combining mark.
     """
+    lines = token_lines(text)
+    return lines.decode().split("\n") if lines else []
+
+
+def token_lines(text: str) -> bytes:
+    """Return the words of `text`, as `tokenize` does, in UTF-8, a line each; b"" where it has none."""
     if text.isascii():
-        return _split(text)
+        return word_lines(text.encode())
     parts = _HAN_RUNS.split(text)  # what is before the first run, the run, what is between it and the next …
     if len(parts) == 1:
         plain = _plain(text)
-        return _runs(normalize(text)) if plain is None else _split(plain)
+        return _lines(_runs(normalize(text))) if plain is None else word_lines(plain.lower().encode())
     between = [_BETWEEN[part] for part in parts[::2]]
     if None in between:
-        return _runs(normalize(text))
+        return _lines(_runs(normalize(text)))
     # All runs are cut at once: a call for each would take a third longer.
     parts[::2] = [gap[0] for gap in between if gap]
     cut = segmenter()("".join(parts))
-    return [word for word in _filled(cut, [gap[1] for gap in between if gap and gap[1]]) if word != " "]
+    return _lines(word for word in _filled(cut, [gap[1] for gap in between if gap and gap[1]]) if word != " ")
+
+
+def _lines(words: Iterable[str]) -> bytes:
+    return "\n".join(words).encode()
 
 
 def _filled(cut: list[str], gaps: list[list[str]]) -> list[str]:
@@ -81,7 +93,7 @@ class _Between(dict[str, "tuple[str, list[str]] | None"]):
     def __missing__(self, text: str) -> tuple[str, list[str]] | None:
         plain = _plain(text)
         normal = normalize(text) if plain is None else plain
-        words = _runs(normal) if plain is None else _split(normal)
+        words = _runs(normal) if plain is None else word_lines(normal.lower().encode()).decode().split()
         # Of what is invisible nothing is left, so that the runs are one.
         gap = None if _HAN_RUN.search(normal) else ("\n" if words else " " if normal else "", words)
         if len(text) <= _SHORT:
@@ -125,9 +137,12 @@ def _form(character: str) -> str | None:
     return "".join(c if _LETTER.match(c) else " " for c in form)
 
 
-def _split(text: str) -> list[str]:
-    """Return the words of a text in which all that belongs to none is ASCII."""
-    return text.lower().encode().translate(_ASCII_WORDS).decode().split()
+def word_lines(text: bytes) -> bytes:
+    """Return the words, a line each, of a text in UTF-8 in which all that belongs to none is ASCII.
+
+    In lower case as far as it is ASCII.
+    """
+    return native.compiled.word_lines(text) if native.compiled else b"\n".join(text.translate(_ASCII_WORDS).split())
 
 
 def _runs(normal: str) -> list[str]:

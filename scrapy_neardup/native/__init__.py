@@ -1,0 +1,46 @@
+"""The compiled part, where it was built: twins in C of functions in Python, quicker and with equal results.
+
+Without it (no compiler when the package was installed, a big-endian machine) those functions do the work.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, Protocol, TypeAlias
+
+import numpy.typing as npt
+
+VERSION = 1
+
+Array: TypeAlias = "bytes | npt.NDArray[Any]"
+"""Bytes, or an array whose items lie one after another; ValueError for one that does not fit."""
+
+
+class Compiled(Protocol):
+    """What is compiled; each does what the function in Python does of which it says so."""
+
+    VERSION: int
+
+    def word_lines(self, text: bytes) -> bytes: ...
+    def hash_lines(self, lines: bytes) -> bytes: ...
+    def counted(self, rows: Array) -> tuple[bytes, bytes]: ...
+    def shingles(self, rows: Array, width: int) -> bytes: ...
+    def among(self, rows: Array, hashes: Array, heads: Array) -> bytes: ...
+    def simhash(self, rows: Array, counts: Array) -> int: ...
+    def imatch_names(self, rows: Array, lexicons: int) -> tuple[bytes, ...]: ...
+    def super_shingles(self, hashes: Array, bands: int, rows: int) -> tuple[int, ...]: ...
+    def codes(self, hashes: Array, bins: int) -> bytes: ...
+    def figures_of(self, rows: Array, lines: bytes) -> bytes: ...
+
+
+def _load() -> Compiled | None:
+    try:
+        made: Any = import_module("._native", __name__)
+    except ImportError:
+        return None
+    found: Compiled = made
+    return found if found.VERSION == VERSION else None  # one that an earlier version of the source left behind
+
+
+compiled = _load()
+"""None where it was not built."""

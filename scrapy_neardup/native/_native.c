@@ -1,0 +1,58 @@
+/* The compiled part: twins of functions in Python, quicker and equal to the last bit.
+
+Each does what the function does that is named above it; that one says what it is for, and where it is from. Integers
+have 64 bits and lie as in arrays of numpy; a row is two of them, such as a token's hash. Nothing is kept between two
+calls, nothing is changed in place, and the memory that is read need not be aligned. */
+
+#include "call.h"
+#include "words.h"
+#include "sets.h"
+#include "prints.h"
+
+enum { VERSION = 1 }; /* to be raised with native.VERSION where a call changes */
+
+#define CALLED(twin, kinds)                                                                        \
+    static PyObject *call_##twin(PyObject *module, PyObject *const *args, Py_ssize_t count)          \
+    {                                                                                              \
+        (void)module;                                                                              \
+        return run(twin, kinds, args, count);                                                      \
+    }
+
+CALLED(word_lines, "b")
+CALLED(hash_lines, "b")
+CALLED(counted, "r")
+CALLED(shingles, "rn")
+CALLED(among, "rhb")
+CALLED(simhash, "rh")
+CALLED(imatch_names, "rn")
+CALLED(super_shingles, "hnn")
+CALLED(codes, "hn")
+CALLED(figures_of, "rb")
+
+#define METHOD(twin) {#twin, (PyCFunction)(void (*)(void))call_##twin, METH_FASTCALL, NULL}
+
+static PyMethodDef METHODS[] = {
+    METHOD(word_lines), METHOD(hash_lines), METHOD(counted), METHOD(shingles), METHOD(among), METHOD(simhash),
+    METHOD(imatch_names), METHOD(super_shingles), METHOD(codes), METHOD(figures_of), {NULL, NULL, 0, NULL},
+};
+
+static int set_up(PyObject *module)
+{
+    set_letters();
+    return PyModule_AddIntConstant(module, "VERSION", VERSION);
+}
+
+static PyModuleDef_Slot SLOTS[] = {
+    {Py_mod_exec, (void *)set_up},
+#ifdef Py_mod_gil
+    {Py_mod_gil, Py_MOD_GIL_NOT_USED},
+#endif
+    {0, NULL},
+};
+
+static PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, .m_name = "_native", .m_methods = METHODS, .m_slots = SLOTS};
+
+PyMODINIT_FUNC PyInit__native(void)
+{
+    return PyModuleDef_Init(&MODULE);
+}

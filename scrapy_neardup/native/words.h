@@ -1,0 +1,108 @@
+/* Words and their hashes. */
+
+static unsigned char LETTERS[256]; /* in lower case; a line end for what belongs to no word */
+
+static void set_letters(void)
+{
+    for (int c = 0; c < 256; c++) {
+        int is_capital = c >= 'A' && c <= 'Z', is_small = c >= 'a' && c <= 'z', is_digit = c >= '0' && c <= '9';
+        LETTERS[c] = (unsigned char)(is_capital ? c + 'a' - 'A' : is_small || is_digit || c > 127 ? c : '\n');
+    }
+}
+
+/* tokens.word_lines */
+static PyObject *word_lines(Call *call)
+{
+    const unsigned char *text = call->data[0].buf;
+    PyObject *lines = PyBytes_FromStringAndSize(NULL, call->sizes[0]);
+    Py_ssize_t size = 0;
+    int was_letter = 0;
+    for (Py_ssize_t i = 0; lines != NULL && i < call->sizes[0]; i++) {
+        unsigned char letter = LETTERS[text[i]];
+        int is_letter = letter != '\n';
+        PyBytes_AS_STRING(lines)[size] = (char)letter;
+        size += is_letter | was_letter; /* of what parts two words the first is kept */
+        was_letter = is_letter;
+    }
+    if (lines != NULL)
+        _PyBytes_Resize(&lines, size - (size > 0 && !was_letter));
+    return lines;
+}
+
+static uint64_t rotated(uint64_t value, int by)
+{
+    return value << by | value >> (64 - by);
+}
+
+static uint64_t murmur_end(uint64_t value)
+{
+    value = (value ^ value >> 33) * UINT64_C(0xFF51AFD7ED558CCD);
+    value = (value ^ value >> 33) * UINT64_C(0xC4CEB9FE1A85EC53);
+    return value ^ value >> 33;
+}
+
+/* Return 0 to 15 bytes as two integers, of which the rest is 0; so many may be read. */
+static Row load_few(const char *data, Py_ssize_t size, Py_ssize_t readable)
+{
+    Row row = {0, 0};
+    if (readable < ROW) {
+        memcpy(&row, data, (size_t)size);
+        return row;
+    }
+    memcpy(&row, data, sizeof(Row)); /* to read more and drop it is quicker */
+    row.name &= size < 8 ? (UINT64_C(1) << 8 * size) - 1 : ~UINT64_C(0);
+    row.bits &= size < 8 ? 0 : (UINT64_C(1) << 8 * (size - 8)) - 1;
+    return row;
+}
+
+/* mmh3.hash_bytes: MurmurHash3 for x64 with 128 bits, seed 0; by Austin Appleby, in the public domain. */
+static Row murmur(const char *data, Py_ssize_t size, Py_ssize_t readable)
+{
+    const uint64_t one = UINT64_C(0x87C37B91114253D5), two = UINT64_C(0x4CF5AD432745937F);
+    Py_ssize_t whole = size / ROW * ROW;
+    Row hash = {0, 0}, rest = load_few(data + whole, size - whole, readable - whole);
+    for (Py_ssize_t i = 0; i < whole; i += ROW) {
+        hash.name ^= rotated(load(data + i, 0) * one, 31) * two;
+        hash.name = (rotated(hash.name, 27) + hash.bits) * 5 + 0x52DCE729;
+        hash.bits ^= rotated(load(data + i, 1) * two, 33) * one;
+        hash.bits = (rotated(hash.bits, 31) + hash.name) * 5 + 0x38495AB5;
+    }
+    hash.name ^= rotated(rest.name * one, 31) * two ^ (uint64_t)size;
+    hash.bits ^= rotated(rest.bits * two, 33) * one ^ (uint64_t)size;
+    hash.name += hash.bits;
+    hash.bits += hash.name;
+    hash.name = murmur_end(hash.name);
+    hash.bits = murmur_end(hash.bits);
+    hash.name += hash.bits;
+    hash.bits += hash.name;
+    return hash;
+}
+
+static Py_ssize_t count_lines(const char *text, Py_ssize_t size)
+{
+    Py_ssize_t count = size > 0;
+    for (Py_ssize_t i = 0; i < size; i++)
+        count += text[i] == '\n';
+    return count;
+}
+
+/* Return where the line ends that begins at a place. */
+static Py_ssize_t line_end(const char *text, Py_ssize_t size, Py_ssize_t at)
+{
+    const char *end = memchr(text + at, '\n', (size_t)(size - at));
+    return end ? end - text : size;
+}
+
+/* hashing.hash_lines */
+static PyObject *hash_lines(Call *call)
+{
+    const char *text = call->data[0].buf;
+    Py_ssize_t size = call->sizes[0], count = count_lines(text, size);
+    PyObject *made = PyBytes_FromStringAndSize(NULL, count * ROW);
+    for (Py_ssize_t i = 0, at = 0, end; made != NULL && i < count; i++, at = end + 1) {
+        end = line_end(text, size, at);
+        Row hash = murmur(text + at, end - at, size - at);
+        memcpy(PyBytes_AS_STRING(made) + i * ROW, &hash, sizeof(Row));
+    }
+    return made;
+}
