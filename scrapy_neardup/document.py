@@ -13,7 +13,7 @@ from .fingerprints.layout import layout
 from .fingerprints.sketch import WIDTH, Sketch, figures_of, make_sketch
 from .text.extractors import BUILTIN, Extract, build_reader
 from .text.html import looks_like_html
-from .text.sentences import split_lines
+from .text.sentences import sentence_lines
 from .text.tokens import token_lines
 
 
@@ -86,5 +86,6 @@ class Document:
 
     @cached_property
     def line_hashes(self) -> list[int]:
-        """The hashes of its distinct lines and sentences, see `split_lines`; of another process they may be others."""
-        return list(map(hash, split_lines(self.text)))
+        """The hashes of its lines and sentences, in their order, as often as they stand there."""
+        found: list[int] = hash_lines(sentence_lines(self.text))[:, 0].tolist()
+        return found

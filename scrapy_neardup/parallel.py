@@ -15,12 +15,10 @@ from typing import Any
 from loky import ProcessPoolExecutor
 
 from .feeds import FeedError, Line
-from .fingerprints.hashing import hash_text
 from .fingerprints.sketch import Sketch
 from .processes import check_can_be_sent, given, start, stop
 from .ready import Ready, Signer
 from .signed import Signed
-from .text.sentences import split_lines
 
 BATCH, SIZE = 64, 1 << 20  # rows that are sent to a process at a time, and bytes from which it gets no more
 AHEAD = 3  # batches a process: so much is held in memory
@@ -63,8 +61,7 @@ def _packed(ready: Ready) -> Packed:
     document = ready.document
     if document is None:
         return None, None
-    # Python's own hashes are others in each process.
-    lines = array("Q", map(hash_text, split_lines(document.text))).tobytes()
+    lines = array("Q", document.line_hashes).tobytes()
     return ready.id, (document.url, document.ready, document.sketch, document.layout, lines)
 
 

@@ -15,10 +15,11 @@ from itertools import islice
 import numpy as np
 
 from .document import Document
-from .fingerprints.hashing import Hashes, distinct, shingle_hashes
+from .fingerprints.hashing import Hashes, distinct, hash_lines, shingles
 from .fingerprints.sketch import WIDTH, Sketch, make_sketch
 from .signature import Signature
 from .text.sentences import split_lines
+from .text.tokens import token_lines
 from .text.urls import host
 from .verify import compare
 
@@ -42,7 +43,7 @@ class Page:
 
     @cached_property
     def lines(self) -> list[str]:
-        """Its lines and sentences, each once, with one blank for each run of white space."""
+        """Its lines and sentences in their order, with one blank for each run of white space."""
         return split_lines(self._document.text)
 
     @property
@@ -57,14 +58,14 @@ class Page:
     def sketch(self, lines: tuple[str, ...]) -> Sketch:
         """Return the sketch of some of its lines; of the same ones, such as a form leaves, it is made once."""
         if lines not in self._sketches:
-            shingles = distinct(np.concatenate([shingle_hashes(self._line(line), WIDTH) for line in lines]))
-            self._sketches[lines] = make_sketch(self.tokens(lines), shingles)
+            found = distinct(np.concatenate([shingles(self._line(line), WIDTH) for line in lines]))
+            self._sketches[lines] = make_sketch(self.tokens(lines), found)
         return self._sketches[lines]
 
     def _line(self, line: str) -> Hashes:
         """Return the hashes of a line's tokens; it is cut into words only where it is needed."""
         if line not in self._hashes:
-            self._hashes[line] = Document(text=line).hashes[:, 0]
+            self._hashes[line] = hash_lines(token_lines(line))
         return self._hashes[line]
 
 
@@ -107,15 +108,15 @@ class Templates:
         """
         lines: Mapping[int, tuple[int, ...]] = self._sites.get(page.site, {})
         number = _number(earlier)
-        known = [(line, lines.get(key, ())) for line, key in zip(page.lines, page.hashes, strict=True)]
-        own = tuple(line for line, those in known if number not in those and len(those) < CLUSTERS)
+        known = {line: lines.get(key, ()) for line, key in zip(page.lines, page.hashes, strict=True)}
+        own = tuple(line for line, those in known.items() if number not in those and len(those) < CLUSTERS)
         if not own:
             return False
         sketch = page.sketch(own)
-        rest = earlier.sketch.tokens - (page.tokens(page.lines) - sketch.tokens)
+        rest = earlier.sketch.tokens - (page.tokens(known) - sketch.tokens)
         if min(sketch.tokens, rest) < max(min_tokens, 1) or compare(sketch, earlier.sketch).containment >= FOREIGN:
             return False
-        only = page.tokens(line for line, those in known if those == (number,))
+        only = page.tokens(line for line, those in known.items() if those == (number,))
         others_known = any(those != (number,) for those in lines.values())
         return only < sketch.tokens or not others_known
 

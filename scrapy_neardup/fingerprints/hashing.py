@@ -20,6 +20,7 @@ Hashes: TypeAlias = npt.NDArray[np.uint64]
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _MIXER = np.uint64(0xD6E8FEB86659FD93)
 _HALF = np.uint64(32)
+_STORED = np.dtype("<u8")
 
 
 def hash_tokens(tokens: Sequence[str]) -> Hashes:
@@ -36,7 +37,7 @@ def hash_lines(lines: bytes) -> Hashes:
 
 def hashes_in(data: bytes) -> Hashes:
     """Return what lies in bytes, eight for each hash."""
-    return np.frombuffer(data, dtype="<u8").astype(np.uint64, copy=False)
+    return np.frombuffer(data, _STORED).astype(np.uint64, copy=False)
 
 
 def hash_text(text: str) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from functools import cache
 from itertools import pairwise
+from struct import Struct
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,7 @@ from .hashing import MULTIPLIER, Hashes, mix
 
 SHARE = 5  # of 16: the random share of terms that a further lexicon lacks
 _LEAST = np.uint64(SHARE << 60)
+_SHA1, _FIRST = hashlib.sha1(usedforsecurity=False), Struct(">Q12x")
 
 
 def imatch(terms: Hashes, lexicons: int) -> tuple[int, ...]:
@@ -51,4 +53,7 @@ def _salts(lexicons: int) -> Hashes:
 
 
 def _digest(names: bytes) -> int:
-    return int.from_bytes(hashlib.sha1(names, usedforsecurity=False).digest()[:8], "big")
+    sha1 = _SHA1.copy()  # a new one would take longer to make than to use
+    sha1.update(names)
+    first: int = _FIRST.unpack(sha1.digest())[0]
+    return first

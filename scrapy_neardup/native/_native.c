@@ -19,6 +19,7 @@ enum { VERSION = 1 }; /* to be raised with native.VERSION where a call changes *
     }
 
 CALLED(word_lines, "b")
+CALLED(sentence_lines, "b")
 CALLED(hash_lines, "b")
 CALLED(counted, "r")
 CALLED(shingles, "rn")
@@ -32,8 +33,8 @@ CALLED(figures_of, "rb")
 #define METHOD(twin) {#twin, (PyCFunction)(void (*)(void))call_##twin, METH_FASTCALL, NULL}
 
 static PyMethodDef METHODS[] = {
-    METHOD(word_lines), METHOD(hash_lines), METHOD(counted), METHOD(shingles), METHOD(among), METHOD(simhash),
-    METHOD(imatch_names), METHOD(super_shingles), METHOD(codes), METHOD(figures_of), {NULL, NULL, 0, NULL},
+    METHOD(word_lines), METHOD(sentence_lines), METHOD(hash_lines), METHOD(counted), METHOD(shingles), METHOD(among),
+    METHOD(simhash), METHOD(imatch_names), METHOD(super_shingles), METHOD(codes), METHOD(figures_of), {NULL, NULL, 0, NULL},
 };
 
 static int set_up(PyObject *module)

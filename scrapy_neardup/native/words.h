@@ -106,3 +106,79 @@ static PyObject *hash_lines(Call *call)
     }
     return made;
 }
+
+/* Return how many bytes of a text in UTF-8 are one character of white space; 0 for none. */
+static Py_ssize_t blank(const unsigned char *at, Py_ssize_t size)
+{
+    if (at[0] <= ' ')
+        return at[0] == ' ' || (at[0] >= '\t' && at[0] <= '\r') || (at[0] >= 0x1C && at[0] <= 0x1F);
+    if (at[0] == 0xC2 && size > 1)
+        return at[1] == 0x85 || at[1] == 0xA0 ? 2 : 0;
+    if (at[0] < 0xE1 || at[0] > 0xE3 || size < 3)
+        return 0;
+    uint32_t c = (at[0] & 15u) << 12 | (at[1] & 63u) << 6 | (at[2] & 63u);
+    return c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F ||
+                   c == 0x3000
+               ? 3
+               : 0;
+}
+
+/* Say whether a character of three bytes ends a sentence, whatever follows: one of 。！？ */
+static int is_full_stop(const unsigned char *at, Py_ssize_t size)
+{
+    return size > 2 && ((at[0] == 0xE3 && at[1] == 0x80 && at[2] == 0x82) ||
+                        (at[0] == 0xEF && at[1] == 0xBC && (at[2] == 0x81 || at[2] == 0x9F)));
+}
+
+static int is_plain(unsigned char byte)
+{
+    return (byte > ' ' && byte < 0xC2) || (byte > 0xE3 && byte != 0xEF);
+}
+
+static int is_stop(unsigned char byte)
+{
+    return byte == '.' || byte == '!' || byte == '?';
+}
+
+/* Return how many bytes stay as they are, after one that does: letters, and blanks between them within a sentence. */
+static Py_ssize_t plain(const unsigned char *at, Py_ssize_t size)
+{
+    Py_ssize_t count = 0;
+    while (count < size) {
+        if (is_plain(at[count]))
+            count++;
+        else if (at[count] == ' ' && count + 1 < size && is_plain(at[count + 1]) && !is_stop(at[count - 1]))
+            count += 2;
+        else
+            break;
+    }
+    return count;
+}
+
+/* sentences.sentence_lines */
+static PyObject *sentence_lines(Call *call)
+{
+    const unsigned char *text = call->data[0].buf;
+    Py_ssize_t size = call->sizes[0], made = 0, step;
+    enum { ENDED, BEGUN, PARTED } line = ENDED; /* parted: white space came after what there is of it */
+    PyObject *lines = PyBytes_FromStringAndSize(NULL, size + size / 3); /* a line may end after each 。 */
+    char *out = lines ? PyBytes_AS_STRING(lines) : NULL;
+    for (Py_ssize_t i = 0; lines != NULL && i < size; i += step) {
+        if ((step = blank(text + i, size - i)) > 0) {
+            if (text[i] == '\n' || (line == BEGUN && is_stop((unsigned char)out[made - 1])))
+                line = ENDED;
+            else if (line == BEGUN)
+                line = PARTED;
+            continue;
+        }
+        if (made && line != BEGUN) /* only now, so that nothing is written after the last line */
+            out[made++] = line == ENDED ? '\n' : ' ';
+        line = is_full_stop(text + i, size - i) ? ENDED : BEGUN;
+        step = line == ENDED ? 3 : 1 + plain(text + i + 1, size - i - 1);
+        memcpy(out + made, text + i, (size_t)step);
+        made += step;
+    }
+    if (lines != NULL)
+        _PyBytes_Resize(&lines, made);
+    return lines;
+}

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from typing import NamedTuple
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult
 
 import mmh3
 
-from .urls import canonical_url
+from .urls import canonical_url, split_url
 
 MAX_URL = 2000  # longer ones are no page's address, and cost time to take apart
 MAX_PREFIX = 200
@@ -94,7 +94,7 @@ def _split(url: str) -> SplitResult | None:
     if len(url) > MAX_URL or not url.startswith(("http://", "https://")):
         return None
     try:
-        parts = urlsplit(canonical_url(url))
+        parts = split_url(canonical_url(url))
     except ValueError:  # brackets that hold no address
         return None
     return parts if parts.netloc and parts.path.startswith("/") else None
