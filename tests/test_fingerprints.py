@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from helpers import hashes, python, sketch, words
 
+from scrapy_neardup import native
 from scrapy_neardup.detectors import Exact, IMatch, Shingle, SimHash
 from scrapy_neardup.document import Document
 from scrapy_neardup.fingerprints.hashing import MULTIPLIER, chain, hash_text, hash_tokens, mix, shingle_hashes
@@ -26,6 +27,15 @@ from scrapy_neardup.fingerprints.sketch import BINS, SCHEME, Sketch, containment
 from scrapy_neardup.text.lexicon import Lexicon, builtin
 
 MASK = 2**64 - 1
+
+
+@pytest.fixture(autouse=True, params=["compiled", "python"])
+def twin(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run each test with the compiled part and without it."""
+    if request.param == "python":
+        monkeypatch.setattr(native, "compiled", None)
+    elif native.compiled is None:
+        pytest.skip("the compiled part was not built")
 
 
 def array(*values: int) -> np.ndarray:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scrapy_neardup.text.segmenter import build_segmenter, segmenter
-from scrapy_neardup.text.tokens import _HAN, _MARKS, _UNSPACED, normalize, tokenize
+from scrapy_neardup.text.tokens import _HAN, _KNOWN, _MARKS, _UNSPACED, normalize, tokenize
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # its source holds escapes that newer Pythons warn of
@@ -93,7 +93,8 @@ def one_by_one(text: str) -> list[str]:
     found: list[str] = []
     for run in re.findall(f"[{_HAN}]+|[{_UNSPACED}]+|(?:(?![_{_HAN}{_UNSPACED}])[\\w{_MARKS}])+", normalize(text)):
         if re.match(f"[{_HAN}]", run):
-            found += segmenter()(run)
+            for part in re.findall(f"[{_KNOWN}]+|.", run):
+                found += segmenter()(part)
         elif re.match(f"[{_UNSPACED}]", run) and len(run) > 2:
             found += map("".join, pairwise(run))
         else:
@@ -128,6 +129,19 @@ def test_jieba_and_rjieba_give_the_same_words(text: str, monkeypatch: pytest.Mon
     monkeypatch.setattr("scrapy_neardup.text.tokens.segmenter", build_segmenter)
     assert tokenize(text) == with_rjieba
     assert len(with_rjieba) > 3
+
+
+def test_each_han_character_that_jieba_does_not_know_is_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert tokenize("中国㐀㐁人民𠀀𠀁鿖") == ["中国", "㐀", "㐁", "人民", "𠀀", "𠀁", "鿖"]
+    rjieba = pytest.importorskip("rjieba")
+    han = [c for c in map(chr, range(0x3400, 0x4_0000)) if re.match(f"[{_HAN}]", c)]
+    assert len(han) > 150_000
+    texts = ["。".join(f"中国{c}人民{c}{c}x{c}的" for c in han[at : at + 64]) for at in range(0, len(han), 64)]
+    found = []
+    for segment in (rjieba.cut, cut):
+        monkeypatch.setattr("scrapy_neardup.text.tokens.segmenter", lambda segment=segment: segment)
+        found.append(list(map(tokenize, texts)))
+    assert found[0] == found[1]
 
 
 @settings(max_examples=500, deadline=None)

@@ -46,9 +46,9 @@ def super_shingles(hashes: Hashes, bands: int, rows: int) -> tuple[int, ...]:
 
 
 def _densified(smallest: Hashes) -> Hashes:
-    if smallest.all():
+    full = smallest.nonzero()[0]
+    if len(full) in (0, len(smallest)):
         return smallest
-    full = np.flatnonzero(smallest)
     places = np.arange(len(smallest))
     lenders = full[np.searchsorted(full, places) % len(full)]
     way = ((lenders - places) % len(smallest)).astype(np.uint64)

@@ -1,14 +1,13 @@
 """Text to tokens. Pure functions of a string, but for the segmenter of Chinese, which is loaded on first use.
 
-Text is split by script before anything else: only runs of Han characters reach the segmenter, where jieba and
-rjieba give the same words. So a fingerprint does not depend on which of the two is installed.
+Text is split by script before anything else: only runs of the Han characters that jieba knows reach the segmenter,
+where jieba and rjieba give the same words. So a fingerprint does not depend on which of the two is installed.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
 from functools import lru_cache
 from itertools import pairwise
 
@@ -24,9 +23,11 @@ _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _UNSPACED = "\u3041-\u30ff\u31f0-\u31ff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u0f00-\u0fff"
 _LETTER = re.compile(f"(?!_)[\\w{_MARKS}]")
 _DEPENDS = re.compile(f"[{_HAN}{_UNSPACED}]")
-_RUN = re.compile(f"(?P<han>[{_HAN}]+)|(?P<unspaced>[{_UNSPACED}]+)|(?:(?![_{_HAN}{_UNSPACED}])[\\w{_MARKS}])+")
-_HAN_RUN = re.compile(f"[{_HAN}]")
-_HAN_RUNS = re.compile("([\u3400-\u4dbf\u4e00-\u9fff]+)")  # of those that stay as they are in any Unicode form
+_KNOWN = "\u4e00-\u9fd5"  # to jieba; each other one is a word, where rjieba would join them
+_RUN = re.compile(
+    f"(?P<han>[{_KNOWN}]+)|[{_HAN}]|(?P<unspaced>[{_UNSPACED}]+)|(?:(?![_{_HAN}{_UNSPACED}])[\\w{_MARKS}])+"
+)
+_HAN_RUNS = re.compile(f"([{_KNOWN}]+)")  # they stay as they are in any Unicode form
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200d\u2060\ufeff]")
 _ASCII = bytes(range(128))
 _ASCII_WORDS = bytes(c if c > 127 else ord(chr(c).lower()) if chr(c).isalnum() else ord(" ") for c in range(256))
@@ -65,10 +66,11 @@ def token_lines(text: str) -> bytes:
     # All runs are cut at once: a call for each would take a third longer.
     parts[::2] = [gap[0] for gap in between if gap]
     cut = segmenter()("".join(parts))
-    return _lines(word for word in _filled(cut, [gap[1] for gap in between if gap and gap[1]]) if word != " ")
+    # The blanks among them are left out with what parts the others.
+    return word_lines(_lines(_filled(cut, [gap[1] for gap in between if gap and gap[1]])))
 
 
-def _lines(words: Iterable[str]) -> bytes:
+def _lines(words: list[str]) -> bytes:
     return "\n".join(words).encode()
 
 
@@ -87,7 +89,7 @@ def _filled(cut: list[str], gaps: list[list[str]]) -> list[str]:
 class _Between(dict[str, "tuple[str, list[str]] | None"]):
     """What stands between runs of Han characters: most of it is short, and few such texts are new.
 
-    By text: what is to separate the runs while they are cut, and the words; None where it has Han characters itself.
+    By text: what is to separate the runs while they are cut, and the words; None where it comes to have such itself.
     """
 
     def __missing__(self, text: str) -> tuple[str, list[str]] | None:
@@ -95,7 +97,7 @@ class _Between(dict[str, "tuple[str, list[str]] | None"]):
         normal = normalize(text) if plain is None else plain
         words = _runs(normal) if plain is None else word_lines(normal.lower().encode()).decode().split()
         # Of what is invisible nothing is left, so that the runs are one.
-        gap = None if _HAN_RUN.search(normal) else ("\n" if words else " " if normal else "", words)
+        gap = None if _HAN_RUNS.search(normal) else ("\n" if words else " " if normal else "", words)
         if len(text) <= _SHORT:
             if len(self) == _MANY:
                 self.clear()

@@ -1,0 +1,193 @@
+"""The compiled part and its twins in Python: equal results for any input, and none is read beyond its end."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from scrapy_neardup import native
+from scrapy_neardup.document import Document
+from scrapy_neardup.fingerprints.hashing import HashSet, counted, hash_lines, hash_tokens, shingles
+from scrapy_neardup.fingerprints.imatch import imatch
+from scrapy_neardup.fingerprints.minhash import super_shingles
+from scrapy_neardup.fingerprints.simhash import simhash_counted
+from scrapy_neardup.fingerprints.sketch import figures_of, make_sketch
+from scrapy_neardup.text.sentences import sentence_lines
+from scrapy_neardup.text.tokens import token_lines, word_lines
+
+compiled = native.compiled
+pytestmark = pytest.mark.skipif(compiled is None, reason="the compiled part was not built")
+
+SPACES = "".join(c for c in map(chr, range(1 << 16)) if c.isspace())
+TEXTS = st.text(st.sampled_from(f"{SPACES} \n.!?。！？aZ09:_\0\x7f¡éÉßσΣİ汉字㐀\u180e\u200b\ud800👍") | st.characters())
+MANY = "one two 3 two. Three! " * 50_000  # about 1 MB
+
+
+def both(make: Callable[..., Any], *given: Any) -> tuple[Any, Any]:
+    """Return what a function gives with the compiled part and without it."""
+    assert compiled
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(native, "compiled", None)
+        slow = make(*given)
+    return make(*given), slow
+
+
+def assert_equal(make: Callable[..., Any], *given: Any) -> Any:
+    """Assert that a function gives the same with and without the compiled part, types and shapes included."""
+    fast, slow = both(make, *given)
+    for one, other in zip(fast, slow, strict=True) if isinstance(fast, tuple) else [(fast, slow)]:
+        if isinstance(one, np.ndarray):
+            assert (one.dtype, one.shape, one.tobytes()) == (other.dtype, other.shape, other.tobytes())
+        else:
+            assert one == other
+            assert type(one) is type(other)
+    return fast
+
+
+def rows_of(names: list[int]) -> np.ndarray:
+    """Return rows of which those with equal names are equal, as hashes are."""
+    return np.array([(name, name * 0x9E3779B97F4A7C15 % 2**64) for name in names], np.uint64).reshape(-1, 2)
+
+
+def values_of(text: str) -> tuple[object, ...]:
+    """Return all that is made of a text."""
+    document = Document(text=text)
+    terms = document.hashes[: len(document.hashes) // 2]
+    return (
+        document.lines,
+        document.hashes,
+        *document.counted,
+        document.shingles,
+        simhash_counted(*document.counted),
+        imatch(terms, 3),
+        super_shingles(document.shingles, 12, 2),
+        tuple(document.sketch),
+        document.line_hashes,
+        HashSet(document.hashes[:50, 0]).among(document.hashes),
+    )
+
+
+@settings(max_examples=500, deadline=None)
+@given(TEXTS)
+@example("")
+@example("one")
+@example("the the the the")
+@example("\ud800 \0 a\0b")
+@example("a" * 200)
+@example("Ａ１ Ⅷ ½ ²")
+def test_any_text(text: str) -> None:
+    assert_equal(values_of, text)
+
+
+@pytest.mark.parametrize("text", [MANY, MANY.replace("t", "т"), "汉字。" * 100_000, "x" * 1_000_000], ids="abcd")
+def test_a_text_of_a_megabyte(text: str) -> None:
+    assert_equal(values_of, text)
+
+
+@settings(max_examples=500, deadline=None)
+@given(TEXTS)
+def test_lines_and_sentences(text: str) -> None:
+    assert_equal(sentence_lines, text)
+
+
+@given(st.binary())
+def test_words_of_any_bytes(data: bytes) -> None:
+    assert_equal(word_lines, data)
+
+
+@given(st.lists(st.binary(max_size=40).filter(lambda token: b"\n" not in token)))
+def test_hashes_of_any_lines(tokens: list[bytes]) -> None:
+    lines = b"\n".join(tokens)
+    found = assert_equal(hash_lines, lines)
+    if lines:
+        assert found.tobytes() == hash_tokens(tokens).tobytes()
+    assert_equal(figures_of, found, lines)
+
+
+SMALL = st.integers(0, 300)
+NAMES = st.lists(SMALL | st.integers(0, 2**64 - 1) | SMALL.map(lambda low: 7 << 56 | low), max_size=200)
+
+
+@settings(deadline=None)
+@given(NAMES, st.integers(1, 9))
+def test_any_hashes(names: list[int], width: int) -> None:
+    rows = rows_of(names)
+    assert_equal(counted, rows)
+    ascending = assert_equal(shingles, rows, width)
+    assert_equal(super_shingles, ascending, width, 3)
+    assert_equal(lambda: tuple(make_sketch(len(rows), ascending)))
+    assert_equal(imatch, counted(rows)[0], width)
+    assert_equal(HashSet(rows[: width * 10, 0]).among, rows)
+    assert_equal(HashSet(rows[:0, 0]).among, rows)
+
+
+@pytest.mark.parametrize("shift", [0, 20, 44])
+def test_hashes_that_are_alike(shift: int) -> None:
+    """Names that no hash function gives, and that a way to sort which relies on that would take for ever to sort."""
+    names = [number << shift for number in range(100_000, 0, -1)]
+    assert_equal(counted, rows_of(names * 2))
+
+
+@given(st.lists(st.integers(1, 2**40), max_size=600))
+def test_simhash_of_any_counts(counts: list[int]) -> None:
+    source = random.Random(len(counts))
+    rows = rows_of([source.getrandbits(64) for _ in counts])
+    assert_equal(simhash_counted, rows, np.array(counts, np.int64))
+
+
+def test_memory_that_is_not_aligned() -> None:
+    assert compiled
+    data = rows_of(list(range(1000, 0, -1))).tobytes()
+    shifted = memoryview(b"x" + data)[1:]
+    assert compiled.counted(shifted) == compiled.counted(data)
+    assert compiled.shingles(shifted, 3) == compiled.shingles(data, 3)
+    assert compiled.codes(shifted, 512) == compiled.codes(data, 512)
+
+
+ROWS = bytes(32)
+BAD: list[tuple[str, tuple[Any, ...]]] = [
+    ("counted", (ROWS[:-1],)),
+    ("counted", (np.zeros((4, 4), np.uint64)[:, :2],)),
+    ("shingles", (ROWS[:-8], 3)),
+    ("shingles", (ROWS, 0)),
+    ("shingles", (ROWS, -1)),
+    ("shingles", (ROWS, 1 << 40)),
+    ("among", (ROWS, ROWS, b"")),
+    ("among", (ROWS, ROWS, bytes(3))),
+    ("among", (ROWS, ROWS, bytes(1))),
+    ("among", (ROWS, ROWS[:-1], bytes(2))),
+    ("simhash", (ROWS, bytes(8))),
+    ("simhash", (ROWS, bytes(24))),
+    ("imatch_names", (ROWS, -1)),
+    ("super_shingles", (ROWS, 0, 2)),
+    ("super_shingles", (ROWS, 1 << 20, 1 << 20)),
+    ("codes", (ROWS, 0)),
+    ("figures_of", (ROWS, b"one")),
+    ("figures_of", (ROWS, b"1\n2\n3")),
+    ("figures_of", (b"", b"1")),
+    ("hash_lines", ()),
+    ("hash_lines", (b"", b"")),
+]
+
+
+@pytest.mark.parametrize(("name", "given"), BAD, ids=[name for name, _ in BAD])
+def test_what_does_not_fit_is_refused(name: str, given: tuple[Any, ...]) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        getattr(compiled, name)(*given)
+
+
+@pytest.mark.parametrize("given", ["text", None, 3])
+def test_what_is_no_memory_is_refused(given: Any) -> None:
+    with pytest.raises(TypeError):
+        compiled.hash_lines(given)  # type: ignore[union-attr]
+
+
+def test_lines_of_tokens_are_the_same_without_it() -> None:
+    for text in ("Don't pay €3.14", "我用Python3写代码", "ÉCOLE\u2028№ 5"):
+        assert_equal(token_lines, text)
