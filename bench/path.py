@@ -25,8 +25,7 @@ from typing import Any
 from path_texts import is_chinese, made_up, page_of, read
 from peers import Peer, datasketch, rensa, simhash
 
-from scrapy_neardup import Deduplicator, Document
-from scrapy_neardup.detectors.ahead import SOME, prepare
+from scrapy_neardup import Deduplicator, Document, native
 from scrapy_neardup.text import tokens
 from scrapy_neardup.text.html import html_to_page
 from scrapy_neardup.text.segmenter import build_segmenter
@@ -34,7 +33,7 @@ from scrapy_neardup.text.tokens import tokenize
 
 Run = Callable[[Sequence[str]], None]
 OURS, PAGES, SLOWER = "text → verdict", "HTML → verdict", "text → verdict, with jieba"
-AT_ONCE = f"text → verdict, {SOME} at a time"
+PLAIN = "text → verdict, not compiled"
 WARM_UP = 30  # documents
 
 # What is compared
@@ -46,20 +45,18 @@ def ours(texts: Sequence[str]) -> None:
             dedup.claim(Document(f"http://site.example/{number}.html", text)).commit()
 
 
-def ours_at_once(texts: Sequence[str]) -> None:
-    documents = [Document(f"http://site.example/{number}.html", text) for number, text in enumerate(texts)]
-    with Deduplicator.open() as dedup:
-        for start in range(0, len(documents), SOME):
-            some = documents[start : start + SOME]
-            prepare(some, dedup.detectors)
-            for document in some:
-                dedup.claim(document).commit()
-
-
 def ours_of_pages(pages: Sequence[str]) -> None:
     with Deduplicator.open() as dedup:
         for number, page in enumerate(pages):
             dedup.claim(Document.from_field(page, url=f"http://site.example/{number}.html")).commit()
+
+
+def ours_without_compiled(texts: Sequence[str]) -> None:
+    usual, native.compiled = native.compiled, None
+    try:
+        ours(texts)
+    finally:
+        native.compiled = usual
 
 
 def ours_with_jieba(texts: Sequence[str]) -> None:
@@ -95,7 +92,7 @@ def staged(pages: Sequence[str], texts: Sequence[str]) -> dict[str, float]:
 def stages(dedup: Deduplicator, document: Document, page: str) -> Iterator[tuple[str, Callable[[], object]]]:
     """Yield what is done with a document, in order; each takes what those before it have made."""
     yield "HTML: title, main text, layout", partial(html_to_page, page)
-    yield "tokens", lambda: document.tokens
+    yield "words", lambda: document.lines
     yield "hashes", lambda: document.hashes
     yield "words counted", lambda: document.counted
     yield "shingles", lambda: document.shingles
@@ -104,6 +101,7 @@ def stages(dedup: Deduplicator, document: Document, page: str) -> Iterator[tuple
     yield "sketch", lambda: document.sketch
     ready = {detector.name: detector.fingerprints(document) for detector in dedup.detectors}
     signed = dedup.sign(Document(document.url, document.text, ready=ready))
+    yield "lines hashed", lambda: document.line_hashes
     yield "look-up and verification", lambda: dedup.matcher.best(document, signed)
     yield "template lines", lambda: dedup.matcher.learn(document, signed)
     claims = [dedup.claim(Document(document.url, document.text))]
@@ -118,9 +116,10 @@ def measure(texts: Sequence[str], rounds: int) -> dict[str, Any]:
     pages = [page_of(text) for text in texts]
     runs: dict[str, tuple[Run, Sequence[str]]] = {
         OURS: (ours, texts),
-        AT_ONCE: (ours_at_once, texts),
         PAGES: (ours_of_pages, pages),
     }
+    if native.compiled:
+        runs[PLAIN] = (ours_without_compiled, texts)
     if is_chinese(texts[0]):
         runs[SLOWER] = (ours_with_jieba, texts)
     peers: dict[str, Peer] = {"datasketch": datasketch, "rensa": rensa, "simhash": simhash}

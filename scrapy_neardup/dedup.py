@@ -18,7 +18,7 @@ from .index.hosts import Change, Finding
 from .matching import Matcher
 from .signature import Evidence, Link, Signature
 from .stores import Selection, Store, StoreError, open_store
-from .verdict import Match, Verdict
+from .verdict import UNIQUE, Match, Verdict
 from .verify import Rule
 
 logger = logging.getLogger(__name__)
@@ -190,7 +190,7 @@ class Deduplicator:
     def verdict(self, document: Document, match: Match | None) -> Verdict:
         """Put a match into words."""
         if match is None:
-            return Verdict("unique")
+            return UNIQUE
         return Verdict(
             "revisit" if self.matcher.is_own(document.url, match.signature) else "duplicate",
             match.signature.url,

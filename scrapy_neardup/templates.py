@@ -112,9 +112,11 @@ class Templates:
         own = tuple(line for line, those in known.items() if number not in those and len(those) < CLUSTERS)
         if not own:
             return False
-        sketch = page.sketch(own)
-        rest = earlier.sketch.tokens - (page.tokens(known) - sketch.tokens)
-        if min(sketch.tokens, rest) < max(min_tokens, 1) or compare(sketch, earlier.sketch).containment >= FOREIGN:
+        sketch, least = page.sketch(own), max(min_tokens, 1)
+        # What costs more, to cut the other lines into words, comes last.
+        if sketch.tokens < least or compare(sketch, earlier.sketch).containment >= FOREIGN:
+            return False
+        if earlier.sketch.tokens - (page.tokens(known) - sketch.tokens) < least:
             return False
         only = page.tokens(line for line, those in known.items() if those == (number,))
         others_known = any(those != (number,) for those in lines.values())

@@ -42,6 +42,9 @@ class Verdict:
         return asdict(self)
 
 
+UNIQUE = Verdict("unique")
+
+
 def page_kind(resemblance: float, layout: int, earlier: int) -> str | None:
     """Name the kind of a duplicate page; None where a layout is unknown.
 

@@ -632,12 +632,11 @@ def test_a_detector_that_proposes_much_does_not_crowd_out_others(order: tuple[st
         assert outcome(claim(made, B, 1)) == ("duplicate", A)
 
 
-def test_fingerprints_made_for_several_documents_are_those_of_each() -> None:
-    texts = [text(seed, 10 * seed) for seed in range(5)]
+def test_fingerprints_that_are_made_ahead_are_those_of_the_document() -> None:
     with Deduplicator.open() as dedup:
-        ahead = [Document(text=each) for each in texts]
-        prepare(ahead, dedup.detectors)
-        for document, each in zip(ahead, texts, strict=True):
+        for each in (text(seed, 10 * seed) for seed in range(5)):
+            document = Document(text=each)
+            prepare(document, dedup.detectors)
             made, expected = dedup.sign(document), dedup.sign(Document(text=each))
             assert (made.fingerprints, made.sketch) == (expected.fingerprints, expected.sketch)
             assert set(document.ready) == {detector.name for detector in dedup.detectors}
