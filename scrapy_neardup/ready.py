@@ -14,7 +14,6 @@ from .document import Document
 from .feeds import FeedError, Line, Row, row_id
 from .items import item_document
 
-
 SOME = 16  # rows that are cut into words at a time: more bring nothing
 
 
