@@ -11,7 +11,7 @@ from cli import neardup, succeeded, write
 from redis_server import Server
 from scrapy.settings import Settings
 
-from scrapy_neardup import Addon, MirrorMiddleware, NearDupPipeline
+from scrapy_neardup import Addon, MirrorMiddleware, NearDupPipeline, native
 from scrapy_neardup.advice import on_settings
 from scrapy_neardup.config import Config
 
@@ -127,6 +127,7 @@ def test_it_tells_versions_and_extras(project: Path) -> None:
     made = json.loads(succeeded(project, "doctor", "--json").stdout)
 
     assert {"Python", "scrapy-neardup", "scrapy", "numpy"} <= set(made["versions"])
+    assert made["compiled"].startswith("yes" if native.compiled else "no")
     assert {"redis", "fast", "som", "dwdcs"} <= set(made["extras"])
     assert not {"all", "test", "dev"} & set(made["extras"])
 

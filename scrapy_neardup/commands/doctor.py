@@ -11,6 +11,7 @@ from pathlib import Path
 from scrapy.settings import BaseSettings
 from scrapy.utils.project import inside_project
 
+from .. import native
 from ..advice import Advice, on_settings
 from ..config import Config, ConfigError
 from ..detectors import Detector
@@ -37,7 +38,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
-    installed = {"versions": versions(), "extras": {extra: _state(needs(extra)) for extra in extras()}}
+    compiled = "no: all works, less quickly" if native.compiled is None else "yes"
+    installed = {
+        "versions": versions(),
+        "compiled": compiled,
+        "extras": {extra: _state(needs(extra)) for extra in extras()},
+    }
     found = [*_on_packages(), *_on_project(opts, settings)]
     if opts.json:
         print(json.dumps({**installed, "advice": [advice._asdict() for advice in found]}, ensure_ascii=False, indent=2))
