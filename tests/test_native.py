@@ -168,6 +168,7 @@ BAD: list[tuple[str, tuple[Any, ...]]] = [
     ("super_shingles", (ROWS, 0, 2)),
     ("super_shingles", (ROWS, 1 << 20, 1 << 20)),
     ("codes", (ROWS, 0)),
+    ("codes", (ROWS, 12)),
     ("figures_of", (ROWS, b"one")),
     ("figures_of", (ROWS, b"1\n2\n3")),
     ("figures_of", (b"", b"1")),

@@ -11,11 +11,11 @@ calls, nothing is changed in place, and the memory that is read need not be alig
 
 enum { VERSION = 1 }; /* to be raised with native.VERSION where a call changes */
 
-#define CALLED(twin, kinds)                                                                        \
-    static PyObject *call_##twin(PyObject *module, PyObject *const *args, Py_ssize_t count)          \
-    {                                                                                              \
-        (void)module;                                                                              \
-        return run(twin, kinds, args, count);                                                      \
+#define CALLED(twin, kinds)                                                                 \
+    static PyObject *call_##twin(PyObject *module, PyObject *const *args, Py_ssize_t count) \
+    {                                                                                       \
+        (void)module;                                                                       \
+        return run(twin, kinds, args, count);                                               \
     }
 
 CALLED(word_lines, "b")
@@ -33,8 +33,9 @@ CALLED(figures_of, "rb")
 #define METHOD(twin) {#twin, (PyCFunction)(void (*)(void))call_##twin, METH_FASTCALL, NULL}
 
 static PyMethodDef METHODS[] = {
-    METHOD(word_lines), METHOD(sentence_lines), METHOD(hash_lines), METHOD(counted), METHOD(shingles), METHOD(among),
-    METHOD(simhash), METHOD(imatch_names), METHOD(super_shingles), METHOD(codes), METHOD(figures_of), {NULL, NULL, 0, NULL},
+    METHOD(word_lines), METHOD(sentence_lines), METHOD(hash_lines), METHOD(counted),
+    METHOD(shingles), METHOD(among), METHOD(simhash), METHOD(imatch_names),
+    METHOD(super_shingles), METHOD(codes), METHOD(figures_of), {NULL, NULL, 0, NULL},
 };
 
 static int set_up(PyObject *module)

@@ -112,6 +112,8 @@ static PyObject *super_shingles(Call *call)
 static PyObject *codes(Call *call)
 {
     Py_ssize_t bins = call->numbers[0], plane = bins / 8;
+    if (bins % 8 && !fail("bins fill no whole bytes"))
+        return NULL;
     const uint64_t *smallest = minima(call, bins);
     PyObject *made = smallest ? PyBytes_FromStringAndSize(NULL, 2 * plane) : NULL;
     for (Py_ssize_t byte = 0; made != NULL && byte < plane; byte++) {

@@ -123,7 +123,7 @@ static Py_ssize_t blank(const unsigned char *at, Py_ssize_t size)
                : 0;
 }
 
-/* Say whether a character of three bytes ends a sentence, whatever follows: one of 。！？ */
+/* Say whether a character of three bytes ends a sentence, whatever follows: U+3002, U+FF01 or U+FF1F */
 static int is_full_stop(const unsigned char *at, Py_ssize_t size)
 {
     return size > 2 && ((at[0] == 0xE3 && at[1] == 0x80 && at[2] == 0x82) ||
@@ -161,7 +161,8 @@ static PyObject *sentence_lines(Call *call)
     const unsigned char *text = call->data[0].buf;
     Py_ssize_t size = call->sizes[0], made = 0, step;
     enum { ENDED, BEGUN, PARTED } line = ENDED; /* parted: white space came after what there is of it */
-    PyObject *lines = PyBytes_FromStringAndSize(NULL, size + size / 3); /* a line may end after each 。 */
+    /* Three bytes may be a line of their own, which takes a fourth one. */
+    PyObject *lines = PyBytes_FromStringAndSize(NULL, size + size / 3);
     char *out = lines ? PyBytes_AS_STRING(lines) : NULL;
     for (Py_ssize_t i = 0; lines != NULL && i < size; i += step) {
         if ((step = blank(text + i, size - i)) > 0) {
