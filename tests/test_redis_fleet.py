@@ -108,7 +108,7 @@ def asked_by(name: str, *sites: Site) -> int:
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
+    end = time.monotonic() + 180
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.005)
