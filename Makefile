@@ -1,15 +1,18 @@
-# These do all the set-up: `make example`, `make fleet` and `make test`.
+# These do all the set-up: `make example`, `make fleet`, `make docs` and `make test`.
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: example fleet test check clean
+.PHONY: example fleet docs test check clean
 
 example: $(VENV)/installed
 	$(BIN)/python example_project/run.py
 
 fleet: $(VENV)/installed
 	$(BIN)/python example_project/run_fleet.py
+
+docs: $(VENV)/installed
+	$(BIN)/mkdocs build --strict
 
 test: $(VENV)/installed
 	$(BIN)/python -m pytest
@@ -25,4 +28,4 @@ $(VENV)/installed: setup.cfg setup.py pyproject.toml $(wildcard scrapy_neardup/n
 	touch $@
 
 clean:
-	rm -rf $(VENV) build dist example_project/out
+	rm -rf $(VENV) build dist site example_project/out

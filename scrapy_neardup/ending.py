@@ -14,6 +14,7 @@ from scrapy.http import Response
 from .access import Access
 from .dedup import Claim
 from .document import Document
+from .stats import Stat
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -28,7 +29,7 @@ _claim: ContextVar[Claim | Document | None] = ContextVar("neardup_claim", defaul
 class Endings:
     """Follows each item through the pipelines, and settles its claim when it is through, or lost."""
 
-    def __init__(self, crawler: Crawler, access: Access, count: Callable[[str], object]) -> None:
+    def __init__(self, crawler: Crawler, access: Access, count: Callable[[Stat], object]) -> None:
         self._crawler = crawler
         self._access = access
         self._count = count

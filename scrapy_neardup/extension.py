@@ -22,6 +22,7 @@ from .dedup import Deduplicator
 from .document import Document
 from .ending import Endings
 from .index.hosts import Change
+from .stats import BY_DETECTOR, PREFIX, Stat, summary
 from .waiting import pause
 from .workers import Workers
 
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-PREFIX = "neardup/"  # of our stats
 FLUSH_INTERVAL = 0.5  # seconds: what is committed is durable within one
 SUMMARY_INTERVAL = 60.0
 _PASSING = "Items pass; what can't be written is kept in memory and tried again"
@@ -59,7 +59,7 @@ class NearDup:
         # The first document has the segmenter of Chinese and parts of numpy loaded: up to a second, not in mid-crawl.
         _ = Document(text="预热").sketch
         self._is_away = self._is_syncing = self._is_closing = False
-        self._failures = self._unjudged = 0
+        self._failures = self._unjudged = self._summed = 0
         self._tasks: list[AsyncioLoopingCall | LoopingCall] = []
 
     @classmethod
@@ -91,10 +91,9 @@ class NearDup:
         for task in self._tasks:
             if task.running:
                 task.stop()
-        self.stats.set_value("neardup/workers/restarted", self.workers.restarts)
-        if rechecked := self.stats.get_value("neardup/requests/rechecked", 0):
-            wrong = self.stats.get_value("neardup/requests/wrongly_skipped", 0)
-            self.stats.set_value("neardup/requests/wrongly_skipped_share", round(wrong / rechecked, 4))
+        self.set("workers/restarted", self.workers.restarts)
+        if rechecked := self.number("requests/rechecked"):
+            self.set("requests/wrongly_skipped_share", round(self.number("requests/wrongly_skipped") / rechecked, 4))
         while self._is_syncing:
             await pause(PAUSE)
         await self.access.catch_up_all()
@@ -146,9 +145,9 @@ class NearDup:
         """Tell of what the store holds and has learned."""
         count = await self.access.ask(len, self.dedup)
         if count is not None:
-            self.stats.set_value("neardup/store/documents", count)
+            self.set("store/documents", count)
         if self.access.caught_up:
-            self.stats.set_value("neardup/store/caught_up", self.access.caught_up)
+            self.set("store/caught_up", self.access.caught_up)
         self._tell_of_hosts(await self.access.ask(self.dedup.take_changes) or ())
 
     def _tell_of_hosts(self, changes: Iterable[Change]) -> None:
@@ -188,26 +187,28 @@ class NearDup:
 
     # Counting
 
-    def count(self, name: str, by: int = 1) -> None:
+    def count(self, name: Stat, by: int = 1) -> None:
         """Count in Scrapy's stats."""
-        self.stats.inc_value(f"{PREFIX}{name}", by)
+        self.stats.inc_value(PREFIX + name, by)
+
+    def count_detector(self, name: str) -> None:
+        """Count a duplicate by the detector that found it."""
+        self.stats.inc_value(f"{PREFIX}{BY_DETECTOR}{name}")
+
+    def set(self, name: Stat, value: float) -> None:
+        """Put a value into Scrapy's stats."""
+        self.stats.set_value(PREFIX + name, value)
+
+    def number(self, name: Stat) -> int:
+        """Return what was counted; 0 where nothing was."""
+        counted: int = self.stats.get_value(PREFIX + name, 0)
+        return counted
 
     def log_summary(self) -> None:
-        """Log one line that sums the crawl up."""
-        number = {name: self.stats.get_value(f"neardup/{name}", 0) for name in _SUMMED}
-        logger.info(
-            "%(documents)d documents, %(duplicates)d duplicates (%(share).1f %%), %(requests/skipped)d requests saved,"
-            " %(dead_links/rescued)d dead links rescued, about %(megabytes).1f MB saved",
-            {
-                **number,
-                "share": 100 * number["duplicates"] / (number["documents"] or 1),
-                "megabytes": number["bytes_saved"] / 1e6,
-            },
-            extra={"spider": self.crawler.spider},
-        )
-
-
-_SUMMED = ("documents", "duplicates", "requests/skipped", "dead_links/rescued", "bytes_saved")
+        """Log one line that sums the crawl up, and how fast it went since the last one."""
+        before, self._summed = self._summed, self.number("documents")
+        rate = None if self._is_closing else round((self._summed - before) * 60 / SUMMARY_INTERVAL)
+        logger.info(summary(self.stats.get_stats(), rate), extra={"spider": self.crawler.spider})
 
 
 def crawl_config(crawler: Crawler) -> Config:

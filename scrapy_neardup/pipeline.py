@@ -20,6 +20,7 @@ from .extension import NearDup
 from .fingerprints.layout import layout
 from .items import Fetch, item_document
 from .signature import Signature
+from .stats import Stat
 from .text.html import canonical_links, elements
 from .turns import Turns
 from .verdict import Verdict
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 
 logger = logging.getLogger(__name__)
+
+_COUNTED: dict[str, Stat] = {"unique": "unique", "duplicate": "duplicates", "revisit": "revisits"}
 
 
 class DuplicateItem(DropItem):
@@ -135,9 +138,9 @@ class NearDupPipeline:
 
     def _count(self, verdict: Verdict) -> None:
         self.neardup.count("documents")
-        self.neardup.count({"unique": "unique", "duplicate": "duplicates", "revisit": "revisits"}[verdict.status])
+        self.neardup.count(_COUNTED[verdict.status])
         if verdict.status == "duplicate":
-            self.neardup.count(f"duplicates/{verdict.detector}")
+            self.neardup.count_detector(str(verdict.detector))
 
     def _act(self, item: Any, claim: Claim) -> Any:
         config, verdict = self.neardup.config, claim.verdict

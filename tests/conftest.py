@@ -10,12 +10,14 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from redis_server import Server
 from site_server import Site, serving
 from tcp_proxy import TcpProxy
+
+from scrapy_neardup.stats import BY_DETECTOR, PREFIX, Stat
 
 HERE = Path(__file__).parent
 
@@ -36,6 +38,12 @@ class Crawl:
     @property
     def urls(self) -> list[str]:
         return [item["url"] for item in self.items]
+
+
+def unknown(stats: dict[str, Any]) -> list[str]:
+    """Return the stats of ours that scrapy_neardup.stats does not name."""
+    names = [name.removeprefix(PREFIX) for name in stats if name.startswith(PREFIX)]
+    return [name for name in names if name not in get_args(Stat) and not name.startswith(BY_DETECTOR)]
 
 
 class Crawler:
@@ -92,6 +100,7 @@ class Crawler:
         crawl = self.finish(self.start(spider, settings, **args))
         assert crawl.code == 0, crawl.errors + crawl.log[-3000:]
         assert "Deprecat" not in crawl.log + crawl.errors
+        assert unknown(crawl.stats) == []
         return crawl
 
 

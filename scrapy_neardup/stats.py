@@ -1,0 +1,84 @@
+"""Every stat of a crawl by name, and the line that sums them up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+PREFIX = "neardup/"
+BY_DETECTOR = "duplicates/"  # and the detector's name
+
+Stat = Literal[
+    "documents",
+    "unique",
+    "duplicates",
+    "revisits",
+    "no_text",
+    "withdrawn",
+    "requests/skipped",
+    "requests/rechecked",
+    "requests/wrongly_skipped",
+    "requests/wrongly_skipped_share",
+    "requests/redirected",
+    "mirror_hosts/learned",
+    "mirror_hosts/dropped",
+    "dead_links/seen",
+    "dead_links/redirected",
+    "dead_links/rescued",
+    "dead_links/unconfirmed",
+    "bytes_saved",
+    "store/documents",
+    "store/errors",
+    "store/unjudged",
+    "store/caught_up",
+    "errors",
+    "workers/restarted",
+]
+"""All of them, without the prefix; beside these there is one for each detector that found a duplicate."""
+
+_SUMMED: tuple[tuple[Stat, str], ...] = (
+    ("no_text", "items without text"),
+    ("withdrawn", "withdrawn"),
+    ("requests/redirected", "requests sent to the canonical host"),
+    ("dead_links/rescued", "dead links rescued"),
+    ("requests/wrongly_skipped", "skipped wrongly, by rechecks"),
+    ("store/unjudged", "items passed unjudged"),
+    ("store/errors", "errors of the store"),
+    ("errors", "errors"),
+)
+"""What is only told of where there is any."""
+
+
+def summary(stats: Mapping[str, Any], per_minute: int | None = None) -> str:
+    """Sum a crawl up in one line.
+
+    `stats` are Scrapy's; `per_minute`: documents since the last line, None at the end of a crawl.
+    """
+    rate = "" if per_minute is None else f" (at {per_minute}/min)"
+    return f"{_number(stats, 'documents')} documents{rate}: {', '.join(_parts(stats))}"
+
+
+def _parts(stats: Mapping[str, Any]) -> Iterator[str]:
+    share = 100 * _number(stats, "duplicates") / (_number(stats, "documents") or 1)
+    yield f"{_number(stats, 'unique')} unique"
+    yield f"{_number(stats, 'duplicates')} duplicates ({share:.1f} %)"
+    yield f"{_number(stats, 'revisits')} revisits"
+    size = f" ({_size(saved)})" if (saved := _number(stats, "bytes_saved")) else ""
+    yield f"{_number(stats, 'requests/skipped')} requests saved{size}"
+    for name, text in _SUMMED:
+        if number := _number(stats, name):
+            yield f"{number} {text}"
+    if PREFIX + "store/documents" in stats:
+        yield f"{_number(stats, 'store/documents')} held"
+
+
+def _number(stats: Mapping[str, Any], name: Stat) -> int:
+    return int(stats.get(PREFIX + name, 0))
+
+
+def _size(count: float) -> str:
+    """Return so many bytes as people read them."""
+    units = ["B", "kB", "MB", "GB"]
+    while count >= 1000 and len(units) > 1:
+        count, units = count / 1000, units[1:]
+    return f"{count:.{int(units[0] != 'B')}f} {units[0]}"
