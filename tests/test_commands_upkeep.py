@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +25,12 @@ from site_server import Page, Site, article, html
 from test_store_faults import DIE, commit, contents, expected, fill, held, opened, path, urls  # noqa: F401 - a fixture
 
 from scrapy_neardup import Deduplicator, Document, StoreError
-from scrapy_neardup.commands import VERBS
 from scrapy_neardup.config import Config
 from scrapy_neardup.stores.absorbing import tidy
 from scrapy_neardup.stores.runs import RunLock
 from scrapy_neardup.stores.verifying import Survey, verify
 
 DAY = 86_400.0
-README = Path(__file__).parents[1] / "README.md"
 
 
 def told(path: str, verb: str, *arguments: str) -> Any:  # noqa: F811
@@ -50,14 +47,6 @@ def until(true: Callable[[], object]) -> None:
     while not true() and time.monotonic() < deadline:
         time.sleep(0.01)
     assert true()
-
-
-def test_readme_names_every_verb_and_setting() -> None:
-    readme = README.read_text(encoding="utf-8")
-    rows = re.findall(r"^\| `NEARDUP_(\w+)` \|", readme, re.MULTILINE)
-    assert sorted(rows) == sorted(setting.name.upper() for setting in fields(Config))
-    commands = readme.partition("## Commands")[2].partition("\n## ")[0]
-    assert [verb for verb in VERBS if f"**`{verb}`**" not in commands] == []
 
 
 @pytest.mark.parametrize("verb", ["runs", "forget", "stats", "verify"])

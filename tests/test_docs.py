@@ -1,0 +1,170 @@
+"""The reference names what there is, and nothing else: settings, stats, meta keys, the tag, commands, Python.
+
+NEARDUP_WRITE_DOCS=1 writes the tables of the commands' options anew from their help.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from scrapy.commands import ScrapyCommand
+from scrapy.settings import Settings
+from transcript import BLOCK
+
+import scrapy_neardup
+from scrapy_neardup.commands import VERBS, Command
+from scrapy_neardup.config import Config
+from scrapy_neardup.stats import BY_DETECTOR, PREFIX, Stat
+from scrapy_neardup.verdict import Verdict
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+REFERENCE = DOCS / "reference"
+COMMANDS = REFERENCE / "commands.md"
+OPTIONS = re.compile(r"\| argument \| meaning \|\n\|---\|---\|\n(?:\|.*\n)*")
+SETTING = re.compile(r"NEARDUP_[A-Z_]*[A-Z]")
+NO_SETTING = {"NEARDUP_TEST_REDIS_SERVER", "NEARDUP_TEST_KILLS"}  # of tests, in docs/redis.md and docs/scaling.md
+
+
+def rows(name: str) -> list[list[str]]:
+    """Return the cells of a page's tables whose first one is code."""
+    page = (REFERENCE / name).read_text(encoding="utf-8")
+    found = re.findall(r"^\| (`.*) \|$", page, re.MULTILINE)
+    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", row)] for row in found]
+
+
+def names(name: str) -> list[str]:
+    return [row[0].strip("`") for row in rows(name)]
+
+
+def pages() -> list[Path]:
+    return [*ROOT.glob("README*.md"), *DOCS.rglob("*.md"), ROOT / "example_project" / "README.md"]
+
+
+# Settings
+
+
+def test_settings_are_those_of_the_code_with_their_defaults() -> None:
+    said = [row[:2] for row in rows("settings.md") if len(row) == 3]
+    read = {
+        name.strip("`").removeprefix("NEARDUP_").lower(): ast.literal_eval(default.strip("`")) for name, default in said
+    }
+    assert len(said) == len(read)
+    assert read.keys() == {setting.name for setting in fields(Config)}
+    assert Config(**read) == Config()
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_page_names_settings_that_exist(page: Path) -> None:
+    known = {f"NEARDUP_{setting.name.upper()}" for setting in fields(Config)}
+    assert {*SETTING.findall(page.read_text(encoding="utf-8"))} - known - NO_SETTING == set()
+
+
+# Stats, meta, tag
+
+
+def test_stats_are_those_of_the_code() -> None:
+    assert names("stats.md") == unordered(
+        [*(PREFIX + name for name in get_args(Stat)), f"{PREFIX}{BY_DETECTOR}<detector>"]
+    )
+
+
+def test_meta_keys_are_those_of_the_code() -> None:
+    code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "scrapy_neardup").glob("*.py"))
+    used = re.findall(r'meta(?:\.get\(|\.pop\(|\[)"(\w*neardup\w*)"|mark\(\w+, "(\w+)"\)|"(neardup_\w+)":', code)
+    assert names("meta.md") == unordered({name for found in used for name in found if name} | {"neardup_detour"})
+
+
+def test_tag_is_that_of_the_code() -> None:
+    assert names("tag.md")[: len(fields(Verdict))] == [*Verdict("unique").tag()]
+
+
+class unordered:  # noqa: N801 - reads as what it is in an assertion
+    """Equal to any order of the same things, each once."""
+
+    def __init__(self, things: Any) -> None:
+        self.things = sorted(things)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, list) and sorted(other) == self.things
+
+    def __repr__(self) -> str:
+        return repr(self.things)
+
+
+# Commands
+
+
+def verb_parsers() -> dict[str, argparse.ArgumentParser]:
+    """Return the parser of each verb."""
+    command = Command()
+    command.settings = Settings()
+    parser = argparse.ArgumentParser(conflict_handler="resolve")
+    command.add_options(parser)
+    verbs = next(action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
+    return dict(verbs.choices)
+
+
+def global_options() -> set[str]:
+    command = ScrapyCommandOnly()
+    command.settings = Settings()
+    parser = argparse.ArgumentParser()
+    command.add_options(parser)
+    return {option for action in parser._actions for option in action.option_strings}
+
+
+class ScrapyCommandOnly(ScrapyCommand):
+    def short_desc(self) -> str:
+        return ""
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None: ...
+
+
+def table(parser: argparse.ArgumentParser) -> str:
+    """Return the options of a verb, as its help tells of them."""
+    formatter = argparse.HelpFormatter("")
+    own = [action for action in parser._actions if not global_options() & {*action.option_strings}]
+    cells = [(_called(action, formatter), formatter._expand_help(action).replace("|", "\\|")) for action in own]
+    return "| argument | meaning |\n|---|---|\n" + "".join(f"| `{name}` | {text} |\n" for name, text in cells)
+
+
+def _called(action: argparse.Action, formatter: argparse.HelpFormatter) -> str:
+    value = (
+        formatter._format_args(action, formatter._get_default_metavar_for_optional(action)) if action.nargs != 0 else ""
+    )
+    return f"{', '.join(action.option_strings)} {value}".strip().replace("|", "\\|")
+
+
+def sections() -> Iterator[tuple[str, str]]:
+    for part in re.split(r"^## ", COMMANDS.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
+        yield part.split("\n", 1)[0], part
+
+
+def test_commands_have_a_section_each() -> None:
+    assert [verb for verb, _ in sections()] == unordered(VERBS)
+
+
+def test_commands_have_the_options_of_their_help() -> None:
+    parsers = verb_parsers()
+    if os.environ.get("NEARDUP_WRITE_DOCS"):
+        page = COMMANDS.read_text(encoding="utf-8")
+        for verb, section in sections():
+            page = page.replace(section, OPTIONS.sub(lambda _, verb=verb: table(parsers[verb]), section))
+        COMMANDS.write_text(page, encoding="utf-8")
+    for verb, section in sections():
+        assert OPTIONS.findall(section) == [table(parsers[verb])], f"{verb}: NEARDUP_WRITE_DOCS=1 mends it"
+
+
+# Python
+
+
+def test_python_names_all_that_is_public() -> None:
+    assert names("python.md")[: len(scrapy_neardup.__all__)] == unordered(scrapy_neardup.__all__)
