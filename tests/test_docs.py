@@ -17,7 +17,6 @@ from typing import Any, get_args
 import pytest
 from scrapy.commands import ScrapyCommand
 from scrapy.settings import Settings
-from transcript import BLOCK
 
 import scrapy_neardup
 from scrapy_neardup.commands import VERBS, Command

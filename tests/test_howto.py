@@ -136,4 +136,4 @@ def test_a_monitor_fails_a_crawl_whose_duplicate_share_jumps(tmp_path: Path, a: 
     jumped = crawl(tmp_path, urls)
     assert "FAIL: Duplicates/their share has not jumped" in jumped
     assert "all items were judged... OK" in jumped
-    assert stat(jumped, "log_count/ERROR") == "1"
+    assert "] ERROR: [Spidermon]" in jumped
