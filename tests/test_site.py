@@ -1,0 +1,134 @@
+"""The documentation as a site, its Chinese half, and what the README shows."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+from helpers import run
+from test_report import chromium  # noqa: F401 - a fixture
+from transcript import BLOCK
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+CHINESE = sorted((DOCS / "zh").rglob("*.md"))
+PAIRS = [(ROOT / "README.md", ROOT / "README.zh-CN.md"), *((DOCS / p.relative_to(DOCS / "zh"), p) for p in CHINESE)]
+LOADED = re.compile(r"<(?:script|img|iframe)[^>]*\ssrc=\"?([^\s\">]+)|<link[^>]*\shref=\"?([^\s\">]+)|url\(([^)]+)\)")
+
+
+def read(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the site, with warnings as errors."""
+    pytest.importorskip("material", reason="needs the extra docs")
+    folder = tmp_path_factory.mktemp("site")
+    made = run([sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)], cwd=ROOT)
+    assert made.returncode == 0, made.stderr
+    return folder
+
+
+def test_every_page_is_in_the_site(site: Path) -> None:
+    pages = {path.relative_to(DOCS).with_suffix(".html") for path in DOCS.rglob("*.md") if path.name != "README.md"}
+    assert [page for page in sorted(pages) if not (site / page).is_file()] == []
+    assert "scrapy-neardup" in read(site / "index.html")
+    assert (site / "zh" / "index.html").is_file()
+
+
+def test_what_is_linked_to_outside_the_docs_comes_along(site: Path) -> None:
+    assert read(site / "LICENSE") == read(ROOT / "LICENSE")
+    queue = Path("example_project", "fleet", "queue.py")
+    assert read(site / queue) == read(ROOT / queue)
+    assert 'href="example_project/fleet/queue.py"' in read(site / "scaling.html")
+
+
+def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
+    files = [*site.rglob("*.html"), *site.rglob("*.css")]
+    loaded = {"".join(found).strip("'\"") for file in files for found in LOADED.findall(read(file))}
+    assert "assets" in " ".join(loaded)
+    assert [address for address in loaded if re.match(r"(https?:)?//", address)] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "page"), [("NEARDUP_SYNONYMS", "reference/settings"), ("增量", "zh/how-to/incremental")]
+)
+def test_the_search_finds_english_and_chinese_without_a_network(
+    site: Path,
+    chromium: Any,  # noqa: F811
+    words: str,
+    page: str,
+) -> None:
+    with served(site) as home, closing(chromium.new_context()) as context:
+        tab = context.new_page()
+        asked: list[str] = []
+        tab.on("request", lambda request: asked.append(request.url))
+        tab.goto(f"{home}/index.html")
+        tab.fill("input[name=query]", words)
+        tab.wait_for_selector(f".md-search-result__link[href*='{page}']", state="attached")
+    assert [url for url in asked if not url.startswith((home, "data:", "blob:"))] == []
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """Serve a folder on a free port; return its address."""
+    handler = partial(QuietHandler, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+class QuietHandler(SimpleHTTPRequestHandler):
+    def log_message(self, *args: object) -> None: ...
+
+
+# Chinese
+
+
+@pytest.mark.parametrize(("english", "chinese"), PAIRS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_chinese_says_what_english_says(english: Path, chinese: Path) -> None:
+    """The same headings, code, settings, rows of tables and links to one another."""
+    one, other = read(english), read(chinese)
+    assert BLOCK.findall(one) == BLOCK.findall(other)
+    for what in (r"^(#+) ", r"\bNEARDUP_\w+", r"^ {4,}\S.*--.*$", r"^(\|)"):
+        assert sorted(re.findall(what, one, re.MULTILINE)) == sorted(re.findall(what, other, re.MULTILINE)), what
+    assert len(re.findall(r"\]\(", one)) == len(re.findall(r"\]\(", other))
+
+
+def test_the_readmes_lead_to_each_other() -> None:
+    assert "](README.zh-CN.md)" in read(ROOT / "README.md")
+    assert "](README.md)" in read(ROOT / "README.zh-CN.md")
+
+
+# What the README shows
+
+
+def test_the_readme_shows_lines_of_the_tutorial() -> None:
+    tutorial = read(DOCS / "tutorial.md")
+    shown = re.findall(
+        r"^    \[[\w.]+\] (?:DEBUG: )?((?:Dropped|Skipped|INFO).*)$", read(ROOT / "README.md"), re.MULTILINE
+    )
+    assert len(shown) == 3
+    assert [line for line in shown if line not in tutorial] == []
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", DOCS / "reference" / "python.md"], ids=lambda page: page.name)
+def test_the_example_in_python_prints_what_it_says(tmp_path: Path, page: Path) -> None:
+    code = next(body for _, _, body in BLOCK.findall(read(page)) if "Deduplicator" in body)
+    said = read(page).partition(code)[2].partition("\n\n    ")[2].partition("\n")[0]
+    made = run([sys.executable, "-c", code], cwd=tmp_path)
+    assert (made.stdout.strip(), made.stderr) == (said, "")
