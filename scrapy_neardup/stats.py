@@ -69,7 +69,7 @@ def _parts(stats: Mapping[str, Any]) -> Iterator[str]:
         if number := _number(stats, name):
             yield f"{number} {text}"
     if PREFIX + "store/documents" in stats:
-        yield f"{_number(stats, 'store/documents')} held"
+        yield f"{_number(stats, 'store/documents')} held in the store"
 
 
 def _number(stats: Mapping[str, Any], name: Stat) -> int:
