@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from .feeds import FeedError, Row, read_feeds
+from .feeds import FeedError, Feeds, Row
 from .unions import Unions
 
 Pair: TypeAlias = frozenset[Any]
@@ -79,11 +79,11 @@ class LabelledSet:
         """Read docs.jsonl (id, text, …) and pairs.jsonl (a, b, label); raise FeedError for what is amiss."""
         docs, pairs = (_existing(Path(folder, name)) for name in ("docs.jsonl", "pairs.jsonl"))
         rows: dict[Any, dict[str, Any]] = {}
-        for row in read_feeds([docs]):
+        for row in Feeds([docs]).rows():
             if rows.setdefault(_id(row, "id", docs), row.data) is not row.data:
                 raise FeedError(f"{docs}, row {row.number}: id {row.data['id']!r} is there twice; allowed is once")
         labels = {}
-        for row in read_feeds([pairs]):
+        for row in Feeds([pairs]).rows():
             pair = frozenset(_id(row, side, pairs) for side in "ab")
             if unknown := [part for part in pair if part not in rows]:
                 raise FeedError(f"{pairs}, row {row.number}: id {unknown[0]!r} is not in {docs}")

@@ -43,7 +43,7 @@ def ready_rows(lines: Iterable[Line], signer: Signer, workers: int) -> Generator
 
 # What goes from one process to another: of a row its number and bytes there, and of these only what is needed back.
 
-Packed = tuple[Any, tuple[str | None, dict[str, tuple[int, ...]], Sketch, int, bytes] | None]
+Packed = tuple[Any, tuple[str | None, dict[str, tuple[int, ...]], Sketch, int, bytes] | None, str | None]
 Answer = tuple[list[Packed], str | None]
 """What came of rows, up to the one that failed, and how that did."""
 
@@ -60,15 +60,15 @@ def _answer(lines: list[Line]) -> Answer:
 def _packed(ready: Ready) -> Packed:
     document = ready.document
     if document is None:
-        return None, None
+        return None, None, ready.fault
     lines = array("Q", document.line_hashes).tobytes()
-    return ready.id, (document.url, document.ready, document.sketch, document.layout, lines)
+    return ready.id, (document.url, document.ready, document.sketch, document.layout, lines), None
 
 
 def _unpacked(line: Line, packed: Packed, signer: Signer) -> Ready:
-    name, fields = packed
+    name, fields, fault = packed
     if fields is None:
-        return Ready(line, None, None)
+        return Ready(line, None, None, fault)
     url, fingerprints, sketch, layout, hashes = fields
     text, lines = partial(signer.text, line), array("Q", hashes).tolist()
     return Ready(line, name, Signed(url, fingerprints, sketch, layout, text=text, line_hashes=lines))

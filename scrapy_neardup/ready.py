@@ -11,7 +11,7 @@ from .config import Config
 from .detectors import Detector
 from .detectors.ahead import prepare
 from .document import Document
-from .feeds import FeedError, Line, Row, row_id
+from .feeds import BadRowError, FeedError, Line, Row, row_id
 from .items import item_document
 
 SOME = 16  # rows that are cut into words at a time: more bring nothing
@@ -25,6 +25,8 @@ class Ready(NamedTuple):
     """None without a document."""
     document: Document | None
     """None for a row without text."""
+    fault: str | None = None
+    """Why the row can't be read."""
 
 
 class Signer(NamedTuple):
@@ -33,6 +35,8 @@ class Signer(NamedTuple):
     config: Config
     detectors: Sequence[Detector]
     id_field: str | None
+    passes_bad: bool = False
+    """Whether a row that can't be read comes with its fault; else it is the end."""
 
     def signed(self, lines: Iterable[Line]) -> Iterator[Ready]:
         """Yield rows with their documents. Raise FeedError, once the rows before are out, for one that can't be."""
@@ -65,7 +69,12 @@ class Signer(NamedTuple):
             raise failure
 
     def _read(self, line: Line) -> Ready:
-        row = Row.of(line)
+        try:
+            row = Row.of(line)
+        except BadRowError as error:
+            if not self.passes_bad:
+                raise
+            return Ready(line, None, None, str(error))
         try:
             document = item_document(row.data, self.config)
         except Exception as error:  # whatever an extractor of the user's own does

@@ -6,20 +6,19 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from scrapy.settings import BaseSettings
-from tqdm import tqdm
 
 from ..clusters.shingle import shingle_clusters
 from ..clusters.som import MissingExtraError, Parameters, som_clusters
 from ..config import Config
 from ..document import Document
-from ..feeds import FeedError, read_feeds, row_id, writing
+from ..feeds import FORMATS, FeedError, Feeds, row_id, writing
 from ..items import item_document
 from ..verify import Rule
-from .options import add_feeds, with_fields
+from .feeding import BadRows, add_feeds, add_fields, check_apart, taking_bad_rows, with_fields
+from .progress import through
 
 EXAMPLES = """examples:
   scrapy neardup cluster items.jsonl -o clusters.jsonl
@@ -45,6 +44,7 @@ OPTIONS = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_feeds(parser)
+    add_fields(parser)
     parser.add_argument("--method", choices=("shingle", "som"), default="shingle", help="how (default: shingle)")
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="where the clusters go: JSON lines")
     _add_som(parser.add_argument_group("for --method som"))
@@ -66,9 +66,11 @@ def _add_som(group: argparse._ArgumentGroup) -> None:
 
 
 def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
-    config, parameters = _config(opts, settings), _parameters(opts)
-    batch = _Batch(opts, config)
-    with writing(opts.output) as output:
+    check_apart(a_feed=opts.feeds, the_output=opts.output, the_file_of_bad_rows=opts.bad_rows)
+    feeds, parameters = Feeds(opts.feeds), _parameters(opts)
+    config = with_fields(Config.from_settings(settings), opts, feeds.kind)
+    with taking_bad_rows(opts, feeds) as bad, writing(opts.output, FORMATS) as output:
+        batch = _Batch(opts, config, feeds, bad)
         try:
             if opts.method == "som":
                 classes = batch.classes if opts.class_field else None  # they fill up as the documents are read
@@ -81,17 +83,10 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
             raise FeedError(f"--text-field {opts.text_field}: no row has text in it")
         for number, cluster in enumerate(clusters, 1):
             entry = {"cluster": number, "documents": [batch.ids[place] for place in cluster]}
-            output.write(json.dumps(entry, ensure_ascii=False).encode() + b"\n")
+            output.write(json.dumps(entry, ensure_ascii=False, default=str).encode() + b"\n")
     held = sum(map(len, clusters))
-    print(
-        f"{batch.rows} rows, {len(batch.ids)} documents, {len(clusters)} clusters of {held} documents", file=sys.stderr
-    )
-
-
-def _config(opts: argparse.Namespace, settings: BaseSettings) -> Config:
-    if Path(opts.output).absolute() in (Path(feed).absolute() for feed in opts.feeds):
-        raise FeedError(f"{opts.output}: can't be both a feed and the output")
-    return with_fields(Config.from_settings(settings), opts)
+    told = f"{batch.rows} rows, {len(batch.ids)} documents, {len(clusters)} clusters of {held} documents"
+    print(told + (bad.told() if bad else ""), file=sys.stderr)
 
 
 def _parameters(opts: argparse.Namespace) -> Parameters:
@@ -109,20 +104,22 @@ def _parameters(opts: argparse.Namespace) -> Parameters:
 class _Batch:
     """One pass over the rows: makes documents, and knows which row each one came from."""
 
-    def __init__(self, opts: argparse.Namespace, config: Config) -> None:
+    def __init__(self, opts: argparse.Namespace, config: Config, feeds: Feeds, bad: BadRows | None) -> None:
         self.rows = 0
         self.ids: list[Any] = []
         self.classes: list[str] = []
         """Of each document; a row without the field is in a class with all others that have none."""
         self._opts = opts
         self._config = config
+        self._feeds = feeds
+        self._bad = bad
 
     def read(self) -> Iterator[Document]:
-        for row in tqdm(read_feeds(self._opts.feeds), unit=" docs", disable=None):
+        for row in through(self._feeds, self._feeds.rows(self._bad)):
             self.rows += 1
             if document := item_document(row.data, self._config):
                 self.ids.append(row_id(row, self._opts.id_field, self._config.url_field))
-                self.classes.append(json.dumps(row.data.get(self._opts.class_field)))
+                self.classes.append(json.dumps(row.data.get(self._opts.class_field), default=str))
                 yield document
         if self._opts.class_field and set(self.classes) == {"null"}:
             raise FeedError(f"--class-field {self._opts.class_field}: no row has that field")

@@ -5,22 +5,23 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import replace
-from pathlib import Path
 from typing import IO, Any
 
 from loky import cpu_count
 from scrapy.settings import BaseSettings
-from tqdm import tqdm
 
 from ..config import Config
 from ..dedup import Claim, Deduplicator
-from ..feeds import FeedError, read_lines, writing
+from ..feeds import FORMATS, FeedError, Feeds, Line, writing, writing_rows
 from ..parallel import ready_rows
 from ..ready import Ready, Signer
 from ..signature import Signature
-from .options import add_feeds, add_store, read_config, with_fields
+from .feeding import BadRows, add_feeds, add_fields, check_apart, taking_bad_rows, with_fields
+from .options import add_store, read_config
+from .progress import through
 
 WORTH, MOST = 8 << 20, 8  # bytes of feeds that are worth the start of processes; so many by default
 
@@ -28,12 +29,20 @@ EXAMPLES = """examples:
   scrapy neardup dedupe items.jsonl -o unique.jsonl --duplicates duplicates.jsonl
   scrapy neardup dedupe monday.jsonl.gz tuesday.jsonl.gz -o unique.jsonl.gz --text-field body --id-field id
   scrapy neardup dedupe today.jsonl -o new.jsonl --store held.sqlite
-  scrapy neardup dedupe archive.jsonl.gz -o unique.jsonl.gz --workers 8
+  scrapy neardup dedupe items.csv -o unique.csv --bad-rows bad.csv
+  scrapy neardup dedupe CC-MAIN-*.warc.gz -o unique.warc.gz --workers 8
+
+OUT is of the same kind as the feeds: JSON lines, a JSON array, CSV, Parquet (pip install 'scrapy-neardup[parquet]') or
+WARC (pip install 'scrapy-neardup[warc]'). Rows without text are kept. Of WARC a row is a record, and pages have text:
+HTML responses with status 200, and the plain texts of WET files.
+A row that can't be read is an error, and nothing is written. With --bad-rows such rows go to FILE as they stand, which
+is of the same kind too, so that they can be put right there. Of the first ten it is told why.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_feeds(parser)
+    add_fields(parser)
     parser.add_argument(
         "-o", "--output", required=True, metavar="OUT", help="where the rows go that are kept, untouched"
     )
@@ -50,22 +59,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
-    config = _config(opts, settings)
-    if opts.duplicates and Path(opts.duplicates).absolute() == Path(opts.output).absolute():
-        raise FeedError(f"{opts.duplicates}: can't be both the output and the file of duplicates")
+    check_apart(a_feed=opts.feeds, the_file_of_duplicates=opts.duplicates, the_file_of_bad_rows=opts.bad_rows)
+    check_apart(the_output=opts.output, the_file_of_duplicates=opts.duplicates, the_file_of_bad_rows=opts.bad_rows)
+    feeds = Feeds(opts.feeds)
+    config = _config(opts, settings, feeds)
     with ExitStack() as stack:
         dedup = stack.enter_context(Deduplicator.from_config(config))
-        output = stack.enter_context(writing(opts.output))
-        report = stack.enter_context(writing(opts.duplicates)) if opts.duplicates else None
-        job = _Job(config, dedup, output, report)
-        signer = Signer(config, dedup.detectors, opts.id_field)
-        rows = stack.enter_context(closing(ready_rows(read_lines(opts.feeds), signer, _workers(opts))))
-        for row in tqdm(rows, unit=" docs", disable=None):
+        output = stack.enter_context(writing_rows(opts.output, feeds.kind))
+        report = stack.enter_context(writing(opts.duplicates, FORMATS)) if opts.duplicates else None
+        bad = stack.enter_context(taking_bad_rows(opts, feeds))
+        job = _Job(config, dedup, output, report, bad)
+        signer = Signer(config, dedup.detectors, opts.id_field, passes_bad=bad is not None)
+        rows = stack.enter_context(closing(ready_rows(feeds.lines(), signer, _workers(opts, feeds))))
+        for row in through(feeds, rows):
             job.take(row)
         if opts.text_field and job.rows and not job.documents:
             raise FeedError(f"--text-field {opts.text_field}: no row has text in it")
         dedup.store.stats = {"documents": job.documents, "duplicates": job.dropped}
-    print(f"{job.rows} rows, {job.rows - job.dropped} kept, {job.dropped} duplicates", file=sys.stderr)
+    print(job.told(), file=sys.stderr)
 
 
 def _count(value: str) -> int:
@@ -74,31 +85,41 @@ def _count(value: str) -> int:
     return int(value)
 
 
-def _workers(opts: argparse.Namespace) -> int:
+def _workers(opts: argparse.Namespace, feeds: Feeds) -> int:
     if opts.workers is not None:
         return int(opts.workers)
-    size = sum(Path(feed).stat().st_size for feed in opts.feeds if Path(feed).is_file())
-    return min(cpu_count(), MOST) if size > WORTH else 1
+    return min(cpu_count(), MOST) if feeds.size > WORTH else 1
 
 
-def _config(opts: argparse.Namespace, settings: BaseSettings) -> Config:
+def _config(opts: argparse.Namespace, settings: BaseSettings, feeds: Feeds) -> Config:
     # Without --store nothing is remembered: a project's crawl store is not the place for a feed.
-    config = with_fields(replace(read_config(opts, settings), store=opts.store), opts)
+    config = with_fields(replace(read_config(opts, settings), store=opts.store), opts, feeds.kind)
     return replace(config, detectors=opts.detectors) if opts.detectors else config
 
 
 class _Job:
     """One pass over the rows: decides, writes, and knows which row each document held came from."""
 
-    def __init__(self, config: Config, dedup: Deduplicator, output: IO[bytes], report: IO[bytes] | None) -> None:
+    def __init__(
+        self,
+        config: Config,
+        dedup: Deduplicator,
+        output: Callable[[Line], object],
+        report: IO[bytes] | None,
+        bad: BadRows | None,
+    ) -> None:
         self.rows = self.documents = self.dropped = 0
         self._config = config
         self._dedup = dedup
         self._output = output
         self._report = report
+        self._bad = bad
         self._ids: dict[Signature, Any] = {}
 
     def take(self, row: Ready) -> None:
+        if self._bad and row.fault:
+            self._bad(row.line, row.fault)
+            return
         self.rows += 1
         claim = self._dedup.claim(row.document) if row.document else None
         if claim:
@@ -110,7 +131,13 @@ class _Job:
             return
         if claim:
             self._ids.setdefault(claim.match.signature if claim.match else claim.signature, row.id)
-        self._output.write(row.line.raw)
+        self._output(row.line)
+
+    def told(self) -> str:
+        """Say what it came to."""
+        told = f"{self.rows} rows, {self.rows - self.dropped} kept, {self.dropped} duplicates"
+        without = self.rows - self.documents
+        return told + (f", {without} without text" if without else "") + (self._bad.told() if self._bad else "")
 
     def _is_dropped(self, claim: Claim) -> bool:
         """A row's URL again drops it within these feeds; where it was held before them, as NEARDUP_REVISIT says."""
@@ -123,4 +150,4 @@ class _Job:
             verdict = claim.verdict.tag()
             original = self._ids.get(claim.match.signature, verdict["duplicate_of"])
             entry = {"id": row.id, **verdict, "duplicate_of": original}
-            self._report.write(json.dumps(entry, ensure_ascii=False).encode() + b"\n")
+            self._report.write(json.dumps(entry, ensure_ascii=False, default=str).encode() + b"\n")

@@ -7,11 +7,11 @@ import json
 import sys
 
 from scrapy.settings import BaseSettings
-from tqdm import tqdm
 
-from ..feeds import writing
+from ..feeds import FORMATS, writing
 from ..stores.transfer import export_rows
 from .options import add_store, existing
+from .progress import counted
 
 EXAMPLES = """examples:
   scrapy neardup export -o held.jsonl.gz
@@ -29,14 +29,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
     config = existing(opts, settings)
-    counted: dict[str, int] = {}
-    with writing(opts.output) as file, export_rows(str(config.store), config.namespace) as rows:
+    counts: dict[str, int] = {}
+    with writing(opts.output, FORMATS) as file, export_rows(str(config.store), config.namespace) as rows:
         head = next(rows)
         file.write(_line(head))
-        for row in tqdm(rows, total=head["documents"] + head["links"], unit=" rows", disable=None):
+        for row in counted(rows, "rows", head["documents"] + head["links"]):
             file.write(_line(row))
-            counted[row["type"]] = counted.get(row["type"], 0) + 1
-    documents, links, runs = (counted.get(name, 0) for name in ("document", "link", "run"))
+            counts[row["type"]] = counts.get(row["type"], 0) + 1
+    documents, links, runs = (counts.get(name, 0) for name in ("document", "link", "run"))
     print(f"{documents} documents, {links} URLs and {runs} runs exported", file=sys.stderr)
 
 

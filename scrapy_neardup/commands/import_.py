@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from scrapy.settings import BaseSettings
-from tqdm import tqdm
 
-from ..feeds import FeedError, Row, read_feeds
+from ..feeds import FeedError, Feeds, JsonLines, Row
 from ..stores.transfer import import_rows
 from .options import add_store, with_store
+from .progress import through
 
 EXAMPLES = """examples:
   scrapy neardup import held.jsonl.gz
@@ -49,10 +49,10 @@ class _Rows:
 
     def __init__(self, file: str) -> None:
         self.number = 0
-        self._rows = read_feeds([file])
+        self._feeds = Feeds([file], (JsonLines,))
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         row: Row
-        for row in tqdm(self._rows, unit=" rows", disable=None):
+        for row in through(self._feeds, self._feeds.rows()):
             self.number = row.number
             yield row.data

@@ -5,16 +5,16 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 from scrapy.settings import BaseSettings
-from tqdm import tqdm
 
 from ..config import Config
-from ..feeds import FeedError, read_feeds
+from ..feeds import FeedError, Feeds
 from ..items import item_document
 from ..text.lexicon import BAND, Lexicon
+from .feeding import BadRows, add_feeds, add_text_field, check_apart, taking_bad_rows, with_fields
+from .progress import through
 
 EXAMPLES = """examples:
   scrapy neardup lexicon items.jsonl -o news.lexicon
@@ -25,9 +25,9 @@ Then NEARDUP_LEXICON = "news.lexicon" in the settings, with a new store.
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("feeds", nargs="+", metavar="IN", help="feeds of items: JSON lines, also .gz")
+    add_feeds(parser)
+    add_text_field(parser)
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the lexicon; gzipped if it ends in .gz")
-    parser.add_argument("--text-field", metavar="F", help="the field with the text (HTML or plain)")
     parser.add_argument(
         "--band",
         nargs=2,
@@ -42,15 +42,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
-    config = Config.from_settings(settings)
-    if opts.text_field:
-        config = replace(config, fields=(opts.text_field,))
+    check_apart(a_feed=opts.feeds, the_output=opts.output, the_file_of_bad_rows=opts.bad_rows)
+    feeds = Feeds(opts.feeds)
+    config = with_fields(Config.from_settings(settings), opts, feeds.kind)
     if not Path(opts.output).absolute().parent.is_dir():
         raise FeedError(f"{opts.output}: can't be written: there is no such directory")
-    frequencies, documents = _counted(opts.feeds, config)
-    if not documents:
-        field = f" in field {opts.text_field!r}" if opts.text_field else ""
-        raise FeedError(f"{', '.join(opts.feeds)}: no row has text{field}; nothing was written")
+    with taking_bad_rows(opts, feeds) as bad:
+        frequencies, documents = _counted(feeds, config, bad)
+        if not documents:
+            field = f" in field {opts.text_field!r}" if opts.text_field else ""
+            raise FeedError(f"{', '.join(opts.feeds)}: no row has text{field}; nothing was written")
+        lexicon = _saved(opts, frequencies, documents)
+    kept = f"{len(lexicon.terms)} of {len(frequencies)} terms kept"
+    print(f"{documents} documents, {kept}, lexicon {lexicon.id}{bad.told() if bad else ''}", file=sys.stderr)
+
+
+def _saved(opts: argparse.Namespace, frequencies: Counter[str], documents: int) -> Lexicon:
     low, high = opts.band
     try:
         lexicon = Lexicon.from_frequencies(
@@ -63,15 +70,14 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
         raise FeedError(f"{opts.output}: can't be written: {error.strerror or error}") from error
     except ValueError as error:
         raise FeedError(str(error)) from error
-    kept = f"{len(lexicon.terms)} of {len(frequencies)} terms kept"
-    print(f"{documents} documents, {kept}, lexicon {lexicon.id}", file=sys.stderr)
+    return lexicon
 
 
-def _counted(feeds: list[str], config: Config) -> tuple[Counter[str], int]:
+def _counted(feeds: Feeds, config: Config, bad: BadRows | None) -> tuple[Counter[str], int]:
     """Count in how many documents each term is."""
     frequencies: Counter[str] = Counter()
     documents = 0
-    for row in tqdm(read_feeds(feeds), unit=" docs", disable=None):
+    for row in through(feeds, feeds.rows(bad)):
         if document := item_document(row.data, config):
             documents += 1
             frequencies.update(set(document.tokens))

@@ -27,22 +27,6 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
-def add_feeds(parser: argparse.ArgumentParser) -> None:
-    """Let the user name feeds, and which of a row's fields hold what."""
-    parser.add_argument("feeds", nargs="+", metavar="IN", help="feeds of items: JSON lines, also .gz")
-    parser.add_argument("--text-field", metavar="F", help="the field with the text (HTML or plain)")
-    parser.add_argument("--url-field", metavar="F", help="the field with the URL")
-    parser.add_argument(
-        "--id-field", metavar="F", help="the field that names a row (default: its URL, else its number)"
-    )
-
-
-def with_fields(config: Config, opts: argparse.Namespace) -> Config:
-    """Return a configuration with the fields that the options of `add_feeds` name."""
-    changes = {"fields": opts.text_field and [opts.text_field], "url_field": opts.url_field}
-    return replace(config, **{name: value for name, value in changes.items() if value})
-
-
 def read_config(opts: argparse.Namespace, settings: BaseSettings, **changes: Any) -> Config:
     """Read the project's settings, with what the options say instead."""
     config = Config.from_settings(settings)

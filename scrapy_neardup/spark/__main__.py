@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NoReturn
 
-from scrapy_neardup.commands.options import add_feeds, with_fields
+from scrapy_neardup.commands.feeding import add_fields, with_fields
 from scrapy_neardup.config import Config, ConfigError
 from scrapy_neardup.feeds import FeedError
 from scrapy_neardup.text.extractors import ExtractorError
@@ -21,7 +21,7 @@ EXAMPLES = """examples:
   python -m scrapy_neardup.spark 'crawl-*.jsonl.gz' -o unique --id-field id --export held.jsonl.gz
   scrapy neardup import held.jsonl.gz --store held.sqlite
 """
-_OURS = re.compile(r"^scrapy_neardup\.[\w.]+(?:Config|Extractor|Feed)Error: (.+)$", re.MULTILINE)
+_OURS = re.compile(r"^scrapy_neardup\.[\w.]+(?:BadRow|Config|Extractor|Feed)Error: (.+)$", re.MULTILINE)
 _CAUSE = re.compile(r"^Caused by: [\w.$]+: (.+)$", re.MULTILINE)
 
 
@@ -40,7 +40,8 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    add_feeds(made)
+    made.add_argument("feeds", nargs="+", metavar="IN", help="feeds of items: JSON lines, also .gz, or Parquet")
+    add_fields(made)
     made.add_argument("--format", choices=("jsonl", "parquet"), help="of the feeds, where their names don't say it")
     made.add_argument("-o", "--output", required=True, metavar="OUT", help="the folder for the rows that are kept")
     made.add_argument("--duplicates", metavar="FOLDER", help="where it says what was dropped, and why: JSON lines")

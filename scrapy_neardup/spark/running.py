@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's own pages call it
 
 from ..config import Config
-from ..feeds import FeedError, writing
+from ..feeds import FORMATS, FeedError, writing
 from ..stores.runs import Run, new_id
 from .deciding import DOCUMENT, HOST, LINK, PLACES, VERDICT, export
 from .job import Job
@@ -29,7 +29,7 @@ def run(opts: argparse.Namespace, config: Config) -> str:
         for folder in filter(None, (opts.output, opts.duplicates)):
             if _exists(spark, folder):  # Spark would say so only when all is done
                 raise FeedError(f"{folder}: exists already; allowed is a new folder")
-        with writing(opts.export) if opts.export else nullcontext() as file:
+        with writing(opts.export, FORMATS) if opts.export else nullcontext() as file:
             return _run(opts, config, read(spark, opts.feeds, opts.format), file)
     finally:
         if not active:

@@ -1,0 +1,90 @@
+"""What the verbs that read feeds share: their options, and what becomes of rows that can't be read."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+
+from tqdm import tqdm
+
+from ..config import Config
+from ..feeds import FeedError, Feeds, Kind, Line, writing_rows
+
+SHOWN = 10  # rows that can't be read of which each is told
+
+
+def add_fields(parser: argparse.ArgumentParser) -> None:
+    """Let the user say which of a row's fields hold what."""
+    add_text_field(parser)
+    parser.add_argument("--url-field", metavar="F", help="the field with the URL")
+    parser.add_argument(
+        "--id-field", metavar="F", help="the field that names a row (default: its URL, else its number)"
+    )
+
+
+def add_feeds(parser: argparse.ArgumentParser) -> None:
+    """Let the user name feeds, and where rows go that can't be read."""
+    parser.add_argument(
+        "feeds",
+        nargs="+",
+        metavar="IN",
+        help="feeds of one kind: .jsonl, .json (an array), .csv or .tsv, all also .gz; .parquet; .warc, .wet, also .gz",
+    )
+    parser.add_argument(
+        "--bad-rows",
+        metavar="FILE",
+        help="where rows go that can't be read, as they stand; without it the first one is an error",
+    )
+
+
+def add_text_field(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--text-field", metavar="F", help="the field with the text (HTML or plain)")
+
+
+def with_fields(config: Config, opts: argparse.Namespace, kind: Kind | None = None) -> Config:
+    """Return a configuration with the fields that the options name, or those that a kind of feed has."""
+    text, url = opts.text_field, getattr(opts, "url_field", None)
+    if kind and kind.settings and (text or url):
+        raise FeedError(f"--{'text' if text else 'url'}-field {text or url}: {kind.name} has no fields to choose from")
+    changes = {"fields": text and (text,), "url_field": url, **(kind.settings if kind else {})}
+    return replace(config, **{name: value for name, value in changes.items() if value})
+
+
+def check_apart(**files: str | list[str] | None) -> None:
+    """Raise FeedError where one file is to be two things."""
+    seen: dict[Path, str] = {}
+    for what, names in files.items():
+        for name in names if isinstance(names, list) else filter(None, [names]):
+            before = seen.setdefault(Path(name).absolute(), what)
+            if before != what:
+                raise FeedError(f"{name}: can't be both {before.replace('_', ' ')} and {what.replace('_', ' ')}")
+
+
+class BadRows:
+    """Takes rows that can't be read: writes them as they stand, and tells why of the first."""
+
+    def __init__(self, path: str, write: Callable[[Line], object]) -> None:
+        self.count = 0
+        self._path = path
+        self._write = write
+
+    def __call__(self, line: Line, why: str) -> None:
+        self.count += 1
+        self._write(line)
+        if self.count <= SHOWN:
+            tqdm.write(why, file=sys.stderr)
+
+    def told(self) -> str:
+        """Say how many there were; nothing where there were none."""
+        return f", {self.count} that can't be read, in {self._path}" if self.count else ""
+
+
+@contextmanager
+def taking_bad_rows(opts: argparse.Namespace, feeds: Feeds) -> Iterator[BadRows | None]:
+    """Give what takes the rows that can't be read; None where the first one is to be an error."""
+    with writing_rows(opts.bad_rows, feeds.kind) if opts.bad_rows else nullcontext() as write:
+        yield BadRows(opts.bad_rows, write) if write else None

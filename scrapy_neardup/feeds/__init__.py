@@ -1,0 +1,23 @@
+"""Feeds of documents on disk: rows in, the same rows out. A module for each kind of file."""
+
+from __future__ import annotations
+
+from .base import BadRowError, FeedError, Kind, Line, Row, row_id
+from .files import writing
+from .jsonlines import FORMATS, JsonLines, parse_row
+from .together import Feeds, writing_rows
+
+__all__ = [
+    "FORMATS",
+    "BadRowError",
+    "FeedError",
+    "Feeds",
+    "JsonLines",
+    "Kind",
+    "Line",
+    "Row",
+    "parse_row",
+    "row_id",
+    "writing",
+    "writing_rows",
+]

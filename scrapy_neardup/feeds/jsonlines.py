@@ -1,0 +1,58 @@
+"""JSON lines: an object a line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import IO, Any
+
+from .base import BadRowError, Kind, Piece, Raw
+from .files import position, reading
+
+FORMATS = (".jsonl", ".jsonlines", ".jl", ".ndjson")
+
+
+@dataclass(frozen=True)
+class JsonLines(Kind):
+    """JSON lines, of whatever name."""
+
+    name = "JSON lines"
+    names = FORMATS
+
+    def split(self, path: str) -> Iterator[Piece]:
+        """Yield the lines, each with one line end; blank ones are passed over."""
+        with reading(path) as file:
+            for number, raw in enumerate(file, 1):
+                if raw.strip():
+                    yield Piece(f"line {number}", raw.rstrip(b"\r\n") + b"\n", position(file))
+
+    def parse(self, raw: Raw) -> dict[str, Any]:
+        return parse_object(raw)
+
+    @contextmanager
+    def writer(self, file: IO[bytes], *, gzipped: bool) -> Iterator[Callable[[Any], object]]:
+        yield file.write
+
+
+def parse_object(raw: Raw) -> dict[str, Any]:
+    """Return what a JSON object says; raise ValueError for what is none."""
+    assert isinstance(raw, bytes)
+    try:
+        data = json.loads(raw)
+    except RecursionError as error:
+        raise ValueError("no JSON: too deep") from error
+    except ValueError as error:
+        raise ValueError(f"no JSON: {error}") from error
+    if not isinstance(data, dict):
+        raise ValueError(f"a JSON {type(data).__name__}; allowed is an object")
+    return data
+
+
+def parse_row(raw: bytes, place: str) -> dict[str, Any]:
+    """Return what a line says; raise BadRowError, naming the place, where that is no row."""
+    try:
+        return parse_object(raw)
+    except ValueError as error:
+        raise BadRowError(f"{place}: {error}") from error

@@ -1,0 +1,114 @@
+"""Parquet, by way of pyarrow. A row goes about as the bytes of a stream of Arrow with this row alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import IO, Any
+
+from .base import FeedError, Kind, Piece, Raw
+from .files import reading
+
+ROWS = 256  # that are read at a time
+GROUP, MOST = 1 << 26, 1 << 17  # bytes of rows, and rows, that make a row group
+
+
+@dataclass(frozen=True)
+class Parquet(Kind):
+    """Parquet with this schema, its metadata included."""
+
+    schema: bytes
+    """As Arrow writes it."""
+    compression: str = field(default="snappy", compare=False)
+
+    name = "Parquet"
+    names = (".parquet",)
+    gzips = False
+
+    @classmethod
+    def of(cls, path: str) -> Parquet:
+        with _opened(path) as file:
+            groups = file.metadata.num_row_groups and file.metadata.num_columns
+            codec = file.metadata.row_group(0).column(0).compression if groups else "SNAPPY"
+            return cls(file.schema_arrow.serialize().to_pybytes(), "none" if codec == "UNCOMPRESSED" else codec)
+
+    def split(self, path: str) -> Iterator[Piece]:
+        pa = _arrow(path)
+        with _opened(path) as file, reading(path, gzips=False) as again:
+            size, total, number = again.seek(0, 2), file.metadata.num_rows, 0
+            for batch in file.iter_batches(batch_size=ROWS):
+                for place in range(batch.num_rows):
+                    number += 1
+                    yield Piece(f"row {number}", _packed(pa, batch.slice(place, 1)), size * number // total)
+
+    def parse(self, raw: Raw) -> dict[str, Any]:
+        import pyarrow as pa
+
+        row: dict[str, Any] = pa.ipc.open_stream(raw).read_next_batch().to_pylist()[0]
+        return row
+
+    @contextmanager
+    def writer(self, file: IO[bytes], *, gzipped: bool) -> Iterator[Callable[[Any], object]]:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        schema = pa.ipc.read_schema(pa.py_buffer(self.schema))
+        with pq.ParquetWriter(file, schema, compression=self.compression) as writer:
+            group = _Group(pa, writer)
+            yield group.add
+            group.flush()
+
+
+class _Group:
+    """Gathers the rows of a row group."""
+
+    def __init__(self, pa: ModuleType, writer: Any) -> None:
+        self._pa = pa
+        self._writer = writer
+        self._rows: list[Any] = []
+        self._size = 0
+
+    def add(self, raw: bytes) -> None:
+        self._rows.append(raw)
+        self._size += len(raw)
+        if self._size >= GROUP or len(self._rows) == MOST:
+            self.flush()
+
+    def flush(self) -> None:
+        if self._rows:
+            batches = [self._pa.ipc.open_stream(raw).read_next_batch() for raw in self._rows]
+            self._writer.write_table(self._pa.Table.from_batches(batches).combine_chunks())
+        self._rows, self._size = [], 0
+
+
+def _packed(pa: ModuleType, batch: Any) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as stream:
+        stream.write_batch(batch)
+    packed: bytes = sink.getvalue().to_pybytes()
+    return packed
+
+
+def _arrow(path: str) -> ModuleType:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise FeedError(f"{path}: Parquet needs pyarrow: pip install 'scrapy-neardup[parquet]'") from error
+    return pyarrow  # type: ignore[no-any-return]
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[Any]:
+    pa = _arrow(path)
+    try:
+        with (
+            reading(path, gzips=False) as file,
+            # Without these two it has whole columns of a row group in memory.
+            pa.parquet.ParquetFile(file, buffer_size=1 << 20, pre_buffer=False) as opened,
+        ):
+            yield opened
+    except pa.ArrowException as error:
+        raise FeedError(f"{path}: can't be read: {' '.join(str(error).split())}") from error

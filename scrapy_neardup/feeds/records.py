@@ -1,0 +1,81 @@
+"""Where the records of a WARC file begin and end. What they say is read elsewhere, one by one."""
+
+from __future__ import annotations
+
+import os
+import re
+import zlib
+from collections.abc import Iterator
+from typing import IO, NamedTuple
+
+GZIP = b"\x1f\x8b"
+_CHUNK = 1 << 14
+_HEAD = 1 << 20  # bytes; longer ones are no heads
+_AFTER = 16  # bytes that may follow a record: two line ends by the standard
+_LENGTH = re.compile(rb"^content-length[ \t]*:[ \t]*(\d{1,18})[ \t]*\r?$", re.IGNORECASE | re.MULTILINE)
+
+
+class Place(NamedTuple):
+    """Where a record lies, in bytes of the file."""
+
+    start: int
+    size: int
+    is_whole: bool
+    """False where the file ends in the middle of it."""
+
+
+def places(file: IO[bytes]) -> Iterator[Place]:
+    """Yield where the records of a file lie, gzipped one by one or plain. Raise ValueError for what is no record."""
+    size = os.fstat(file.fileno()).st_size
+    start = 0
+    while start < size:
+        file.seek(start)
+        is_gzip = file.read(2) == GZIP
+        file.seek(start)
+        place = _member(file, start) if is_gzip else _plain(file, start, size)
+        yield place
+        start += place.size
+
+
+def _plain(file: IO[bytes], start: int, size: int) -> Place:
+    head, length = _head(file.read(_CHUNK), file)
+    end = start + head + length
+    if not head or end > size:
+        return Place(start, size - start, False)
+    file.seek(end)
+    after = file.read(_AFTER)
+    return Place(start, head + length + len(after) - len(after.lstrip(b"\r\n")), True)
+
+
+def _member(file: IO[bytes], start: int) -> Place:
+    unpack, first, total = zlib.decompressobj(31), b"", 0
+    while not unpack.eof:
+        packed = file.read(_CHUNK)
+        if not packed:
+            return Place(start, file.tell() - start, False)
+        data = unpack.decompress(packed)
+        total += len(data)
+        first += data[: _HEAD - len(first)]
+    head, length = _head(first)
+    if not head or total < head + length:
+        raise ValueError("it is shorter than it says")
+    if total > head + length + _AFTER:
+        raise ValueError("several records are gzipped as one; allowed is each by itself: see `warcio recompress`")
+    return Place(start, file.tell() - len(unpack.unused_data) - start, True)
+
+
+def _head(text: bytes, file: IO[bytes] | None = None) -> tuple[int, int]:
+    """Return the bytes of a record's head and those that it says follow; 0 where the file ends before the head does."""
+    if not text.startswith(b"WARC/"[: len(text)]):
+        raise ValueError(f"{text[:20].decode(errors='replace')!r} where a record was to begin")
+    while not (end := re.search(rb"\r?\n\r?\n", text)):
+        more = file.read(_CHUNK) if file else b""
+        if not more:
+            return 0, 0
+        if len(text) > _HEAD:
+            raise ValueError("its head does not end")
+        text += more
+    length = _LENGTH.search(text, 0, end.start())
+    if not length:
+        raise ValueError("it has no Content-Length")
+    return end.end(), int(length[1])

@@ -1,0 +1,126 @@
+"""CSV: a row of column names, then a row a document, as Scrapy's feed exports write it."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import IO, Any, NamedTuple
+
+from .base import LARGEST, FeedError, Kind, Piece, Raw
+from .files import position, reading
+
+DELIMITERS = ",;\t|"
+
+
+@dataclass(frozen=True)
+class Table(Kind):
+    """CSV with these columns. Feeds of the same columns go together, however their first rows are written."""
+
+    columns: tuple[str, ...]
+    delimiter: str = ","
+    head: bytes = field(default=b"", compare=False)
+    """The row with their names, as it stood in the file."""
+
+    name = "CSV"
+    names = (".csv", ".tsv")
+
+    @property
+    def endings(self) -> tuple[str, ...]:
+        return self.names if self.delimiter == "\t" or self.is_empty else self.names[:1]
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.columns
+
+    @classmethod
+    def of(cls, path: str) -> Table:
+        """Read the names of the columns, which are parted by what of `DELIMITERS` their line has most of."""
+        with reading(path) as file:
+            line = next((line for line in file if line.strip()), b"")
+        delimiter = max(DELIMITERS, key=lambda each: line.count(each.encode()))
+        with reading(path) as file:
+            first = next(_records(file, delimiter), None)
+        if first is None:  # as of a crawl without items
+            return cls(())
+        _check_head(first, path)
+        return cls(tuple(first.cells), delimiter, _ended(first.raw, b"\n"))
+
+    def split(self, path: str) -> Iterator[Piece]:
+        """Yield the rows after the first; blank ones are passed over."""
+        end = b"\r\n" if self.head.endswith(b"\r\n") else b"\n"
+        with reading(path) as file:
+            records = _records(file, self.delimiter)
+            next(records, None)
+            for number, raw, cells, fault in records:
+                if not fault and len(cells) != len(self.columns):
+                    fault = f"{len(cells)} fields; allowed are {len(self.columns)}, as there are columns"
+                yield Piece(f"line {number}", _ended(raw, end), position(file), fault)
+
+    def parse(self, raw: Raw) -> dict[str, Any]:
+        assert isinstance(raw, bytes)
+        cells = next(_reader([raw.decode()], self.delimiter))
+        return dict(zip(self.columns, cells, strict=True))
+
+    @contextmanager
+    def writer(self, file: IO[bytes], *, gzipped: bool) -> Iterator[Callable[[Any], object]]:
+        file.write(self.head)
+        yield file.write
+
+
+class _Record(NamedTuple):
+    line: int
+    raw: bytes
+    cells: list[str]
+    fault: str | None
+
+
+class _Lines:
+    """The lines of a file as text; `taken` are those that were asked for since it was emptied."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.taken: list[bytes] = []
+        self.count = 0
+
+    def __iter__(self) -> Iterator[str]:
+        for line in self._file:
+            self.taken.append(line)
+            self.count += 1
+            # What Python makes of a byte order mark depends on the codec.
+            yield line.decode("utf-8-sig" if self.count == 1 else "utf-8")
+
+
+def _records(file: IO[bytes], delimiter: str) -> Iterator[_Record]:
+    lines = _Lines(file)
+    reader = _reader(lines, delimiter)
+    while True:
+        lines.taken, number, fault, cells = [], lines.count + 1, None, []
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            fault = f"no CSV: {error}"
+        except UnicodeDecodeError as error:
+            fault, reader = f"no UTF-8: {error.reason}", _reader(lines, delimiter)
+        if cells or fault:
+            yield _Record(number, b"".join(lines.taken), cells, fault)
+
+
+def _reader(lines: Any, delimiter: str) -> Any:
+    csv.field_size_limit(max(LARGEST, csv.field_size_limit()))  # of the whole process: 128 KB is less than many pages
+    return csv.reader(lines, delimiter=delimiter, strict=True)
+
+
+def _ended(raw: bytes, end: bytes) -> bytes:
+    """Give the last row of a file the end that the others have."""
+    return raw if raw.endswith((b"\n", b"\r")) else raw + end
+
+
+def _check_head(first: _Record, path: str) -> None:
+    twice = [name for name, count in Counter(first.cells).items() if count > 1]
+    if fault := first.fault or (f"column {twice[0]!r} is there twice" if twice else None):
+        raise FeedError(f"{path}, line {first.line}: {fault}")

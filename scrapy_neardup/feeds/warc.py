@@ -1,0 +1,143 @@
+"""WARC: web archives, and the WET files of their texts, by way of warcio.
+
+A row is a record. Pages have text; all other records are rows without.
+"""
+
+from __future__ import annotations
+
+import io
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr
+from dataclasses import dataclass
+from typing import IO, Any
+
+from .base import LARGEST, FeedError, Kind, Piece, Raw, Span
+from .files import reading
+from .records import GZIP, places
+
+CHUNK = 1 << 16
+SNIFFED = 5000  # bytes that tell the kind of a response that does not say it
+
+
+@dataclass(frozen=True)
+class Warc(Kind):
+    """WARC, each record gzipped by itself or plain."""
+
+    name = "WARC"
+    names = (".warc", ".warc.gz", ".wet", ".wet.gz")
+    gzips = False
+    settings = {"fields": ("text",), "url_field": "url", "title_field": "title"}  # noqa: RUF012 - never changed
+
+    @classmethod
+    def of(cls, path: str) -> Warc:
+        try:
+            import warcio  # noqa: F401 - so that it is told before the work begins
+        except ImportError as error:
+            raise FeedError(f"{path}: WARC needs warcio: pip install 'scrapy-neardup[warc]'") from error
+        return cls()
+
+    def split(self, path: str) -> Iterator[Piece]:
+        """Yield all records, in their order."""
+        number = 0
+        with reading(path, gzips=False) as file:
+            try:
+                for number, place in enumerate(places(file), 1):
+                    fault = None if place.is_whole else "the file ends before the record does: was it cut off?"
+                    yield Piece(f"record {number}", Span(path, *place[:2]), place.start + place.size, fault)
+            except (ValueError, zlib.error) as error:
+                raise FeedError(f"{path}, record {number + 1}: can't be read: {error}") from error
+
+    def parse(self, raw: Raw) -> dict[str, Any]:
+        """Return id, URL and date, and of a page its text: HTML, or plain."""
+        from warcio.archiveiterator import ArchiveIterator
+        from warcio.exceptions import ArchiveLoadFailed
+
+        assert isinstance(raw, Span)
+        said = io.StringIO()
+        try:
+            # warcio says there what it can't unpack, and goes on.
+            with reading(raw.path, gzips=False) as file, redirect_stderr(said):
+                file.seek(raw.start)
+                data = _data(next(ArchiveIterator(file, no_record_parse=True)))
+        except ArchiveLoadFailed as error:
+            raise ValueError(str(error)) from error
+        if said.getvalue():
+            raise ValueError(f"its content can't be unpacked: {' '.join(said.getvalue().split())}")
+        return data
+
+    @contextmanager
+    def writer(self, file: IO[bytes], *, gzipped: bool) -> Iterator[Callable[[Any], object]]:
+        def write(raw: Span) -> None:
+            with reading(raw.path, gzips=False) as source:
+                source.seek(raw.start)
+                _copy(source, raw.size, file, gzipped=gzipped)
+
+        yield write
+
+
+def _copy(source: IO[bytes], size: int, file: IO[bytes], *, gzipped: bool) -> None:
+    """Copy a record as it is; it is packed or unpacked only where the other file has it the other way."""
+    start = source.tell()
+    is_same = (source.read(len(GZIP)) == GZIP) == gzipped
+    source.seek(start)
+    change: Any = None if is_same else zlib.compressobj(wbits=31) if gzipped else zlib.decompressobj(31)
+    turned = bytes if is_same else change.compress if gzipped else change.decompress
+    while size > 0 and (data := source.read(min(size, CHUNK))):
+        file.write(turned(data))
+        size -= len(data)
+    if change:
+        file.write(change.flush())
+
+
+def _data(record: Any) -> dict[str, Any]:
+    head = record.rec_headers.get_header
+    names = {"id": "WARC-Record-ID", "url": "WARC-Target-URI", "date": "WARC-Date"}
+    found = {name: head(header) for name, header in names.items()}
+    return {**found, "text": _text(record, found["url"] or "")}
+
+
+def _text(record: Any, url: str) -> str | None:
+    """Return the text of a page, as HTML or plain; None for what is no page."""
+    if record.rec_type == "conversion":
+        is_plain = (record.rec_headers.get_header("Content-Type") or "").lower().startswith("text/plain")
+        return _read(record.raw_stream).decode(errors="replace") if is_plain else None
+    if record.rec_type != "response" or not url.lower().startswith(("http:", "https:")):
+        return None
+    from warcio.statusandheaders import StatusAndHeadersParser, StatusAndHeadersParserException
+
+    try:
+        record.http_headers = StatusAndHeadersParser(["HTTP/"], verify=False).parse(record.raw_stream)
+    except (StatusAndHeadersParserException, EOFError):
+        return None
+    if record.http_headers.get_statuscode() != "200" or not _can_be_unpacked(record):
+        return None
+    return _html(record, url)
+
+
+def _html(record: Any, url: str) -> str | None:
+    """Decode HTML as Scrapy does."""
+    from scrapy.http import Headers, HtmlResponse
+    from scrapy.responsetypes import responsetypes
+
+    kind = record.http_headers.get_header("Content-Type")
+    headers = Headers({"Content-Type": kind} if kind else {})
+    content = record.content_stream()
+    start = content.read(SNIFFED)
+    if not start or not issubclass(responsetypes.from_args(headers=headers, body=start), HtmlResponse):
+        return None
+    return HtmlResponse(url, headers=headers, body=start + _read(content)).text
+
+
+def _can_be_unpacked(record: Any) -> bool:
+    from warcio.bufferedreaders import BufferedReader
+
+    coding = (record.http_headers.get_header("Content-Encoding") or "identity").lower()
+    return coding == "identity" or coding in BufferedReader.get_supported_decompressors()
+
+
+def _read(stream: Any) -> bytes:
+    data: bytes = stream.read(LARGEST)
+    if len(data) == LARGEST:
+        raise ValueError(f"a page of over {LARGEST} bytes")
+    return data
