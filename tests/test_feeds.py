@@ -4,13 +4,148 @@ from __future__ import annotations
 
 import gzip
 import os
+import pickle
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from feed_files import ENDINGS, ROWS, page, read_feed, write_feed
 
-from scrapy_neardup.feeds import FeedError, Row, read_feeds, writing
+from scrapy_neardup.feeds import FORMATS, BadRowError, FeedError, Feeds, Line, Row, writing, writing_rows
 
 LINES = [b'{"url": "http://a.example/", "n": 1.50}', '{ "text":"\u9e64\\u9e64",  "b": [1,2] }'.encode()]
+
+
+def rows_of(*paths: Path) -> list[Row]:
+    return list(Feeds(list(map(str, paths))).rows())
+
+
+def said(path: Path, ending: str) -> list[dict[str, Any]]:
+    """Return what a feed says, of WARC only what stands in other feeds too."""
+    names = ("url", "text") if ending.startswith("warc") else tuple(ROWS[0])
+    return [{name: row.data[name] for name in names} for row in rows_of(path)]
+
+
+def wanted(ending: str, rows: Iterable[dict[str, str]] = ROWS) -> list[dict[str, Any]]:
+    return [{"url": row["url"], "text": page(row)} if ending.startswith("warc") else row for row in rows]
+
+
+def copy(paths: list[Path], output: Path, *numbers: int) -> None:
+    """Write some rows of feeds, all where none are named."""
+    feeds = Feeds(list(map(str, paths)))
+    with writing_rows(str(output), feeds.kind) as write:
+        for line in feeds.lines():
+            if line.number in numbers or not numbers:
+                write(line)
+
+
+# What holds for every kind
+
+
+@pytest.fixture(params=ENDINGS)
+def ending(request: pytest.FixtureRequest) -> str:
+    """Return how the name of a feed ends, for each kind that there is."""
+    pytest.importorskip({"parquet": "pyarrow", "warc": "warcio"}.get(request.param.partition(".")[0], "json"))
+    return str(request.param)
+
+
+def test_rows_say_what_was_written(tmp_path: Path, ending: str) -> None:
+    path = write_feed(tmp_path / f"x.{ending}")
+    assert said(path, ending) == wanted(ending)
+    assert said(path.rename(tmp_path / f"X.{ending.upper()}"), ending) == wanted(ending)
+
+
+def test_rows_that_are_kept_are_what_others_read(tmp_path: Path, ending: str) -> None:
+    path, kept = write_feed(tmp_path / f"in.{ending}"), tmp_path / f"out.{ending}"
+    before = read_feed(path)
+    copy([path], kept, 1, 3)
+    assert read_feed(kept) == [before[0], before[2]]
+    copy([path], kept)
+    assert read_feed(kept) == before
+
+
+def test_kept_rows_have_their_very_bytes(tmp_path: Path, ending: str) -> None:
+    path, kept = write_feed(tmp_path / f"in.{ending}"), tmp_path / f"out.{ending}"
+    copy([path], kept)
+    before, after = path.read_bytes(), kept.read_bytes()
+    if ending == "parquet":  # it is pages of columns, so there are no bytes of a row
+        import pyarrow.parquet as pq
+
+        assert pq.read_table(kept).equals(pq.read_table(path), check_metadata=True)
+        assert pq.ParquetFile(kept).metadata.row_group(0).column(0).compression == "ZSTD"
+        return
+    if ending.endswith(".gz") and ending != "warc.gz":
+        before, after = gzip.decompress(before), gzip.decompress(after)
+    assert after.rstrip(b"\n") == before.rstrip(b"\n")
+
+
+def test_feeds_of_one_kind_become_one(tmp_path: Path, ending: str) -> None:
+    paths = [write_feed(tmp_path / f"{name}.{ending}", ROWS[n : n + 2]) for n, name in ((0, "a"), (2, "b"))]
+    copy(paths, tmp_path / f"out.{ending}")
+    assert said(tmp_path / f"out.{ending}", ending) == wanted(ending)
+    lines = list(Feeds(list(map(str, paths))).lines())
+    assert [line.number for line in lines] == [1, 2, 3, 4]
+    assert [line.place.split(",")[0] for line in lines] == [str(path) for path in paths for _ in range(2)]
+
+
+def test_lines_can_be_sent_to_other_processes(tmp_path: Path, ending: str) -> None:
+    feeds = Feeds([str(write_feed(tmp_path / f"x.{ending}"))])
+    lines = list(feeds.lines())
+    sent: list[Line] = pickle.loads(pickle.dumps(lines))
+    assert sent == lines
+    assert list(map(Row.of, sent)) == list(map(Row.of, lines))
+
+
+def test_it_tells_how_much_has_been_read(tmp_path: Path, ending: str) -> None:
+    paths = [write_feed(tmp_path / f"{name}.{ending}") for name in "ab"]
+    feeds = Feeds(list(map(str, paths)))
+    seen = [feeds.at for _ in feeds.lines()]
+    assert feeds.size == feeds.at == sum(path.stat().st_size for path in paths)
+    assert seen == sorted(seen)
+    assert paths[0].stat().st_size < seen[-1] <= feeds.size
+
+
+@pytest.mark.parametrize("rows", [[], ROWS[:1]])
+def test_feed_without_rows(tmp_path: Path, ending: str, rows: list[dict[str, str]]) -> None:
+    path = write_feed(tmp_path / f"x.{ending}", rows)
+    copy([path], tmp_path / f"out.{ending}", 99)
+    assert rows_of(tmp_path / f"out.{ending}") == []
+    copy([tmp_path / f"out.{ending}", write_feed(tmp_path / f"more.{ending}")], tmp_path / f"all.{ending}")
+    assert said(tmp_path / f"all.{ending}", ending) == wanted(ending)
+
+
+def test_a_feed_that_was_cut_off_is_told(tmp_path: Path, ending: str) -> None:
+    path = write_feed(tmp_path / f"x.{ending}")
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(FeedError, match=r"x\.") as caught:
+        rows_of(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_output_is_of_the_kind_that_the_feeds_are(tmp_path: Path, ending: str) -> None:
+    path = write_feed(tmp_path / f"in.{ending}")
+    other = "json" if ending.startswith(("jsonl", "jl")) else "jsonl"
+    with pytest.raises(FeedError, match=rf"out\.{other}: the feeds are .+; allowed is \."):
+        copy([path], tmp_path / f"out.{other}")
+    with pytest.raises(FeedError, match=r"feeds of several kinds, .+ and .+; allowed"):
+        rows_of(path, write_feed(tmp_path / f"x.{other}"))
+    assert sorted(os.listdir(tmp_path)) == sorted([f"in.{ending}", f"x.{other}"])
+
+
+def test_bad_rows_can_be_taken_and_are_written_as_they_stand(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(b'{"a": 1}\n{"a": \n\xff\n{"a": 2}\n')
+    feeds, bad = Feeds([str(path)]), []
+    with writing_rows(str(tmp_path / "bad.jsonl"), feeds.kind) as write:
+        rows = list(feeds.rows(lambda line, why: bad.append((write(line), line.number, why))))
+    assert [row.data for row in rows] == [{"a": 1}, {"a": 2}]
+    assert [number for _, number, _ in bad] == [2, 3]
+    assert bad[0][2].startswith(f"{path}, line 2: no JSON")
+    assert (tmp_path / "bad.jsonl").read_bytes() == b'{"a": \n\xff\n'
+
+
+# JSON lines
 
 
 @pytest.mark.parametrize("name", ["x.jsonl", "x.jl", "x.jsonlines", "x.ndjson", "X.JSONL", "x.jsonl.gz", "x.JL.GZ"])
@@ -18,7 +153,7 @@ def test_rows_come_as_they_stand(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     data = b"\n".join(LINES) + b"\n"
     path.write_bytes(gzip.compress(data) if name.lower().endswith(".gz") else data)
-    assert list(read_feeds([str(path)])) == [
+    assert rows_of(path) == [
         Row(1, LINES[0] + b"\n", {"url": "http://a.example/", "n": 1.5}),
         Row(2, LINES[1] + b"\n", {"text": "鹤鹤", "b": [1, 2]}),
     ]
@@ -27,49 +162,43 @@ def test_rows_come_as_they_stand(tmp_path: Path, name: str) -> None:
 def test_blank_lines_are_passed_over_and_line_ends_made_one(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_bytes(b'\n{"a": 1}\r\n  \n{"a": 2}')
-    assert [(row.number, row.raw) for row in read_feeds([str(path)])] == [(1, b'{"a": 1}\n'), (2, b'{"a": 2}\n')]
-
-
-def test_rows_are_numbered_over_all_feeds(tmp_path: Path) -> None:
-    for name in "ab":
-        (tmp_path / f"{name}.jl").write_text('{"a": 1}\n{"a": 2}\n')
-    numbers = [row.number for row in read_feeds([str(tmp_path / "a.jl"), str(tmp_path / "b.jl")])]
-    assert numbers == [1, 2, 3, 4]
+    assert [(row.number, row.raw) for row in rows_of(path)] == [(1, b'{"a": 1}\n'), (2, b'{"a": 2}\n')]
 
 
 def test_empty_feed_has_no_rows(tmp_path: Path) -> None:
     (tmp_path / "x.jsonl").touch()
     (tmp_path / "x.jsonl.gz").write_bytes(gzip.compress(b""))
-    assert list(read_feeds([str(tmp_path / "x.jsonl"), str(tmp_path / "x.jsonl.gz")])) == []
+    assert rows_of(tmp_path / "x.jsonl", tmp_path / "x.jsonl.gz") == []
 
 
 def test_first_row_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
     (tmp_path / "x.jsonl").write_bytes(b'\xef\xbb\xbf{"a": 1}\n')
-    assert [row.data for row in read_feeds([str(tmp_path / "x.jsonl")])] == [{"a": 1}]
+    assert [row.data for row in rows_of(tmp_path / "x.jsonl")] == [{"a": 1}]
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
         (b'{"a": 1}\n\n{"a": \n', "line 3: no JSON"),
         (b"[1, 2]\n", "line 1: a JSON list; allowed is an object"),
         (b'{"a": 1}\n"text"\n', "line 2: a JSON str"),
         (b'{"a": "\xff"}\n', "line 1: no JSON"),
         (b"null\n", "line 1: a JSON"),
+        (b"[" * 100_000 + b"\n", "line 1: no JSON"),
     ],
 )
-def test_row_that_is_none_is_named(tmp_path: Path, data: bytes, said: str) -> None:
-    path = str(tmp_path / "x.jsonl")
-    Path(path).write_bytes(data)
-    with pytest.raises(FeedError) as caught:
-        list(read_feeds([path]))
+def test_row_that_is_none_is_named(tmp_path: Path, data: bytes, message: str) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(data)
+    with pytest.raises(BadRowError) as caught:
+        rows_of(path)
     assert str(caught.value).startswith(f"{path}, ")
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("name", "data", "said"),
+    ("name", "data", "message"),
     [
         ("missing.jsonl", None, "No such file"),
         ("x.xlsx", b"", "no such kind of file"),
@@ -80,26 +209,26 @@ def test_row_that_is_none_is_named(tmp_path: Path, data: bytes, said: str) -> No
         ("x.jsonl.gz", gzip.compress(os.urandom(999))[:20] + b"\xff" * 500, "can't be read"),
     ],
 )
-def test_feed_that_can_not_be_read_is_named(tmp_path: Path, name: str, data: bytes | None, said: str) -> None:
-    path = str(tmp_path / name)
+def test_feed_that_can_not_be_read_is_named(tmp_path: Path, name: str, data: bytes | None, message: str) -> None:
+    path = tmp_path / name
     if data is not None:
-        Path(path).write_bytes(data)
+        path.write_bytes(data)
     with pytest.raises(FeedError) as caught:
-        list(read_feeds([path]))
-    assert str(caught.value).startswith(path)
-    assert said in str(caught.value)
+        rows_of(path)
+    assert str(caught.value).startswith(str(path))
+    assert message in str(caught.value)
 
 
 def test_directory_is_no_feed(tmp_path: Path) -> None:
     (tmp_path / "x.jsonl").mkdir()
     with pytest.raises(FeedError, match="can't be read"):
-        list(read_feeds([str(tmp_path / "x.jsonl")]))
+        rows_of(tmp_path / "x.jsonl")
 
 
 @pytest.mark.parametrize("name", ["out.jsonl", "out.jsonl.gz"])
 def test_written_file_appears_when_it_is_whole(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
-    with writing(str(path)) as file:
+    with writing(str(path), FORMATS) as file:
         file.write(LINES[0] + b"\n")
         assert not path.exists()
     data = path.read_bytes()
@@ -113,7 +242,7 @@ def test_what_was_half_written_leaves_nothing_and_spoils_nothing(tmp_path: Path,
     path.write_text("earlier\n")
 
     def fail() -> None:
-        with writing(str(path)) as file:
+        with writing(str(path), FORMATS) as file:
             file.write(b"half")
             raise error
 
@@ -126,7 +255,7 @@ def test_what_was_half_written_leaves_nothing_and_spoils_nothing(tmp_path: Path,
 @pytest.mark.parametrize("name", ["missing/out.jsonl", "out.txt"])
 def test_file_that_can_not_be_written_is_named(tmp_path: Path, name: str) -> None:
     path = str(tmp_path / name)
-    with pytest.raises(FeedError) as caught, writing(path):
+    with pytest.raises(FeedError) as caught, writing(path, FORMATS):
         pass
     assert str(caught.value).startswith(path)
     assert os.listdir(tmp_path) == []

@@ -66,7 +66,7 @@ class _Splitter:
         depth, is_first = 0, True
         for what in self._tokens():
             if depth == 0:
-                self._begin_array(what)
+                self._begin_array()
                 depth, is_first = 1, True
             elif depth > 1 or what not in b",]":
                 depth = max(1, depth + (what in b"[{") - (what in b"]}"))
@@ -81,7 +81,7 @@ class _Splitter:
         self._at = len(self._text) + 1
         if depth == 0:
             if self._row() or not self._arrays:
-                self._begin_array(b"")
+                self._begin_array()
             return
         if depth == 1 and self._row():  # as when a crawl was killed: the last row is whole
             yield self._piece()
@@ -110,13 +110,13 @@ class _Splitter:
         self._text, self._at, self._begin = text + more, self._at - self._begin, 0
         return bool(more)
 
-    def _begin_array(self, what: bytes) -> None:
+    def _begin_array(self) -> None:
         """Raise FeedError where no array begins."""
-        before = self._row().removeprefix(b"" if self._arrays else _BOM)
-        if before or what != b"[":
-            found = (before + what)[:20].decode(errors="replace") or "nothing"
+        found = self._text[self._begin : self._at].strip().removeprefix(b"" if self._arrays else _BOM).lstrip()
+        if found != b"[":
+            shown = found[:20].decode(errors="replace") or "nothing"
             raise FeedError(
-                f"{self._path}, {self._place()}: {found!r} where an array was to begin; JSON lines are named .jsonl"
+                f"{self._path}, {self._place()}: {shown!r} where an array was to begin; JSON lines are named .jsonl"
             )
         self._pass_over()
         self._arrays += 1
