@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator
@@ -15,6 +16,7 @@ from typing import Any
 import cloudpickle
 from loky import ProcessPoolExecutor
 from loky.backend import get_context
+from loky.backend import resource_tracker as loky_tracker
 
 from .config import ConfigError
 from .detectors import Detector
@@ -27,6 +29,7 @@ _given: ContextVar[Any] = ContextVar("neardup_given")  # to a process, at its st
 def start(count: int, given: object) -> ProcessPoolExecutor:
     """Start processes that find in `given()` what they are given here."""
     # Not multiprocessing's: it would run the script again that started this process.
+    _start_tracker()
     context, arguments = get_context("loky"), (given, os.getpid())
     pool = ProcessPoolExecutor(count, context=context, timeout=None, initializer=_begin, initargs=arguments)
     try:
@@ -56,6 +59,16 @@ def check_can_be_sent(detectors: Iterable[Detector], reason: str = "has to be") 
         except Exception as error:  # whatever its attributes do on being copied
             message = f"{detector.name!r} {reason} sent to another process, and can't: {error}"
             raise ConfigError(f"NEARDUP_DETECTORS: {message}") from error
+
+
+def _start_tracker() -> None:
+    """Start what cleans up behind loky, so that it says nothing: after a kill it may complain of what is long gone."""
+    option = "ignore:resource_tracker:UserWarning"
+    sys.warnoptions.append(option)
+    try:
+        loky_tracker.ensure_running()
+    finally:
+        sys.warnoptions.remove(option)
 
 
 @contextmanager

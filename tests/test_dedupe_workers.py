@@ -160,7 +160,8 @@ def test_the_first_of_two_faults_is_told(project: Path) -> None:
     call = with_one(project, "fail")
     with (project / "in.jsonl").open("a") as file:
         file.write("no JSON\n")
-    made = [neardup(project, *call[:2], "missing.jsonl", *call[2:], count).stderr for count in "12"]
+    (project / "cut.jsonl.gz").write_bytes(b"no gzip")
+    made = [neardup(project, *call[:2], "cut.jsonl.gz", *call[2:], count).stderr for count in "12"]
     assert "row 90" in made[0]
     assert made[0] == made[1]
 

@@ -1,0 +1,209 @@
+"""Feeds of every kind through the commands that read them, each call in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli import neardup, refused, rows, succeeded
+from conftest import Crawler
+from feed_files import ENDINGS, answer, page, read_feed, record, write_feed, write_records
+from helpers import edited, run, text
+from site_server import Site, mirror
+
+from scrapy_neardup.text.lexicon import Lexicon
+
+HOSTS = ("a", "b")
+
+
+def made_up(count: int = 30) -> list[dict[str, str]]:
+    """Return so many documents, then as many copies, each with a word changed, and one without text."""
+    found = [
+        {"url": f"http://{host}.example/{n}", "title": f"T, {n}", "text": edited(text(n, 60), *[30] * (host == "b"))}
+        for host in HOSTS
+        for n in range(count)
+    ]
+    return [*found, {"url": "http://c.example/", "title": "", "text": ""}]
+
+
+@pytest.fixture(params=ENDINGS)
+def ending(request: pytest.FixtureRequest) -> str:
+    pytest.importorskip({"parquet": "pyarrow", "warc": "warcio"}.get(request.param.partition(".")[0], "json"))
+    return str(request.param)
+
+
+def test_dedupe_of_every_kind_with_any_number_of_workers(tmp_path: Path, ending: str) -> None:
+    before = read_feed(write_feed(tmp_path / f"in.{ending}", made_up()))
+    made = []
+    for workers in ("0", "2"):
+        output, report = f"out{workers}.{ending}", f"dups{workers}.jsonl"
+        options = ("-o", output, "--duplicates", report, "--workers", workers)
+        assert succeeded(tmp_path, "dedupe", f"in.{ending}", *options).stderr.endswith(
+            "61 rows, 31 kept, 30 duplicates, 1 without text\n"
+        )
+        made.append(((tmp_path / output).read_bytes(), (tmp_path / report).read_bytes()))
+    assert read_feed(tmp_path / output) == [*before[:30], before[60]]
+    assert [row["duplicate_of"] for row in rows(tmp_path / report)] == [f"http://a.example/{n}" for n in range(30)]
+    # Of gzip the time differs.
+    assert made[0] == made[1] or (ending.endswith(".gz") and made[0][1] == made[1][1])
+
+
+def test_cluster_and_lexicon_of_every_kind(tmp_path: Path, ending: str) -> None:
+    write_feed(tmp_path / f"in.{ending}", made_up(5))
+    succeeded(tmp_path, "cluster", f"in.{ending}", "-o", "clusters.jsonl")
+    wanted = [[f"http://{host}.example/{n}" for host in HOSTS] for n in range(5)]
+    assert [row["documents"] for row in rows(tmp_path / "clusters.jsonl")] == wanted
+    succeeded(tmp_path, "lexicon", f"in.{ending}", "-o", "x.lexicon", "--band", "0", "1")
+    assert set(text(0, 60).split()) - {text(0, 60).split()[30]} <= Lexicon.load(tmp_path / "x.lexicon").terms
+
+
+# What Scrapy writes
+
+
+def test_feed_exports_of_scrapy(tmp_path: Path, crawl: Crawler, a: Site, b: Site) -> None:
+    names = ["items.json", "items.jl", "items.csv", "items.json.gz", "items.jl.gz", "items.csv.gz"]
+    gzips = {"postprocessing": ["scrapy.extensions.postprocessing.GzipPlugin"]}
+    formats = {"json": "json", "jl": "jsonlines", "csv": "csv"}
+    feeds = {
+        str(tmp_path / name): {"format": formats[name.split(".")[1]], **(gzips if name.endswith(".gz") else {})}
+        for name in names
+    }
+    crawl(urls=mirror(a, b), settings={"FEEDS": feeds, "NEARDUP_ENABLED": False})
+    for name in names:
+        output = f"unique_{name}"
+        assert "6 rows, 3 kept, 3 duplicates" in succeeded(tmp_path, "dedupe", name, "-o", output).stderr
+        before, after = (read_feed(tmp_path / each) for each in (name, output))
+        assert len(before) == 6
+        assert {row["url"].rpartition("/")[2] for row in after} == {f"{n}.html" for n in range(3)}
+        assert all(row in before for row in after)
+
+
+def test_json_that_two_crawls_were_appended_to(tmp_path: Path) -> None:
+    write_feed(tmp_path / "one.json", made_up(2))
+    (tmp_path / "in.json").write_bytes((tmp_path / "one.json").read_bytes() * 2)
+    succeeded(tmp_path, "dedupe", "in.json", "-o", "out.json")
+    assert [row["text"] for row in json.loads((tmp_path / "out.json").read_bytes())] == [
+        text(0, 60),
+        text(1, 60),
+        "",
+        "",
+    ]
+
+
+# Archives
+
+
+def test_dedupe_of_a_web_archive(tmp_path: Path) -> None:
+    pytest.importorskip("warcio")
+    records = [
+        record("warcinfo", "", b"software: x\r\n", "application/warc-fields"),
+        record("request", "http://a.example/", b"GET / HTTP/1.1\r\n\r\n", "application/http; msgtype=request"),
+        record("response", "http://a.example/", answer(page({"text": text(1)}).encode())),
+        record("response", "http://a.example/x.png", answer(b"\x89PNG" + bytes(99), "image/png")),
+        record("response", "http://b.example/", answer(page({"text": text(1)}).encode())),
+        record("response", "http://c.example/", answer(page({"text": text(1)}).encode(), status="404 Not Found")),
+    ]
+    write_records(tmp_path / "in.warc.gz", *records)
+    write_records(tmp_path / "wanted.warc.gz", *records[:4], records[5])
+    # What the project says of its items is not for archives.
+    fields = ("-s", "NEARDUP_FIELDS=main", "-s", "NEARDUP_URL_FIELD=link")
+    made = succeeded(
+        tmp_path, "dedupe", "in.warc.gz", "-o", "out.warc.gz", "--duplicates", "d.jsonl", "--id-field", "id", *fields
+    )
+    assert made.stderr == "6 rows, 5 kept, 1 duplicates, 4 without text\n"
+    assert (tmp_path / "out.warc.gz").read_bytes() == (tmp_path / "wanted.warc.gz").read_bytes()
+    (row,) = rows(tmp_path / "d.jsonl")
+    assert row["id"].startswith("<urn:uuid:")
+
+
+def test_the_extractor_is_the_one_of_the_settings(tmp_path: Path) -> None:
+    pytest.importorskip("warcio")
+    sent = [answer(page({"text": text(n)}).encode()) for n in (1, 2)]
+    write_records(tmp_path / "in.warc", *(record("response", f"http://{n}.example/", s) for n, s in enumerate(sent)))
+    (tmp_path / "own.py").write_text(f"def extract(html):\n    return {text(3)!r}\n")
+    (tmp_path / "shop.py").write_text("NEARDUP_EXTRACTOR = 'own.extract'\n")
+    (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = shop\n")
+    assert "2 rows, 1 kept" in succeeded(tmp_path, "dedupe", "in.warc", "-o", "out.warc").stderr
+
+
+@pytest.mark.parametrize(("name", "extra"), [("pyarrow", "parquet"), ("warcio", "warc")])
+def test_what_is_not_installed_is_named(tmp_path: Path, name: str, extra: str) -> None:
+    (tmp_path / f"{name}.py").write_text("raise ImportError('not here')")
+    (tmp_path / f"in.{extra}").touch()
+    call = [sys.executable, "-m", "scrapy", "neardup", "dedupe", f"in.{extra}", "-o", f"out.{extra}"]
+    made = run(call, cwd=tmp_path, PYTHONPATH=str(tmp_path))
+    assert made.returncode == 2
+    assert made.stderr.splitlines() == [
+        f"scrapy neardup dedupe: in.{extra}: {extra.title() if extra == 'parquet' else 'WARC'} needs {name}:"
+        f" pip install 'scrapy-neardup[{extra}]'"
+    ]
+
+
+# Rows that can't be read
+
+BAD: dict[str, tuple[bytes, bytes, str]] = {
+    "in.jsonl": (b'{"text": "one"}\n{"text": \n{"text": "two"}\n7\n', b'{"text": \n7\n', "line 2: no JSON"),
+    "in.json": (
+        b'[\n{"text": "one"},\n{"text": },\n{"text": "two"},\n7\n]',
+        b'[\n{"text": },\n7\n]\n',
+        "row 2, line 3",
+    ),
+    "in.csv": (b"text,n\none,1\ntoo,many,2\ntwo,2\n7\n", b"text,n\ntoo,many,2\n7\n", "line 3: 3 fields; allowed are 2"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_bad_rows_go_to_a_file_as_they_stand(tmp_path: Path, name: str, workers: str) -> None:
+    data, bad, why = BAD[name]
+    (tmp_path / name).write_bytes(data)
+    call = ("dedupe", name, "-o", f"out_{name}", "--workers", workers)
+    assert f"{name}, {why}" in refused(tmp_path, *call)
+    told = succeeded(tmp_path, *call, "--bad-rows", f"bad_{name}").stderr.splitlines()
+    assert told[0].startswith(f"{name}, {why}")
+    assert told[2] == f"2 rows, 2 kept, 0 duplicates, 2 that can't be read, in bad_{name}"
+    assert len(told) == 3
+    assert (tmp_path / f"bad_{name}").read_bytes() == bad
+    assert [row["text"] for row in read_feed(tmp_path / f"out_{name}")] == ["one", "two"]
+
+
+def test_of_many_bad_rows_the_first_ten_are_told(tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text('{"text": "one two three"}\n' + "bad\n" * 25 + '{"text": "one four five"}\n')
+    for verb, output in (("dedupe", "out.jsonl"), ("cluster", "clusters.jsonl"), ("lexicon", "x.lexicon")):
+        options = ("--band", "0", "1") if verb == "lexicon" else ()
+        made = succeeded(tmp_path, verb, "in.jsonl", "-o", output, "--bad-rows", f"{verb}.jsonl", *options)
+        assert [line.partition(":")[0] for line in made.stderr.splitlines()[:-1]] == [
+            f"in.jsonl, line {n}" for n in range(2, 12)
+        ]
+        assert made.stderr.endswith(f", 25 that can't be read, in {verb}.jsonl\n")
+        assert (tmp_path / f"{verb}.jsonl").read_text() == "bad\n" * 25
+
+
+def test_a_cut_off_archive_is_read_up_to_there(tmp_path: Path) -> None:
+    pytest.importorskip("warcio")
+    data = write_feed(tmp_path / "in.warc.gz", made_up(2)).read_bytes()
+    (tmp_path / "in.warc.gz").write_bytes(data[:-20])
+    made = succeeded(tmp_path, "dedupe", "in.warc.gz", "-o", "out.warc.gz", "--bad-rows", "bad.warc.gz")
+    assert "in.warc.gz, record 5: the file ends before the record does" in made.stderr
+    assert "4 rows, 2 kept, 2 duplicates, 1 that can't be read" in made.stderr
+    assert data[:-20].endswith((tmp_path / "bad.warc.gz").read_bytes())
+
+
+def test_where_all_fails_no_file_of_bad_rows_is_left(tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text("bad\n")
+    (tmp_path / "more.jsonl.gz").write_bytes(b"no gzip")
+    for verb, output in (("dedupe", "out.jsonl"), ("cluster", "out.jsonl"), ("lexicon", "x.lexicon")):
+        made = neardup(tmp_path, verb, "in.jsonl", "more.jsonl.gz", "-o", output, "--bad-rows", "bad.jsonl")
+        assert (made.returncode, made.stdout) == (2, "")
+        assert made.stderr.splitlines()[-1].endswith("more.jsonl.gz: can't be read: Not a gzipped file (b'no')")
+        assert sorted(os.listdir(tmp_path)) == ["in.jsonl", "more.jsonl.gz"]
+
+
+def test_an_export_is_json_lines(tmp_path: Path) -> None:
+    write_feed(tmp_path / "held.csv")
+    said: Any = refused(tmp_path, "import", "held.csv", "--store", "held.sqlite")
+    assert "held.csv: no such kind of file; allowed is .jsonl, .jsonlines, .jl, .ndjson, each also with .gz" in said
