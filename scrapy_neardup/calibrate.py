@@ -21,6 +21,7 @@ from .items import item_document
 from .labels import MODES, LabelledSet
 from .signature import Signature
 from .verify import Rule, compare
+from .watching import watched
 
 LEVELS = np.arange(0.3, 1.0, 0.01)  # r
 ALLOWANCES = (0.0, 2.5, 5.0, 7.5, 10.0, 15.0, 20.0, 30.0, 40.0)  # s, in shingles
@@ -131,7 +132,7 @@ def _proposed(labelled: LabelledSet, config: Config) -> Iterator[tuple[frozenset
     names: dict[Signature, Any] = {}
     anyhow = replace(Rule.from_config(config), resemblance=0.0, short_allowance=0.0)
     with Deduplicator.from_config(replace(config, store=None)) as dedup:
-        for name, row in labelled.rows.items():
+        for name, row in watched(labelled.rows.items(), "docs", len(labelled.rows)):
             document = item_document(row, config)
             if document is None or not document.lines:
                 continue

@@ -17,6 +17,7 @@ from .labels import MODES, Cluster, LabelledSet, Partition
 from .signature import Signature
 from .text.tokens import tokenize
 from .verify import ANYTHING
+from .watching import watched
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ def decide(rows: Mapping[Any, Mapping[str, Any]], config: Config, *, verified: b
         if not verified:
             dedup.matcher.rule = ANYTHING
         start = time.perf_counter()
-        for name, row in rows.items():
+        for name, row in watched(rows.items(), "docs", len(rows)):
             document = item_document(row, config)
             if document:
                 claim = dedup.claim(document)

@@ -18,6 +18,7 @@ import numpy as np
 
 from ..document import Document
 from ..unions import Unions
+from ..watching import watched
 from .features import (
     Floats,
     Integers,
@@ -124,7 +125,7 @@ def train(library: Any, vectors: Floats, seed: int) -> Integers:
     weights = som.get_weights()  # the map's own, not a copy
     np.abs(weights, out=weights)  # step 1: small random numbers from 0 to 1
     order = np.random.RandomState(seed).randint(len(vectors), size=steps)
-    for step, number in enumerate(order):
+    for step, number in enumerate(watched(order, "steps", len(order))):
         vector = vectors[number]
         som.update(vector, som.winner(vector), step, steps)  # equations 13 and 14, then 15 to 17
         # MiniSom leaves this out: adjusted vectors are no longer of length 1. The quickest way with so many numbers.

@@ -72,6 +72,8 @@ class Command(ScrapyCommand):
         from ..feeds import FeedError
         from ..stores import StoreError
         from ..text.extractors import ExtractorError
+        from ..watching import watching
+        from .progress import counted
 
         if opts.verb is None:
             print(f"usage: scrapy neardup VERB [options]; VERB is one of: {', '.join(VERBS)}", file=sys.stderr)
@@ -80,7 +82,8 @@ class Command(ScrapyCommand):
         try:
             if args:
                 raise FeedError(f"{args[0]!r} is no option of {opts.verb}")
-            _module(opts.verb).run(opts, self.settings)
+            with watching(counted):
+                _module(opts.verb).run(opts, self.settings)
         except (ConfigError, ExtractorError, FeedError, StoreError) as error:
             print(f"scrapy neardup {opts.verb}: {error}", file=sys.stderr)
             self.exitcode = 2

@@ -11,6 +11,7 @@ from ..calibrate import Calibration, calibrate
 from ..config import PREFIX, Config
 from ..feeds import FeedError
 from ..labels import MODES, LabelledSet
+from .options import add_json, print_result
 
 EXAMPLES = """examples:
   scrapy neardup calibrate news --precision 0.99
@@ -26,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--precision", type=float, required=True, metavar="P", help="share of what is found that is to be right"
     )
     parser.add_argument("--labels", choices=MODES, default="strict", help="which labels count (default: strict)")
+    add_json(parser)
 
 
 def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
@@ -39,7 +41,11 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
         found = calibrate(labelled, config, opts.precision, opts.labels)
     except ValueError as error:
         raise FeedError(str(error)) from error
-    print(*_lines(found, opts.labels, opts.precision), sep="\n")
+    if opts.json:
+        settings_found = {f"{PREFIX}{name.upper()}": value for name, value in found.settings.items()}
+        print_result({"settings": settings_found, "reached": found.reached[opts.labels]}, as_json=True)
+    else:
+        print(*_lines(found, opts.labels, opts.precision), sep="\n")
 
 
 def _lines(found: Calibration, mode: str, wanted: float) -> Iterator[str]:

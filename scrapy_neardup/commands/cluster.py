@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,6 +17,7 @@ from ..feeds import FORMATS, FeedError, Feeds, row_id, writing
 from ..items import item_document
 from ..verify import Rule
 from .feeding import BadRows, add_feeds, add_fields, check_apart, taking_bad_rows, with_fields
+from .options import add_json, print_outcome
 from .progress import through
 
 EXAMPLES = """examples:
@@ -47,6 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_fields(parser)
     parser.add_argument("--method", choices=("shingle", "som"), default="shingle", help="how (default: shingle)")
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="where the clusters go: JSON lines")
+    add_json(parser)
     _add_som(parser.add_argument_group("for --method som"))
 
 
@@ -86,7 +87,9 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
             output.write(json.dumps(entry, ensure_ascii=False, default=str).encode() + b"\n")
     held = sum(map(len, clusters))
     told = f"{batch.rows} rows, {len(batch.ids)} documents, {len(clusters)} clusters of {held} documents"
-    print(told + (bad.told() if bad else ""), file=sys.stderr)
+    outcome = {"rows": batch.rows, "documents": len(batch.ids), "clusters": len(clusters), "clustered": held}
+    outcome["bad_rows"] = bad.count if bad else 0
+    print_outcome(outcome, told + (bad.told() if bad else ""), as_json=opts.json)
 
 
 def _parameters(opts: argparse.Namespace) -> Parameters:

@@ -13,7 +13,7 @@ from scrapy.settings import BaseSettings
 from ..feeds import FeedError
 from ..signature import Link, Signature
 from ..stores import Store
-from .options import add_json, add_store, moment, open_existing
+from .options import add_json, add_store, moment, open_existing, print_table
 
 EXAMPLES = """examples:
   scrapy neardup clusters
@@ -42,7 +42,7 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
         print(json.dumps(clusters, ensure_ascii=False, indent=2))
     else:
         for cluster in clusters:
-            print(*_lines(cluster), sep="\n")
+            print_table(*_lines(cluster))
         print(f"{len(clusters)} of {len(repeated)} clusters")
 
 

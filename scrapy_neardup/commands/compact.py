@@ -7,7 +7,7 @@ import argparse
 from scrapy.settings import BaseSettings
 
 from ..stores.compacting import compact, size
-from .options import add_store, existing_store
+from .options import add_json, add_store, existing_store, print_result
 
 EXAMPLES = """examples:
   scrapy neardup compact
@@ -20,10 +20,15 @@ On a server the bytes are those of all that it holds, whoever wrote it.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_store(parser)
+    add_json(parser)
 
 
 def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
     store = existing_store(opts, settings)
     before = size(store)
     compact(store)
-    print(f"{before} bytes before, {size(store)} now")
+    after = size(store)
+    if opts.json:
+        print_result({"bytes_before": before, "bytes_now": after}, as_json=True)
+    else:
+        print(f"{before} bytes before, {after} now")

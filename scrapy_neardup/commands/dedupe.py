@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import replace
@@ -20,7 +19,7 @@ from ..parallel import ready_rows
 from ..ready import Ready, Signer
 from ..signature import Signature
 from .feeding import BadRows, add_feeds, add_fields, check_apart, taking_bad_rows, with_fields
-from .options import add_store, read_config
+from .options import add_json, add_store, print_outcome, read_config
 from .progress import through
 
 WORTH, MOST = 8 << 20, 8  # bytes of feeds that are worth the start of processes; so many by default
@@ -56,6 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " one (default: 1; for feeds of more than 8 MB the number of cores, at most 8)",
     )
     add_store(parser)
+    add_json(parser)
 
 
 def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
@@ -76,7 +76,7 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
         if opts.text_field and job.rows and not job.documents:
             raise FeedError(f"--text-field {opts.text_field}: no row has text in it")
         dedup.store.stats = {"documents": job.documents, "duplicates": job.dropped}
-    print(job.told(), file=sys.stderr)
+    print_outcome(job.outcome(), job.told(), as_json=opts.json)
 
 
 def _count(value: str) -> int:
@@ -133,10 +133,20 @@ class _Job:
             self._ids.setdefault(claim.match.signature if claim.match else claim.signature, row.id)
         self._output(row.line)
 
+    def outcome(self) -> dict[str, int]:
+        """Return what it came to."""
+        return {
+            "rows": self.rows,
+            "kept": self.rows - self.dropped,
+            "duplicates": self.dropped,
+            "without_text": self.rows - self.documents,
+            "bad_rows": self._bad.count if self._bad else 0,
+        }
+
     def told(self) -> str:
         """Say what it came to."""
-        told = f"{self.rows} rows, {self.rows - self.dropped} kept, {self.dropped} duplicates"
-        without = self.rows - self.documents
+        rows, kept, duplicates, without, _ = self.outcome().values()
+        told = f"{rows} rows, {kept} kept, {duplicates} duplicates"
         return told + (f", {without} without text" if without else "") + (self._bad.told() if self._bad else "")
 
     def _is_dropped(self, claim: Claim) -> bool:

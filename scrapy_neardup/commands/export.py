@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 
 from scrapy.settings import BaseSettings
 
 from ..feeds import FORMATS, writing
 from ..stores.transfer import export_rows
-from .options import add_store, existing
+from .options import add_json, add_store, existing, print_outcome
 from .progress import counted
 
 EXAMPLES = """examples:
@@ -25,6 +24,7 @@ A crawl may go on meanwhile; what it commits after the export began is not in th
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="where to: JSON lines, also .gz")
     add_store(parser)
+    add_json(parser)
 
 
 def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
@@ -37,7 +37,8 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
             file.write(_line(row))
             counts[row["type"]] = counts.get(row["type"], 0) + 1
     documents, links, runs = (counts.get(name, 0) for name in ("document", "link", "run"))
-    print(f"{documents} documents, {links} URLs and {runs} runs exported", file=sys.stderr)
+    told = f"{documents} documents, {links} URLs and {runs} runs exported"
+    print_outcome({"documents": documents, "urls": links, "runs": runs}, told, as_json=opts.json)
 
 
 def _line(row: object) -> bytes:

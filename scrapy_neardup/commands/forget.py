@@ -13,7 +13,7 @@ from ..config import seconds
 from ..feeds import FeedError
 from ..stores import Selection, StoreError, open_store
 from ..stores.base import Forgotten
-from .options import add_store, existing
+from .options import add_json, add_store, existing, print_result
 
 EXAMPLES = """examples:
   scrapy neardup forget --url http://example.com/a.html
@@ -40,6 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--before", metavar="D", help="documents that no URL gave since a date (of this place), or for so long"
     )
     add_store(parser)
+    add_json(parser)
 
 
 def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
@@ -54,7 +55,10 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
         store.close(clean=isinstance(error, StoreError))  # then nothing was forgotten
         raise
     store.close()
-    print(_told(forgotten))
+    if opts.json:
+        print_result({"documents": forgotten.documents, "urls": forgotten.links}, as_json=True)
+    else:
+        print(_told(forgotten))
 
 
 def _told(forgotten: Forgotten) -> str:

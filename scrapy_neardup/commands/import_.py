@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +10,7 @@ from scrapy.settings import BaseSettings
 
 from ..feeds import FeedError, Feeds, JsonLines, Row
 from ..stores.transfer import import_rows
-from .options import add_store, with_store
+from .options import add_json, add_store, print_outcome, with_store
 from .progress import through
 
 EXAMPLES = """examples:
@@ -26,6 +25,7 @@ runs that the store has forgotten do not come back. Stopped half-way, the same c
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="+", metavar="FILE", help="what `scrapy neardup export` wrote")
     add_store(parser)
+    add_json(parser)
 
 
 def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
@@ -38,10 +38,9 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
             raise
         except ValueError as error:
             raise FeedError(f"{file}, row {rows.number}: {error}") from error
-        print(
-            f"{file}: {taken.documents} documents and {taken.links} URLs imported; {taken.known} documents were known",
-            file=sys.stderr,
-        )
+        told = f"{taken.documents} documents and {taken.links} URLs imported; {taken.known} documents were known"
+        outcome = {"file": file, "documents": taken.documents, "urls": taken.links, "known": taken.known}
+        print_outcome(outcome, f"{file}: {told}", as_json=opts.json)
 
 
 class _Rows:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from ..feeds import FeedError, Feeds
 from ..items import item_document
 from ..text.lexicon import BAND, Lexicon
 from .feeding import BadRows, add_feeds, add_text_field, check_apart, taking_bad_rows, with_fields
+from .options import add_json, print_outcome
 from .progress import through
 
 EXAMPLES = """examples:
@@ -39,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--min-documents", type=int, default=2, metavar="N", help="leave out terms of fewer documents (default: 2)"
     )
+    add_json(parser)
 
 
 def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
@@ -53,8 +54,10 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
             field = f" in field {opts.text_field!r}" if opts.text_field else ""
             raise FeedError(f"{', '.join(opts.feeds)}: no row has text{field}; nothing was written")
         lexicon = _saved(opts, frequencies, documents)
+    outcome = {"documents": documents, "terms": len(frequencies), "kept": len(lexicon.terms), "lexicon": lexicon.id}
     kept = f"{len(lexicon.terms)} of {len(frequencies)} terms kept"
-    print(f"{documents} documents, {kept}, lexicon {lexicon.id}{bad.told() if bad else ''}", file=sys.stderr)
+    told = f"{documents} documents, {kept}, lexicon {lexicon.id}{bad.told() if bad else ''}"
+    print_outcome({**outcome, "bad_rows": bad.count if bad else 0}, told, as_json=opts.json)
 
 
 def _saved(opts: argparse.Namespace, frequencies: Counter[str], documents: int) -> Lexicon:

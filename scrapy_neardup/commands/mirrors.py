@@ -11,7 +11,7 @@ from scrapy.settings import BaseSettings
 
 from ..index.hosts import Hosts
 from ..index.relations import Relation
-from .options import add_json, add_store, moment, open_existing, read_config
+from .options import add_json, add_store, moment, open_existing, print_table, read_config
 
 EXAMPLES = """examples:
   scrapy neardup mirrors
@@ -38,7 +38,7 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
         print(json.dumps(shown, ensure_ascii=False, indent=2))
     else:
         in_force = sum(pair["in_force"] for pair in found)
-        print(*map(_line, shown), f"{len(found)} pairs of hosts, {in_force} with a rule in force", sep="\n")
+        print_table(*map(_line, shown), f"{len(found)} pairs of hosts, {in_force} with a rule in force")
 
 
 def _named(rule: tuple[str, str]) -> dict[str, Any]:

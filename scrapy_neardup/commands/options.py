@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
+import sys
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -77,7 +79,22 @@ def print_result(result: Mapping[str, Any], *, as_json: bool) -> None:
         print(json.dumps(result, ensure_ascii=False, indent=2))
         return
     for name, value in result.items():
-        print(*_lines(name, value), sep="\n")
+        print_table(*_lines(name, value))
+
+
+def print_outcome(result: Mapping[str, Any], said: str, *, as_json: bool) -> None:
+    """Say what work came to: as JSON on stdout, or in a line on stderr, which leaves stdout to what was asked for."""
+    if as_json:
+        print(json.dumps(result, ensure_ascii=False, indent=2))
+    else:
+        print(said, file=sys.stderr)
+
+
+def print_table(*lines: str) -> None:
+    """Print lines; on a terminal they are cut to its width, so that each stays a line."""
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    for line in lines:
+        print(line if width is None or len(line) <= width else line[: max(0, width - 1)] + "…")
 
 
 def _lines(name: str, value: Any) -> Iterable[str]:

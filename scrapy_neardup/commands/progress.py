@@ -13,8 +13,11 @@ T = TypeVar("T")
 
 
 def counted(things: Iterable[T], unit: str, total: int | None = None) -> Iterator[T]:
-    """Yield things, and show how many there were, how many a second, and of a known total how long it will take."""
-    yield from tqdm(things, unit=f" {unit}", total=total, disable=None, dynamic_ncols=True)
+    """Yield things, and show how many there were, how many a second, and of a known total how long it will take.
+
+    Where several are gone through one after another the bar of one makes room for the next.
+    """
+    yield from tqdm(things, unit=f" {unit}", total=total, disable=None, dynamic_ncols=True, leave=False)
 
 
 def through(feeds: Feeds, rows: Iterable[T]) -> Iterator[T]:

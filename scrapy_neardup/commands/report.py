@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,7 +14,7 @@ from ..index.hosts import Hosts
 from ..index.relations import Relation
 from ..report.data import HostMirror, RunSummary, build
 from ..report.page import write_page
-from .options import add_store, open_existing, read_config
+from .options import add_json, add_store, open_existing, print_outcome, read_config
 
 EXAMPLES = """examples:
   scrapy neardup report -o report.html
@@ -29,6 +28,7 @@ FORMATS = (".html", ".htm")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the page: .html, also .html.gz")
     add_store(parser)
+    add_json(parser)
 
 
 def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
@@ -39,7 +39,9 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
         runs = [RunSummary(run.id, run.started, run.closed, run.stats) for run in dedup.store.runs()]
         report = build(dedup.store, _host_mirrors(dedup.store.hosts, config.mirror_hosts), runs, now=time.time())
         write_page(report, file)
-    print(f"{len(report['clusters']['degree'])} clusters of {report['store']['documents']} documents", file=sys.stderr)
+    clusters, documents = len(report["clusters"]["degree"]), report["store"]["documents"]
+    outcome = {"clusters": clusters, "documents": documents}
+    print_outcome(outcome, f"{clusters} clusters of {documents} documents", as_json=opts.json)
 
 
 def _host_mirrors(hosts: Hosts, named: Mapping[str, str]) -> Iterator[HostMirror]:

@@ -10,7 +10,7 @@ from typing import Any
 from scrapy.settings import BaseSettings
 
 from ..mirrors import Alternative, Mirrors
-from .options import add_json, add_store, moment, open_existing, read_config
+from .options import add_json, add_store, moment, open_existing, print_table, read_config
 
 EXAMPLES = """examples:
   scrapy neardup resolve http://example.com/gone.html
@@ -35,7 +35,7 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
         print(json.dumps(found, ensure_ascii=False, indent=2))
     else:
         for entry in found:
-            print(*_lines(entry), sep="\n")
+            print_table(*_lines(entry))
 
 
 def _described(other: Alternative) -> dict[str, Any]:

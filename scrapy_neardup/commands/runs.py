@@ -12,7 +12,7 @@ from scrapy.settings import BaseSettings
 
 from ..stores import Store, open_store
 from ..stores.runs import Run
-from .options import add_json, add_store, existing, moment
+from .options import add_json, add_store, existing, moment, print_table
 
 EXAMPLES = """examples:
   scrapy neardup runs
@@ -39,7 +39,7 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
     if opts.json:
         print(json.dumps(runs, ensure_ascii=False, indent=2))
     else:
-        print(*map(_line, runs), f"{len(runs)} runs", sep="\n")
+        print_table(*map(_line, runs), f"{len(runs)} runs")
 
 
 def _described(store: Store) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from ..signature import Evidence, Link, Signature
 from ..stores import Store
 from ..text.urls import canonical_url
+from ..watching import watched
 from .columns import (
     IN_FORCE,
     NAMED,
@@ -68,7 +69,7 @@ def build(store: Store, hosts: Iterable[HostMirror], runs: Iterable[RunSummary],
     """Gather what a report made at `now`, in seconds since the epoch, shows of a store."""
     clusters = Clusters(now)
     repeated = sorted((s for s in store.signatures() if s.repeats), key=lambda s: -s.repeats)
-    for signature in repeated:
+    for signature in watched(repeated, "clusters", len(repeated)):
         clusters.add(signature, (link for link in store.links(signature) if link.mirror))
     return {
         "made": int(now),

@@ -6,6 +6,7 @@ import os
 from contextlib import closing
 from pathlib import Path
 
+from ..watching import watched
 from . import manifest
 from .absorbing import alone, tidy
 from .database import open_database, told
@@ -29,7 +30,7 @@ def compact(address: str) -> None:
 
 
 def _compact_file(path: str) -> None:
-    for namespace in _namespaces(path):
+    for namespace in watched(spaces := _namespaces(path), "namespaces", len(spaces)):
         with alone(path):
             tidy(path, namespace, whole=True)
     with told(path, "compacted"), closing(open_database(path, writes=True)) as db:

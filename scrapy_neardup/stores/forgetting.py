@@ -10,6 +10,7 @@ from ..index.relations import Row
 from ..signature import Link, Signature
 from ..text.shapes import site
 from ..text.urls import canonical_url, host
+from ..watching import watched
 from .base import Forgotten, Selection
 
 
@@ -18,6 +19,7 @@ class Forgetting(Protocol):
 
     hosts: Hosts
 
+    def __len__(self) -> int: ...
     def signatures(self) -> Iterable[Signature]: ...
     def seen_before(self, when: float) -> Iterable[Signature]: ...
     def links(self, signature: Signature) -> Iterable[Link]: ...
@@ -47,7 +49,7 @@ def _documents(store: Forgetting, what: Selection) -> Iterable[Signature]:
         link = store.resolve(what.url)
         return [link.signature] if link and link.signature and not link.mirror else []
     if what.host is not None:
-        return [signature for signature in store.signatures() if is_of(what.host, signature.url)]
+        return [s for s in watched(store.signatures(), "docs", len(store)) if is_of(what.host, s.url)]
     return store.seen_before(what.before) if what.before is not None else []
 
 
@@ -55,7 +57,7 @@ def _links(store: Forgetting, what: Selection) -> Iterable[Link]:
     if what.url is not None:
         return filter(None, [store.resolve(what.url)])
     if what.host is not None:
-        return [link for link in store.all_links() if is_of(what.host, link.url)]
+        return [link for link in watched(store.all_links(), "links") if is_of(what.host, link.url)]
     return []
 
 

@@ -10,6 +10,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from ..signature import Key
+from ..watching import watched
 from . import manifest, segments
 from .database import TABLE, open_database
 from .inspecting import Finding, Survey, inspect, mapped
@@ -118,7 +119,7 @@ def _row(db: sqlite3.Connection, number: int, keys: set[str]) -> tuple[str, byte
 def _read_rows(db: sqlite3.Connection, survey: Survey, spaces: dict[str, Space]) -> None:
     rows = _rows(db)
     survey.read["rows"] = len(rows)
-    for number, keys in sorted(rows.items()):
+    for number, keys in watched(sorted(rows.items()), "rows", len(rows)):
         name = " or ".join(sorted(map(named, keys)))
         try:
             _read_row(survey, spaces, *_row(db, number, keys))

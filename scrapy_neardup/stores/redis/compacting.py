@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 
 from ...index.relations import Row
+from ...watching import watched
 from ..absorbing import thinned
 from ..base import StoreError
 from .learned import unpacked
@@ -30,13 +31,19 @@ def compact_server(address: str) -> None:
     """Remove what all namespaces do not need. Raise StoreError where one can't be read, or is a newer version's."""
     for keys in namespaces(address)[0].values():
         with closing(RedisStore(address, (), namespace=keys.name, run=None)) as store:
-            first, last = 0, 1
-            while first < last:
-                last = store.server.ask("compact", first, BUCKETS)
-                first += BUCKETS
+            for _ in watched(_gone_through(store), "steps"):
+                pass
             _thin(store)
             with suppress(StoreError):  # not all servers know it
                 store.server.run([("MEMORY", "PURGE")])
+
+
+def _gone_through(store: RedisStore) -> Iterator[None]:
+    first, last = 0, 1
+    while first < last:
+        last = store.server.ask("compact", first, BUCKETS)
+        first += BUCKETS
+        yield
 
 
 def _thin(store: RedisStore) -> None:

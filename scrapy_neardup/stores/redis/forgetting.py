@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ...signature import Link, Signature
+from ...watching import watched
 from ..base import Forgotten, StoreError
 from .packing import LINK, origin_of, seen_of
 
@@ -16,11 +17,11 @@ if TYPE_CHECKING:
 def seen_before(store: RedisStore, when: float) -> Iterator[Signature]:
     """Yield the documents that no URL gave since then."""
     seen: dict[int, float] = {}
-    for link in store.documents.all_links():
+    for link in watched(store.documents.all_links(), "links"):
         if link.signature and link.signature.number is not None:
             number = link.signature.number
             seen[number] = max(link.seen, seen.get(number, link.seen))
-    for signature in store.signatures():
+    for signature in watched(store.signatures(), "docs", len(store)):
         if max(signature.first_seen, seen.get(signature.number or 0, signature.first_seen)) < when:
             yield signature
 
@@ -34,7 +35,7 @@ def forget_run(store: RedisStore, name: str) -> Forgotten:
         raise StoreError(f"run {name!r} of store {shown!r} is alive; end it first")
     store.documents.learn_runs()
     number = next((number for number, known in store.documents.runs.items() if known == name), 0)
-    documents = [each for each in store.signatures() if each.key and each.key[0] == name]
+    documents = [each for each in watched(store.signatures(), "docs", len(store)) if each.key and each.key[0] == name]
     urls = {link.digest for each in documents for link in store.links(each)}
     for each in documents:
         store.withdraw(each)

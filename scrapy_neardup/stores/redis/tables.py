@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...detectors import Exact, SimHash
+from ...watching import watched
 from ..damage import DAMAGE
 from ..layered import digest
 from ..search import salt
@@ -66,7 +67,7 @@ class Numbered:
 
     def strings(self, kind: str, count: int) -> Iterator[tuple[int, bytes]]:
         """Yield the first so many strings of a kind, empty where there is none."""
-        for first in range(0, count, BUCKETS):
+        for first in watched(range(0, count, BUCKETS), "steps", -(-count // BUCKETS)):
             places = range(first, min(first + BUCKETS, count))
             names = [self.server.root.encode() + kind.encode() + place.to_bytes(4, "big") for place in places]
             [values] = self.server.run([("MGET", *names)])
