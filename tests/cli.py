@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
@@ -39,10 +40,10 @@ def ids(path: Path) -> list[str]:
     return [row["id"] for row in rows(path)]
 
 
-def refused(folder: Path, *arguments: str) -> str:
+def refused(folder: Path, *arguments: str, by: Callable[..., CompletedProcess[str]] = neardup) -> str:
     """Return the one line on stderr."""
     before = sorted(os.listdir(folder))
-    made = neardup(folder, *arguments)
+    made = by(folder, *arguments)
     assert made.returncode == 2, made.stdout + made.stderr
     assert made.stdout == ""
     assert made.stderr.count("\n") == 1, made.stderr

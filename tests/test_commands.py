@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli import ids, refused, rows, succeeded, write
+from cli import ids, rows, succeeded, write
 from helpers import edited, text
 from site_server import html
 
@@ -231,60 +231,6 @@ def test_project_says_which_store(held: Path) -> None:
 
 def test_verify_a_whole_store(held: Path) -> None:
     assert json.loads(succeeded(held, "verify", "--store", "held.sqlite", "--json").stdout)["whole"] is True
-
-
-# Errors
-
-DEDUPE = "dedupe in.jsonl -o out.jsonl"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ("dedupe missing.jsonl -o out.jsonl", "missing.jsonl"),
-        ("dedupe in.jsonl missing.jsonl -o out.jsonl --duplicates d.jsonl", "missing.jsonl"),
-        ("dedupe bad.jsonl -o out.jsonl", "bad.jsonl, line 3"),
-        ("dedupe in.jsonl -o out.xlsx", "out.xlsx"),
-        ("dedupe in.jsonl -o missing/out.jsonl", "missing/out.jsonl"),
-        ("dedupe in.jsonl", "--output"),
-        ("dedupe -o out.jsonl", "IN"),
-        (f"{DEDUPE} --text-field absent", "absent"),
-        (f"{DEDUPE} --id-field absent", "absent"),
-        (f"{DEDUPE} --detectors simmhash", "simmhash"),
-        (f"{DEDUPE} --store missing/held.sqlite", "missing"),
-        (f"{DEDUPE} --store in.jsonl", "in.jsonl"),
-        (f"{DEDUPE} --colour", "--colour"),
-        (f"{DEDUPE} --duplicates", "--duplicates"),
-        (f"{DEDUPE} -s NEARDUP_MIN_TOKENS=many", "NEARDUP_MIN_TOKENS"),
-        (f"{DEDUPE} -s NEARDUP_MINTOKENS=5", "NEARDUP_MIN_TOKENS"),
-        ("stats", "--store"),
-        ("stats --store missing.sqlite", "missing.sqlite"),
-        ("stats more", "more"),
-        ("explain http://a.example/ --store missing.sqlite", "missing.sqlite"),
-        ("explain", "--files"),
-        ("explain --files in.jsonl", "--files"),
-        ("explain --files in.jsonl missing.txt", "missing.txt"),
-        ("dedup in.jsonl", "dedup"),
-        ("", "VERB"),
-    ],
-)
-def test_error_is_one_line_and_nothing_is_written(folder: Path, arguments: str, said: str) -> None:
-    (folder / "bad.jsonl").write_bytes(b'{"text": "one"}\n{"text": "two"}\n{"text": \n')
-    assert said in refused(folder, *arguments.split())
-
-
-def test_error_leaves_an_earlier_output_as_it_was(folder: Path) -> None:
-    (folder / "out.jsonl").write_text("earlier\n")
-    refused(folder, *f"{DEDUPE} --id-field absent".split())
-    assert (folder / "out.jsonl").read_text() == "earlier\n"
-
-
-def test_output_may_not_be_the_duplicates_file(folder: Path) -> None:
-    refused(folder, *f"{DEDUPE} --duplicates out.jsonl".split())
-
-
-def test_url_that_the_store_does_not_know(held: Path) -> None:
-    assert "unknown.example" in refused(held, "explain", "http://unknown.example/", "--store", "held.sqlite")
 
 
 def test_feed_may_be_called_like_a_verb(tmp_path: Path) -> None:

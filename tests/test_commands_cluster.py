@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cli import neardup, refused, rows, succeeded, write
+from cli import neardup, rows, succeeded, write
 from helpers import edited, run, text
 
 ROWS: list[dict[str, Any]] = [
@@ -99,37 +98,6 @@ def test_without_minisom_it_says_what_to_install(folder: Path) -> None:
         "scrapy neardup cluster: --method som: MiniSom is not installed: pip install 'scrapy-neardup[som]'"
     ]
     assert not (folder / "out.jsonl").exists()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ("in.jsonl", "--output"),
-        ("-o out.jsonl", "IN"),
-        ("missing.jsonl -o out.jsonl", "missing.jsonl"),
-        ("in.jsonl -o out.txt", "out.txt"),
-        ("in.jsonl -o missing/out.jsonl", "missing/out.jsonl"),
-        ("in.jsonl -o ./in.jsonl", "both a feed and the output"),
-        ("in.jsonl -o out.jsonl --method kmeans", "kmeans"),
-        ("in.jsonl -o out.jsonl --id-field number", "number"),
-        ("in.jsonl -o out.jsonl --text-field main", "no row has text"),
-        ("in.jsonl -o out.jsonl --class-field kind", "--method som only"),
-        ("in.jsonl -o out.jsonl --seed 0", "--method som only"),
-        ("in.jsonl -o out.jsonl --method som --class-field genre", "genre"),
-        ("in.jsonl -o out.jsonl --method som --title-weight -1", "-1"),
-        ("in.jsonl -o out.jsonl --method som --title-weight nan", "nan"),
-        ("in.jsonl -o out.jsonl --method som --title-weight much", "much"),
-        ("in.jsonl -o out.jsonl --method som --similarity 1.1", "from 0 to 1"),
-        ("in.jsonl -o out.jsonl --method som --seed -1", "--seed"),
-        ("in.jsonl -o out.jsonl -s NEARDUP_RESEMBLANCE=2", "NEARDUP_RESEMBLANCE"),
-        ("broken.jsonl -o out.jsonl", "broken.jsonl, line 2"),
-    ],
-)
-def test_error_is_one_line_and_nothing_is_written(folder: Path, arguments: str, said: str) -> None:
-    if "--method som" in arguments:
-        pytest.importorskip("minisom")
-    (folder / "broken.jsonl").write_text(json.dumps(ROWS[0]) + "\n{\n")
-    assert said in refused(folder, "cluster", *arguments.split())
 
 
 def test_rows_without_the_class_field_are_in_one_class(folder: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import gzip
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -173,47 +172,6 @@ def test_a_crawl_store_goes_with_one_lexicon_only(tmp_path: Path) -> None:
     succeeded(tmp_path, *dedupe, "--store", "new.sqlite", *mine)
     with Deduplicator.open(str(tmp_path / "new.sqlite"), lexicon=str(tmp_path / "mine.lexicon")) as dedup:
         assert len(dedup) == 20
-
-
-# Errors
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ("evaluate", "DIR"),
-        ("evaluate missing", "missing"),
-        ("evaluate news --detectors simmhash", "simmhash"),
-        ("evaluate news --json figures.txt", "figures.txt"),
-        ("evaluate news --json missing/figures.json", "missing"),
-        ("evaluate news --shuffle much", "much"),
-        ("calibrate news", "--precision"),
-        ("calibrate news --precision 1.5", "1.5"),
-        ("calibrate news --precision high", "high"),
-        ("calibrate news --precision 0.9 --labels kind", "kind"),
-        ("calibrate missing --precision 0.9", "missing"),
-        ("lexicon news/docs.jsonl", "--output"),
-        ("lexicon missing.jsonl -o out.lexicon", "missing.jsonl"),
-        ("lexicon news/docs.jsonl -o missing/out.lexicon", "missing/out.lexicon"),
-        ("lexicon news/docs.jsonl -o out.lexicon --band 0.7 0.2", "0.7"),
-        ("lexicon news/docs.jsonl -o out.lexicon --band 0.999 1 --min-documents 50", "no term"),
-        ("lexicon empty.jsonl -o out.lexicon", "no row has text"),
-        ("lexicon news/docs.jsonl -o out.lexicon --text-field nope", "'nope'"),
-        ("evaluate news --detectors exact,exact", "exact"),
-        ("evaluate news --detectors no.such", "no.such"),
-        ("lexicon pages.jsonl -o out.lexicon -s NEARDUP_EXTRACTOR=math.sqrt", "sqrt failed"),
-        ("dedupe pages.jsonl -o out.jsonl -s NEARDUP_EXTRACTOR=builtins.len", "len returned int"),
-        ("dedupe pages.jsonl -o out.jsonl -s NEARDUP_EXTRACTOR=nodots", "NEARDUP_EXTRACTOR = 'nodots'"),
-        ("calibrate other --precision 0.9", "no pair is labelled 'dup'"),
-    ],
-)
-def test_error_is_one_line_and_nothing_is_written(folder: Path, arguments: str, said: str) -> None:
-    (folder / "empty.jsonl").touch()
-    write_rows(folder / "pages.jsonl", [{"text": f"<html><p>{text(1)}</p></html>"}])
-    pairs = (write_labelled(folder / "other") / "pairs.jsonl").read_text()
-    (folder / "other" / "pairs.jsonl").write_text(pairs.replace('"dup"', '"copy"'))
-    assert said in refused(folder, *arguments.split())
-    assert sorted(os.listdir(folder / "news")) == ["docs.jsonl", "pairs.jsonl"]
 
 
 def test_evaluate_measures_every_detector(folder: Path) -> None:

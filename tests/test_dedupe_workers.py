@@ -187,12 +187,6 @@ def test_a_detector_that_can_not_be_sent_is_refused(project: Path) -> None:
     succeeded(project, *with_one(project, "an"), "1", "--detectors", "odd.Locked")
 
 
-@pytest.mark.parametrize("count", ["-1", "two", "1.5"])
-def test_what_is_no_number_is_refused(tmp_path: Path, count: str) -> None:
-    call = with_one(tmp_path, "an")
-    assert "--workers" in refused(tmp_path, *call[:-1], f"--workers={count}")
-
-
 def test_ctrl_c_ends_all_processes_at_once(tmp_path: Path) -> None:
     write(tmp_path / "in.jsonl", [{"text": text(n, 300)} for n in range(20_000)])
     call = [sys.executable, "-m", "scrapy", "neardup", "dedupe", "in.jsonl", "-o", "out.jsonl", "--workers", "2"]

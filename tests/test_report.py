@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli import neardup, refused, succeeded
+from cli import neardup, succeeded
 from helpers import edited, signature, text
 
 from scrapy_neardup import Deduplicator, Document
@@ -187,20 +187,6 @@ def test_command_draws_the_rules_of_the_settings(held: Path) -> None:
     succeeded(held, "report", "-o", "r.html", "--store", "held.sqlite", "-s", rule)
     data = data_of(held / "r.html")
     assert (data["hosts"], data["edges"]["state"], data["edges"]["urls"]) == (["b.example", "a.example"], [3], [1])
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ("-o r.txt --store held.sqlite", "r.txt: no such kind of file; allowed is .html"),
-        ("-o no/r.html --store held.sqlite", "no/r.html: can't be written"),
-        ("-o r.html --store none.sqlite", "'none.sqlite' does not exist"),
-        ("-o held.sqlite --store held.sqlite", "can't be both the store and the report"),
-        ("--store held.sqlite", "-o/--output"),
-    ],
-)
-def test_command_refuses(held: Path, options: str, message: str) -> None:
-    assert message in refused(held, "report", *options.split())
 
 
 def test_command_of_an_empty_store(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
@@ -16,6 +17,7 @@ from ..detectors.build import build_detectors
 from ..evaluate import contestants, evaluate, shuffled, warm_up
 from ..feeds import writing
 from ..labels import MODES, LabelledSet
+from .options import print_table
 
 EXAMPLES = """examples:
   scrapy neardup evaluate news laws
@@ -57,11 +59,12 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
         results = []
         for labelled in sets:
             ordered = labelled if opts.shuffle is None else shuffled(labelled, opts.shuffle)
-            print(f"{labelled.name}: {len(labelled.rows)} documents\n{_HEAD}")
+            print_table(f"{labelled.name}: {len(labelled.rows)} documents", _HEAD)
             rows = []
             for contestant in configs:
                 rows.append(evaluate(ordered, contestant, verified=not opts.unverified))
-                print(_line(rows[-1]), flush=True)
+                print_table(_line(rows[-1]))
+                sys.stdout.flush()  # so that it is there before the next detector is done
             if "dup" not in rows[-1]["found"]:
                 print("no pair is labelled 'dup': there is nothing to be right about")
             print(f"of the pairs with a label the last found {_found(rows[-1]['found'])}\n")

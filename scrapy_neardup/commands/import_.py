@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import json
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,7 +12,7 @@ from scrapy.settings import BaseSettings
 
 from ..feeds import FeedError, Feeds, JsonLines, Row
 from ..stores.transfer import import_rows
-from .options import add_json, add_store, print_outcome, with_store
+from .options import add_json, add_store, with_store
 from .progress import through
 
 EXAMPLES = """examples:
@@ -30,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
     config = with_store(opts, settings)
+    outcomes = []
     for file in opts.files:
         rows = _Rows(file)
         try:
@@ -39,8 +42,10 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
         except ValueError as error:
             raise FeedError(f"{file}, row {rows.number}: {error}") from error
         told = f"{taken.documents} documents and {taken.links} URLs imported; {taken.known} documents were known"
-        outcome = {"file": file, "documents": taken.documents, "urls": taken.links, "known": taken.known}
-        print_outcome(outcome, f"{file}: {told}", as_json=opts.json)
+        outcomes.append({"file": file, "documents": taken.documents, "urls": taken.links, "known": taken.known})
+        print(f"{file}: {told}", file=sys.stderr)
+    if opts.json:
+        print(json.dumps(outcomes, ensure_ascii=False, indent=2))
 
 
 class _Rows:

@@ -17,7 +17,7 @@ from scrapy.utils.project import data_path, inside_project
 
 from ..config import STORE_NAME, Config, ConfigError
 from ..dedup import Deduplicator
-from ..stores import StoreError
+from ..stores import StoreError, check_kind
 
 
 def add_store(parser: argparse.ArgumentParser) -> None:
@@ -60,6 +60,8 @@ def with_store(opts: argparse.Namespace, settings: BaseSettings) -> Config:
     config = read_config(opts, settings)
     if not config.store and not inside_project():
         raise StoreError("which store? Give --store, or call this inside a Scrapy project")
+    if config.store:
+        check_kind(config.store)
     return replace(config, store=config.store or str(Path(data_path("", createdir=True), STORE_NAME)))
 
 

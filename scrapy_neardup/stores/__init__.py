@@ -10,7 +10,13 @@ from .memory import MemoryStore
 from .redis.address import KINDS, is_server, named
 from .sqlite import SqliteStore
 
-__all__ = ["MemoryStore", "Selection", "SqliteStore", "Store", "StoreError", "open_store"]
+__all__ = ["MemoryStore", "Selection", "SqliteStore", "Store", "StoreError", "check_kind", "open_store"]
+
+
+def check_kind(address: str) -> None:
+    """Raise StoreError for what is neither a path nor the address of a server that can be a store."""
+    if "://" in address and not is_server(address):
+        raise StoreError(f"store {named(address)!r}: no such kind of store; allowed are a path, {', '.join(KINDS)}")
 
 
 def open_store(
@@ -33,6 +39,5 @@ def open_store(
         from .redis.store import RedisStore
 
         return RedisStore(address, detectors, namespace=namespace, unclean_run=unclean_run, run=run)
-    if "://" in address:
-        raise StoreError(f"store {named(address)!r}: no such kind of store; allowed are a path, {', '.join(KINDS)}")
+    check_kind(address)
     return SqliteStore(address, detectors, namespace=namespace, unclean_run=unclean_run, run=run)

@@ -1,0 +1,83 @@
+"""Runs many calls of `scrapy neardup`, each in a process of its own that is forked once all has been imported.
+
+`python cli_forks.py`: a call a line on stdin, as JSON; what came of it a line on stdout. Linux and macOS only.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+
+
+class Forks:
+    """The process that forks; a context. Called like `subprocess.run`."""
+
+    def __enter__(self) -> Forks:
+        env = {name: value for name, value in os.environ.items() if not name.startswith("SCRAPY_")}
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        self._process = subprocess.Popen([sys.executable, __file__], env=env, cwd=Path(__file__).parent, **pipes)
+        return self
+
+    def __call__(self, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin
+        assert stdout
+        print(json.dumps([str(folder), arguments]), file=stdin, flush=True)
+        return subprocess.CompletedProcess(arguments, *json.loads(stdout.readline()))
+
+    def __exit__(self, *_: object) -> None:
+        self._process.communicate(timeout=60)
+
+
+def main() -> None:
+    from scrapy import cmdline
+
+    from scrapy_neardup.commands import VERBS, _module
+
+    for verb in VERBS:
+        _module(verb)
+    sys.path.insert(0, "")  # as `python -m scrapy` has it
+    for line in sys.stdin:
+        folder, arguments = json.loads(line)
+        print(json.dumps(called(cmdline, folder, ["scrapy", "neardup", *arguments])), flush=True)
+
+
+def called(cmdline: object, folder: str, arguments: Sequence[str]) -> tuple[int, str, str]:
+    """Return exit code, stdout and stderr of a call."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        child = os.fork()
+        if not child:
+            os.chdir(folder)
+            for to, file in ((1, out), (2, err)):
+                os.dup2(file.fileno(), to)
+            os._exit(outcome(cmdline, arguments))
+        _, status = os.waitpid(child, 0)
+        texts = []
+        for file in (out, err):
+            file.seek(0)
+            texts.append(file.read().decode())
+        return os.waitstatus_to_exitcode(status), texts[0], texts[1]
+
+
+def outcome(cmdline: object, arguments: Sequence[str]) -> int:
+    code: object = 0
+    try:
+        cmdline.execute(list(arguments))  # type: ignore[attr-defined]
+    except SystemExit as error:
+        code = error.code
+    except BaseException:
+        traceback.print_exc()
+        code = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return code if isinstance(code, int) else int(code is not None)
+
+
+if __name__ == "__main__":
+    main()
