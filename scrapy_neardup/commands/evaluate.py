@@ -66,8 +66,8 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
                 print_table(_line(rows[-1]))
                 sys.stdout.flush()  # so that it is there before the next detector is done
             if "dup" not in rows[-1]["found"]:
-                print("no pair is labelled 'dup': there is nothing to be right about")
-            print(f"of the pairs with a label the last found {_found(rows[-1]['found'])}\n")
+                print_table("no pair is labelled 'dup': there is nothing to be right about")
+            print_table(f"of the pairs with a label the last found {_found(rows[-1]['found'])}", "")
             results.append({"set": labelled.name, "documents": len(labelled.rows), "results": rows})
         if file:
             file.write(json.dumps(results, ensure_ascii=False, indent=2).encode() + b"\n")

@@ -1,0 +1,159 @@
+"""The commands on a terminal: bars that tell how far they are, tables that fit, Ctrl-C."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import signal
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from cli import succeeded
+from feed_files import write_feed
+from helpers import text, write_labelled, write_rows
+
+from scrapy_neardup import Deduplicator, Document
+
+BAR = re.compile(r"\d+%\|[^\r]*?\| +\d+ docs \[\d\d:\d\d<[\d:?]+, +\d+ docs/s\]")
+COUNTED = re.compile(r"\d+ (?:docs|rows|clusters|namespaces|links) \[|\| \d+/\d+ \[\d\d:\d\d<")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a directory with feeds, a labelled set, and a store of a document with a long URL and a mirror."""
+    made = tmp_path_factory.mktemp("terminal")
+    rows = [{"url": f"http://a.example/{n}", "text": text(n, 40)} for n in range(50)]
+    write_rows(made / "in.jsonl", rows)
+    for ending in ("json", "csv.gz"):
+        write_feed(made / f"in.{ending}", rows)
+    write_labelled(made / "news")
+    with Deduplicator.open(str(made / "held.sqlite")) as dedup:
+        for host in "ab":
+            dedup.claim(Document(f"http://{host}.example/{'long' * 50}", text(1))).commit()
+    succeeded(made, "export", "--store", "held.sqlite", "-o", "held.jsonl")
+    return made
+
+
+@contextmanager
+def started(folder: Path, *arguments: str, columns: int = 100) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """Start a verb whose stdout and stderr are a terminal; give it, and what the terminal shows as a file to read."""
+    shown, terminal = pty.openpty()
+    command = [sys.executable, "-m", "scrapy", "neardup", *arguments]
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
+    env = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+    env["PYTHONIOENCODING"] = "utf-8"
+    process = subprocess.Popen(command, cwd=folder, env=env, stdout=terminal, stderr=terminal, start_new_session=True)
+    os.close(terminal)
+    try:
+        yield process, shown
+    finally:
+        os.close(shown)
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait(timeout=30)
+
+
+def read(shown: int) -> Iterator[str]:
+    """Yield what a terminal shows, as it comes."""
+    while True:
+        try:
+            data = os.read(shown, 1 << 16)
+        except OSError:  # nobody has it open any more
+            return
+        if not data:
+            return
+        yield data.decode(errors="replace")
+
+
+def on_terminal(folder: Path, *arguments: str, columns: int = 100) -> str:
+    with started(folder, *arguments, columns=columns) as (process, shown):
+        said = "".join(read(shown))
+        assert process.wait(timeout=60) == 0, said
+    return said
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "dedupe in.jsonl -o out.jsonl --workers 0",
+        "dedupe in.json in.json -o out.json --workers 2",
+        "dedupe in.csv.gz -o out.csv.gz",
+        "cluster in.jsonl -o clusters.jsonl",
+        "lexicon in.jsonl -o x.lexicon --band 0 1",
+        "import held.jsonl --store new.sqlite",
+    ],
+)
+def test_bar_of_feeds_tells_rate_and_time_left(folder: Path, arguments: str) -> None:
+    said = on_terminal(folder, *arguments.split())
+    bars = BAR.findall(said)
+    assert bars[0].startswith("0%")
+    assert bars[-1].startswith("100%")
+    assert not BAR.search(succeeded(folder, *arguments.split()).stderr)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "evaluate news --detectors exact",
+        "calibrate news --precision 0.9",
+        "export --store held.sqlite -o x.jsonl",
+        "verify --store held.sqlite",
+        "compact --store held.sqlite",
+        "forget --store held.sqlite --host nobody.example",
+        "report --store held.sqlite -o r.html",
+    ],
+)
+def test_other_long_work_tells_how_far_it_is(folder: Path, arguments: str) -> None:
+    assert COUNTED.search(on_terminal(folder, *arguments.split()))
+    made = succeeded(folder, *arguments.split())
+    assert not COUNTED.search(made.stdout + made.stderr)
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+@pytest.mark.parametrize(
+    "arguments",
+    ["clusters --store held.sqlite", "runs --store held.sqlite", "resolve --store held.sqlite http://a.example/",
+     "explain --store held.sqlite http://a.example/" + "long" * 50, "evaluate news --detectors exact",
+     "stats --store held.sqlite"],
+)  # fmt: skip
+def test_tables_fit_the_terminal_and_are_whole_elsewhere(folder: Path, arguments: str, columns: int) -> None:
+    said = re.sub(r"\r[^\n]*\r", "", on_terminal(folder, *arguments.split(), columns=columns).replace("\r\n", "\n"))
+    assert max(map(len, said.splitlines())) <= columns
+    whole = succeeded(folder, *arguments.split()).stdout
+    assert "…" not in whole
+    assert max(map(len, whole.splitlines())) > 40
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "dedupe big.jsonl -o out.jsonl --duplicates d.jsonl --bad-rows bad.jsonl --workers 0",
+        "cluster big.jsonl -o out.jsonl --bad-rows bad.jsonl",
+        "lexicon big.jsonl -o out.lexicon --bad-rows bad.jsonl",
+        "evaluate big --detectors shingle --json figures.json",
+        "calibrate big --precision 0.9",
+    ],
+)
+def test_ctrl_c_leaves_no_half_written_file(tmp_path: Path, arguments: str) -> None:
+    rows = [{"id": n, "text": text(n, 300)} for n in range(8000)]
+    write_rows(tmp_path / "big.jsonl", rows)
+    (tmp_path / "big").mkdir()
+    (tmp_path / "big" / "docs.jsonl").write_bytes((tmp_path / "big.jsonl").read_bytes())
+    write_rows(tmp_path / "big" / "pairs.jsonl", [{"a": 0, "b": 1, "label": "dup"}])
+    with started(tmp_path, *arguments.split()) as (process, shown):
+        said, parts = "", read(shown)
+        while not re.search(r"\b[1-9]\d*%", said):  # until it is under way
+            said += next(parts)
+        os.killpg(process.pid, signal.SIGINT)
+        said += "".join(parts)
+        assert process.wait(timeout=60) == 130, said
+    assert "Traceback" not in said
+    assert sorted(os.listdir(tmp_path)) == ["big", "big.jsonl"]
