@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import pickle
+import tracemalloc
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -104,6 +105,22 @@ def test_it_tells_how_much_has_been_read(tmp_path: Path, ending: str) -> None:
     assert feeds.size == feeds.at == sum(path.stat().st_size for path in paths)
     assert seen == sorted(seen)
     assert paths[0].stat().st_size < seen[-1] <= feeds.size
+
+
+def test_no_more_than_some_of_it_is_in_memory(tmp_path: Path, ending: str) -> None:
+    rows = [{"url": f"http://a.example/{n}", "text": '\\ " 鹤' * 5000} for n in range(400)]
+    path = write_feed(tmp_path / f"x.{ending}", rows)
+    next(Feeds([str(path)]).rows())  # what is imported counts no more
+    tracemalloc.start()
+    try:
+        copy([path], tmp_path / f"out.{ending}")
+        rows_of_it = sum(len(row.data["text"]) > 10_000 for row in Feeds([str(path)]).rows())
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert rows_of_it == 400
+    # Arrow's own memory is not traced; what is waits for a row group to be full.
+    assert peak < (40 << 20 if ending == "parquet" else 6 << 20)
 
 
 @pytest.mark.parametrize("rows", [[], ROWS[:1]])

@@ -12,7 +12,7 @@ from .base import FeedError, Kind, Piece, Raw
 from .files import reading
 
 ROWS = 256  # that are read at a time
-GROUP, MOST = 1 << 26, 1 << 17  # bytes of rows, and rows, that make a row group
+GROUP, MOST = 1 << 25, 1 << 17  # bytes of rows, and rows, that make a row group
 
 
 @dataclass(frozen=True)
