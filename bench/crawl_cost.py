@@ -21,23 +21,20 @@ from __future__ import annotations
 import argparse
 import json
 import resource
-import subprocess
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import scrapy
 from crawl_clock import Clock, high
+from crawl_run import PLUGIN, crawled, in_new_process, numbers, serving
 from crawl_site import MIRROR, SITES
 from scrapy import signals
-from scrapy.crawler import AsyncCrawlerProcess
 from scrapy.linkextractors import LinkExtractor
 
-PLUGIN = {"ADDONS": {"scrapy_neardup.Addon": 500}}
 KINDS = {"without": {}, "with": PLUGIN, "all fetched": {**PLUGIN, "NEARDUP_SKIP_MIRRORS": False}}
 # Called before the first request or after the last one, so that nobody waits for them.
 AROUND = ("from_crawler", "engine_started", "spider_opened", "spider_closed", "engine_stopped")
@@ -94,13 +91,9 @@ def crawl(port: str, settings: dict[str, Any]) -> dict[str, Any]:
             module, name = place.split(".")
             for method in methods:
                 clock.watch(getattr(locals()[module], name), method)
-    process = AsyncCrawlerProcess({"LOG_LEVEL": "ERROR", "TELNETCONSOLE_ENABLED": False, **settings})
-    crawler = process.create_crawler(NewsSpider)
-    process.crawl(crawler, port=port, clock=clock)
-    process.start()
-    stats = crawler.stats.get_stats()
+    crawler: Any = crawled(NewsSpider, settings, port=port, clock=clock)
     return {
-        "stats": {name: value for name, value in stats.items() if isinstance(value, (int, float))},
+        "stats": numbers(crawler),
         "rss": crawler.spider.size,
         "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         "entries": {name: entry(clock, name) for name in clock.longest},
@@ -119,31 +112,14 @@ def entry(clock: Clock, name: str) -> dict[str, Any]:
 # Several crawls, side by side
 
 
-@contextmanager
-def serving(options: argparse.Namespace) -> Iterator[str]:
-    """Run the web server, and give its port."""
-    command = [sys.executable, str(Path(__file__).with_name("crawl_site.py")), str(options.pages)]
-    command += ["--lang", options.lang, "--long", str(options.long)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout
-        try:
-            yield server.stdout.readline().strip()
-        finally:
-            server.kill()
-
-
 def measured(port: str, kind: str, options: argparse.Namespace) -> dict[str, Any]:
     """Crawl once, in a new process."""
     with tempfile.TemporaryDirectory() as folder:
         settings = dict(KINDS[kind])
         if settings:
             settings |= {"NEARDUP_STORE": f"{folder}/store.sqlite", **dict(s.split("=", 1) for s in options.settings)}
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        command = [sys.executable, __file__, "--one", json.dumps([port, settings]), *["--jieba"] * options.jieba]
-        made: dict[str, Any] = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    made["cpu"] = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return made
+        arguments = ["--one", json.dumps([port, settings]), *["--jieba"] * options.jieba]
+        return in_new_process(__file__, *arguments)
 
 
 def summary(crawls: list[dict[str, Any]], base: list[dict[str, Any]]) -> dict[str, str]:
@@ -237,7 +213,8 @@ def main() -> None:
         print(json.dumps(crawl(*options.one)))
         return
     made: dict[str, list[dict[str, Any]]] = {kind: [] for kind in KINDS}
-    with serving(options) as port:
+    site = (options.pages, "--lang", options.lang, "--long", options.long)
+    with serving("crawl_site.py", *site) as port:
         for _ in range(options.rounds):
             for kind, crawls in made.items():
                 crawls.append(measured(port, kind, options))

@@ -17,6 +17,7 @@ import re
 from functools import cache
 from itertools import accumulate
 from random import Random
+from typing import Protocol
 
 from scrapy_neardup.text.lexicon import builtin
 
@@ -35,6 +36,13 @@ FRAMES = {
     True: "<div id=masthead>Hosted by a friend</div><h1>{title}</h1><div class=menu>{menu}</div><div id=main>{text}"
     "</div><div class=sidebar>{more}</div>",
 }
+
+
+class Site(Protocol):
+    """What can be served."""
+
+    def answer(self, site: int, path: str) -> str | None:
+        """Return a page, None where there is none."""
 
 
 class Pages:
@@ -123,8 +131,8 @@ class Pages:
 class Connection(asyncio.Protocol):
     """Answers GET requests, one after another."""
 
-    def __init__(self, pages: Pages, site: int) -> None:
-        self._pages, self._site, self._data = pages, site, b""
+    def __init__(self, pages: Site, site: int, latency: float) -> None:
+        self._pages, self._site, self._latency, self._data = pages, site, latency, b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
@@ -132,18 +140,21 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         *requests, self._data = (self._data + data).split(b"\r\n\r\n")
         for request in requests:
-            body = self._pages.answer(self._site, request.split(b" ", 2)[1].decode())
-            status, content = ("404 Not Found", b"gone") if body is None else ("200 OK", body.encode())
-            head = (
-                f"HTTP/1.1 {status}\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {len(content)}\r\n\r\n"
-            )
-            self._transport.write(head.encode() + content)
+            path = request.split(b" ", 2)[1].decode()
+            asyncio.get_running_loop().call_later(self._latency, self._answer, path)
+
+    def _answer(self, path: str) -> None:
+        body = self._pages.answer(self._site, path)
+        status, content = ("404 Not Found", b"gone") if body is None else ("200 OK", body.encode())
+        head = f"HTTP/1.1 {status}\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {len(content)}\r\n\r\n"
+        self._transport.write(head.encode() + content)
 
 
-async def serve(pages: Pages) -> None:
+async def serve(pages: Site, latency: float = 0.0) -> None:
+    """Serve on 127.0.0.1 and on, each answer so many seconds late; print the port."""
     loop, port = asyncio.get_running_loop(), 0
     for site in range(1, SITES + 1):
-        server = await loop.create_server(lambda site=site: Connection(pages, site), f"127.0.0.{site}", port)
+        server = await loop.create_server(lambda site=site: Connection(pages, site, latency), f"127.0.0.{site}", port)
         port = server.sockets[0].getsockname()[1]
     print(port, flush=True)
     await asyncio.Event().wait()

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import random
 import re
+from collections.abc import Sequence
 from html import escape
 from importlib import import_module
+from itertools import cycle, islice
 from pathlib import Path
 
 from scrapy_neardup.text.lexicon import builtin
@@ -65,15 +67,18 @@ def read(folder: str, number: int, size: int) -> list[str]:
     return joined
 
 
-def page_of(text: str) -> str:
-    """Return a page with a text as its article, among menus and teasers."""
+def page_of(text: str, stories: Sequence[int] = range(1000)) -> str:
+    """Return a page with a text as its article, among menus and teasers, which link to these stories."""
     story = "".join(f"<p>{escape(part)}</p>\n" for part in re.split(r"\n\s*\n", text))
     lack = max(0, PAGE - len(story.encode()) - 800)
     item = '<li class="nav-item"><a class="nav-link" href="/section/{0}.html">Section {0}</a></li>\n'
     card = (
         '<div class="card"><h3><a href="/story/{0}.html">Story {0}</a></h3><div class="text">More of it</div></div>\n'
     )
-    menu, teasers = ("".join(map(form.format, range(lack // 2 // len(form)))) for form in (item, card))
+    menu, teasers = (
+        "".join(map(form.format, islice(cycle(numbers), lack // 2 // len(form))))
+        for form, numbers in ((item, range(1000)), (card, stories))
+    )
     return (
         '<!doctype html><html><head><meta charset="utf-8"><title>A story - Site</title>'
         f'<script>{"var a = 1;" * 50}</script></head><body class="page"><header><nav><ul>{menu}</ul></nav></header>'

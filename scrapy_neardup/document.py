@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from lxml import etree
 
 from .fingerprints.hashing import Hashes, counted, hash_lines, shingles
 from .fingerprints.layout import layout
@@ -15,6 +17,14 @@ from .text.extractors import BUILTIN, Extract, build_reader
 from .text.html import looks_like_html
 from .text.sentences import sentence_lines
 from .text.tokens import token_lines
+
+
+class Tree(NamedTuple):
+    """A page that somebody has parsed."""
+
+    html: str
+    root: etree._Element
+    layout: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,12 +53,22 @@ class Document:
 
     @classmethod
     def from_field(
-        cls, value: str, *, url: str | None = None, title: str = "", extractor: str | Extract = BUILTIN
+        cls,
+        value: str,
+        *,
+        url: str | None = None,
+        title: str = "",
+        extractor: str | Extract = BUILTIN,
+        tree: Tree | None = None,
     ) -> Document:
         """Make a document of a text that may be HTML, of which only the main text (and the title) is taken.
 
-        `extractor` says who finds it, as NEARDUP_EXTRACTOR does; plain text is taken as it is.
+        `extractor` says who finds it, as NEARDUP_EXTRACTOR does; plain text is taken as it is. Of the page that `tree`
+        is of nothing is parsed again.
         """
+        if tree and value == tree.html:
+            page = build_reader(extractor)(value, root=tree.root)
+            return cls(url=url, text=page.text, title=title or page.title, layout=tree.layout)
         if looks_like_html(value):
             page = build_reader(extractor)(value)
             return cls(url=url, text=page.text, title=title or page.title, layout=layout(page.elements))

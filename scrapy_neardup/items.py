@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import urljoin
 
@@ -11,7 +12,7 @@ from itemadapter import ItemAdapter
 from w3lib.encoding import html_to_unicode
 
 from .config import Config
-from .document import Document
+from .document import Document, Tree
 from .text.urls import canonical_url
 
 
@@ -24,8 +25,8 @@ class Fetch(NamedTuple):
     """Those that may well give something else another time."""
     size: int = 0
     """Bytes of the response."""
-    layout: int = 0
-    """The fingerprint of the response's layout; 0 where it is no HTML."""
+    tree: Tree | None = None
+    """Of the response, where it is HTML."""
     claimed: tuple[str, ...] = ()
     """URLs that the response names as its canonical."""
 
@@ -44,7 +45,8 @@ def item_document(item: Any, config: Config, fetch: Fetch | None = None) -> Docu
         return None
     adapter, fetch = ItemAdapter(item), fetch or Fetch()
     title = next(_strings(adapter.get(config.title_field)), "")
-    parts = [Document.from_field(value, title=title, extractor=config.extractor) for value in _texts(adapter, config)]
+    made = partial(Document.from_field, title=title, extractor=config.extractor, tree=fetch.tree)
+    parts = [made(value) for value in _texts(adapter, config)]
     text = "\n".join(part.text for part in parts if part.text)
     if not text.strip():
         return None
@@ -52,7 +54,7 @@ def item_document(item: Any, config: Config, fetch: Fetch | None = None) -> Docu
     url, aliases, loose = _urls(next(_strings(adapter.get(config.url_field)), ""), fetch)
     # Of an item that has a page of its own, elsewhere, what is known of the page which lists it says nothing.
     is_listed = url is not None and canonical_url(url) not in map(canonical_url, fetch.urls)
-    layouts = (0 if is_listed else fetch.layout, *(part.layout for part in parts))
+    layouts = (fetch.tree.layout if fetch.tree and not is_listed else 0, *(part.layout for part in parts))
     claimed = () if is_listed else fetch.claimed
     return Document(url, text, title, aliases, loose, fetch.size, next(filter(None, layouts), 0), claimed)
 

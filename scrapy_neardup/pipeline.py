@@ -15,7 +15,7 @@ from scrapy.http import HtmlResponse, Response
 from .access import FAILURES
 from .dedup import PAUSES, Claim
 from .detours import mark
-from .document import Document
+from .document import Document, Tree
 from .extension import NearDup
 from .fingerprints.layout import layout
 from .items import Fetch, item_document
@@ -176,17 +176,14 @@ def _fetch(response: Response) -> Fetch:
     lasting = all(reason in (301, 308) for reason in response.meta.get("redirect_reasons", ()))
     # A login or error page says nothing of what its URL, or one that was sent there for now, will give another time.
     loose = urls if response.status >= 300 else () if lasting else before
-    return Fetch(urls, frozenset(loose), len(response.body), *_page(response))
+    tree = _tree(response)
+    claimed = tuple(response.urljoin(url) for url in canonical_links(tree.root)) if tree else ()
+    return Fetch(urls, frozenset(loose), len(response.body), tree, claimed)
 
 
-def _page(response: Response) -> tuple[int, tuple[str, ...]]:
-    """Return the fingerprint of a page's layout and its rel=canonical; 0 and () where it is no HTML.
-
-    Both are read from the tree that the callback may have made.
-    """
+def _tree(response: Response) -> Tree | None:
+    """Return the tree that the callback may have made of a response; None where it is no HTML."""
     if not isinstance(response, HtmlResponse) or not response.body:
-        return 0, ()
+        return None
     root = response.selector.root
-    if not isinstance(root, etree._Element):
-        return 0, ()
-    return layout(elements(root)), tuple(response.urljoin(url) for url in canonical_links(root))
+    return Tree(response.text, root, layout(elements(root))) if isinstance(root, etree._Element) else None

@@ -13,7 +13,9 @@ from helpers import text
 from pydantic import BaseModel
 
 from scrapy_neardup.config import Config
+from scrapy_neardup.document import Tree
 from scrapy_neardup.items import Fetch, item_document
+from scrapy_neardup.text.html import parse
 
 BODY, OTHER = text(1, 30), text(2, 30)
 URL = "http://a.example/1"
@@ -193,7 +195,7 @@ WHOLE = "<html><body><div class=story><p>Some text that is long enough to be one
     ],
 )
 def test_layout_of_the_response_is_that_of_items_with_its_url(item: dict[str, str], layout: int) -> None:
-    fetch = Fetch(("http://a.example/?a=2&b=1",), layout=7, claimed=("http://c.example/",))
+    fetch = Fetch(("http://a.example/?a=2&b=1",), tree=Tree("", parse("<p>"), 7), claimed=("http://c.example/",))
     made = item_document(item, Config(), fetch)
     assert made is not None
     assert (made.layout, bool(made.claimed)) == (layout, bool(layout))

@@ -19,10 +19,10 @@ def of(page: str) -> int:
     return layout(elements(root))
 
 
-def test_elements_are_named_by_tag_and_class() -> None:
-    root = parse("<html><body class=wide><p>A<p class='lead big'>B<p>C</html>")
+def test_elements_are_named_by_their_classes_and_framing_tags_by_name() -> None:
+    root = parse("<html><body class=wide><nav></nav><p>A<p class='lead big'>B<p class='lead big'>C</html>")
     assert root is not None
-    assert elements(root) == {"html.", "body.wide", "p.", "p.lead big"}
+    assert elements(root) == {"html", "nav", ".wide", ".lead big"}
 
 
 def test_what_the_page_says_and_how_long_it_is_changes_nothing() -> None:

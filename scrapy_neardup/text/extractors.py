@@ -8,17 +8,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import Any, Protocol
+
+from lxml import etree
 
 from .html import Page, html_to_page
 
 Extract = Callable[[str], str | None]
 """Takes the HTML of a page, gives its main text; None or "" where it has none."""
-Read = Callable[[str], Page]
-
 BUILTIN = "builtin"
 TRAFILATURA = "trafilatura"
 ALLOWED = f"{BUILTIN!r}, {TRAFILATURA!r}, or (the import path of) a function that takes HTML and gives its main text"
+
+
+class Read(Protocol):
+    """Reads a page."""
+
+    def __call__(self, html: str, *, root: etree._Element | None = None) -> Page:
+        """Read a page; `root`: its tree, if somebody has parsed it."""
 
 
 def build_reader(extractor: str | Extract) -> Read:
@@ -45,7 +52,7 @@ def _own(extract: object) -> Read:
         raise ValueError(ALLOWED)
     name = getattr(extract, "__qualname__", repr(extract))
 
-    def read(html: str) -> Page:
+    def read(html: str, *, root: etree._Element | None = None) -> Page:
         try:
             text = extract(html)
         except Exception as error:
@@ -53,7 +60,7 @@ def _own(extract: object) -> Read:
         if not isinstance(text, (str, type(None))):
             raise ExtractorError(f"NEARDUP_EXTRACTOR: {name} returned {type(text).__name__}; allowed is str or None")
         # Where it finds no text there is none: what a user's function leaves out is not to come back by another way.
-        return html_to_page(html, text or "")
+        return html_to_page(html, text or "", root)
 
     return read
 
@@ -65,9 +72,9 @@ def _trafilatura() -> Read:
         command = "pip install 'scrapy-neardup[trafilatura]'"
         raise ValueError(f"{TRAFILATURA!r} only where it can be imported ({error}); {command}") from error
 
-    def read(html: str) -> Page:
+    def read(html: str, *, root: etree._Element | None = None) -> Page:
         # It gives None for many a short page and list page, of which the built-in reader takes all visible text.
-        page = html_to_page(html)
+        page = html_to_page(html, root=root)
         return page._replace(text=extract(html, **_TRAFILATURA_OPTIONS) or page.text)
 
     return read

@@ -1,0 +1,163 @@
+"""What the plugin costs a crawl of pages of 19 KB, by kind of spider, beside pipelines made of other packages.
+
+    python bench/crawl.py [--pages 1000] [--rounds 3] [--kinds links,css,bare] [--peers simhash,datasketch|none]
+                          [--json FILE] [-s NAME=VALUE…]
+
+- links: follows the links that a LinkExtractor finds, and yields the page's title and HTML.
+- css: yields four fields that CSS selectors find, among them the text.
+- bare: yields the HTML, and parses nothing itself.
+
+The pages come from `crawl_pages.py`, in a process of its own; none repeats another, so none should be dropped. Each
+round crawls with each kind of spider in turns: without the plugin, with it (an empty store on disk), and with a home-
+made pipeline of trafilatura, for items without text, and the package `simhash` or MinHash-LSH of `datasketch`. Each
+crawl has a process of its own. CPU a page is that of the process and its children from the 100th page to the end, the
+closing of the store included; "start" is what comes before that, less 100 such pages. Medians of the rounds; ratios are
+within a round. Linux only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import scrapy
+from crawl_pages import LIST
+from crawl_run import PLUGIN, crawled, in_new_process, numbers, serving
+from scrapy import signals
+from scrapy.linkextractors import LinkExtractor
+
+FIRST = 100  # pages: with them all has been imported and loaded
+PEERS = {"simhash": "crawl_peers.SimHash", "datasketch": "crawl_peers.MinHash"}
+WITHOUT, WITH = "without", "with"
+
+
+class Spider(scrapy.Spider):
+    """Asks for the pages that the site lists, and notes the CPU that was used when it has the first hundred."""
+
+    name = "stories"
+
+    def __init__(self, port: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.site = f"http://127.0.0.1:{port}"
+        self.pages, self.at_first = 0, 0.0
+
+    @classmethod
+    def from_crawler(cls, crawler: Any, *args: Any, **kwargs: Any) -> Spider:
+        spider = super().from_crawler(crawler, *args, **kwargs)
+        crawler.signals.connect(spider.count, signal=signals.response_received)
+        return spider
+
+    def count(self) -> None:
+        self.pages += 1
+        if self.pages == FIRST:
+            self.at_first = cpu()
+
+    async def start(self) -> AsyncIterator[scrapy.Request]:
+        yield scrapy.Request(self.site + LIST, self.list)
+
+    def list(self, response: Any) -> Iterator[scrapy.Request]:
+        for path in response.text.split():
+            yield scrapy.Request(self.site + path)
+
+
+class Links(Spider):
+    extractor = LinkExtractor(allow="/story/")
+
+    def list(self, response: Any) -> Iterator[scrapy.Request]:
+        yield response.follow(response.text.split()[0])
+
+    def parse(self, response: Any) -> Iterator[Any]:
+        for link in self.extractor.extract_links(response):
+            yield response.follow(link)
+        yield {"url": response.url, "title": response.css("title::text").get(), "html": response.text}
+
+
+class Css(Spider):
+    def parse(self, response: Any) -> Iterator[Any]:
+        yield {
+            "url": response.url,
+            "title": response.css("h1::text").get(),
+            "site": response.css("title::text").get(),
+            "section": response.css("nav a::text").get(),
+            "text": "\n".join(response.css("article p::text").getall()),
+        }
+
+
+class Bare(Spider):
+    def parse(self, response: Any) -> Iterator[Any]:
+        yield {"url": response.url, "html": response.text}
+
+
+KINDS: dict[str, type[Spider]] = {"links": Links, "css": Css, "bare": Bare}
+
+
+def cpu() -> float:
+    """Return the seconds that this process and its children have used."""
+    used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(usage.ru_utime + usage.ru_stime for usage in used)
+
+
+def crawl(port: str, kind: str, settings: dict[str, Any]) -> dict[str, Any]:
+    """Crawl once, in this process."""
+    crawler: Any = crawled(KINDS[kind], settings, port=port)
+    spider, stats = crawler.spider, numbers(crawler)
+    errors = ("log_count/ERROR", "neardup/errors", "neardup/store/errors", "neardup/no_text")
+    assert not any(stats.get(name) for name in errors), stats
+    a_page = (cpu() - spider.at_first) / (spider.pages - FIRST)
+    return {"page": a_page, "start": spider.at_first - FIRST * a_page, "stats": stats}
+
+
+def measured(port: str, kind: str, what: str, settings: dict[str, Any]) -> dict[str, Any]:
+    """Crawl once, in a new process."""
+    with tempfile.TemporaryDirectory() as folder:
+        ours = {**PLUGIN, "NEARDUP_STORE": f"{folder}/store.sqlite", **settings}
+        given = ours if what == WITH else {"ITEM_PIPELINES": {PEERS[what]: 300}} if what in PEERS else {}
+        return in_new_process(__file__, "--one", json.dumps([port, kind, given]))
+
+
+def rows(made: dict[str, list[dict[str, Any]]]) -> Iterator[str]:
+    """Yield the table's lines of one kind of spider."""
+    for what, crawls in made.items():
+        page, start = (median(crawl[name] for crawl in crawls) for name in ("page", "start"))
+        ratio = median(crawl["page"] / base["page"] for crawl, base in zip(crawls, made[WITHOUT], strict=True))
+        dropped = median(crawl["stats"].get("item_dropped_count", 0) for crawl in crawls)
+        yield f"  {what:24}{1e3 * page:12.3f}{ratio:8.2f}{start:10.2f}{dropped:9.0f}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pages", type=int, default=1000, metavar="N", help="default: 1000")
+    parser.add_argument("--rounds", type=int, default=3, metavar="N", help="default: 3")
+    parser.add_argument("--kinds", default=",".join(KINDS), help="of spider (default: all)")
+    parser.add_argument("--peers", default=",".join(PEERS), help="(default: all that are installed)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures to this file")
+    parser.add_argument("-s", dest="settings", action="append", default=[], metavar="NAME=VALUE", help="of the plugin")
+    parser.add_argument("--one", type=json.loads, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.one:
+        print(json.dumps(crawl(*options.one)))
+        return
+    settings = dict(setting.split("=", 1) for setting in options.settings)
+    peers = [peer for peer in PEERS if peer in options.peers and find_spec("trafilatura") and find_spec(peer)]
+    found: dict[str, Any] = {kind: {what: [] for what in (WITHOUT, WITH, *peers)} for kind in options.kinds.split(",")}
+    with serving("crawl_pages.py", options.pages) as port:
+        for _ in range(options.rounds):
+            for kind, made in found.items():
+                for what, crawls in made.items():
+                    crawls.append(measured(port, kind, what, settings))
+    print(f"{options.pages} pages{'':16}CPU, ms a page   ratio  start, s  dropped")
+    for kind, made in found.items():
+        print(kind, *rows(made), sep="\n")
+    if options.json:
+        options.json.write_text(json.dumps({"pages": options.pages, "crawls": found}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
