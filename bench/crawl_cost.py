@@ -45,7 +45,8 @@ ENTRIES = {
         "_advice",  # before the fetch, after the wait for the host
     ),
     "probes.Probes": ("wait",),
-    "extension.NearDup": (*AROUND[2:], "from_crawler", "item_scraped", "item_lost", "sync", "_refresh", "log_summary"),
+    "extension.NearDup": (*AROUND[2:], "from_crawler", "sync", "log_summary"),
+    "ending.Endings": ("_item_scraped", "_item_lost"),
 }
 MB = 1 << 20
 
@@ -85,7 +86,7 @@ def crawl(port: str, settings: dict[str, Any]) -> dict[str, Any]:
     """Crawl once, in this process."""
     clock = Clock()
     if "ADDONS" in settings:
-        from scrapy_neardup import extension, middleware, pipeline, probes  # noqa: F401 - named by ENTRIES
+        from scrapy_neardup import ending, extension, middleware, pipeline, probes  # noqa: F401 - named by ENTRIES
 
         for place, methods in ENTRIES.items():
             module, name = place.split(".")

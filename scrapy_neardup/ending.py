@@ -10,6 +10,7 @@ from weakref import WeakSet
 
 from scrapy import signals
 from scrapy.http import Response
+from scrapy.pipelines import ItemPipelineManager
 
 from .access import Access
 from .dedup import Claim
@@ -19,11 +20,21 @@ from .stats import Stat
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
-# An item goes through all pipelines, and on to its signal, in one context: these say what belongs to it even where a
+
+class _InHand:
+    """An item on its way through the pipelines: where it came from, and what its end decides of."""
+
+    __slots__ = ("claim", "response")
+
+    def __init__(self, response: Response | None) -> None:
+        self.response = response
+        self.claim: Claim | Document | None = None
+        """A document where the store did not answer; None once it is settled, or where there is nothing to settle."""
+
+
+# An item goes through all pipelines, and on to its signal, in one context: this says what belongs to it even where a
 # later pipeline returned another object, and where one response gave many items.
-_response: ContextVar[Response | None] = ContextVar("neardup_response", default=None)
-_claim: ContextVar[Claim | Document | None] = ContextVar("neardup_claim", default=None)
-"""A document where the store did not answer."""
+_in_hand: ContextVar[_InHand | None] = ContextVar("neardup_item", default=None)
 
 
 class Endings:
@@ -34,64 +45,78 @@ class Endings:
         self._access = access
         self._count = count
         self._giving_more: WeakSet[Response] = WeakSet()
-        self._open: WeakSet[Claim] = WeakSet()
-        connect = crawler.signals.connect
-        connect(self.item_scraped, signal=signals.item_scraped)
-        connect(self.item_lost, signal=signals.item_dropped)
-        connect(self.item_lost, signal=signals.item_error)
 
-    def remember_responses(self) -> None:
-        """Have each item's response at hand in the pipeline, where Scrapy passes only the item."""
+    def watch_items(self) -> None:
+        """Have each item's response at hand in the pipeline, where Scrapy passes only the item, and see its end."""
         if self._crawler.engine is None:
             return
         scraper = self._crawler.engine.scraper
         start = scraper.start_itemproc_async
 
         async def start_itemproc_async(item: Any, *, response: Any) -> None:
-            _response.set(response if isinstance(response, Response) else None)
-            _claim.set(None)
+            _in_hand.set(_InHand(response if isinstance(response, Response) else None))
             try:
                 await start(item, response=response)
             finally:
-                self.item_lost()  # where it ended without a signal, such as by being cancelled
+                self._item_lost()  # if it was not scraped
 
         scraper.start_itemproc_async = start_itemproc_async  # type: ignore[method-assign]
+        if type(scraper.itemproc) is ItemPipelineManager:
+            self._watch_pipelines(scraper.itemproc)
+        else:  # an ITEM_PROCESSOR of the user's own, which may go on after that; to be told by a signal takes longer
+            self._crawler.signals.connect(self._item_scraped, signal=signals.item_scraped)
+
+    def _watch_pipelines(self, pipelines: ItemPipelineManager) -> None:
+        process = pipelines.process_item_async
+
+        async def process_item_async(item: Any) -> Any:
+            output = await process(item)
+            self._item_scraped()
+            return output
+
+        pipelines.process_item_async = process_item_async  # type: ignore[method-assign]
 
     @property
     def response(self) -> Response | None:
         """The response that the item in hand came from, if any."""
-        return _response.get()
+        item = _in_hand.get()
+        return item.response if item else None
 
     def follow(self, claim: Claim | Document) -> None:
         """Settle a claim by what becomes of the item in hand."""
-        if isinstance(claim, Claim):
-            self._open.add(claim)
-        _claim.set(claim)
+        if item := _in_hand.get():
+            item.claim = claim
 
     def give_more(self) -> None:
         """Note that the response in hand gave what is held nowhere, so that its URL is no mirror."""
-        if response := _response.get():
+        if response := self.response:
             self._giving_more.add(response)
 
     def commit(self, claim: Claim) -> None:
         """Commit the claim of the item in hand."""
-        self._open.discard(claim)
-        if _response.get() in self._giving_more:
+        self._settled()
+        if self.response in self._giving_more:
             document = claim.document
             claim.document = replace(document, loose=frozenset(filter(None, (document.url, *document.aliases))))
         self._access.later(claim.commit)
 
-    def item_scraped(self) -> None:
-        claim = _claim.get()
-        if isinstance(claim, Document):
-            self._access.take_in_later(claim)
-        elif claim:
-            self.commit(claim)
+    def _settled(self) -> Claim | Document | None:
+        """Return what was to be settled of the item in hand, once."""
+        item = _in_hand.get()
+        if item is None:
+            return None
+        claim, item.claim = item.claim, None
+        return claim
 
-    def item_lost(self) -> None:
-        claim = _claim.get()
-        if isinstance(claim, Claim) and claim in self._open:
-            self._open.discard(claim)
+    def _item_scraped(self) -> None:
+        claim = self._settled()
+        if isinstance(claim, Claim):
+            self.commit(claim)
+        elif claim:
+            self._access.take_in_later(claim)
+
+    def _item_lost(self) -> None:
+        if isinstance(claim := self._settled(), Claim):
             self._count("withdrawn")
             self._access.later(claim.withdraw)
             self.give_more()

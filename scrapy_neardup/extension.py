@@ -81,7 +81,7 @@ class NearDup:
     # The life of the crawl
 
     def spider_opened(self) -> None:
-        self.endings.remember_responses()
+        self.endings.watch_items()
         self._tasks = [create_looping_call(self.sync), create_looping_call(self.log_summary)]
         self._tasks[0].start(FLUSH_INTERVAL, now=False)
         self._tasks[1].start(SUMMARY_INTERVAL, now=False)

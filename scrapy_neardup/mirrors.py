@@ -180,7 +180,7 @@ class Mirrors:
             yield _requestable(url, rule.url), rule
 
     def _named(self, url: str) -> str | None:
-        if not site(url):
+        if not self._hosts or not site(url):
             return None
         parts = urlsplit(url)
         for name in (_netloc(url), host(url)):

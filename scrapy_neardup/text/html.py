@@ -126,9 +126,8 @@ def extract(root: etree._Element) -> Page:
 def elements(root: etree._Element) -> frozenset[str]:
     """Return what a page is built of: the classes of its elements, such as `.lead big`, and tags that frame pages."""
     # To look at one element after another would take five times as long as to have libxml2 do it.
-    tags = [tag for tag in _FRAMING if next(root.iter(tag), None) is not None]
     classes: list[str] = _CLASSES(root)  # type: ignore[assignment]
-    return frozenset([root.tag, *tags, *(f".{name}" for name in classes)])
+    return frozenset([root.tag, *(element.tag for element in root.iter(*_FRAMING)), *(f".{name}" for name in classes)])
 
 
 def canonical_links(root: etree._Element) -> list[str]:

@@ -24,7 +24,7 @@ _TRACKING = re.compile(
 )
 # What stays as it is but for the scheme and an index page, as most URLs do: to see that costs a tenth of the rest.
 _PLAIN = re.compile(
-    r"https?(://(?:[a-z0-9]+[.-])*[a-z][a-z0-9]*)((?:/[\w~-][\w.~-]*)*/?)"
+    r"https?(://(?:[a-z0-9]+[.-])*[a-z0-9]+)(:(?!(?:80|443)\b)(?:[1-9]\d{0,3}|[1-5]\d{4}))?((?:/[\w~-][\w.~-]*)*/?)"
     rf"(\?(?!(?i:{_TRACKING.pattern})=)[\w.~-]+=[\w.~-]+)?",
     re.ASCII,
 )
@@ -47,8 +47,8 @@ def canonical_url(url: str) -> str:
     if not url:
         return ""
     if plain := _PLAIN.fullmatch(url):
-        site, path, query = plain.groups("")
-        return f"http{site}{_without_index(path)}{query}"
+        site, colon_port, path, query = plain.groups("")
+        return f"http{site}{colon_port}{_without_index(path)}{query}"
     try:
         parts = urlsplit(canonicalize_url(_without_tracking(url)))
         port = parts.port
