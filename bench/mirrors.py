@@ -4,8 +4,9 @@
 
 Two hosts have the same stories, each in a frame of its own (`crawl_pages.py`, in a process of its own); every answer
 comes so many seconds late. A spider asks for all pages of both, with Scrapy's default concurrency, and yields each
-page's HTML. "one after the other": the first host's requests have the higher priority. "side by side": none has, and
-the hosts take turns. Each crawl is a process of its own, timed from its start to its end:
+page's HTML. "one after the other": the first host's requests have the higher priority, and Scrapy's queue goes by that
+alone (`ScrapyPriorityQueue`). "side by side": none has, and hosts take turns, as they do by default. Each crawl is a
+process of its own, timed from its start to its end:
 
 - without: without the plugin.
 - run 1: with it, and an empty store: it learns.
@@ -32,8 +33,9 @@ import scrapy
 from crawl_pages import LIST
 from crawl_run import PLUGIN, crawled, in_new_process, numbers, serving
 
-ORDERS = {"one after the other": -1, "side by side": 0}
-"""The priority of the second host's requests."""
+BY_PRIORITY = {"SCHEDULER_PRIORITY_QUEUE": "scrapy.pqueues.ScrapyPriorityQueue"}
+ORDERS: dict[str, tuple[int, dict[str, Any]]] = {"one after the other": (-1, BY_PRIORITY), "side by side": (0, {})}
+"""The priority of the second host's requests, and settings."""
 CRAWLS: dict[str, dict[str, Any]] = {
     "without": {},
     "run 1": PLUGIN,
@@ -77,12 +79,13 @@ def crawl(port: str, priority: int, settings: dict[str, Any]) -> dict[str, Any]:
     return {"stats": numbers(crawled(Both, settings, port=port, priority=priority))}
 
 
-def measured(port: str, priority: int, folder: Path) -> dict[str, dict[str, Any]]:
+def measured(port: str, order: str, folder: Path) -> dict[str, dict[str, Any]]:
     """Crawl in each way, each in a new process."""
     made = {}
+    priority, queue = ORDERS[order]
     for name, settings in CRAWLS.items():
         store = folder / ("skip.sqlite" if "NEARDUP_REVISIT" in settings else "store.sqlite")
-        given = {**settings, "NEARDUP_STORE": str(store)} if settings else {}
+        given = {**queue, **settings, **({"NEARDUP_STORE": str(store)} if settings else {})}
         start = time.perf_counter()
         made[name] = in_new_process(__file__, "--one", json.dumps([port, priority, given]))
         made[name]["wall"] = time.perf_counter() - start
@@ -116,9 +119,9 @@ def main() -> None:
     found: dict[str, list[dict[str, dict[str, Any]]]] = {order: [] for order in ORDERS}
     with serving("crawl_pages.py", options.stories, "--latency", options.latency) as port:
         for _ in range(options.rounds):
-            for order, priority in ORDERS.items():
+            for order in ORDERS:
                 with tempfile.TemporaryDirectory() as folder:
-                    found[order].append(measured(port, priority, Path(folder)))
+                    found[order].append(measured(port, order, Path(folder)))
     print(f"{2 * options.stories} pages{'':18}wall, s  ratio  CPU, s" + "".join(f"{name:>11}" for name in COLUMNS))
     for order, rounds in found.items():
         print(order, *rows(rounds), sep="\n")

@@ -14,7 +14,7 @@ from .fingerprints.hashing import Hashes, counted, hash_lines, shingles
 from .fingerprints.layout import layout
 from .fingerprints.sketch import WIDTH, Sketch, figures_of, make_sketch
 from .text.extractors import BUILTIN, Extract, build_reader
-from .text.html import looks_like_html
+from .text.html import Page, looks_like_html
 from .text.sentences import sentence_lines
 from .text.tokens import token_lines
 
@@ -70,9 +70,13 @@ class Document:
             page = build_reader(extractor)(value, root=tree.root)
             return cls(url=url, text=page.text, title=title or page.title, layout=tree.layout)
         if looks_like_html(value):
-            page = build_reader(extractor)(value)
-            return cls(url=url, text=page.text, title=title or page.title, layout=layout(page.elements))
+            return cls.from_page(build_reader(extractor)(value), url=url, title=title)
         return cls(url=url, text=value, title=title)
+
+    @classmethod
+    def from_page(cls, page: Page, *, url: str | None = None, title: str = "") -> Document:
+        """Make a document of a page that was read."""
+        return cls(url=url, text=page.text, title=title or page.title, layout=layout(page.elements))
 
     @cached_property
     def tokens(self) -> list[str]:

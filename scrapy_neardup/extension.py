@@ -55,7 +55,7 @@ class NearDup:
         self.endings = Endings(crawler, self.access, self.count)
         if self._run_file:
             self._run_file.write_text(self.dedup.store.run)
-        self.workers = Workers(self.dedup.detectors, config.workers)
+        self.workers = Workers(self.dedup.detectors, config.workers, config.extractor)
         # The first document has the segmenter of Chinese and parts of numpy loaded: up to a second, not in mid-crawl.
         _ = Document(text="预热").sketch
         self._is_away = self._is_syncing = self._is_closing = False

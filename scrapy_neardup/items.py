@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
@@ -13,6 +13,7 @@ from w3lib.encoding import html_to_unicode
 
 from .config import Config
 from .document import Document, Tree
+from .text.html import Page, looks_like_html
 from .text.urls import canonical_url
 
 
@@ -35,8 +36,12 @@ USUAL_FIELDS = ("text", "body", "content", "articleBody", "article_body", "artic
 LONG = 50  # characters from which a string counts as text where no field has a usual name
 
 
-def item_document(item: Any, config: Config, fetch: Fetch | None = None) -> Document | None:
+def item_document(
+    item: Any, config: Config, fetch: Fetch | None = None, pages: Mapping[str, Page] | None = None
+) -> Document | None:
     """Make the document of an item; None where it has no text, or is of a kind that itemadapter does not know.
+
+    `pages`: those of its texts that were read as HTML already.
 
     Without a URL of its own an item gets that of its fetch. With one that is not among those of the fetch (a list page
     gives many items) the fetch says nothing of where the item's content lies.
@@ -46,7 +51,8 @@ def item_document(item: Any, config: Config, fetch: Fetch | None = None) -> Docu
     adapter, fetch = ItemAdapter(item), fetch or Fetch()
     title = next(_strings(adapter.get(config.title_field)), "")
     made = partial(Document.from_field, title=title, extractor=config.extractor, tree=fetch.tree)
-    parts = [made(value) for value in _texts(adapter, config)]
+    texts = _texts(adapter, config)
+    parts = [Document.from_page(pages[text], title=title) if pages and text in pages else made(text) for text in texts]
     text = "\n".join(part.text for part in parts if part.text)
     if not text.strip():
         return None
@@ -57,6 +63,12 @@ def item_document(item: Any, config: Config, fetch: Fetch | None = None) -> Docu
     layouts = (fetch.tree.layout if fetch.tree and not is_listed else 0, *(part.layout for part in parts))
     claimed = () if is_listed else fetch.claimed
     return Document(url, text, title, aliases, loose, fetch.size, next(filter(None, layouts), 0), claimed)
+
+
+def item_pages(item: Any, config: Config) -> list[str]:
+    """Return those of an item's texts that are HTML."""
+    texts = _texts(ItemAdapter(item), config) if ItemAdapter.is_item(item) else ()
+    return [text for text in texts if looks_like_html(text)]
 
 
 def _urls(own: str, fetch: Fetch) -> tuple[str | None, tuple[str, ...], frozenset[str]]:

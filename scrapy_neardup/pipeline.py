@@ -18,10 +18,10 @@ from .detours import mark
 from .document import Document, Tree
 from .extension import NearDup
 from .fingerprints.layout import layout
-from .items import Fetch, item_document
+from .items import Fetch, item_document, item_pages
 from .signature import Signature
 from .stats import Stat
-from .text.html import canonical_links, elements
+from .text.html import Page, canonical_links, elements
 from .turns import Turns
 from .verdict import Verdict
 from .waiting import pause
@@ -77,7 +77,7 @@ class NearDupPipeline:
     async def _claim(self, item: Any, response: Response | None) -> Claim | None:
         """Claim an item's document in its turn; where its twin is pending, once the fate of that is known."""
         fetch = self._fetch(response)
-        document = item_document(item, self.neardup.config, fetch)
+        document = item_document(item, self.neardup.config, fetch, await self._pages(item))
         if document is None or not document.lines:
             self.neardup.count("no_text")
             self.neardup.endings.give_more()
@@ -89,6 +89,13 @@ class NearDupPipeline:
         except FAILURES as error:
             self.neardup.pass_unjudged(document, error)
             return None
+
+    async def _pages(self, item: Any) -> dict[str, Page]:
+        """Read an item's HTML where that takes so long that it is done elsewhere."""
+        workers = self.neardup.workers
+        if not workers.reads:
+            return {}
+        return {html: await workers.read(html) for html in item_pages(item, self.neardup.config)}
 
     async def _claim_settled(self, document: Document, response: Response | None) -> Claim:
         claim = await self._turns.claim(document, response)

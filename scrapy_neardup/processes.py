@@ -54,11 +54,15 @@ def given() -> Any:
 def check_can_be_sent(detectors: Iterable[Detector], reason: str = "has to be") -> None:
     """Raise ConfigError for a detector that can't be sent to another process; `reason` says why it should."""
     for detector in detectors:
-        try:
-            cloudpickle.dumps(detector)
-        except Exception as error:  # whatever its attributes do on being copied
-            message = f"{detector.name!r} {reason} sent to another process, and can't: {error}"
-            raise ConfigError(f"NEARDUP_DETECTORS: {message}") from error
+        check("NEARDUP_DETECTORS", detector, repr(detector.name), reason)
+
+
+def check(setting: str, what: object, name: str, reason: str) -> None:
+    """Raise ConfigError where something that a setting names can't be sent to another process."""
+    try:
+        cloudpickle.dumps(what)
+    except Exception as error:  # whatever its attributes do on being copied
+        raise ConfigError(f"{setting}: {name} {reason} sent to another process, and can't: {error}") from error
 
 
 def _start_tracker() -> None:

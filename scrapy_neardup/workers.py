@@ -1,4 +1,4 @@
-"""Processes that make the fingerprints which take long, so that the reactor never waits for one.
+"""Processes that make what takes long, fingerprints and main texts, so that the reactor never waits for it.
 
 A document's other fingerprints are made where it is claimed: passing them around would cost more.
 
@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Iterable
-from concurrent.futures import BrokenExecutor, Future
+from collections.abc import Callable, Iterable
+from concurrent.futures import BrokenExecutor
 from dataclasses import replace
+from typing import Any, NamedTuple, TypeVar
 
 from loky import ProcessPoolExecutor
 from scrapy.utils.defer import maybe_deferred_to_future
@@ -21,45 +22,74 @@ from twisted.internet.defer import Deferred
 from .detectors import Detector
 from .detectors.build import is_heavy
 from .document import Document
-from .processes import check_can_be_sent, given, start, stop
+from .processes import check, check_can_be_sent, given, start, stop
+from .text.extractors import BUILTIN, Extract, build_reader
+from .text.extractors import is_heavy as is_heavy_extractor
+from .text.html import Page
 from .waiting import arrived
 
 Fingerprints = dict[str, tuple[int, ...]]
+T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
 QUEUED = 2  # documents a process: more would only delay the end of a crawl that is stopped
 
 
-class DetectorError(Exception):
-    """A detector failed in another process; the message says how."""
+class WorkerError(Exception):
+    """What another process was to make can't be made; the message says why."""
+
+
+class _Failure(NamedTuple):
+    """What went wrong in another process: not every exception gets from one to another."""
+
+    message: str
 
 
 class Workers:
-    """Makes the fingerprints of heavy detectors in `count` processes of their own; with 0 in this one."""
+    """Makes what takes long in `count` processes of their own: heavy detectors' fingerprints, and main texts.
 
-    def __init__(self, detectors: Iterable[Detector], count: int) -> None:
+    With 0, or with nothing that takes long, there are none.
+    """
+
+    def __init__(self, detectors: Iterable[Detector], count: int, extractor: str | Extract = BUILTIN) -> None:
         self._detectors = list(filter(is_heavy, detectors))
-        self._count = count if self._detectors else 0
+        self.reads = bool(count) and is_heavy_extractor(extractor)
+        """Whether pages are to be read here."""
+        self._given = (self._detectors, extractor if self.reads else BUILTIN)
+        self._count = count if self._detectors or self.reads else 0
         self._pool: ProcessPoolExecutor | None = None
         self._free = self._count * QUEUED
         self._waiting: deque[Deferred[None]] = deque()
         self.restarts = 0
         """How often a process has died."""
+        reason = "is heavy, so it has to be"
         if count:
-            check_can_be_sent(self._detectors, "is heavy, so it has to be")
+            check_can_be_sent(self._detectors, reason)
+        if self.reads:
+            check("NEARDUP_EXTRACTOR", extractor, repr(extractor), reason)
 
     async def prepare(self, document: Document) -> None:
-        """Make a document's heavy fingerprints, for the signature that it will have. Raise DetectorError."""
-        if not self._count:
-            return
+        """Make a document's heavy fingerprints, for the signature that it will have. Raise WorkerError."""
+        if self._count and self._detectors:
+            # Without what was made of it so far.
+            document.ready.update(await self._made(_fingerprints, replace(document, ready={})))
+
+    async def read(self, html: str) -> Page:
+        """Return a page as the extractor reads it. Raise WorkerError."""
+        return await self._made(_page, html)
+
+    async def _made(self, function: Callable[[Any], T | _Failure], of: Document | str) -> T:
         await self._turn()
         try:
-            document.ready.update(await self._made(replace(document, ready={})))  # without what was made of it so far
+            made = await self._tried(function, of)
         finally:
             self._free += 1
             if self._waiting:
                 self._waiting.popleft().callback(None)
+        if isinstance(made, _Failure):
+            raise WorkerError(made.message)
+        return made
 
     async def _turn(self) -> None:
         while not self._free:
@@ -68,23 +98,24 @@ class Workers:
             await maybe_deferred_to_future(turn)
         self._free -= 1
 
-    async def _made(self, document: Document) -> Fingerprints:
-        pool = self._pool = self._pool or start(self._count, self._detectors)
+    async def _tried(self, function: Callable[[Any], T], of: Document | str) -> T:
+        pool = self._pool = self._pool or start(self._count, self._given)
         try:
-            return await _result(pool.submit(_fingerprints, document))
+            return await arrived(pool.submit(function, of))
         except BrokenExecutor as error:
             if pool is self._pool:
                 self.restarts += 1
                 self._pool = None
-                logger.warning("A process that makes fingerprints has died; another one takes its place: %s", error)
-            return await self._made_alone(document)
+                logger.warning("A process has died; another one takes its place: %s", error)
+            return await self._tried_alone(function, of)
 
-    async def _made_alone(self, document: Document) -> Fingerprints:
-        pool = start(1, self._detectors)
+    async def _tried_alone(self, function: Callable[[Any], T], of: Document | str) -> T:
+        pool = start(1, self._given)
         try:
-            return await _result(pool.submit(_fingerprints, document))
+            return await arrived(pool.submit(function, of))
         except BrokenExecutor as error:
-            raise DetectorError(f"the process that made the fingerprints of {document.url} died twice") from error
+            name = of.url if isinstance(of, Document) else f"a page of {len(of)} characters"
+            raise WorkerError(f"the process that worked on {name} died twice") from error
         finally:
             stop(pool)
 
@@ -95,16 +126,17 @@ class Workers:
         self._pool, self._count = None, 0
 
 
-def _fingerprints(document: Document) -> Fingerprints | str:
-    """Return the fingerprints, or what went wrong: not every exception gets from one process to another."""
+def _fingerprints(document: Document) -> Fingerprints | _Failure:
+    detectors, _ = given()
     try:
-        return {detector.name: detector.fingerprints(document) for detector in given()}
+        return {detector.name: detector.fingerprints(document) for detector in detectors}
     except Exception as error:
-        return repr(error)
+        return _Failure(repr(error))
 
 
-async def _result(future: Future[Fingerprints | str]) -> Fingerprints:
-    made = await arrived(future)
-    if isinstance(made, str):
-        raise DetectorError(made)
-    return made
+def _page(html: str) -> Page | _Failure:
+    _, extractor = given()
+    try:
+        return build_reader(extractor)(html)
+    except Exception as error:
+        return _Failure(repr(error))

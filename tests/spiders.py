@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -267,3 +269,57 @@ class NotHere(Exact):
         if os.environ["NEARDUP_TEST_CRAWL"] == str(os.getpid()):
             raise AssertionError("asked in the process that crawls")
         return super().fingerprints(document)
+
+
+class Patient(ListSpider):
+    """Lets `wait_until_told` go on when it has some pages, and has got no more for a while; notes how many these were.
+
+    That takes a reactor which is not held.
+    """
+
+    @classmethod
+    def from_crawler(cls, crawler, *args, **kwargs):
+        spider = super().from_crawler(crawler, *args, **kwargs)
+        os.environ["NEARDUP_TEST_GATE"] = spider.spec["gate"]
+        crawler.signals.connect(spider.opened, signal=scrapy.signals.spider_opened)
+        return spider
+
+    async def opened(self):
+        self.watching = asyncio.ensure_future(self.watch())
+
+    async def watch(self):
+        stats, before, still = self.crawler.stats, 0, 0
+        while still < 20:
+            await asyncio.sleep(0.05)
+            received = stats.get_value("response_received_count", 0)
+            still = still + 1 if received == before and received > 3 else 0
+            before = received
+        stats.set_value("neardup/received_before", before)
+        Path(self.spec["gate"]).touch()
+
+
+def wait_until_told():
+    end = time.monotonic() + 60
+    while not Path(os.environ["NEARDUP_TEST_GATE"]).exists():
+        if time.monotonic() > end:
+            raise TimeoutError("the reactor never told")
+        time.sleep(0.01)
+
+
+class WhenTold(Exact):
+    """A detector that takes until the crawl has gone on."""
+
+    heavy = True
+
+    def fingerprints(self, document):
+        wait_until_told()
+        return super().fingerprints(document)
+
+
+def read_when_told(html):
+    """Take the text of a page, once the crawl has gone on."""
+    wait_until_told()
+    return html[:500]
+
+
+read_when_told.heavy = True

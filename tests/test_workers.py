@@ -17,7 +17,8 @@ from scrapy_neardup.detectors import Exact, SimHash
 from scrapy_neardup.detectors.build import build_detectors
 from scrapy_neardup.document import Document
 from scrapy_neardup.index.keys import KeyIndex
-from scrapy_neardup.workers import DetectorError, Workers
+from scrapy_neardup.text.extractors import build_reader
+from scrapy_neardup.workers import WorkerError, Workers
 
 
 class Heavy:
@@ -92,14 +93,14 @@ def test_fingerprints_are_those_made_here() -> None:
 
 def test_what_a_detector_raises_is_told_and_harms_no_other() -> None:
     (wrong, right), restarts = prepared([Heavy()], Document(text="fail"), *documents(1))
-    assert (type(wrong), str(wrong), restarts) == (DetectorError, "OddError('no fingerprint of this text')", 0)
+    assert (type(wrong), str(wrong), restarts) == (WorkerError, "OddError('no fingerprint of this text')", 0)
     assert "heavy" in right
 
 
 def test_a_document_that_kills_its_process_harms_no_other(caplog: pytest.LogCaptureFixture) -> None:
     deadly = Document(url="http://a.example/", text="die")
     made, restarts = prepared([Heavy()], *documents(3), deadly, *documents(3), count=2)
-    assert [type(each) for each in made] == [dict, dict, dict, DetectorError, dict, dict, dict]
+    assert [type(each) for each in made] == [dict, dict, dict, WorkerError, dict, dict, dict]
     assert "http://a.example/ died twice" in str(made[3])
     assert all(each["heavy"][0] != os.getpid() for each in made if isinstance(each, dict))
     assert restarts >= 1
@@ -127,6 +128,93 @@ def test_a_crawl_makes_them_elsewhere(crawl: Any, a: Any, b: Any, reactor: str) 
     settings = {"NEARDUP_DETECTORS": ["spiders.NotHere"], "TWISTED_REACTOR": f"twisted.internet.{reactor}"}
     result = crawl("OneAfterAnother", settings, urls=[f"{site.url}/0.html" for site in (a, b)])
     assert result.count("duplicates/not_here") == result.count("duplicates") == 1
+
+
+@pytest.mark.parametrize(
+    "settings", [{"NEARDUP_DETECTORS": ["spiders.WhenTold"]}, {"NEARDUP_EXTRACTOR": "spiders.read_when_told"}]
+)
+def test_the_crawl_goes_on_meanwhile_but_takes_in_no_more_than_it_has_room_for(
+    crawl: Any, a: Any, tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    from site_server import Page, article, html
+
+    padding = f"<!-- {'x' * 100_000} -->"
+    for number in range(60):
+        a.pages[f"/{number}.html"] = Page(html(article(number)) + padding)
+    urls = [f"{a.url}/{number}.html" for number in range(60)]
+    settings = {"SCRAPER_SLOT_MAX_ACTIVE_SIZE": 500_000, "CONCURRENT_REQUESTS": 8, **settings}
+    result = crawl("Patient", settings, urls=urls, together=True, field="html", gate=str(tmp_path / "gate"))
+    assert result.count("documents") == len(result.items) == 60
+    assert 5 <= result.count("received_before") <= 20
+
+
+def reader(html: str) -> str:
+    return f"{len(html)} characters, read by {os.getpid()}"
+
+
+reader.heavy = True  # type: ignore[attr-defined]
+
+
+def failing(html: str) -> str:
+    raise OddError("no text", "in this page")
+
+
+failing.heavy = True  # type: ignore[attr-defined]
+
+
+def pages(extractor: Any, *htmls: str, count: int = 1) -> list[Any]:
+    """Return each page as a process of its own reads it, or what went wrong."""
+
+    async def read() -> list[Any]:
+        return await asyncio.gather(*(workers.read(html) for html in htmls), return_exceptions=True)
+
+    workers = Workers([], count, extractor)
+    try:
+        assert workers.reads
+        return asyncio.run(read())
+    finally:
+        workers.close()
+
+
+def test_pages_are_read_elsewhere_where_that_takes_long() -> None:
+    made = pages(reader, *(f"<title>T</title><p>{'x' * number}" for number in range(9)))
+    assert [page.text.split()[0] for page in made] == [str(number + 19) for number in range(9)]
+    assert {page.title for page in made} == {"T"}
+    assert str(os.getpid()) not in {page.text.split()[-1] for page in made}
+
+
+def test_trafilatura_reads_elsewhere_what_it_reads_here() -> None:
+    pytest.importorskip("trafilatura")
+    html = f"<!doctype html><html><title>T</title><body><article><p>{text(1)}</p><p>{text(2)}</p></article></html>"
+    assert pages("trafilatura", html) == [build_reader("trafilatura")(html)]
+
+
+def test_what_an_extractor_raises_is_told() -> None:
+    (wrong,) = pages(failing, "<p>x")
+    assert isinstance(wrong, WorkerError)
+    assert "no text in this page" in str(wrong)
+
+
+@pytest.mark.parametrize(("extractor", "count"), [("builtin", 1), (len, 1), (reader, 0), ("trafilatura", 0)])
+def test_no_page_is_read_elsewhere_where_that_is_quick_or_not_wanted(extractor: Any, count: int) -> None:
+    assert not Workers([], count, extractor).reads
+
+
+def test_an_extractor_that_can_not_be_sent_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"NEARDUP_EXTRACTOR: .* is heavy, so it has to be sent to another process"):
+        Workers([], 1, Locked())
+
+
+class Locked:
+    """An extractor that holds what is of this process."""
+
+    heavy = True
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+
+    def __call__(self, html: str) -> str:
+        return html
 
 
 KILLED = """

@@ -36,6 +36,16 @@ def build_reader(extractor: str | Extract) -> Read:
     return _named(extractor) if isinstance(extractor, str) else _own(extractor)
 
 
+def is_heavy(extractor: str | Extract) -> bool:
+    """Say whether reading a page takes so long that a crawl should not wait for it.
+
+    trafilatura does; so does a function of the user's own whose attribute `heavy` is true.
+    """
+    if isinstance(extractor, str):
+        return extractor == TRAFILATURA or (extractor != BUILTIN and is_heavy(_imported(extractor)))  # type: ignore[arg-type]
+    return bool(getattr(extractor, "heavy", False))
+
+
 @cache
 def _named(name: str) -> Read:
     if name == BUILTIN:
