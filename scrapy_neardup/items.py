@@ -59,7 +59,7 @@ def item_document(
     title = title or next((part.title for part in parts if part.title), "")
     url, aliases, loose = _urls(next(_strings(adapter.get(config.url_field)), ""), fetch)
     # Of an item that has a page of its own, elsewhere, what is known of the page which lists it says nothing.
-    is_listed = url is not None and canonical_url(url) not in map(canonical_url, fetch.urls)
+    is_listed = url not in (None, *fetch.urls) and canonical_url(url) not in map(canonical_url, fetch.urls)
     layouts = (fetch.tree.layout if fetch.tree and not is_listed else 0, *(part.layout for part in parts))
     claimed = () if is_listed else fetch.claimed
     return Document(url, text, title, aliases, loose, fetch.size, next(filter(None, layouts), 0), claimed)
@@ -73,7 +73,7 @@ def item_pages(item: Any, config: Config) -> list[str]:
 
 def _urls(own: str, fetch: Fetch) -> tuple[str | None, tuple[str, ...], frozenset[str]]:
     """Return an item's URL, its aliases, and which of all these are loose."""
-    if not own:
+    if not own or own == next(iter(fetch.urls), None):
         return next(iter(fetch.urls), None), fetch.urls[1:], fetch.loose
     with suppress(ValueError):  # no URL, but the item's
         own = urljoin(fetch.urls[0], own) if fetch.urls else own

@@ -19,10 +19,18 @@ def of(page: str) -> int:
     return layout(elements(root))
 
 
-def test_elements_are_named_by_their_classes_and_framing_tags_by_name() -> None:
-    root = parse("<html><body class=wide><nav></nav><p>A<p class='lead big'>B<p class='lead big'>C</html>")
+@pytest.mark.parametrize(
+    ("page", "names"),
+    [
+        ("<html><body class=wide><nav></nav><p class='lead big'>B<p class='lead big'>C</html>", {".wide", ".lead big"}),
+        ("<html><table><tr><td><ul><li>A</ul><ul><li>B</ul></table></html>", {"table", "ul"}),
+        ("<p>x", set()),
+    ],
+)
+def test_elements_go_by_their_classes_and_where_there_are_none_by_framing_tags(page: str, names: set[str]) -> None:
+    root = parse(page)
     assert root is not None
-    assert elements(root) == {"html", "nav", ".wide", ".lead big"}
+    assert elements(root) == {"html", *names}
 
 
 def test_what_the_page_says_and_how_long_it_is_changes_nothing() -> None:

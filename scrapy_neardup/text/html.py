@@ -124,10 +124,11 @@ def extract(root: etree._Element) -> Page:
 
 
 def elements(root: etree._Element) -> frozenset[str]:
-    """Return what a page is built of: the classes of its elements, such as `.lead big`, and tags that frame pages."""
+    """Return what a page is built of: its elements' classes, such as `.lead big`; without any, its framing tags."""
     # To look at one element after another would take five times as long as to have libxml2 do it.
     classes: list[str] = _CLASSES(root)  # type: ignore[assignment]
-    return frozenset([root.tag, *(element.tag for element in root.iter(*_FRAMING)), *(f".{name}" for name in classes)])
+    names = (f".{name}" for name in classes) if classes else (element.tag for element in root.iter(*_FRAMING))
+    return frozenset([root.tag, *names])
 
 
 def canonical_links(root: etree._Element) -> list[str]:
