@@ -10,7 +10,7 @@ setup(
         Extension(
             "scrapy_neardup.native._native",
             [f"{FOLDER}/_native.c"],
-            depends=[f"{FOLDER}/{name}.h" for name in ("call", "words", "sets", "prints")],
+            depends=[f"{FOLDER}/{name}.h" for name in ("call", "words", "dictionary", "han", "sets", "prints")],
             extra_compile_args=[] if os.name == "nt" else ["-O3"],
             optional=True,
         )

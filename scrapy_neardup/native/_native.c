@@ -6,10 +6,12 @@ calls, nothing is changed in place, and the memory that is read need not be alig
 
 #include "call.h"
 #include "words.h"
+#include "dictionary.h"
+#include "han.h"
 #include "sets.h"
 #include "prints.h"
 
-enum { VERSION = 1 }; /* to be raised with native.VERSION where a call changes */
+enum { VERSION = 2 }; /* to be raised with native.VERSION where a call changes */
 
 #define CALLED(twin, kinds)                                                                 \
     static PyObject *call_##twin(PyObject *module, PyObject *const *args, Py_ssize_t count) \
@@ -19,6 +21,8 @@ enum { VERSION = 1 }; /* to be raised with native.VERSION where a call changes *
     }
 
 CALLED(word_lines, "b")
+CALLED(dictionary, "bn");
+CALLED(cut_lines, "bhhh");
 CALLED(sentence_lines, "b")
 CALLED(hash_lines, "b")
 CALLED(counted, "r")
@@ -33,7 +37,7 @@ CALLED(figures_of, "rb")
 #define METHOD(twin) {#twin, (PyCFunction)(void (*)(void))call_##twin, METH_FASTCALL, NULL}
 
 static PyMethodDef METHODS[] = {
-    METHOD(word_lines), METHOD(sentence_lines), METHOD(hash_lines), METHOD(counted),
+    METHOD(word_lines), METHOD(dictionary), METHOD(cut_lines), METHOD(sentence_lines), METHOD(hash_lines), METHOD(counted),
     METHOD(shingles), METHOD(among), METHOD(simhash), METHOD(imatch_names),
     METHOD(super_shingles), METHOD(codes), METHOD(figures_of), {NULL, NULL, 0, NULL},
 };

@@ -18,8 +18,8 @@ typedef struct {
 static const Py_ssize_t ROW = sizeof(Row);
 
 typedef struct {
-    Py_buffer data[3];
-    Py_ssize_t sizes[3]; /* in items */
+    Py_buffer data[4];
+    Py_ssize_t sizes[4]; /* in items */
     Py_ssize_t numbers[2];
     void *room; /* freed when the call ends */
 } Call;
@@ -32,7 +32,7 @@ static int fail(const char *message)
     return 0;
 }
 
-/* Take one argument: `b` bytes, `h` hashes, `r` rows, `n` a number from 0 to MOST. Say whether it is one. */
+/* Take one argument: `b` bytes, `h` items of 8 bytes such as hashes, `r` rows, `n` a number from 0 to MOST. Say whether it is one. */
 static int take(Call *call, PyObject *argument, char kind, int *buffers, int *numbers)
 {
     if (kind == 'n') {

@@ -10,23 +10,39 @@ static void set_letters(void)
     }
 }
 
+/* Lines that are made, and whether there is a word that a line end does not yet end. */
+typedef struct {
+    unsigned char *bytes;
+    Py_ssize_t size;
+    int was_letter;
+} Lines;
+
+static void put_letter(Lines *lines, unsigned char letter)
+{
+    int is_letter = letter != '\n';
+    lines->bytes[lines->size] = letter;
+    lines->size += is_letter | lines->was_letter; /* of what parts two words the first is kept */
+    lines->was_letter = is_letter;
+}
+
+/* Give back lines without the last end of one. */
+static PyObject *ended(PyObject *made, const Lines *lines)
+{
+    _PyBytes_Resize(&made, lines->size - (lines->size > 0 && !lines->was_letter));
+    return made;
+}
+
 /* tokens.word_lines */
 static PyObject *word_lines(Call *call)
 {
     const unsigned char *text = call->data[0].buf;
-    PyObject *lines = PyBytes_FromStringAndSize(NULL, call->sizes[0]);
-    Py_ssize_t size = 0;
-    int was_letter = 0;
-    for (Py_ssize_t i = 0; lines != NULL && i < call->sizes[0]; i++) {
-        unsigned char letter = LETTERS[text[i]];
-        int is_letter = letter != '\n';
-        PyBytes_AS_STRING(lines)[size] = (char)letter;
-        size += is_letter | was_letter; /* of what parts two words the first is kept */
-        was_letter = is_letter;
-    }
-    if (lines != NULL)
-        _PyBytes_Resize(&lines, size - (size > 0 && !was_letter));
-    return lines;
+    PyObject *made = PyBytes_FromStringAndSize(NULL, call->sizes[0]);
+    if (made == NULL)
+        return NULL;
+    Lines lines = {(unsigned char *)PyBytes_AS_STRING(made), 0, 0};
+    for (Py_ssize_t i = 0; i < call->sizes[0]; i++)
+        put_letter(&lines, LETTERS[text[i]]);
+    return ended(made, &lines);
 }
 
 static uint64_t rotated(uint64_t value, int by)

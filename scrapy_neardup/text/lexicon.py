@@ -14,9 +14,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib import resources
-from importlib.util import find_spec
 from itertools import pairwise, takewhile
 from pathlib import Path
+
+from .jieba_data import path_of
 
 MAGIC = "scrapy-neardup lexicon 1"
 BAND = (0.5, 0.7)  # normalized IDF of the terms that are kept of a corpus: the best of those in bench/imatch.py
@@ -119,21 +120,13 @@ def builtin() -> Lexicon:
 
 
 def _chinese() -> frozenset[str]:
-    fields = _jieba_idf().split()
+    fields = path_of("analyse/idf.txt").read_bytes().split()
     words, idfs = fields[::2], [float(idf) for idf in fields[1::2]]
     top = max(idfs)  # ln N: the table holds words that were seen in one document only
     low, high = (edge * top for edge in CHINESE_BAND)
     kept = b" ".join(word for word, idf in zip(words, idfs, strict=True) if low <= idf <= high)
     # A single character is often not a word, but what the segmenter had left over.
     return frozenset(word for word in kept.decode().split() if len(word) > 1)
-
-
-def _jieba_idf() -> bytes:
-    # resources.files("jieba") would import jieba, which takes longer than all of this, only to learn where it is.
-    spec = find_spec("jieba")
-    if spec is None or spec.origin is None:
-        raise ModuleNotFoundError("the built-in lexicon needs jieba's IDF table: pip install jieba", name="jieba")
-    return Path(spec.origin).parent.joinpath("analyse", "idf.txt").read_bytes()
 
 
 def _parse(data: bytes, name: str) -> Lexicon:

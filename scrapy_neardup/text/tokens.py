@@ -1,7 +1,7 @@
 """Text to tokens. Pure functions of a string, but for the segmenter of Chinese, which is loaded on first use.
 
-Text is split by script before anything else: only runs of the Han characters that jieba knows reach the segmenter,
-where jieba and rjieba give the same words. So a fingerprint does not depend on which of the two is installed.
+Text is split by script before anything else: only runs of the Han characters that jieba knows are cut by it, into the
+same words whichever segmenter there is. So a fingerprint does not depend on what is installed.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ _LETTER = re.compile(f"(?!_)[\\w{_MARKS}]")
 _DEPENDS = re.compile(f"[{_HAN}{_UNSPACED}]")
 _KNOWN = "\u4e00-\u9fd5"  # to jieba; each other one is a word, where rjieba would join them
 _RUN = re.compile(
-    f"(?P<han>[{_KNOWN}]+)|[{_HAN}]|(?P<unspaced>[{_UNSPACED}]+)|(?:(?![_{_HAN}{_UNSPACED}])[\\w{_MARKS}])+"
+    f"[{_HAN}]|(?P<unspaced>[{_UNSPACED}]+)|(?:(?![_{_HAN}{_UNSPACED}])[\\w{_MARKS}])+"
 )
 _HAN_RUNS = re.compile(f"([{_KNOWN}]+)")  # they stay as they are in any Unicode form
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200d\u2060\ufeff]")
 _ASCII = bytes(range(128))
 _ASCII_WORDS = bytes(c if c > 127 else ord(chr(c).lower()) if chr(c).isalnum() else ord(" ") for c in range(256))
+_MORE = "\n"
 _SHORT, _MANY = 8, 1 << 13  # characters; texts
 
 
@@ -57,47 +58,36 @@ def token_lines(text: str) -> bytes:
     if text.isascii():
         return word_lines(text.encode())
     parts = _HAN_RUNS.split(text)  # what is before the first run, the run, what is between it and the next …
+    if len(parts) == 1 and (plain := _plain(text)) is not None:
+        return word_lines(plain.lower().encode())
+    gaps = [_BETWEEN[part] for part in parts[::2]] if len(parts) > 1 else [_MORE]
+    if _MORE in gaps:
+        parts = _HAN_RUNS.split(normalize(text))
+        gaps = [_apart(part, _runs(part)) for part in parts[::2]]
     if len(parts) == 1:
-        plain = _plain(text)
-        return _lines(_runs(normalize(text))) if plain is None else word_lines(plain.lower().encode())
-    between = [_BETWEEN[part] for part in parts[::2]]
-    if None in between:
-        return _lines(_runs(normalize(text)))
-    # All runs are cut at once: a call for each would take a third longer.
-    parts[::2] = [gap[0] for gap in between if gap]
-    cut = segmenter()("".join(parts))
-    # The blanks among them are left out with what parts the others.
-    return word_lines(_lines(_filled(cut, [gap[1] for gap in between if gap and gap[1]])))
+        return "\n".join(gaps[0].split()).encode()
+    parts[::2] = gaps
+    return segmenter()(parts)
 
 
-def _lines(words: list[str]) -> bytes:
-    return "\n".join(words).encode()
+def _apart(normal: str, words: list[str]) -> str:
+    """Return the words of a text with blanks around them; of what is invisible nothing is left."""
+    return " ".join(["", *words, ""]) if normal else ""
 
 
-def _filled(cut: list[str], gaps: list[list[str]]) -> list[str]:
-    """Return the words that were cut, with those of the gaps in place of the line ends, in order."""
-    words: list[str] = []
-    at = 0
-    for gap in gaps:
-        end = cut.index("\n", at)
-        words += cut[at:end]
-        words += gap
-        at = end + 1
-    return words + cut[at:] if words else cut
-
-
-class _Between(dict[str, "tuple[str, list[str]] | None"]):
+class _Between(dict[str, str]):
     """What stands between runs of Han characters: most of it is short, and few such texts are new.
 
-    By text: what is to separate the runs while they are cut, and the words; None where it comes to have such itself.
+    By text: its words with blanks around them, _MORE where it comes to have such runs itself.
     """
 
-    def __missing__(self, text: str) -> tuple[str, list[str]] | None:
+    def __missing__(self, text: str) -> str:
         plain = _plain(text)
         normal = normalize(text) if plain is None else plain
+        if _HAN_RUNS.search(normal):
+            return _MORE
         words = _runs(normal) if plain is None else word_lines(normal.lower().encode()).decode().split()
-        # Of what is invisible nothing is left, so that the runs are one.
-        gap = None if _HAN_RUNS.search(normal) else ("\n" if words else " " if normal else "", words)
+        gap = _apart(normal, words)
         if len(text) <= _SHORT:
             if len(self) == _MANY:
                 self.clear()
@@ -148,13 +138,11 @@ def word_lines(text: bytes) -> bytes:
 
 
 def _runs(normal: str) -> list[str]:
-    """Return the words of any normal text, script by script."""
+    """Return the words of any normal text without runs of Han characters that jieba knows, script by script."""
     words: list[str] = []
     for match in _RUN.finditer(normal):
         run = match[0]
-        if match.lastgroup == "han":
-            words += segmenter()(run)
-        elif match.lastgroup == "unspaced" and len(run) > 2:
+        if match.lastgroup == "unspaced" and len(run) > 2:
             words += map("".join, pairwise(run))
         else:
             words.append(run)

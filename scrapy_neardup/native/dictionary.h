@@ -1,0 +1,127 @@
+/* A dictionary in one array: after which characters which others may come, and what makes a word.
+
+A Han character is named by its place among those that jieba knows, from 0. The first HAN entries belong to words'
+first characters. Of the other entries, by open addressing, each belongs to an entry and one character more: so two
+beginnings of words are never taken for one. An entry is that key, and in its low bits what it says: 0 for one that is
+empty, 1 for characters with which words only begin, more for a word. */
+
+#include <float.h>
+#include <math.h>
+
+#if FLT_EVAL_METHOD != 0
+#error "for machines that add doubles as Python does; without this part everything works, less quickly"
+#endif
+
+enum { HAN = 0x9FD5 - 0x4E00 + 1, HAN_BITS = 15, SAYS_BITS = 24, MOST_BITS = 24, PREFIX = 1 };
+
+static const uint64_t SAYS = (UINT64_C(1) << SAYS_BITS) - 1;
+
+typedef struct {
+    char *entries;
+    uint64_t mask; /* of the places after the first HAN */
+    int shift;
+} Dictionary;
+
+static Dictionary dictionary_of(char *entries, int bits)
+{
+    return (Dictionary){entries, (UINT64_C(1) << bits) - 1, 64 - bits};
+}
+
+/* Return the name of the Han character in UTF-8 at a place; HAN for any other. */
+static uint32_t han(const unsigned char *at, Py_ssize_t size)
+{
+    if (at[0] < 0xE4 || at[0] > 0xE9 || size < 3 || at[1] >> 6 != 2 || at[2] >> 6 != 2)
+        return HAN;
+    uint32_t name = ((at[0] & 15u) << 12 | (at[1] & 63u) << 6 | (at[2] & 63u)) - 0x4E00;
+    return name < HAN ? name : HAN;
+}
+
+static uint64_t says(const Dictionary *words, uint64_t entry)
+{
+    return load(words->entries, (Py_ssize_t)entry) & SAYS;
+}
+
+/* Return the entry of one character more; where there is none, an empty one. */
+static uint64_t followed(const Dictionary *words, uint64_t entry, uint32_t by)
+{
+    uint64_t key = entry << HAN_BITS | by, at = key * UINT64_C(0x9E3779B97F4A7C15) >> words->shift;
+    for (uint64_t tries = 0; tries < words->mask; tries++) { /* an array that is full comes from elsewhere */
+        uint64_t found = load(words->entries, (Py_ssize_t)(HAN + at));
+        if (found == 0 || found >> SAYS_BITS == key)
+            break;
+        at = (at + 1) & words->mask;
+    }
+    return HAN + at;
+}
+
+/* Add a word of Han characters, with what is to be said of it; return how many entries are new. */
+static Py_ssize_t add(Dictionary *words, const unsigned char *word, Py_ssize_t size, uint64_t what)
+{
+    for (Py_ssize_t i = 0; i < size; i += 3)
+        if (han(word + i, size - i) == HAN)
+            return 0; /* never met, as only runs of Han characters are cut */
+    uint64_t entry = 0, key = 0;
+    Py_ssize_t added = 0;
+    for (Py_ssize_t i = 0; i < size; i += 3) {
+        uint32_t name = han(word + i, size - i);
+        key = i ? entry << HAN_BITS | name : 0;
+        entry = i ? followed(words, entry, name) : name;
+        int is_new = says(words, entry) == 0;
+        if (is_new || i + 3 == size) {
+            uint64_t made = key << SAYS_BITS | (i + 3 == size ? what : PREFIX);
+            memcpy(words->entries + 8 * entry, &made, 8);
+        }
+        added += is_new;
+    }
+    return added;
+}
+
+/* Return how often a line says that a word was seen: digits between two blanks, or a blank and the end; -1 for none. */
+static int64_t count_of(const unsigned char *line, Py_ssize_t size)
+{
+    int64_t count = -1;
+    for (Py_ssize_t i = 0; i < size && line[i] != ' '; i++) {
+        if (line[i] < '0' || line[i] > '9' || count >= (int64_t)(SAYS - 1) / 10)
+            return -1;
+        count = (count > 0 ? 10 * count : 0) + line[i] - '0';
+    }
+    return count;
+}
+
+/* Add the words of lines `WORD COUNT …`; return how often all were seen together, -1 for lines that don't fit. */
+static int64_t add_lines(Dictionary *words, const unsigned char *text, Py_ssize_t size)
+{
+    int64_t all = 0, count;
+    Py_ssize_t room = (Py_ssize_t)(words->mask - words->mask / 4);
+    for (Py_ssize_t at = 0, end, width; at < size; at = end + 1) {
+        end = line_end((const char *)text, size, at);
+        const unsigned char *blank = memchr(text + at, ' ', (size_t)(end - at));
+        if (blank == NULL || (count = count_of(blank + 1, text + end - blank - 1)) < 0)
+            return -1;
+        width = blank - (text + at);
+        if (width / 3 > room)
+            return -1;
+        room -= add(words, text + at, width, (uint64_t)count + PREFIX);
+        all += count;
+    }
+    return all;
+}
+
+/* jieba.Tokenizer.gen_pfdict: the array, in which a word's entry says its count and 1; and all counts together. */
+static PyObject *dictionary(Call *call)
+{
+    if (call->numbers[0] < 1 || call->numbers[0] > MOST_BITS)
+        return fail("an array can't be so small, or so large"), NULL;
+    Py_ssize_t size = 8 * (HAN + ((Py_ssize_t)1 << call->numbers[0]));
+    PyObject *made = PyBytes_FromStringAndSize(NULL, size);
+    if (made == NULL)
+        return NULL;
+    memset(PyBytes_AS_STRING(made), 0, (size_t)size);
+    Dictionary words = dictionary_of(PyBytes_AS_STRING(made), (int)call->numbers[0]);
+    int64_t all = add_lines(&words, call->data[0].buf, call->sizes[0]);
+    if (all < 0) {
+        Py_DECREF(made);
+        return fail("these are no lines of words and counts, or too many"), NULL;
+    }
+    return Py_BuildValue("NL", made, (long long)all);
+}

@@ -1,0 +1,80 @@
+"""jieba's words and its model of new ones, as the compiled part takes them. jieba itself is not imported.
+
+That would take a second, and five times the memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from math import log
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ..native import Compiled
+
+FIRST, LAST = 0x4E00, 0x9FD5  # the Han characters that jieba knows
+_STATES = "BEMS"  # of a character: first, last, between them, alone; in the order in which jieba breaks ties
+_UNSEEN = -3.14e100  # jieba.finalseg.MIN_FLOAT
+_SAYS = np.uint64((1 << 24) - 1)  # see native/dictionary.h
+
+
+class Tables(NamedTuple):
+    """What `Compiled.cut_lines` takes after the text, some 9 MB."""
+
+    words: bytes
+    scores: bytes
+    model: bytes
+
+
+def path_of(name: str) -> Path:
+    """Return where a file of the installed jieba is; ModuleNotFoundError where there is no jieba."""
+    # resources.files("jieba") would import jieba, which takes longer than all of this, only to learn where it is.
+    spec = find_spec("jieba")
+    if spec is None or spec.origin is None:
+        raise ModuleNotFoundError("Chinese needs the data of jieba: pip install jieba", name="jieba")
+    return Path(spec.origin).parent / name
+
+
+def load_tables(compiled: Compiled) -> Tables:
+    """Return jieba's dictionary and model; ValueError for a dictionary that is in another form."""
+    lines = path_of("dict.txt").read_bytes()
+    # Half of the places stay free: a place, 8 bytes, for what begins words is needed about every 10 bytes.
+    words, all_counts = compiled.dictionary(lines, (len(lines) // 8).bit_length())
+    return Tables(*_scored(np.frombuffer(words, np.uint64), log(all_counts)), _model())
+
+
+def _scored(words: npt.NDArray[np.uint64], all_words: float) -> tuple[bytes, bytes]:
+    """Return the dictionary with places of scores where it has counts, and the scores: of 1 where a count is 0."""
+    says = (words & _SAYS).astype(np.int64)
+    is_used = np.bincount(says, minlength=2) > 0
+    is_used[:2] = True
+    place_of = np.cumsum(is_used) - 1
+    scores = [log(max(1, count - 1)) - all_words for count in np.flatnonzero(is_used).tolist()]
+    return (words - says.view(np.uint64) + place_of[says].view(np.uint64)).tobytes(), np.array(scores).tobytes()
+
+
+def _model() -> bytes:
+    """Return how likely each state is at first, after each state, and with each character: logarithms."""
+    start, after, seen = (_probabilities(name) for name in ("start", "trans", "emit"))
+    with_each = np.full((LAST - FIRST + 1, len(_STATES)), _UNSEEN)
+    for column, state in enumerate(_STATES):
+        for character, likelihood in seen[state].items():
+            if FIRST <= ord(character) <= LAST:
+                with_each[ord(character) - FIRST, column] = likelihood
+    first = [start[state] for state in _STATES]
+    between = [after[state].get(other, _UNSEEN) for state in _STATES for other in _STATES]
+    return np.array(first + between).tobytes() + with_each.tobytes()
+
+
+def _probabilities(name: str) -> Mapping[str, Any]:
+    spec = spec_from_file_location(f"jieba_{name}", path_of(f"finalseg/prob_{name}.py"))
+    assert spec
+    assert spec.loader
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    found: Mapping[str, Any] = module.P
+    return found
