@@ -28,11 +28,12 @@ from peers import Peer, datasketch, rensa, simhash
 from scrapy_neardup import Deduplicator, Document, native
 from scrapy_neardup.text import tokens
 from scrapy_neardup.text.html import html_to_page
-from scrapy_neardup.text.segmenter import build_segmenter
+from scrapy_neardup.text.segmenter import Segmenter, build_segmenter, by_runs
 from scrapy_neardup.text.tokens import tokenize
 
 Run = Callable[[Sequence[str]], None]
-OURS, PAGES, SLOWER = "text → verdict", "HTML → verdict", "text → verdict, with jieba"
+OURS, PAGES = "text → verdict", "HTML → verdict"
+JIEBA, RJIEBA = "text → verdict, with jieba", "text → verdict, with rjieba"
 PLAIN = "text → verdict, not compiled"
 WARM_UP = 30  # documents
 
@@ -59,9 +60,8 @@ def ours_without_compiled(texts: Sequence[str]) -> None:
         native.compiled = usual
 
 
-def ours_with_jieba(texts: Sequence[str]) -> None:
-    usual, slower = tokens.segmenter, _slower()
-    tokens.segmenter = lambda: slower
+def ours_with(segment: Callable[[], Segmenter], texts: Sequence[str]) -> None:
+    usual, tokens.segmenter = tokens.segmenter, segment
     try:
         ours(texts)
     finally:
@@ -69,8 +69,13 @@ def ours_with_jieba(texts: Sequence[str]) -> None:
 
 
 @cache
-def _slower() -> Callable[[str], list[str]]:
-    return build_segmenter()
+def _jieba() -> Segmenter:
+    return by_runs(build_segmenter())
+
+
+@cache
+def _rjieba() -> Segmenter:
+    return by_runs(import_module("rjieba").cut)
 
 
 # By stage
@@ -121,7 +126,9 @@ def measure(texts: Sequence[str], rounds: int) -> dict[str, Any]:
     if native.compiled:
         runs[PLAIN] = (ours_without_compiled, texts)
     if is_chinese(texts[0]):
-        runs[SLOWER] = (ours_with_jieba, texts)
+        runs[JIEBA] = (partial(ours_with, _jieba), texts)
+        if installed("rjieba"):
+            runs[RJIEBA] = (partial(ours_with, _rjieba), texts)
     peers: dict[str, Peer] = {"datasketch": datasketch, "rensa": rensa, "simhash": simhash}
     runs |= {name: (consumed(peer), texts) for name, peer in peers.items() if installed(name)}
     for run, given in runs.values():

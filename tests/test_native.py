@@ -141,6 +141,37 @@ def test_simhash_of_any_counts(counts: list[int]) -> None:
     assert_equal(simhash_counted, rows, np.array(counts, np.int64))
 
 
+def cut_by(lines: str, text: str) -> list[str]:
+    """Return the words of a text by a dictionary of which each word is as likely as any other, and by a flat model."""
+    assert compiled
+    words, _ = compiled.dictionary(lines.encode(), 9)
+    scores = np.full(100, -1.0)
+    return compiled.cut_lines(text.encode(), words, scores, MODEL).decode().split("\n")
+
+
+def test_words_of_a_small_dictionary() -> None:
+    lines = "ab 8 x\n一a 90 x\n一二三四 2 x\n三四 3\n五 0\n一 7 n\n"
+    assert cut_by(lines, "一二三四三四一") == ["一二三四", "三四", "一"]
+    assert cut_by(lines, "a一二三B三四") == ["a", *cut_by(lines, "一二三"), "b", "三四"]
+    assert cut_by("", "一") == ["一"]
+    assert compiled is not None
+    assert compiled.dictionary(lines.encode(), 9)[1] == 110
+
+
+@settings(deadline=None)
+@given(st.binary() | TEXTS.map(lambda text: text.encode(errors="replace")), st.integers(0, 2**32))
+def test_no_tables_lead_beyond_their_ends(text: bytes, seed: int) -> None:
+    """All characters stay, in their order, whatever bytes come as the tables; of a full one too an end is found."""
+    assert compiled
+    source = np.random.default_rng(seed)
+    words, model = (source.integers(0, 2**64, len(table) // 8, np.uint64) for table in (WORDS, MODEL))
+    words[::2] &= np.uint64(2**24 + 3)
+    text += "一二三四五六七八九十".encode() * 9
+    with np.errstate(all="ignore"):
+        lines = compiled.cut_lines(text, words, model[:100], model)
+    assert lines.replace(b"\n", b"") == compiled.word_lines(text).replace(b"\n", b"")
+
+
 def test_memory_that_is_not_aligned() -> None:
     assert compiled
     data = rows_of(list(range(1000, 0, -1))).tobytes()
@@ -151,6 +182,9 @@ def test_memory_that_is_not_aligned() -> None:
 
 
 ROWS = bytes(32)
+HAN = 0x9FD5 - 0x4E00 + 1
+WORDS = bytes(8 * (HAN + 2**9))
+MODEL = bytes(8 * (4 + 16 + 4 * HAN))
 BAD: list[tuple[str, tuple[Any, ...]]] = [
     ("counted", (ROWS[:-1],)),
     ("counted", (np.zeros((4, 4), np.uint64)[:, :2],)),
@@ -172,6 +206,19 @@ BAD: list[tuple[str, tuple[Any, ...]]] = [
     ("figures_of", (ROWS, b"one")),
     ("figures_of", (ROWS, b"1\n2\n3")),
     ("figures_of", (b"", b"1")),
+    ("cut_lines", (b"", ROWS, ROWS, ROWS)),
+    ("cut_lines", (b"", WORDS[:-8], ROWS, MODEL)),
+    ("cut_lines", (b"", WORDS + ROWS, ROWS, MODEL)),
+    ("cut_lines", (b"", WORDS[:-1], ROWS, MODEL)),
+    ("cut_lines", (b"", WORDS, ROWS[:8], MODEL)),
+    ("cut_lines", (b"", WORDS, ROWS, MODEL[:-8])),
+    ("dictionary", (b"", 0)),
+    ("dictionary", (b"", 25)),
+    ("dictionary", (b"\n", 9)),
+    ("dictionary", ("一二".encode(), 9)),
+    ("dictionary", ("一二 -1 n".encode(), 9)),
+    ("dictionary", ("一二 16777216".encode(), 9)),
+    ("dictionary", ("一二三四 1".encode(), 1)),
     ("hash_lines", ()),
     ("hash_lines", (b"", b"")),
 ]

@@ -39,7 +39,7 @@ def _not_compiled() -> Segmenter:
     try:
         from rjieba import cut
     except ImportError:
-        cut = build_segmenter()
+        return by_runs(build_segmenter())
     return by_runs(cut)
 
 

@@ -24,9 +24,7 @@ _UNSPACED = "\u3041-\u30ff\u31f0-\u31ff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u
 _LETTER = re.compile(f"(?!_)[\\w{_MARKS}]")
 _DEPENDS = re.compile(f"[{_HAN}{_UNSPACED}]")
 _KNOWN = "\u4e00-\u9fd5"  # to jieba; each other one is a word, where rjieba would join them
-_RUN = re.compile(
-    f"[{_HAN}]|(?P<unspaced>[{_UNSPACED}]+)|(?:(?![_{_HAN}{_UNSPACED}])[\\w{_MARKS}])+"
-)
+_RUN = re.compile(f"[{_HAN}]|(?P<unspaced>[{_UNSPACED}]+)|(?:(?![_{_HAN}{_UNSPACED}])[\\w{_MARKS}])+")
 _HAN_RUNS = re.compile(f"([{_KNOWN}]+)")  # they stay as they are in any Unicode form
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200d\u2060\ufeff]")
 _ASCII = bytes(range(128))

@@ -1,0 +1,140 @@
+"""What cuts Chinese: the compiled part, rjieba and the cutter in Python all give the words of jieba itself."""
+
+from __future__ import annotations
+
+import random
+import re
+import warnings
+from collections import Counter
+from functools import cache
+from math import log
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from scrapy_neardup import native
+from scrapy_neardup.text import segmenter as module
+from scrapy_neardup.text import tokens
+from scrapy_neardup.text.jieba_data import FIRST, LAST, load_tables
+from scrapy_neardup.text.segmenter import Segmenter, build_segmenter, by_runs, segmenter
+from scrapy_neardup.text.tokens import tokenize
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # its source holds escapes that newer Pythons warn of
+    import jieba
+
+jieba.setLogLevel("WARNING")
+jieba.initialize()
+CHINESE = [
+    "渔村的老人每天清晨都到码头上看船，雨天也不例外。",
+    "图书馆新买了三千册图书，其中一半是给孩子们看的！",
+    "他用手机拍下了整座城市的夜景，然后发给了远方的朋友",
+    "研究生命起源的科学家认为，最早的细胞出现在深海的热泉附近。",
+    "张伟强和李晓梅去年在哈尔滨结婚，婚礼只请了十几位亲友。",
+    "乒乓球拍卖完了，店主说下周二才会有货。",
+    "本市气象台于六月三日上午九时发布暴雨蓝色预警信号",
+    "鬱鬱蔥蔥的樹林裡，傳來了一陣陣鳥鳴聲。",
+    "囧囧有神，喵星人又双叒叕上头条了。",
+]
+ALL = [chr(number) for number in range(FIRST, LAST + 1)]
+WORDS = [word for word in jieba.dt.FREQ if re.fullmatch(f"[{ALL[0]}-{ALL[-1]}]+", word)]  # and what words begin with
+NAMES = [surname + name for surname in "张王李赵欧阳" for name in ("伟强", "晓梅", "璟雯", "鑫", "淼垚")]
+RUNS = st.lists(
+    st.sampled_from(WORDS) | st.sampled_from(NAMES) | st.sampled_from(ALL) | st.sampled_from("".join(CHINESE)),
+    min_size=1,
+    max_size=40,
+).map(lambda parts: re.sub(f"[^{ALL[0]}-{ALL[-1]}]", "", "".join(parts)) or "一")
+
+
+@cache
+def made(name: str) -> Segmenter:
+    """Return one of the segmenters, each of which a test is to be run with."""
+    if name == "python":
+        return by_runs(build_segmenter())
+    if name == "rjieba":
+        return by_runs(pytest.importorskip("rjieba").cut)
+    if native.compiled is None:
+        pytest.skip("the compiled part was not built")
+    return segmenter()
+
+
+each = pytest.mark.parametrize("name", ["compiled", "rjieba", "python"])
+
+
+def words_of(name: str, run: str) -> list[str]:
+    return made(name)(["", run, ""]).decode().split("\n")
+
+
+@each
+@settings(max_examples=500, deadline=None)
+@given(RUNS)
+@example("一")
+@example("一一")
+@example("龥鿕")
+@example("囧" * 1000)
+@example("的" * 1000)
+@example("中华人民共和国" * 300)
+def test_a_run_is_cut_as_jieba_cuts_it(name: str, run: str) -> None:
+    assert words_of(name, run) == jieba.lcut(run)
+
+
+@each
+def test_each_character_and_each_word_of_the_dictionary(name: str) -> None:
+    source = random.Random(5)
+    mixed = [*WORDS[::7], *ALL, *ALL]
+    source.shuffle(mixed)
+    for run in ["".join(ALL[at : at + 50]) for at in range(0, len(ALL), 50)]:
+        assert words_of(name, run) == jieba.lcut(run)
+    for run in ["".join(mixed[at : at + 50]) for at in range(0, len(mixed), 50)]:
+        assert words_of(name, run) == jieba.lcut(run)
+
+
+@each
+def test_a_run_of_a_megabyte(name: str) -> None:
+    run = "".join(random.Random(6).choices([word for word in WORDS if len(word) > 1], k=120_000))
+    assert words_of(name, run) == jieba.lcut(run)
+
+
+GAPS = st.lists(st.sampled_from(["x", "python3", "14", "タワ", "é", "𠀀", "㐀"])).map(
+    lambda words: " ".join(["", *words, ""])
+)
+
+
+@each
+@settings(deadline=None)
+@given(st.lists(st.tuples(RUNS, GAPS), min_size=1), st.sampled_from(["", " ", " one two "]))
+def test_what_is_between_runs_stays(name: str, pairs: list[tuple[str, str]], first: str) -> None:
+    parts = [first, *(part for pair in pairs for part in pair)]
+    expected = [word for n, part in enumerate(parts) for word in (jieba.lcut(part) if n % 2 else part.split())]
+    assert made(name)(parts).decode().split("\n") == expected
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(RUNS | st.characters() | st.sampled_from(CHINESE) | st.sampled_from("\u200b一，。 豈㈠")).map("".join))
+@example("")
+@example("。".join(CHINESE * 2000))
+def test_any_text_has_the_same_words_with_each_segmenter(text: str) -> None:
+    found = tokenize(text)
+    for name in ("rjieba", "python"):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(tokens, "segmenter", lambda name=name: made(name))
+            assert tokenize(text) == found
+
+
+def test_the_quickest_that_is_there_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    if native.compiled:
+        assert segmenter() is module._compiled()
+    monkeypatch.setattr(native, "compiled", None)
+    assert segmenter() is module._not_compiled()
+
+
+@pytest.mark.skipif(native.compiled is None, reason="the compiled part was not built")
+def test_the_dictionary_holds_each_word_of_jieba_with_its_score() -> None:
+    assert native.compiled
+    tables = load_tables(native.compiled)
+    says = np.frombuffer(tables.words, np.uint64) & np.uint64((1 << 24) - 1)
+    scores = Counter(np.frombuffer(tables.scores)[says[says > 1]].tolist())
+    assert scores == Counter(log(jieba.dt.FREQ[word]) - log(jieba.dt.total) for word in WORDS if jieba.dt.FREQ[word])
+    assert np.count_nonzero(says == 1) == sum(not jieba.dt.FREQ[word] for word in WORDS)
