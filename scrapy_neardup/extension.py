@@ -56,7 +56,7 @@ class NearDup:
         if self._run_file:
             self._run_file.write_text(self.dedup.store.run)
         self.workers = Workers(self.dedup.detectors, config.workers, config.extractor)
-        # The first document has the segmenter of Chinese and parts of numpy loaded: up to a second, not in mid-crawl.
+        # The first document has the segmenter of Chinese and parts of numpy loaded: not in mid-crawl.
         _ = Document(text="预热").sketch
         self._is_away = self._is_syncing = self._is_closing = False
         self._failures = self._unjudged = self._summed = 0
