@@ -21,7 +21,6 @@ from __future__ import annotations
 import argparse
 import json
 import resource
-import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import cache
