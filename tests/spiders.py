@@ -294,7 +294,7 @@ class Patient(ListSpider):
             received = stats.get_value("response_received_count", 0)
             still = still + 1 if received == before and received > 3 else 0
             before = received
-        stats.set_value("neardup/received_before", before)
+        stats.set_value("received_before", before)
         Path(self.spec["gate"]).touch()
 
 

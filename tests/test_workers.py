@@ -145,7 +145,7 @@ def test_the_crawl_goes_on_meanwhile_but_takes_in_no_more_than_it_has_room_for(
     settings = {"SCRAPER_SLOT_MAX_ACTIVE_SIZE": 500_000, "CONCURRENT_REQUESTS": 8, **settings}
     result = crawl("Patient", settings, urls=urls, together=True, field="html", gate=str(tmp_path / "gate"))
     assert result.count("documents") == len(result.items) == 60
-    assert 5 <= result.count("received_before") <= 20
+    assert 5 <= result.stats["received_before"] <= 20
 
 
 def reader(html: str) -> str:
