@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scrapy_neardup.text.urls import _PLAIN, canonical_url, domain, host
+from scrapy_neardup.text.urls import _PLAIN, canonical_url, domain, host, split_url
 
 
 @pytest.mark.parametrize(
@@ -189,3 +191,4 @@ def test_a_plain_url_comes_to_what_any_other_would(url: str) -> None:
     # With a fragment none is plain.
     assert canonical_url(url) == canonical_url(f"{url}#")
     assert host(url) == host(f"{url}#")
+    assert split_url(url) == urlsplit(url)
