@@ -1,7 +1,7 @@
 """A feed of documents through `scrapy neardup dedupe`, with one process and with two, beside peers.
 
     python bench/dedupe.py [--documents 3000] [--tokens 700] [--chinese] [--rounds 3] [--workers 1,2] [--json FILE]
-                           [--text-dedup PYTHON]
+                           [--peers datasketch,rensa,simhash] [--text-dedup PYTHON]
 
 The feed is made up: texts of real length, of which every fifth is an earlier one with one word in a hundred changed.
 Each contestant runs in processes of its own, from the file on disk to the end of its last process, all in turns, and in
@@ -10,7 +10,8 @@ gives medians of the rounds, and ratios within a round, with the start and witho
 (128 minima, threshold 0.5, shingles of 3 words or 5 Chinese characters) and the package `simhash`, which read the same
 file and write nothing. Peers that are not installed are left out; `text-dedup`, whose MinHash-LSH of the same kind
 does write, needs other versions of libraries, so its contestant is run by the Python of an environment that has it.
-"peak" is the memory of a contestant's largest process. Give 100000 documents on a machine that has nothing else to do.
+"peak" is the memory of a contestant's largest process. Give 100000 documents on a machine that has nothing else to do,
+and leave `simhash` out, whose index takes the longer the more such texts it holds.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from path_texts import made_up
 FEW = 200  # rows: their time is that of the start
 OUTPUT = "out.jsonl"  # beside the feed
 COPIES, CHANGED = 5, 100  # one document in so many is a copy, with one word in so many changed
-PEERS = ("datasketch", "rensa", "simhash")
+PEERS = "datasketch,rensa,simhash"
 PEER = """
 import json, sys
 import peers
@@ -94,7 +95,7 @@ def commands(opts: argparse.Namespace) -> dict[str, list[str]]:
     """Return the contestants; the path of a feed comes last."""
     ours = [sys.executable, "-m", "scrapy", "neardup", "dedupe", "-o", OUTPUT]
     found = {f"ours, --workers {count}": [*ours, "--workers", count] for count in opts.workers.split(",")}
-    found |= {peer: [sys.executable, "-c", PEER, peer] for peer in PEERS if find_spec(peer)}
+    found |= {peer: [sys.executable, "-c", PEER, peer] for peer in opts.peers.split(",") if find_spec(peer)}
     if opts.text_dedup:
         found["text-dedup"] = peer_text_dedup.command(opts.text_dedup, output="text-dedup", cache="cache")
     return found
@@ -121,6 +122,7 @@ def measure(path: Path, opts: argparse.Namespace) -> dict[str, list[Round]]:
     for _ in range(opts.rounds):
         for name, command in commands(opts).items():
             found[name].append(Round(run(command, few(path)), run(command, path)))
+            print(f"{name}: {found[name][-1].whole.seconds:.1f} s", file=sys.stderr, flush=True)
     return found
 
 
@@ -150,6 +152,7 @@ def main() -> None:
     parser.add_argument("--chinese", action="store_true", help="instead of English")
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="default: 3")
     parser.add_argument("--workers", default="1,2", metavar="N,N", help="of ours, each a contestant (default: 1,2)")
+    parser.add_argument("--peers", default=PEERS, metavar="A,B", help=f"default: {PEERS}")
     parser.add_argument("--text-dedup", metavar="PYTHON", help="of an environment that has this package")
     parser.add_argument("--json", metavar="FILE", help="write all figures to this file")
     opts = parser.parse_args()

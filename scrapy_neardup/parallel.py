@@ -123,6 +123,7 @@ class _Elsewhere:
         """Try rows again in a process that has no others; where it dies too, by halves, so that the row is known."""
         pool = start(1, self._signer)
         try:
+            _begun(pool)
             made: Answer = pool.submit(_answer, lines).result()
             return made
         except BrokenExecutor:
@@ -136,6 +137,14 @@ class _Elsewhere:
             return first, failure
         second, failure = self._alone(lines[half:])
         return first + second, failure
+
+
+def _begun(pool: ProcessPoolExecutor) -> None:
+    """Wait for a new process; raise FeedError where it can't even begin: it is no row's fault."""
+    try:
+        pool.submit(int).result()
+    except BrokenExecutor as error:
+        raise FeedError(f"--workers: a process that was started died at once: {error}") from error
 
 
 def _batches(lines: Iterable[Line], end: list[FeedError]) -> Iterator[list[Line]]:

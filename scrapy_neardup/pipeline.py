@@ -65,6 +65,7 @@ class NearDupPipeline:
             claim = await self._claim(item, response)
         except Exception:  # whatever is wrong with us or with a detector, the item is not to be lost
             self.neardup.count("errors")
+            self.neardup.endings.give_more()
             logger.exception("An item passes without being judged", extra={"item": item})
             return item
         if claim is None:

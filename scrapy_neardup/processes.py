@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterable, Iterator
@@ -12,6 +13,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from multiprocessing import resource_tracker
 from typing import Any
+from weakref import finalize
 
 import cloudpickle
 from loky import ProcessPoolExecutor
@@ -27,11 +29,14 @@ _given: ContextVar[Any] = ContextVar("neardup_given")  # to a process, at its st
 
 
 def start(count: int, given: object) -> ProcessPoolExecutor:
-    """Start processes that find in `given()` what they are given here."""
-    # Not multiprocessing's: it would run the script again that started this process.
+    """Start processes that find in `given()` what they are given here. Does not wait for them."""
     _start_tracker()
-    context, arguments = get_context("loky"), (given, os.getpid())
+    # By a pipe, as arguments go, this process would wait for each one to read it: for ever, for one that can't live.
+    file = _written(given)
+    # Not multiprocessing's: it would run the script again that started this process.
+    context, arguments = get_context("loky"), (file, os.getpid())
     pool = ProcessPoolExecutor(count, context=context, timeout=None, initializer=_begin, initargs=arguments)
+    finalize(pool, os.unlink, file)  # a process may also be started later, in place of one that died
     try:
         with _ctrl_c_held_up():
             pool.submit(int)  # only now does it start them
@@ -44,6 +49,13 @@ def start(count: int, given: object) -> ProcessPoolExecutor:
 def stop(pool: ProcessPoolExecutor) -> None:
     """Stop processes, whatever they are at."""
     pool.shutdown(wait=False, kill_workers=True)
+
+
+def _written(given: object) -> str:
+    """Return the path of a file that only this user can read or write."""
+    with tempfile.NamedTemporaryFile(prefix="neardup-", delete=False) as file:
+        cloudpickle.dump(given, file)
+    return file.name
 
 
 def given() -> Any:
@@ -89,10 +101,11 @@ def _ctrl_c_held_up() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _begin(given: object, parent: int) -> None:
+def _begin(given: str, parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # where it could not be held up
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-    _given.set(given)
+    with open(given, "rb") as file:
+        _given.set(cloudpickle.load(file))
 
 
 def _end_with(parent: int) -> None:

@@ -9,7 +9,6 @@ that: it gets another try in a process that nobody shares, and if that dies too,
 from __future__ import annotations
 
 import logging
-from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import BrokenExecutor
 from dataclasses import replace
@@ -17,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from loky import ProcessPoolExecutor
 from scrapy.utils.defer import maybe_deferred_to_future
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import DeferredSemaphore
 
 from .detectors import Detector
 from .detectors.build import is_heavy
@@ -59,8 +58,8 @@ class Workers:
         self._given = (self._detectors, extractor if self.reads else BUILTIN)
         self._count = count if self._detectors or self.reads else 0
         self._pool: ProcessPoolExecutor | None = None
-        self._free = self._count * QUEUED
-        self._waiting: deque[Deferred[None]] = deque()
+        self._turns = DeferredSemaphore(max(1, self._count * QUEUED))
+        self._broken = ""
         self.restarts = 0
         """How often a process has died."""
         reason = "is heavy, so it has to be"
@@ -80,25 +79,18 @@ class Workers:
         return await self._made(_page, html)
 
     async def _made(self, function: Callable[[Any], T | _Failure], of: Document | str) -> T:
-        await self._turn()
+        await maybe_deferred_to_future(self._turns.acquire())
         try:
             made = await self._tried(function, of)
         finally:
-            self._free += 1
-            if self._waiting:
-                self._waiting.popleft().callback(None)
+            self._turns.release()
         if isinstance(made, _Failure):
             raise WorkerError(made.message)
         return made
 
-    async def _turn(self) -> None:
-        while not self._free:
-            turn: Deferred[None] = Deferred()
-            self._waiting.append(turn)
-            await maybe_deferred_to_future(turn)
-        self._free -= 1
-
     async def _tried(self, function: Callable[[Any], T], of: Document | str) -> T:
+        if not self._count or self._broken:
+            raise WorkerError(self._broken or "the crawl is at its end")
         pool = self._pool = self._pool or start(self._count, self._given)
         try:
             return await arrived(pool.submit(function, of))
@@ -112,12 +104,21 @@ class Workers:
     async def _tried_alone(self, function: Callable[[Any], T], of: Document | str) -> T:
         pool = start(1, self._given)
         try:
+            await self._begun(pool)
             return await arrived(pool.submit(function, of))
         except BrokenExecutor as error:
             name = of.url if isinstance(of, Document) else f"a page of {len(of)} characters"
             raise WorkerError(f"the process that worked on {name} died twice") from error
         finally:
             stop(pool)
+
+    async def _begun(self, pool: ProcessPoolExecutor) -> None:
+        """Wait for a new process; where it can't even begin, neither can others, and none is started any more."""
+        try:
+            await arrived(pool.submit(int))
+        except BrokenExecutor as error:
+            self._broken = f"a process that was started died at once: {error}"
+            raise WorkerError(self._broken) from error
 
     def close(self) -> None:
         """Stop the processes, whatever they are at."""

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import random
+import shutil
+import sysconfig
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,11 +25,17 @@ from scrapy_neardup.text.sentences import sentence_lines
 from scrapy_neardup.text.tokens import token_lines, word_lines
 
 compiled = native.compiled
-pytestmark = pytest.mark.skipif(compiled is None, reason="the compiled part was not built")
+COMPILER = (sysconfig.get_config_var("CC") or "").partition(" ")[0]
+CAN_BE_BUILT = shutil.which(COMPILER) and Path(sysconfig.get_path("include"), "Python.h").exists()
+pytestmark = pytest.mark.skipif(not (compiled or CAN_BE_BUILT), reason="there is no compiler")
 
 SPACES = "".join(c for c in map(chr, range(1 << 16)) if c.isspace())
 TEXTS = st.text(st.sampled_from(f"{SPACES} \n.!?。！？aZ09:_\0\x7f¡éÉßσΣİ汉字㐀\u180e\u200b\ud800👍") | st.characters())
 MANY = "one two 3 two. Three! " * 50_000  # about 1 MB
+
+
+def test_it_was_built_where_it_can_be() -> None:
+    assert compiled, "python setup.py build_ext --inplace says what went wrong"
 
 
 def both(make: Callable[..., Any], *given: Any) -> tuple[Any, Any]:

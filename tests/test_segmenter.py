@@ -8,6 +8,7 @@ import warnings
 from collections import Counter
 from functools import cache
 from math import log
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,8 +16,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from scrapy_neardup import native
+from scrapy_neardup.text import jieba_data, tokens
 from scrapy_neardup.text import segmenter as module
-from scrapy_neardup.text import tokens
 from scrapy_neardup.text.jieba_data import FIRST, LAST, load_tables
 from scrapy_neardup.text.segmenter import Segmenter, build_segmenter, by_runs, segmenter
 from scrapy_neardup.text.tokens import tokenize
@@ -128,6 +129,18 @@ def test_the_quickest_that_is_there_is_taken(monkeypatch: pytest.MonkeyPatch) ->
         assert segmenter() is module._compiled()
     monkeypatch.setattr(native, "compiled", None)
     assert segmenter() is module._not_compiled()
+
+
+@pytest.mark.skipif(native.compiled is None, reason="the compiled part was not built")
+def test_with_another_form_of_dictionary_another_one_is_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "dict.txt").write_text("一 x\n", encoding="utf-8")
+    monkeypatch.setattr(jieba_data, "path_of", tmp_path.joinpath)
+    module._compiled.cache_clear()
+    try:
+        with pytest.warns(RuntimeWarning, match="not cut by the compiled part"):
+            assert segmenter() is module._not_compiled()
+    finally:
+        module._compiled.cache_clear()
 
 
 @pytest.mark.skipif(native.compiled is None, reason="the compiled part was not built")

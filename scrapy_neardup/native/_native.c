@@ -21,8 +21,8 @@ enum { VERSION = 2 }; /* to be raised with native.VERSION where a call changes *
     }
 
 CALLED(word_lines, "b")
-CALLED(dictionary, "bn");
-CALLED(cut_lines, "bhhh");
+CALLED(dictionary, "bn")
+CALLED(cut_lines, "bhhh")
 CALLED(sentence_lines, "b")
 CALLED(hash_lines, "b")
 CALLED(counted, "r")

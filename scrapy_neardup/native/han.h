@@ -7,6 +7,8 @@ typedef struct {
     uint8_t states; /* for each, which of two came before it; in the end, the one that it is */
 } Place;
 
+_Static_assert(sizeof(Place) <= sizeof(Row), "runs lie in room for rows");
+
 typedef struct {
     Dictionary words;
     const char *scores, *model; /* doubles */

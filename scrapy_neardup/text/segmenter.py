@@ -24,13 +24,18 @@ _RUN = re.compile("([\u4e00-\u9fd5]+)")  # of the characters that jieba knows; o
 
 def segmenter() -> Segmenter:
     """Return what cuts Chinese into words: the compiled part, else rjieba where installed, else `build_segmenter`'s."""
-    return _compiled() if native.compiled else _not_compiled()
+    return (_compiled() if native.compiled else None) or _not_compiled()
 
 
 @cache
-def _compiled() -> Segmenter:
+def _compiled() -> Segmenter | None:
+    """Return None, with a warning, where jieba's dictionary is in a form that the compiled part does not know."""
     assert native.compiled
-    cut_lines, tables = native.compiled.cut_lines, load_tables(native.compiled)
+    try:
+        cut_lines, tables = native.compiled.cut_lines, load_tables(native.compiled)
+    except ValueError as error:
+        warnings.warn(f"Chinese is not cut by the compiled part: {error}", RuntimeWarning, stacklevel=2)
+        return None
     return lambda parts: cut_lines("".join(parts).encode(), *tables)
 
 
