@@ -65,7 +65,7 @@ class NearDupPipeline:
             claim = await self._claim(item, response)
         except Exception:  # whatever is wrong with us or with a detector, the item is not to be lost
             self.neardup.count("errors")
-            self.neardup.endings.give_more()
+            self._keep_fetching(response)
             logger.exception("An item passes without being judged", extra={"item": item})
             return item
         if claim is None:
@@ -81,8 +81,7 @@ class NearDupPipeline:
         document = item_document(item, self.neardup.config, fetch, await self._pages(item))
         if document is None or not document.lines:
             self.neardup.count("no_text")
-            self.neardup.endings.give_more()
-            self.neardup.access.later(self.neardup.dedup.keep_fetching, Document(aliases=fetch.urls))
+            self._keep_fetching(response)
             return None
         await self.neardup.workers.prepare(document)
         try:
@@ -97,6 +96,11 @@ class NearDupPipeline:
         if not workers.reads:
             return {}
         return {html: await workers.read(html) for html in item_pages(item, self.neardup.config)}
+
+    def _keep_fetching(self, response: Response | None) -> None:
+        """Note that a response gave an item that is held nowhere, whatever else it gave."""
+        self.neardup.endings.give_more()
+        self.neardup.access.later(self.neardup.dedup.keep_fetching, Document(aliases=_urls(response)))
 
     async def _claim_settled(self, document: Document, response: Response | None) -> Claim:
         claim = await self._turns.claim(document, response)
@@ -177,16 +181,22 @@ def _mark(response: Response, name: str) -> Any:
 
 def _fetch(response: Response) -> Fetch:
     """Say where the items of a response came from; nothing where a URL alone does not say what was asked for."""
-    if response.request is None or response.request.method != "GET":
+    if not (urls := _urls(response)):
         return Fetch()
-    before = tuple(reversed(response.meta.get("redirect_urls", ())))
-    urls = (response.url, *before)
+    before = urls[1:]
     lasting = all(reason in (301, 308) for reason in response.meta.get("redirect_reasons", ()))
     # A login or error page says nothing of what its URL, or one that was sent there for now, will give another time.
     loose = urls if response.status >= 300 else () if lasting else before
     tree = _tree(response)
     claimed = tuple(response.urljoin(url) for url in canonical_links(tree.root)) if tree else ()
     return Fetch(urls, frozenset(loose), len(response.body), tree, claimed)
+
+
+def _urls(response: Response | None) -> tuple[str, ...]:
+    """Return the URL of a response and, from the last one, those that led to it; () where they say nothing of it."""
+    if response is None or response.request is None or response.request.method != "GET":
+        return ()
+    return response.url, *reversed(response.meta.get("redirect_urls", ()))
 
 
 def _tree(response: Response) -> Tree | None:

@@ -259,6 +259,15 @@ class Failing:
         return KeyIndex()
 
 
+class Choosy(Failing):
+    """A detector with a bug that shows on few texts."""
+
+    name = scheme = "choosy"
+
+    def fingerprints(self, document):
+        return super().fingerprints(document) if "impossible" in document.text else ()
+
+
 class NotHere(Exact):
     """A detector that refuses to work in the process which crawls."""
 

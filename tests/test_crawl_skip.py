@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from helpers import text
 from site_server import Page, article, html, mirror
 
 
@@ -112,6 +113,17 @@ def test_a_page_that_was_never_fetched_is_never_skipped(crawl, a, b):
         assert "/detail" in b.asked(since=before) or f"{b.url}/detail" in result.log
     with_details = crawl("TeaserSpider", {"NEARDUP_REVISIT": "keep"}, urls=urls)
     assert article(11) in {item["text"] for item in with_details.items}
+
+
+def test_a_page_of_which_an_item_was_not_judged_is_never_skipped(crawl, a, b):
+    for site, paragraphs in ((a, [text(1)]), (b, [text(1), "impossible " + text(2)])):
+        site.pages["/1"] = Page("".join(f"<p>{paragraph}</p>" for paragraph in paragraphs))
+    settings = {"NEARDUP_DETECTORS": ["exact", "spiders.Choosy"]}
+    urls = [f"{a.url}/1", f"{b.url}/1"]
+    result = crawl("ManySpider", settings, urls=urls)
+    assert (result.count("duplicates"), result.count("errors")) == (1, 1)
+    crawl("ManySpider", settings, urls=urls)
+    assert b.asked() == ["/1", "/1"]
 
 
 def test_what_a_temporary_redirect_gave_is_no_reason_to_skip(crawl, a):
