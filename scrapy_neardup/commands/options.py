@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import sys
 import time
@@ -17,12 +18,15 @@ from scrapy.utils.project import data_path, inside_project
 
 from ..config import STORE_NAME, Config, ConfigError
 from ..dedup import Deduplicator
+from ..feeds import FeedError
 from ..stores import StoreError, check_kind
 
 
-def add_store(parser: argparse.ArgumentParser) -> None:
+def add_store(
+    parser: argparse.ArgumentParser, told: str = "a path, or redis://… (default: NEARDUP_STORE of the project)"
+) -> None:
     """Let the user name the store; else it is the project's."""
-    parser.add_argument("--store", metavar="S", help="a path, or redis://… (default: NEARDUP_STORE of the project)")
+    parser.add_argument("--store", metavar="S", help=told)
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
@@ -63,6 +67,25 @@ def with_store(opts: argparse.Namespace, settings: BaseSettings) -> Config:
     if config.store:
         check_kind(config.store)
     return replace(config, store=config.store or str(Path(data_path("", createdir=True), STORE_NAME)))
+
+
+def check_apart(**files: str | list[str] | None) -> None:
+    """Raise FeedError where one file is to be two things; a store on a server is no file."""
+    seen: dict[object, str] = {}
+    for what, names in files.items():
+        for name in names if isinstance(names, list) else filter(None, [names]):
+            before = what if "://" in name else seen.setdefault(_file(name), what)
+            if before != what:
+                raise FeedError(f"{name}: can't be both {before.replace('_', ' ')} and {what.replace('_', ' ')}")
+
+
+def _file(name: str) -> object:
+    """Return what is the same for all names of a file, of which a link on the disk makes another."""
+    try:
+        found = os.stat(name)
+    except OSError:
+        return os.path.realpath(name)
+    return found.st_dev, found.st_ino
 
 
 def open_existing(opts: argparse.Namespace, settings: BaseSettings) -> Deduplicator:
