@@ -6,10 +6,11 @@ import gzip
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import count
 from typing import IO, cast
 
 from ..whole import replacing
-from .base import FeedError
+from .base import LARGEST, FeedError
 
 
 def is_gzipped(path: str) -> bool:
@@ -25,6 +26,17 @@ def reading(path: str, *, gzips: bool = True) -> Iterator[IO[bytes]]:
             yield cast("IO[bytes]", file)
     except (OSError, EOFError, zlib.error) as error:
         raise FeedError(f"{path}: can't be read: {getattr(error, 'strerror', None) or error}") from error
+
+
+def lines_of(file: IO[bytes], path: str) -> Iterator[bytes]:
+    """Yield the lines of a file with their ends. Raise FeedError for one that is too long to be held in memory."""
+    for number in count(1):
+        line = file.readline(LARGEST + 1)
+        if len(line) > LARGEST:
+            raise FeedError(f"{path}, line {number}: over {LARGEST} bytes")
+        if not line:
+            return
+        yield line
 
 
 def position(file: IO[bytes]) -> int:
