@@ -341,6 +341,45 @@ def test_parquet_of_many_types_and_row_groups(tmp_path: Path) -> None:
     assert pq.read_table(tmp_path / "out.parquet").equals(pq.read_table(tmp_path / "x.parquet"), check_metadata=True)
 
 
+def test_parquet_of_times_that_python_can_not_hold(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    far = pa.array([1 << 40], pa.int64())
+    columns = {
+        "text": pa.array(["one"]),
+        "ns": pa.array([1], pa.timestamp("ns")),
+        "zone": pa.array([1], pa.timestamp("ns", "no/zone")),
+        "late": far.cast(pa.timestamp("s")),
+        "day": pa.array([1 << 30], pa.int32()).cast(pa.date32()),
+        "for": far.cast(pa.duration("s")),
+        "deep": pa.array([[1]], pa.list_(pa.timestamp("ns"))),
+    }
+    pq.write_table(pa.table(columns), tmp_path / "x.parquet")
+    (row,) = Feeds([str(tmp_path / "x.parquet")]).rows()
+    assert row.data["text"] == "one"
+    assert {type(row.data[name]) for name in columns} <= {str, type(None), datetime.datetime, datetime.date, list}
+    copied(tmp_path / "x.parquet", tmp_path / "out.parquet")
+    assert pq.read_table(tmp_path / "out.parquet").equals(pq.read_table(tmp_path / "x.parquet"))
+
+
+def test_parquet_whose_metadata_differ_goes_together(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    names = [str(tmp_path / f"{n}.parquet") for n in range(3)]
+    for number, name in enumerate(names):
+        metadata = {"made": str(number)} if number else None
+        inner = pa.list_(pa.field("element", pa.string(), metadata=metadata))
+        fields = [pa.field("text", pa.string(), metadata=metadata), pa.field("tags", inner)]
+        pq.write_table(pa.table([[f"t{number}"], [["a"]]], schema=pa.schema(fields, metadata=metadata)), name)
+    feeds = Feeds(names)
+    with writing_rows(str(tmp_path / "out.parquet"), feeds.kind) as write:
+        for line in feeds.lines():
+            write(line)
+    assert pq.read_table(tmp_path / "out.parquet")["text"].to_pylist() == ["t0", "t1", "t2"]
+
+
 def test_parquet_is_written_by_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pq = pytest.importorskip("pyarrow.parquet")
     monkeypatch.setattr("scrapy_neardup.feeds.parquet.MOST", 3)
