@@ -358,7 +358,8 @@ def test_parquet_of_times_that_python_can_not_hold(tmp_path: Path) -> None:
     pq.write_table(pa.table(columns), tmp_path / "x.parquet")
     (row,) = Feeds([str(tmp_path / "x.parquet")]).rows()
     assert row.data["text"] == "one"
-    assert {type(row.data[name]) for name in columns} <= {str, type(None), datetime.datetime, datetime.date, list}
+    assert row.data.keys() == columns.keys()
+    assert {type(row.data[name]) for name in ("zone", "late", "day")} <= {str, type(None)}
     copied(tmp_path / "x.parquet", tmp_path / "out.parquet")
     assert pq.read_table(tmp_path / "out.parquet").equals(pq.read_table(tmp_path / "x.parquet"))
 
