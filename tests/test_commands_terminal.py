@@ -157,3 +157,50 @@ def test_ctrl_c_leaves_no_half_written_file(tmp_path: Path, arguments: str) -> N
         assert process.wait(timeout=60) == 130, said
     assert "Traceback" not in said
     assert sorted(os.listdir(tmp_path)) == ["big", "big.jsonl"]
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("options", ["", " --json"])
+def test_where_stdout_can_not_be_written_it_is_told(folder: Path, options: str, unbuffered: str) -> None:
+    env = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    call = f"{sys.executable} -m scrapy neardup stats --store held.sqlite{options}"
+    full, closed, seen = (
+        subprocess.run(["sh", "-c", call + end], cwd=folder, env=env, capture_output=True, text=True, timeout=60)
+        for end in (" >/dev/full", " >&-", " | true")
+    )
+    assert (full.returncode, full.stderr) == (
+        2,
+        "scrapy neardup stats: stdout can't be written: No space left on device\n",
+    )
+    assert (closed.returncode, closed.stderr) == (0, "")
+    assert (seen.returncode, seen.stderr) == (0, "")
+
+
+LATE = """
+import importlib.abc, os, signal, sys
+class Finder(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == os.environ["AT"]:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Finder())
+from scrapy.cmdline import execute
+execute(["scrapy", "neardup", "stats", "--store", "held.sqlite"])
+"""
+
+
+@pytest.mark.parametrize(
+    "module", ["scrapy_neardup.commands.stats", "scrapy_neardup.detectors", "scrapy_neardup.text.extractors"]
+)
+def test_ctrl_c_while_a_verb_is_imported(folder: Path, module: str) -> None:
+    env = {**os.environ, "AT": f"{module}"}
+    made = subprocess.run([sys.executable, "-c", LATE], cwd=folder, env=env, capture_output=True, text=True, timeout=60)
+    assert (made.returncode, made.stdout, made.stderr) == (130, "", "")
+
+
+def test_only_the_verb_that_is_called_is_imported(folder: Path) -> None:
+    code = "import sys; from scrapy.cmdline import execute\ntry: execute(['scrapy', 'neardup', 'stats', '--help'])\n"
+    code += "finally: print(*(name for name in sys.modules if name.startswith('scrapy_neardup.commands.')))"
+    made = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, timeout=60)
+    loaded = {name.rpartition(".")[2] for name in made.stdout.splitlines()[-1].split()}
+    assert "stats" in loaded
+    assert not loaded & {"dedupe", "cluster", "doctor", "report", "evaluate"}
