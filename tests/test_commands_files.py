@@ -157,3 +157,12 @@ def test_rows_again_are_dropped_within_a_feed_and_kept_where_they_were_held_befo
     write(tmp_path / "in.jsonl", [{"url": f"http://b.example/{n}", "text": text(n)} for n in range(3)])
     assert '"kept": 0' in succeeded(tmp_path, *call).stdout
     assert "a.example" in (tmp_path / "d.jsonl").read_text()
+
+
+def test_a_call_that_hangs_does_not_hang_the_tests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Forks() as started:
+        assert started(tmp_path, "doctor", "--help").returncode == 0
+        monkeypatch.setattr("cli_forks.TIMEOUT", 0.5)
+        os.mkfifo(tmp_path / "in.jsonl")  # nobody writes into it
+        with pytest.raises(TimeoutError, match=r"dedupe in\.jsonl"):
+            started(tmp_path, "dedupe", "in.jsonl", "-o", "out.jsonl")

@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 import termios
+import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,7 @@ from feed_files import write_feed
 from helpers import text, write_labelled, write_rows
 
 from scrapy_neardup import Deduplicator, Document
+from scrapy_neardup.commands.options import cut
 
 BAR = re.compile(r"\d+%\|[^\r]*?\| +\d+ docs \[\d\d:\d\d<[\d:?]+, +\d+ docs/s\]")
 COUNTED = re.compile(r"\d+ (?:docs|rows|clusters|namespaces|links) \[|\| \d+/\d+ \[\d\d:\d\d<")
@@ -117,16 +119,37 @@ def test_other_long_work_tells_how_far_it_is(folder: Path, arguments: str) -> No
     assert not COUNTED.search(made.stdout + made.stderr)
 
 
+def width(line: str) -> int:
+    """Return how many columns a terminal needs for a line without marks on letters."""
+    return sum(2 if unicodedata.east_asian_width(each) in "FW" else 1 for each in line)
+
+
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        ("", ""),
+        ("12345678", "12345678"),
+        ("123456789", "1234567…"),
+        ("鹤鸣九皋", "鹤鸣九皋"),
+        ("鹤鸣九皋a", "鹤鸣九…"),
+        ("a鹤鸣九皋", "a鹤鸣九…"),
+        ("e\u0301" * 8, "e\u0301" * 8),
+    ],
+)
+def test_lines_are_cut_by_what_a_terminal_needs(line: str, wanted: str) -> None:
+    assert cut(line, 8) == wanted
+
+
 @pytest.mark.parametrize("columns", [40, 80])
 @pytest.mark.parametrize(
     "arguments",
     ["clusters --store held.sqlite", "runs --store held.sqlite", "resolve --store held.sqlite http://a.example/",
      "explain --store held.sqlite http://a.example/" + "long" * 50, "evaluate news --detectors exact",
-     "stats --store held.sqlite"],
+     "stats --store held.sqlite", "resolve --store held.sqlite http://a.example/" + "鹤鸣" * 40],
 )  # fmt: skip
 def test_tables_fit_the_terminal_and_are_whole_elsewhere(folder: Path, arguments: str, columns: int) -> None:
     said = re.sub(r"\r[^\n]*\r", "", on_terminal(folder, *arguments.split(), columns=columns).replace("\r\n", "\n"))
-    assert max(map(len, said.splitlines())) <= columns
+    assert max(map(width, said.splitlines())) <= columns
     whole = succeeded(folder, *arguments.split()).stdout
     assert "…" not in whole
     assert max(map(len, whole.splitlines())) > 40

@@ -8,10 +8,13 @@ import os
 import shutil
 import sys
 import time
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
+from unicodedata import combining, east_asian_width
 
 from scrapy.settings import BaseSettings
 from scrapy.utils.project import data_path, inside_project
@@ -119,7 +122,18 @@ def print_table(*lines: str) -> None:
     """Print lines; on a terminal they are cut to its width, so that each stays a line."""
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     for line in lines:
-        print(line if width is None or len(line) <= width else line[: max(0, width - 1)] + "…")
+        print(line if width is None else cut(line, width))
+
+
+def cut(line: str, width: int) -> str:
+    """Return a line cut to so many columns of a terminal, with a mark where something is missing."""
+    ends = list(accumulate(map(columns, line), initial=0))
+    return line if ends[-1] <= width else line[: max(0, bisect_right(ends, width - 1) - 1)] + "…"
+
+
+def columns(character: str) -> int:
+    """Return how many columns of a terminal a character takes: Chinese two, marks on the letter before none."""
+    return 0 if combining(character) else 1 + (east_asian_width(character) in "FW")
 
 
 def _lines(name: str, value: Any) -> Iterable[str]:
