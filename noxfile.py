@@ -10,6 +10,7 @@ from __future__ import annotations
 import configparser
 import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import nox
@@ -17,6 +18,12 @@ import nox
 PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 nox.needs_version = ">=2024.4"
 nox.options.error_on_missing_interpreters = False
+
+
+def runs(program: str) -> bool:
+    """Say whether a Python is there and not only a stand-in that tells how to get it."""
+    found = shutil.which(program)
+    return found is not None and subprocess.run([found, "--version"], capture_output=True).returncode == 0
 
 
 @nox.session(python=PYTHONS)
@@ -27,7 +34,7 @@ def tests(session: nox.Session, scrapy: str) -> None:
     session.run("pytest", *session.posargs)
 
 
-@nox.session(python=PYTHONS[0] if shutil.which(f"python{PYTHONS[0]}") else None)
+@nox.session(python=PYTHONS[0] if runs(f"python{PYTHONS[0]}") else None)
 def minimum(session: nox.Session) -> None:
     """Run the tests on the oldest version that setup.cfg allows of each package that it names."""
     if session.python is None:  # as a Python that is missing it would be skipped
