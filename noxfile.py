@@ -10,6 +10,7 @@ from __future__ import annotations
 import configparser
 import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import nox
@@ -17,6 +18,12 @@ import nox
 PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 nox.needs_version = ">=2024.4"
 nox.options.error_on_missing_interpreters = False
+
+
+def runs(program: str) -> bool:
+    """Say whether a Python is there and not only a stand-in that tells how to get it."""
+    found = shutil.which(program)
+    return found is not None and subprocess.run([found, "--version"], capture_output=True).returncode == 0
 
 
 @nox.session(python=PYTHONS)
@@ -27,9 +34,11 @@ def tests(session: nox.Session, scrapy: str) -> None:
     session.run("pytest", *session.posargs)
 
 
-@nox.session(python=PYTHONS[0])
+@nox.session(python=PYTHONS[0] if runs(f"python{PYTHONS[0]}") else None)
 def minimum(session: nox.Session) -> None:
     """Run the tests on the oldest version that setup.cfg allows of each package that it names."""
+    if session.python is None:  # as a Python that is missing it would be skipped
+        session.error(f"this needs Python {PYTHONS[0]}")
     oldest = Path(session.create_tmp(), "oldest.txt")
     oldest.write_text("\n".join(oldest_versions()) + "\n")
     session.install(".[test]", "--constraint", str(oldest))
@@ -55,5 +64,10 @@ def oldest_versions() -> list[str]:
     setup = configparser.ConfigParser()
     setup.read("setup.cfg")
     lists = [setup["options"]["install_requires"], *setup["options.extras_require"].values()]
-    named = (re.fullmatch(r"([\w-]+)(?:\[\w+\])?>=([\w.]+)", line) for lines in lists for line in lines.split())
-    return sorted({f"{found[1]}=={found[2]}" for found in named if found})
+    oldest = set()
+    for line in filter(None, map(str.strip, "\n".join(lists).splitlines())):
+        found = re.fullmatch(r"(?P<name>[\w-]+)(?:\[\w+\])?(?:>=(?P<version>[\w.]+))?|%\(\w+\)s", line)
+        assert found, f"setup.cfg: {line!r} is not understood"
+        if found["version"]:
+            oldest.add(f"{found['name']}=={found['version']}")
+    return sorted(oldest)

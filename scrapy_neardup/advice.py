@@ -6,7 +6,8 @@ is a ConfigError before any of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any, Literal, NamedTuple
 
 from scrapy.settings import BaseSettings
@@ -32,10 +33,18 @@ class Advice(NamedTuple):
 
 def on_settings(settings: BaseSettings, config: Config) -> list[Advice]:
     """Return advice on a project's settings, worst first; `config`: what of them is ours."""
-    found = [advice for check in (_components, _others) for advice in check(settings)]
+    found = [advice for check in (_paths, _components, _others) for advice in check(settings)]
     found += [advice for check in (_modes, _times, _rules, _fleet) for advice in check(config)]
     found += _without_effect(settings, config)
     return sorted(found, key=lambda advice: ("error", "warning", "note").index(advice.level))
+
+
+def _paths(settings: BaseSettings) -> Iterator[Advice]:
+    """Import paths of ours that lead nowhere; those of others are their own."""
+    for setting in ("ADDONS", "ITEM_PIPELINES", "DOWNLOADER_MIDDLEWARES"):
+        for path in _named(settings, setting):
+            if path.split(".")[0] == __package__ and isinstance(found := _loaded(path), Exception):
+                yield Advice("error", f"{setting}: {path!r} can't be loaded: {found}", "mend the path")
 
 
 def _components(settings: BaseSettings) -> Iterator[Advice]:
@@ -141,7 +150,14 @@ def _path(component: Any) -> str:
 
 
 def _is(path: str, component: type) -> bool:
-    if not path.startswith("scrapy_neardup."):
-        return False
-    found: Callable[..., Any] = load_object(path)
-    return found is component
+    found = _loaded(path)
+    return isinstance(found, type) and issubclass(found, component)
+
+
+@cache
+def _loaded(path: str) -> Any:
+    """Return what an import path leads to; the error where that fails."""
+    try:
+        return load_object(path)
+    except Exception as error:  # whatever a module of the user's does when it is imported
+        return error

@@ -74,10 +74,15 @@ class LabelledSet:
     """The documents by id, in the order of the file."""
     labels: Mapping[Pair, str]
 
+    @staticmethod
+    def files(folder: str) -> tuple[str, str]:
+        """Return the names of the two files of a folder."""
+        return _existing(Path(folder, "docs.jsonl")), _existing(Path(folder, "pairs.jsonl"))
+
     @classmethod
     def load(cls, folder: str) -> LabelledSet:
         """Read docs.jsonl (id, text, …) and pairs.jsonl (a, b, label); raise FeedError for what is amiss."""
-        docs, pairs = (_existing(Path(folder, name)) for name in ("docs.jsonl", "pairs.jsonl"))
+        docs, pairs = cls.files(folder)
         rows: dict[Any, dict[str, Any]] = {}
         for row in Feeds([docs]).rows():
             if rows.setdefault(_id(row, "id", docs), row.data) is not row.data:

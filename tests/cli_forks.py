@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import os
+import select
+import signal
 import subprocess
 import sys
 import tempfile
@@ -14,13 +16,15 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
+TIMEOUT = 100.0  # seconds for a call
+
 
 class Forks:
-    """The process that forks; a context. Called like `subprocess.run`."""
+    """The process that forks; a context. Called like `subprocess.run`; TimeoutError where that takes too long."""
 
     def __enter__(self) -> Forks:
         env = {name: value for name, value in os.environ.items() if not name.startswith("SCRAPY_")}
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "start_new_session": True}
         self._process = subprocess.Popen([sys.executable, __file__], env=env, cwd=Path(__file__).parent, **pipes)
         return self
 
@@ -29,6 +33,9 @@ class Forks:
         assert stdin
         assert stdout
         print(json.dumps([str(folder), arguments]), file=stdin, flush=True)
+        if not select.select([stdout], [], [], TIMEOUT)[0]:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            raise TimeoutError(f"{' '.join(arguments)}: not done after {TIMEOUT} s")
         return subprocess.CompletedProcess(arguments, *json.loads(stdout.readline()))
 
     def __exit__(self, *_: object) -> None:

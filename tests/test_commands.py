@@ -162,7 +162,7 @@ def test_clusters(held: Path) -> None:
     assert 0.5 < member["resemblance"] <= member["containment"] <= 1
     printed = succeeded(held, "clusters", "--store", "held.sqlite").stdout.splitlines()
     assert printed == [
-        "http://a.example/1  (1 mirrors)",
+        "http://a.example/1  (1 mirror)",
         f"  {member['resemblance']:>6}  -        http://b.example/1",
         "1 of 1 clusters",
     ]

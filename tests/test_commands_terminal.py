@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 import termios
+import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,7 @@ from feed_files import write_feed
 from helpers import text, write_labelled, write_rows
 
 from scrapy_neardup import Deduplicator, Document
+from scrapy_neardup.commands.options import cut
 
 BAR = re.compile(r"\d+%\|[^\r]*?\| +\d+ docs \[\d\d:\d\d<[\d:?]+, +\d+ docs/s\]")
 COUNTED = re.compile(r"\d+ (?:docs|rows|clusters|namespaces|links) \[|\| \d+/\d+ \[\d\d:\d\d<")
@@ -117,16 +119,37 @@ def test_other_long_work_tells_how_far_it_is(folder: Path, arguments: str) -> No
     assert not COUNTED.search(made.stdout + made.stderr)
 
 
+def width(line: str) -> int:
+    """Return how many columns a terminal needs for a line without marks on letters."""
+    return sum(2 if unicodedata.east_asian_width(each) in "FW" else 1 for each in line)
+
+
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        ("", ""),
+        ("12345678", "12345678"),
+        ("123456789", "1234567…"),
+        ("鹤鸣九皋", "鹤鸣九皋"),
+        ("鹤鸣九皋a", "鹤鸣九…"),
+        ("a鹤鸣九皋", "a鹤鸣九…"),
+        ("e\u0301" * 8, "e\u0301" * 8),
+    ],
+)
+def test_lines_are_cut_by_what_a_terminal_needs(line: str, wanted: str) -> None:
+    assert cut(line, 8) == wanted
+
+
 @pytest.mark.parametrize("columns", [40, 80])
 @pytest.mark.parametrize(
     "arguments",
     ["clusters --store held.sqlite", "runs --store held.sqlite", "resolve --store held.sqlite http://a.example/",
      "explain --store held.sqlite http://a.example/" + "long" * 50, "evaluate news --detectors exact",
-     "stats --store held.sqlite"],
+     "stats --store held.sqlite", "resolve --store held.sqlite http://a.example/" + "鹤鸣" * 40],
 )  # fmt: skip
 def test_tables_fit_the_terminal_and_are_whole_elsewhere(folder: Path, arguments: str, columns: int) -> None:
     said = re.sub(r"\r[^\n]*\r", "", on_terminal(folder, *arguments.split(), columns=columns).replace("\r\n", "\n"))
-    assert max(map(len, said.splitlines())) <= columns
+    assert max(map(width, said.splitlines())) <= columns
     whole = succeeded(folder, *arguments.split()).stdout
     assert "…" not in whole
     assert max(map(len, whole.splitlines())) > 40
@@ -157,3 +180,50 @@ def test_ctrl_c_leaves_no_half_written_file(tmp_path: Path, arguments: str) -> N
         assert process.wait(timeout=60) == 130, said
     assert "Traceback" not in said
     assert sorted(os.listdir(tmp_path)) == ["big", "big.jsonl"]
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("options", ["", " --json"])
+def test_where_stdout_can_not_be_written_it_is_told(folder: Path, options: str, unbuffered: str) -> None:
+    env = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    call = f"{sys.executable} -m scrapy neardup stats --store held.sqlite{options}"
+    full, closed, seen = (
+        subprocess.run(["sh", "-c", call + end], cwd=folder, env=env, capture_output=True, text=True, timeout=60)
+        for end in (" >/dev/full", " >&-", " | true")
+    )
+    assert (full.returncode, full.stderr) == (
+        2,
+        "scrapy neardup stats: stdout can't be written: No space left on device\n",
+    )
+    assert (closed.returncode, closed.stderr) == (0, "")
+    assert (seen.returncode, seen.stderr) == (0, "")
+
+
+LATE = """
+import importlib.abc, os, signal, sys
+class Finder(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == os.environ["AT"]:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Finder())
+from scrapy.cmdline import execute
+execute(["scrapy", "neardup", "stats", "--store", "held.sqlite"])
+"""
+
+
+@pytest.mark.parametrize(
+    "module", ["scrapy_neardup.commands.stats", "scrapy_neardup.detectors", "scrapy_neardup.text.extractors"]
+)
+def test_ctrl_c_while_a_verb_is_imported(folder: Path, module: str) -> None:
+    env = {**os.environ, "AT": f"{module}"}
+    made = subprocess.run([sys.executable, "-c", LATE], cwd=folder, env=env, capture_output=True, text=True, timeout=60)
+    assert (made.returncode, made.stdout, made.stderr) == (130, "", "")
+
+
+def test_only_the_verb_that_is_called_is_imported(folder: Path) -> None:
+    code = "import sys; from scrapy.cmdline import execute\ntry: execute(['scrapy', 'neardup', 'stats', '--help'])\n"
+    code += "finally: print(*(name for name in sys.modules if name.startswith('scrapy_neardup.commands.')))"
+    made = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, timeout=60)
+    loaded = {name.rpartition(".")[2] for name in made.stdout.splitlines()[-1].split()}
+    assert "stats" in loaded
+    assert not loaded & {"dedupe", "cluster", "doctor", "report", "evaluate"}

@@ -109,6 +109,8 @@ def verb_parsers() -> dict[str, argparse.ArgumentParser]:
     parser = argparse.ArgumentParser(conflict_handler="resolve")
     command.add_options(parser)
     verbs = next(action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
+    for verb in verbs.choices.values():
+        verb.complete()
     return dict(verbs.choices)
 
 

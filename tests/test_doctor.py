@@ -94,6 +94,39 @@ def test_each_thing_is_named(settings: dict[str, Any], said: str) -> None:
     assert advice.startswith(said)
 
 
+class OurPipeline(NearDupPipeline):
+    """As a project may have it."""
+
+
+class OurAddon(Addon):
+    """As a project may have it."""
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"ADDONS": {OurAddon: 500}},
+        {"ADDONS": {f"{__name__}.OurAddon": 500}},
+        {"ITEM_PIPELINES": {f"{__name__}.OurPipeline": 300}, "DOWNLOADER_MIDDLEWARES": {MirrorMiddleware: 75}},
+        {**ADD_ON, "ITEM_PIPELINES": {"no.such.pipeline": 400, "json.decoder.nothing": 401}},
+    ],
+)
+def test_subclasses_are_ours_and_what_fails_to_load_is_not(settings: dict[str, Any]) -> None:
+    assert advised(settings) == []
+
+
+@pytest.mark.parametrize(
+    ("setting", "path"),
+    [
+        ("ADDONS", "scrapy_neardup.Adon"),
+        ("ITEM_PIPELINES", "scrapy_neardup.pipelines.NearDupPipeline"),
+        ("DOWNLOADER_MIDDLEWARES", "scrapy_neardup.MirrorMiddelware"),
+    ],
+)
+def test_a_path_of_ours_that_leads_nowhere_is_an_error(setting: str, path: str) -> None:
+    assert advised({setting: {path: 500}})[0].startswith(f"error: {setting}: {path!r} can't be loaded: ")
+
+
 def test_the_worst_comes_first() -> None:
     levels = [advice.partition(":")[0] for advice in advised({"HTTPCACHE_ENABLED": True, "NEARDUP_ACTION": "tag"})]
 
@@ -135,6 +168,21 @@ def test_it_tells_versions_and_extras(project: Path) -> None:
 def test_a_store_that_the_first_crawl_will_make_is_no_error(project: Path) -> None:
     assert [each["what"].endswith("does not exist yet") for each in advice(project)] == [True]
     assert not (project / ".scrapy" / "neardup.sqlite").exists()
+
+
+def test_a_store_named_by_hand_has_to_be_there(project: Path) -> None:
+    made = neardup(project, "doctor", "--store", "typo.sqlite")
+
+    assert made.returncode == 2
+    assert "error: store 'typo.sqlite' does not exist\n" in made.stdout
+    assert not (project / "typo.sqlite").exists()
+
+
+def test_of_a_server_that_does_not_answer_it_says_where_to_look(project: Path) -> None:
+    made = neardup(project, "doctor", "--store", "redis://127.0.0.1:1")
+
+    assert made.returncode == 2
+    assert "to do: see docs/redis.md: whether the server runs" in made.stdout
 
 
 def test_a_store_in_order_needs_nothing(project: Path) -> None:

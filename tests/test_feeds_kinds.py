@@ -6,11 +6,14 @@ import datetime
 import gzip
 import json
 import random
+import sys
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import pytest
 from feed_files import ROWS, answer, page, record, write_feed, write_records
+from helpers import run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -115,6 +118,69 @@ def test_json_row_that_is_none(tmp_path: Path, data: bytes, raw: bytes, message:
         read(tmp_path / "x.json", data)
 
 
+JSON_GOOD = b"".join(b'{"a": %d, "b": "x", "c": [{}]},\n' % n for n in range(50))
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        b'{"a": "open},\n',
+        b'{"a: "open"},\n',
+        b'{"a": [1, 2},\n',
+        b'{"a": {"b": 1},\n',
+        b'{"a": "open},\n{"b": "open},\n',
+        b'{"a": [1},\n{"b": 1]},\n',
+        b'{"a": "open\\"},\n',
+    ],
+)
+@pytest.mark.parametrize("spread", [100, 1 << 20])
+@pytest.mark.parametrize("indent", [b"", b"  "])
+def test_json_rows_after_one_that_is_broken_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: bytes, spread: int, indent: bytes
+) -> None:
+    monkeypatch.setattr(jsonarray_module, "SPREAD", spread)
+    monkeypatch.setattr(jsonarray_module, "CHUNK", 64)
+    data = (JSON_GOOD + broken + JSON_GOOD + b'{"a": 7}\n').replace(b"{", indent + b"{").replace(b"[" + indent, b"[")
+    rows, bad = bad_rows(tmp_path / "x.json", b"[\n" + data + b"]\n")
+    assert [row["a"] for row in rows] == [*range(50), *range(50), 7]
+    wanted = [line.strip().removesuffix(b",") for line in data.splitlines()[50 : 50 + broken.count(b"\n")]]
+    assert [raw for raw, _ in bad] == wanted
+    assert [why.partition(":")[0] for _, why in bad] == [f"row {51 + n}, line {52 + n}" for n in range(len(bad))]
+
+
+def test_json_whose_commas_are_missing(tmp_path: Path) -> None:
+    assert read(tmp_path / "x.json", b'[\n{"a": 1}\n{"a": 2},\n{"a": 3}\n]') == [{"a": n} for n in (1, 2, 3)]
+
+
+@pytest.mark.parametrize("spread", [10, 1 << 20])
+def test_json_whose_nested_objects_begin_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spread: int) -> None:
+    monkeypatch.setattr(jsonarray_module, "SPREAD", spread)
+    rows = [{"a": [{"b": 1}, {"b": 2}]}, {"a": []}]
+    assert read(tmp_path / "x.json", json.dumps(rows, indent=0).encode()) == rows
+
+
+def test_json_says_the_line_with_the_fault(tmp_path: Path) -> None:
+    _, ((_, why),) = bad_rows(tmp_path / "x.json", b'[\n{"a": 1},\n{\n  "a": 1,\n  "b" 2\n}\n]')
+    assert why == "row 2, line 5: no JSON: Expecting ':' delimiter, column 7"
+    _, ((_, why),) = bad_rows(tmp_path / "x.jsonl", b'{"a": 1}\n{"a": \n')
+    assert why == "line 2: no JSON: Expecting value, column 6"
+
+
+def test_json_of_many_escapes_is_read_in_little_memory(tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_bytes(b'[{"a": "' + b"\\u00e9" * 2_000_000 + b'\\""}]')
+    code = f"""
+import resource
+from scrapy_neardup.feeds import Feeds
+def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+before = peak()
+(row,) = Feeds([{str(tmp_path / "x.json")!r}]).lines()
+print(peak() - before, len(row.raw))
+"""
+    grown, size = map(int, run([sys.executable, "-c", code], cwd=tmp_path).stdout.split())
+    assert size == 12_000_000 + 11
+    assert grown < 10 * size
+
+
 def test_json_that_never_closes_a_row_is_not_read_into_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jsonarray_module, "LARGEST", 1 << 12)
     monkeypatch.setattr(jsonarray_module, "CHUNK", 1 << 10)
@@ -200,9 +266,56 @@ def test_csv_row_that_is_none(tmp_path: Path, data: bytes, raw: bytes, message: 
 
 
 def test_csv_that_was_cut_off_in_a_field(tmp_path: Path) -> None:
-    rows, ((found, why),) = bad_rows(tmp_path / "x.csv", b'u,t\na,1\nb,"2\n3')
+    rows, bad = bad_rows(tmp_path / "x.csv", b'u,t\na,1\nb,"2\n3')
     assert rows == [{"u": "a", "t": "1"}]
-    assert (found, why.partition(":")[0]) == (b'b,"2\n3\n', "line 3")
+    assert [found for found, _ in bad] == [b'b,"2\n', b"3\n"]
+    assert bad[0][1] == "line 3: no CSV: unexpected end of data, in line 4: is a quote missing?"
+
+
+GOOD = b"".join(b"u%d,%d\n" % (n, n) for n in range(50))
+
+
+@pytest.mark.parametrize(
+    ("data", "bad", "count"),
+    [
+        (b'u,"open\n' + GOOD, [b'u,"open\n'], 50),  # nothing closes it
+        (b'u,"open\n' + GOOD + b'u,"more\n' + GOOD, [b'u,"open\n', b'u,"more\n'], 100),
+        (GOOD + b'u,"open\n' + GOOD + b'v,"1"\n' + GOOD, [b'u,"open\n'], 151),  # the next quote does
+        (b'u,"o\n' + GOOD + b"v,\xff\n" + GOOD, [b'u,"o\n', b"v,\xff\n"], 100),
+        (b'u,"open\n' + GOOD + b'v,"1\n2"\n' + GOOD, [b'u,"open\n'], 101),
+    ],
+)
+@pytest.mark.parametrize("spread", [40, 1 << 20])
+def test_a_quote_that_is_missing_costs_its_row_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: bytes, bad: list[bytes], count: int, spread: int
+) -> None:
+    monkeypatch.setattr("scrapy_neardup.feeds.table.SPREAD", spread)
+    rows, found = bad_rows(tmp_path / "x.csv", b"u,t\n" + data)
+    assert [raw for raw, _ in found] == bad
+    assert len(rows) == count
+    lines = (tmp_path / "x.csv").read_bytes().splitlines(keepends=True)
+    assert [int(why.split(":")[0].removeprefix("line ")) for _, why in found] == [lines.index(raw) + 1 for raw in bad]
+
+
+def test_a_quote_that_is_missing_takes_no_more_memory_than_some_rows(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_bytes(b'u,t\nu,"open\n' + (b"u," + b"1" * 97 + b"\n") * 200_000)
+    tracemalloc.start()
+    try:
+        bad: list[str] = []
+        rows = sum(1 for _ in Feeds([str(tmp_path / "x.csv")]).rows(lambda line, why: bad.append(why)))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (rows, len(bad)) == (200_000, 1)
+    assert "line 2: no CSV: over" in bad[0]
+    assert peak < 64 << 20
+
+
+def test_a_line_that_is_too_long_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scrapy_neardup.feeds.files.LARGEST", 1000)
+    for name in ("x.jsonl", "x.csv"):
+        with pytest.raises(FeedError, match=rf"x\{name[1:]}, line 2: over 1000 bytes"):
+            read(tmp_path / name, b"{}\n" + b"x" * 2000)
 
 
 # Parquet
@@ -226,6 +339,46 @@ def test_parquet_of_many_types_and_row_groups(tmp_path: Path) -> None:
     assert [row.data for row in Feeds([str(tmp_path / "x.parquet")]).rows()] == table.to_pylist()
     copied(tmp_path / "x.parquet", tmp_path / "out.parquet")
     assert pq.read_table(tmp_path / "out.parquet").equals(pq.read_table(tmp_path / "x.parquet"), check_metadata=True)
+
+
+def test_parquet_of_times_that_python_can_not_hold(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    far = pa.array([1 << 40], pa.int64())
+    columns = {
+        "text": pa.array(["one"]),
+        "ns": pa.array([1], pa.timestamp("ns")),
+        "zone": pa.array([1], pa.timestamp("ns", "no/zone")),
+        "late": far.cast(pa.timestamp("s")),
+        "day": pa.array([1 << 30], pa.int32()).cast(pa.date32()),
+        "for": far.cast(pa.duration("s")),
+        "deep": pa.array([[1]], pa.list_(pa.timestamp("ns"))),
+    }
+    pq.write_table(pa.table(columns), tmp_path / "x.parquet")
+    (row,) = Feeds([str(tmp_path / "x.parquet")]).rows()
+    assert row.data["text"] == "one"
+    assert row.data.keys() == columns.keys()
+    assert {type(row.data[name]) for name in ("zone", "late", "day")} <= {str, type(None)}
+    copied(tmp_path / "x.parquet", tmp_path / "out.parquet")
+    assert pq.read_table(tmp_path / "out.parquet").equals(pq.read_table(tmp_path / "x.parquet"))
+
+
+def test_parquet_whose_metadata_differ_goes_together(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    names = [str(tmp_path / f"{n}.parquet") for n in range(3)]
+    for number, name in enumerate(names):
+        metadata = {"made": str(number)} if number else None
+        inner = pa.list_(pa.field("element", pa.string(), metadata=metadata))
+        fields = [pa.field("text", pa.string(), metadata=metadata), pa.field("tags", inner)]
+        pq.write_table(pa.table([[f"t{number}"], [["a"]]], schema=pa.schema(fields, metadata=metadata)), name)
+    feeds = Feeds(names)
+    with writing_rows(str(tmp_path / "out.parquet"), feeds.kind) as write:
+        for line in feeds.lines():
+            write(line)
+    assert pq.read_table(tmp_path / "out.parquet")["text"].to_pylist() == ["t0", "t1", "t2"]
 
 
 def test_parquet_is_written_by_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -352,3 +505,33 @@ def test_content_that_can_not_be_unpacked(tmp_path: Path, capfd: pytest.CaptureF
     assert rows == []
     assert "record 1: its content can't be unpacked" in why
     assert capfd.readouterr() == ("", "")
+
+
+def broken(member: bytes, at: int, to: int = 0xFF) -> bytes:
+    return member[:at] + bytes([member[at] ^ to]) + member[at + 1 :]
+
+
+@pytest.mark.parametrize("at", [0, 2, 3, 15, 40, 200, -6, -2])
+@pytest.mark.parametrize("which", [0, 1, 2])
+def test_records_after_one_that_is_broken_are_read(tmp_path: Path, at: int, which: int) -> None:
+    pytest.importorskip("warcio")
+    made = [record("response", f"{URL}{n}", answer(page({"text": f"{CHINESE}{n}"}).encode())) for n in range(3)]
+    members = [gzip.compress(each, mtime=0) for each in made]
+    whole = list(members)
+    members[which] = broken(members[which], at)
+    rows, bad = bad_rows(tmp_path / "x.warc.gz", b"".join(members))
+    assert [row["url"] for row in rows] == [f"{URL}{n}" for n in range(3) if n != which]
+    (((span, why),)) = bad
+    assert why.startswith(f"record {which + 1}: can't be read: ")
+    assert (span.start, span.size) == (sum(map(len, whole[:which])), len(members[which]))
+
+
+def test_a_record_within_a_broken_one_is_told_from_what_only_looks_so(tmp_path: Path) -> None:
+    pytest.importorskip("warcio")
+    good = gzip.compress(NO_PAGES[0], mtime=0)
+    odd = (
+        broken(gzip.compress(NO_PAGES[1], mtime=0), -6) + b"\x1f\x8b\x08" * 9 + gzip.compress(b"other") + bytes(40_000)
+    )
+    rows, ((span, _),) = bad_rows(tmp_path / "x.warc.gz", good + odd + good)
+    assert len(rows) == 2
+    assert span.size == len(odd)

@@ -8,10 +8,12 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
 from functools import partial
 from importlib import import_module
 from keyword import iskeyword
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO, cast
 
 from scrapy.commands import ScrapyCommand
 
@@ -35,6 +37,9 @@ VERBS = {
     "doctor": "look for what is wrong with versions, settings and the store",
     "verify": "read all of a store and say whether it is whole",
 }
+
+
+INTERRUPTED = 130  # exit code, as of a process that SIGINT has ended
 
 
 class Command(ScrapyCommand):
@@ -64,10 +69,23 @@ class Command(ScrapyCommand):
                 allow_abbrev=False,
             )
             super().add_options(verb)
-            _module(name).add_arguments(verb)
-            verb.epilog = _module(name).EXAMPLES
+            verb.verb = name
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        _open_closed()
+        try:
+            with redirect_stdout(cast("TextIO", _Stdout(sys.stdout))):
+                self.exitcode = self._run(args, opts)
+                sys.stdout.flush()
+        except BrokenPipeError:  # whoever reads has seen enough
+            _close_stdout()
+        except _StdoutError as error:
+            _close_stdout()
+            self.exitcode = _refused(opts.verb, f"stdout can't be written: {error}")
+        except KeyboardInterrupt:
+            self.exitcode = INTERRUPTED
+
+    def _run(self, args: list[str], opts: argparse.Namespace) -> int:
         from ..config import ConfigError
         from ..feeds import FeedError
         from ..stores import StoreError
@@ -77,20 +95,15 @@ class Command(ScrapyCommand):
 
         if opts.verb is None:
             print(f"usage: scrapy neardup VERB [options]; VERB is one of: {', '.join(VERBS)}", file=sys.stderr)
-            self.exitcode = 2
-            return
+            return 2
         try:
             if args:
                 raise FeedError(f"{args[0]!r} is no option of {opts.verb}")
             with watching(counted):
                 _module(opts.verb).run(opts, self.settings)
         except (ConfigError, ExtractorError, FeedError, StoreError) as error:
-            print(f"scrapy neardup {opts.verb}: {error}", file=sys.stderr)
-            self.exitcode = 2
-        except BrokenPipeError:  # whoever reads has seen enough; the interpreter is not to flush into it either
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        except KeyboardInterrupt:
-            self.exitcode = 130
+            return _refused(opts.verb, error)
+        return 0
 
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):
@@ -98,7 +111,23 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
 
 
 class VerbParser(argparse.ArgumentParser):
-    """Says what is wrong in one line."""
+    """Says what is wrong in one line. Of a verb it has the options from when they are asked for."""
+
+    verb: str | None = None
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        try:
+            self.complete()
+        except KeyboardInterrupt:  # to import a verb takes a while
+            self.exit(INTERRUPTED)
+        return super().parse_known_args(args, namespace)
+
+    def complete(self) -> None:
+        """Add the verb's own options, once."""
+        if self.verb:
+            module, self.verb = _module(self.verb), None
+            module.add_arguments(self)
+            self.epilog = module.EXAMPLES
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"scrapy neardup: {message}\n")
@@ -106,3 +135,51 @@ class VerbParser(argparse.ArgumentParser):
 
 def _module(verb: str) -> Any:
     return import_module(f".{verb}{'_' * iskeyword(verb)}", __name__)
+
+
+def _refused(verb: str, why: object) -> int:
+    print(f"scrapy neardup {verb}: {why}", file=sys.stderr)
+    return 2
+
+
+def _open_closed() -> None:
+    """Let what is printed go nowhere if there is nobody to print to."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - for as long as there is a process
+
+
+def _close_stdout() -> None:
+    """Let what is printed go nowhere; the interpreter is not to flush into it either."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+class _StdoutError(Exception):
+    """Nothing can be printed any more; the message says why."""
+
+
+class _Stdout:
+    """Stdout, whose failures are told from those of other files."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+
+    def write(self, text: str) -> int:
+        with self._telling():
+            return self._file.write(text)
+
+    def flush(self) -> None:
+        with self._telling():
+            self._file.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+    @contextmanager
+    def _telling(self) -> Iterator[None]:
+        try:
+            yield
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise _StdoutError(error.strerror or error) from error

@@ -16,8 +16,8 @@ from ..document import Document
 from ..feeds import FORMATS, FeedError, Feeds, row_id, writing
 from ..items import item_document
 from ..verify import Rule
-from .feeding import BadRows, add_feeds, add_fields, check_apart, taking_bad_rows, with_fields
-from .options import add_json, print_outcome
+from .feeding import BadRows, add_feeds, add_fields, taking_bad_rows, with_fields
+from .options import add_json, check_apart, print_outcome
 from .progress import through
 
 EXAMPLES = """examples:
@@ -88,8 +88,8 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
     held = sum(map(len, clusters))
     told = f"{batch.rows} rows, {len(batch.ids)} documents, {len(clusters)} clusters of {held} documents"
     outcome = {"rows": batch.rows, "documents": len(batch.ids), "clusters": len(clusters), "clustered": held}
-    outcome["bad_rows"] = bad.count if bad else 0
-    print_outcome(outcome, told + (bad.told() if bad else ""), as_json=opts.json)
+    outcome["bad_rows"] = bad.count
+    print_outcome(outcome, told + bad.told(), as_json=opts.json)
 
 
 def _parameters(opts: argparse.Namespace) -> Parameters:
@@ -107,7 +107,7 @@ def _parameters(opts: argparse.Namespace) -> Parameters:
 class _Batch:
     """One pass over the rows: makes documents, and knows which row each one came from."""
 
-    def __init__(self, opts: argparse.Namespace, config: Config, feeds: Feeds, bad: BadRows | None) -> None:
+    def __init__(self, opts: argparse.Namespace, config: Config, feeds: Feeds, bad: BadRows) -> None:
         self.rows = 0
         self.ids: list[Any] = []
         self.classes: list[str] = []

@@ -61,7 +61,8 @@ def _member(link: Link) -> dict[str, Any]:
 
 
 def _lines(cluster: Mapping[str, Any]) -> Iterable[str]:
-    yield f"{cluster['canonical'] or 'without URL'}  ({cluster['mirrors']} mirrors)"
+    count = cluster["mirrors"]
+    yield f"{cluster['canonical'] or 'without URL'}  ({count} mirror{'s' * (count != 1)})"
     for member in cluster["members"]:
         resemblance, kind = member.get("resemblance"), member.get("kind") or "-"
         yield f"  {resemblance if resemblance is not None else '-':>6}  {kind:7}  {member['url']}"

@@ -9,6 +9,7 @@ from contextlib import ExitStack, closing
 from dataclasses import replace
 from typing import IO, Any
 
+import mmh3
 from loky import cpu_count
 from scrapy.settings import BaseSettings
 
@@ -18,8 +19,8 @@ from ..feeds import FORMATS, FeedError, Feeds, Line, writing, writing_rows
 from ..parallel import ready_rows
 from ..ready import Ready, Signer
 from ..signature import Signature
-from .feeding import BadRows, add_feeds, add_fields, check_apart, taking_bad_rows, with_fields
-from .options import add_json, add_store, print_outcome, read_config
+from .feeding import BadRows, add_feeds, add_fields, taking_bad_rows, with_fields
+from .options import add_json, add_store, check_apart, print_outcome, read_config
 from .progress import through
 
 WORTH, MOST = 8 << 20, 8  # bytes of feeds that are worth the start of processes; so many by default
@@ -54,13 +55,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="processes that read rows and make fingerprints; the result is the same for every N; 0 or 1: none but this"
         " one (default: 1; for feeds of more than 8 MB the number of cores, at most 8)",
     )
-    add_store(parser)
+    add_store(parser, "a path, or redis://…, of what is remembered from call to call (default: nothing is remembered)")
     add_json(parser)
 
 
 def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
-    check_apart(a_feed=opts.feeds, the_file_of_duplicates=opts.duplicates, the_file_of_bad_rows=opts.bad_rows)
-    check_apart(the_output=opts.output, the_file_of_duplicates=opts.duplicates, the_file_of_bad_rows=opts.bad_rows)
+    outputs = {"the_file_of_duplicates": opts.duplicates, "the_file_of_bad_rows": opts.bad_rows}
+    check_apart(the_store=opts.store, a_feed=opts.feeds, the_output=opts.output, **outputs)
     feeds = Feeds(opts.feeds)
     config = _config(opts, settings, feeds)
     with ExitStack() as stack:
@@ -69,7 +70,7 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
         report = stack.enter_context(writing(opts.duplicates, FORMATS)) if opts.duplicates else None
         bad = stack.enter_context(taking_bad_rows(opts, feeds))
         job = _Job(config, dedup, output, report, bad)
-        signer = Signer(config, dedup.detectors, opts.id_field, passes_bad=bad is not None)
+        signer = Signer(config, dedup.detectors, opts.id_field, passes_bad=opts.bad_rows is not None)
         rows = stack.enter_context(closing(ready_rows(feeds.lines(), signer, _workers(opts, feeds))))
         for row in through(feeds, rows):
             job.take(row)
@@ -106,7 +107,7 @@ class _Job:
         dedup: Deduplicator,
         output: Callable[[Line], object],
         report: IO[bytes] | None,
-        bad: BadRows | None,
+        bad: BadRows,
     ) -> None:
         self.rows = self.documents = self.dropped = 0
         self._config = config
@@ -114,10 +115,12 @@ class _Job:
         self._output = output
         self._report = report
         self._bad = bad
-        self._ids: dict[Signature, Any] = {}
+        self._ids: dict[int, Any] = {}
+        """Of rows that repeat what was held before these feeds, and those that are not named by their URLs; the
+        documents by hash, since they themselves are not to stay in memory."""
 
     def take(self, row: Ready) -> None:
-        if self._bad and row.fault:
+        if row.fault:
             self._bad(row.line, row.fault)
             return
         self.rows += 1
@@ -129,8 +132,10 @@ class _Job:
             self.dropped += 1
             self._write_report(row, claim)
             return
-        if claim:
-            self._ids.setdefault(claim.match.signature if claim.match else claim.signature, row.id)
+        if claim and claim.match:
+            self._ids.setdefault(_hashed(claim.match.signature), row.id)
+        elif claim and self._report and row.id != claim.signature.url:
+            self._ids[_hashed(claim.signature)] = row.id
         self._output(row.line)
 
     def outcome(self) -> dict[str, int]:
@@ -140,24 +145,32 @@ class _Job:
             "kept": self.rows - self.dropped,
             "duplicates": self.dropped,
             "without_text": self.rows - self.documents,
-            "bad_rows": self._bad.count if self._bad else 0,
+            "bad_rows": self._bad.count,
         }
 
     def told(self) -> str:
         """Say what it came to."""
         rows, kept, duplicates, without, _ = self.outcome().values()
         told = f"{rows} rows, {kept} kept, {duplicates} duplicates"
-        return told + (f", {without} without text" if without else "") + (self._bad.told() if self._bad else "")
+        return told + (f", {without} without text" if without else "") + self._bad.told()
 
     def _is_dropped(self, claim: Claim) -> bool:
         """A row's URL again drops it within these feeds; where it was held before them, as NEARDUP_REVISIT says."""
         assert claim.match
-        again = claim.verdict.status == "revisit" and claim.match.signature not in self._ids
-        return not again or self._config.revisit != "keep"
+        if claim.verdict.status != "revisit" or self._config.revisit != "keep":
+            return True
+        held, store = claim.match.signature, self._dedup.store
+        return store.run_of(held) == store.run or _hashed(held) in self._ids
 
     def _write_report(self, row: Ready, claim: Claim) -> None:
         if self._report and claim.match:
             verdict = claim.verdict.tag()
-            original = self._ids.get(claim.match.signature, verdict["duplicate_of"])
+            original = self._ids.get(_hashed(claim.match.signature), verdict["duplicate_of"])
             entry = {"id": row.id, **verdict, "duplicate_of": original}
             self._report.write(json.dumps(entry, ensure_ascii=False, default=str).encode() + b"\n")
+
+
+def _hashed(signature: Signature) -> int:
+    """Return what tells a document from all others: of two with one URL and one sketch the later is a copy."""
+    found: int = mmh3.hash64(repr((signature.url, signature.sketch)))[0]
+    return found

@@ -29,6 +29,8 @@ EXAMPLES = """examples:
 Looks at versions, extras, the project's settings and its store, and changes nothing. Exit code 2 where there is an
 error; warnings and notes leave it at 0. Whether a store is whole in every byte is for `scrapy neardup verify` to say.
 """
+FILE = "see docs/store.md: nothing is lost as long as the store is left as it is"
+SERVER = "see docs/redis.md: whether the server runs and lets this machine in, and whether the address is right"
 WASTE = 0.3  # share of a store, from which on it pays to compact it
 
 
@@ -84,7 +86,7 @@ def _on_project(opts: argparse.Namespace, settings: BaseSettings) -> Iterator[Ad
     if inside_project():
         yield from on_settings(settings, config)
     if opts.store or inside_project():
-        yield from _on_store(with_store(opts, _of_store(config)), detectors)
+        yield from _on_store(with_store(opts, _of_store(config)), detectors, by_hand=bool(opts.store))
 
 
 def _of_store(config: Config) -> BaseSettings:
@@ -93,17 +95,20 @@ def _of_store(config: Config) -> BaseSettings:
     return BaseSettings({"NEARDUP_STORE": config.store, "NEARDUP_NAMESPACE": namespace})
 
 
-def _on_store(config: Config, detectors: Sequence[Detector]) -> Iterator[Advice]:
+def _on_store(config: Config, detectors: Sequence[Detector], *, by_hand: bool) -> Iterator[Advice]:
     address = str(config.store)
     name = named(address) if is_server(address) else address
     if "://" not in address and not Path(address).exists():
+        if by_hand:
+            yield Advice("error", f"store {name!r} does not exist", "name one that does with --store")
+            return
         yield Advice("note", f"store {name!r} does not exist yet", "nothing: the first crawl makes it")
         return
     try:
         with closing(open_store(address, detectors, namespace=config.namespace, run=None)) as store:
             yield from _on_contents(name, store)
     except StoreError as error:
-        yield Advice("error", str(error), "see docs/store.md: nothing is lost as long as the store is left as it is")
+        yield Advice("error", str(error), SERVER if is_server(address) else FILE)
 
 
 def _on_contents(name: str, store: Store) -> Iterator[Advice]:

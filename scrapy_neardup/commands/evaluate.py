@@ -17,7 +17,7 @@ from ..detectors.build import build_detectors
 from ..evaluate import contestants, evaluate, shuffled, warm_up
 from ..feeds import writing
 from ..labels import MODES, LabelledSet
-from .options import print_table
+from .options import check_apart, print_table
 
 EXAMPLES = """examples:
   scrapy neardup evaluate news laws
@@ -49,6 +49,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
     config = Config.from_settings(settings)
+    labelled_files = [file for folder in opts.folders for file in LabelledSet.files(folder)]
+    check_apart(a_file_of_a_labelled_set=labelled_files, the_file_of_figures=opts.json)
     configs = _contestants(config, opts.detectors)
     for contestant in configs:
         build_detectors(contestant)  # so that a wrong name is told before the first is measured

@@ -15,7 +15,7 @@ from ..dedup import Deduplicator
 from ..document import Document
 from ..feeds import FeedError
 from ..signature import Link, Signature
-from ..stores import StoreError
+from ..stores import Store, StoreError
 from ..verify import compare
 from .options import add_json, add_store, moment, open_existing, print_result
 
@@ -56,7 +56,7 @@ def _explain_url(dedup: Deduplicator, url: str) -> dict[str, Any]:
         "duplicate_of": link.signature.url if link.mirror else None,
         "last_seen": moment(link.seen),
         "evidence": link.evidence._asdict() if link.evidence and link.mirror else None,
-        "document": _described(link.signature),
+        "document": _described(dedup.store, link.signature),
         "links": [_described_link(other) for other in dedup.store.links(link.signature)],
     }
 
@@ -77,11 +77,11 @@ def _explain_files(dedup: Deduplicator, config: Config, paths: list[str]) -> dic
             "missing_figures": round(dedup.matcher.rule.allowed_figures(found.tokens, found.figures), 4),
         },
         "proposed_by": proposed_by,
-        "documents": {path: _described(s) for path, s in zip(paths, signatures, strict=True)},
+        "documents": {path: _described(dedup.store, s) for path, s in zip(paths, signatures, strict=True)},
     }
 
 
-def _described(signature: Signature) -> dict[str, Any]:
+def _described(store: Store, signature: Signature) -> dict[str, Any]:
     sketch = signature.sketch
     return {
         "url": signature.url,
@@ -94,7 +94,7 @@ def _described(signature: Signature) -> dict[str, Any]:
         },
         "layout": f"{signature.layout:016x}" if signature.layout else None,
         "first_seen": moment(signature.first_seen),
-        "run": signature.key[0] if signature.key else None,
+        "run": store.run_of(signature) or None,
     }
 
 

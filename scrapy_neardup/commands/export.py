@@ -9,7 +9,7 @@ from scrapy.settings import BaseSettings
 
 from ..feeds import FORMATS, writing
 from ..stores.transfer import export_rows
-from .options import add_json, add_store, existing, print_outcome
+from .options import add_json, add_store, check_apart, existing, print_outcome
 from .progress import counted
 
 EXAMPLES = """examples:
@@ -29,6 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
     config = existing(opts, settings)
+    check_apart(the_store=config.store, the_output=opts.output)
     counts: dict[str, int] = {}
     with writing(opts.output, FORMATS) as file, export_rows(str(config.store), config.namespace) as rows:
         head = next(rows)

@@ -7,12 +7,11 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from pathlib import Path
 
 from tqdm import tqdm
 
 from ..config import Config
-from ..feeds import FeedError, Feeds, Kind, Line, writing_rows
+from ..feeds import BadRowError, FeedError, Feeds, Kind, Line, writing_rows
 
 SHOWN = 10  # rows that can't be read of which each is told
 
@@ -54,25 +53,20 @@ def with_fields(config: Config, opts: argparse.Namespace, kind: Kind | None = No
     return replace(config, **{name: value for name, value in changes.items() if value})
 
 
-def check_apart(**files: str | list[str] | None) -> None:
-    """Raise FeedError where one file is to be two things."""
-    seen: dict[Path, str] = {}
-    for what, names in files.items():
-        for name in names if isinstance(names, list) else filter(None, [names]):
-            before = seen.setdefault(Path(name).absolute(), what)
-            if before != what:
-                raise FeedError(f"{name}: can't be both {before.replace('_', ' ')} and {what.replace('_', ' ')}")
-
-
 class BadRows:
-    """Takes rows that can't be read: writes them as they stand, and tells why of the first."""
+    """Takes rows that can't be read: writes them as they stand, and tells why of the first.
 
-    def __init__(self, path: str, write: Callable[[Line], object]) -> None:
+    Without a file for them the first is an error: BadRowError.
+    """
+
+    def __init__(self, path: str | None, write: Callable[[Line], object] | None) -> None:
         self.count = 0
         self._path = path
         self._write = write
 
     def __call__(self, line: Line, why: str) -> None:
+        if self._write is None:
+            raise BadRowError(why)
         self.count += 1
         self._write(line)
         if self.count <= SHOWN:
@@ -84,7 +78,7 @@ class BadRows:
 
 
 @contextmanager
-def taking_bad_rows(opts: argparse.Namespace, feeds: Feeds) -> Iterator[BadRows | None]:
-    """Give what takes the rows that can't be read; None where the first one is to be an error."""
+def taking_bad_rows(opts: argparse.Namespace, feeds: Feeds) -> Iterator[BadRows]:
+    """Give what takes the rows that can't be read."""
     with writing_rows(opts.bad_rows, feeds.kind) if opts.bad_rows else nullcontext() as write:
-        yield BadRows(opts.bad_rows, write) if write else None
+        yield BadRows(opts.bad_rows, write)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from pathlib import Path
 
 from scrapy.settings import BaseSettings
 
 from ..config import Config
-from ..feeds import FeedError, Feeds
+from ..feeds import FeedError, Feeds, telling
 from ..items import item_document
 from ..text.lexicon import BAND, Lexicon
-from .feeding import BadRows, add_feeds, add_text_field, check_apart, taking_bad_rows, with_fields
-from .options import add_json, print_outcome
+from ..whole import check_place
+from .feeding import BadRows, add_feeds, add_text_field, taking_bad_rows, with_fields
+from .options import add_json, check_apart, print_outcome
 from .progress import through
 
 EXAMPLES = """examples:
@@ -45,9 +45,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
     check_apart(a_feed=opts.feeds, the_output=opts.output, the_file_of_bad_rows=opts.bad_rows)
     feeds = Feeds(opts.feeds)
+    with telling(opts.output):
+        check_place(opts.output)
     config = with_fields(Config.from_settings(settings), opts, feeds.kind)
-    if not Path(opts.output).absolute().parent.is_dir():
-        raise FeedError(f"{opts.output}: can't be written: there is no such directory")
     with taking_bad_rows(opts, feeds) as bad:
         frequencies, documents = _counted(feeds, config, bad)
         if not documents:
@@ -56,8 +56,8 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
         lexicon = _saved(opts, frequencies, documents)
     outcome = {"documents": documents, "terms": len(frequencies), "kept": len(lexicon.terms), "lexicon": lexicon.id}
     kept = f"{len(lexicon.terms)} of {len(frequencies)} terms kept"
-    told = f"{documents} documents, {kept}, lexicon {lexicon.id}{bad.told() if bad else ''}"
-    print_outcome({**outcome, "bad_rows": bad.count if bad else 0}, told, as_json=opts.json)
+    told = f"{documents} documents, {kept}, lexicon {lexicon.id}{bad.told()}"
+    print_outcome({**outcome, "bad_rows": bad.count}, told, as_json=opts.json)
 
 
 def _saved(opts: argparse.Namespace, frequencies: Counter[str], documents: int) -> Lexicon:
@@ -66,17 +66,16 @@ def _saved(opts: argparse.Namespace, frequencies: Counter[str], documents: int) 
         lexicon = Lexicon.from_frequencies(
             frequencies, documents, low, high, opts.min_documents, source=", ".join(opts.feeds)
         )
-        if not lexicon.terms:
-            raise FeedError(f"no term is in the band {low} to {high} of {documents} documents; nothing was written")
-        lexicon.save(opts.output)
-    except OSError as error:
-        raise FeedError(f"{opts.output}: can't be written: {error.strerror or error}") from error
     except ValueError as error:
         raise FeedError(str(error)) from error
+    if not lexicon.terms:
+        raise FeedError(f"no term is in the band {low} to {high} of {documents} documents; nothing was written")
+    with telling(opts.output):
+        lexicon.save(opts.output)
     return lexicon
 
 
-def _counted(feeds: Feeds, config: Config, bad: BadRows | None) -> tuple[Counter[str], int]:
+def _counted(feeds: Feeds, config: Config, bad: BadRows) -> tuple[Counter[str], int]:
     """Count in how many documents each term is."""
     frequencies: Counter[str] = Counter()
     documents = 0

@@ -4,25 +4,32 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import sys
 import time
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
+from unicodedata import combining, east_asian_width
 
 from scrapy.settings import BaseSettings
 from scrapy.utils.project import data_path, inside_project
 
 from ..config import STORE_NAME, Config, ConfigError
 from ..dedup import Deduplicator
+from ..feeds import FeedError
 from ..stores import StoreError, check_kind
 
 
-def add_store(parser: argparse.ArgumentParser) -> None:
+def add_store(
+    parser: argparse.ArgumentParser, told: str = "a path, or redis://… (default: NEARDUP_STORE of the project)"
+) -> None:
     """Let the user name the store; else it is the project's."""
-    parser.add_argument("--store", metavar="S", help="a path, or redis://… (default: NEARDUP_STORE of the project)")
+    parser.add_argument("--store", metavar="S", help=told)
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
@@ -65,6 +72,25 @@ def with_store(opts: argparse.Namespace, settings: BaseSettings) -> Config:
     return replace(config, store=config.store or str(Path(data_path("", createdir=True), STORE_NAME)))
 
 
+def check_apart(**files: str | list[str] | None) -> None:
+    """Raise FeedError where one file is to be two things; a store on a server is no file."""
+    seen: dict[object, str] = {}
+    for what, names in files.items():
+        for name in names if isinstance(names, list) else filter(None, [names]):
+            before = what if "://" in name else seen.setdefault(_file(name), what)
+            if before != what:
+                raise FeedError(f"{name}: can't be both {before.replace('_', ' ')} and {what.replace('_', ' ')}")
+
+
+def _file(name: str) -> object:
+    """Return what is the same for all names of a file, of which a link on the disk makes another."""
+    try:
+        found = os.stat(name)
+    except OSError:
+        return os.path.realpath(name)
+    return found.st_dev, found.st_ino
+
+
 def open_existing(opts: argparse.Namespace, settings: BaseSettings) -> Deduplicator:
     """Open the store for looking into it; raise StoreError where there is none."""
     return Deduplicator.from_config(existing(opts, settings), run=None)
@@ -96,7 +122,18 @@ def print_table(*lines: str) -> None:
     """Print lines; on a terminal they are cut to its width, so that each stays a line."""
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     for line in lines:
-        print(line if width is None or len(line) <= width else line[: max(0, width - 1)] + "…")
+        print(line if width is None else cut(line, width))
+
+
+def cut(line: str, width: int) -> str:
+    """Return a line cut to so many columns of a terminal, with a mark where something is missing."""
+    ends = list(accumulate(map(columns, line), initial=0))
+    return line if ends[-1] <= width else line[: max(0, bisect_right(ends, width - 1) - 1)] + "…"
+
+
+def columns(character: str) -> int:
+    """Return how many columns of a terminal a character takes: Chinese two, marks on the letter before none."""
+    return 0 if combining(character) else 1 + (east_asian_width(character) in "FW")
 
 
 def _lines(name: str, value: Any) -> Iterable[str]:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 from scrapy.settings import BaseSettings
 
-from ..feeds import FeedError, writing
+from ..dedup import Deduplicator
+from ..feeds import writing
 from ..index.hosts import Hosts
 from ..index.relations import Relation
 from ..report.data import HostMirror, RunSummary, build
 from ..report.page import write_page
-from .options import add_json, add_store, open_existing, print_outcome, read_config
+from .options import add_json, add_store, check_apart, existing, print_outcome
 
 EXAMPLES = """examples:
   scrapy neardup report -o report.html
@@ -32,10 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
-    if opts.store and Path(opts.store).absolute() == Path(opts.output).absolute():
-        raise FeedError(f"{opts.output}: can't be both the store and the report")
-    config = read_config(opts, settings)
-    with open_existing(opts, settings) as dedup, writing(opts.output, FORMATS) as file:
+    config = existing(opts, settings)
+    check_apart(the_store=config.store, the_report=opts.output)
+    with Deduplicator.from_config(config, run=None) as dedup, writing(opts.output, FORMATS) as file:
         runs = [RunSummary(run.id, run.started, run.closed, run.stats) for run in dedup.store.runs()]
         report = build(dedup.store, _host_mirrors(dedup.store.hosts, config.mirror_hosts), runs, now=time.time())
         write_page(report, file)

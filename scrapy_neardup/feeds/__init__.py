@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .base import BadRowError, FeedError, Kind, Line, Row, row_id
-from .files import writing
+from .files import telling, writing
 from .jsonlines import FORMATS, JsonLines, parse_row
 from .together import Feeds, writing_rows
 
@@ -18,6 +18,7 @@ __all__ = [
     "Row",
     "parse_row",
     "row_id",
+    "telling",
     "writing",
     "writing_rows",
 ]

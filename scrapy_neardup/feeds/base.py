@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import IO, Any, ClassVar, NamedTuple, TypeAlias
 
+SPREAD = 1 << 23  # bytes of a row of several lines: in what is longer a quote or a bracket is missing, it is taken
 LARGEST = 1 << 28  # bytes of a row: what is longer is no row, but a quote or a bracket that nobody closed
 
 
@@ -17,6 +18,19 @@ class FeedError(ValueError):
 
 class BadRowError(FeedError):
     """A row can't be read; those after it may well be."""
+
+
+class NoRowError(ValueError):
+    """Why something is no row; `below`: so many lines after its first."""
+
+    def __init__(self, why: str, below: int = 0) -> None:
+        super().__init__(why)
+        self._below = below
+
+    def told(self, place: str) -> str:
+        """Say it, given where the row begins: a place that ends in the number of a line."""
+        before, _, number = place.rpartition(" ")
+        return f"{f'{before} {int(number) + self._below}' if self._below else place}: {self}"
 
 
 @dataclass(frozen=True)
@@ -122,6 +136,8 @@ class Row(NamedTuple):
             if line.fault:
                 raise ValueError(line.fault)
             return cls(line.number, line.raw, line.kind.parse(line.raw))
+        except NoRowError as error:
+            raise BadRowError(error.told(line.place)) from error
         except ValueError as error:
             raise BadRowError(f"{line.place}: {error}") from error
 

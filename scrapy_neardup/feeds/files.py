@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import gzip
-import os
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
-from typing import IO, Any
+from itertools import count
+from typing import IO, cast
 
-from .base import FeedError
+from ..whole import replacing
+from .base import LARGEST, FeedError
 
 
 def is_gzipped(path: str) -> bool:
@@ -22,10 +22,21 @@ def is_gzipped(path: str) -> bool:
 def reading(path: str, *, gzips: bool = True) -> Iterator[IO[bytes]]:
     """Open a file to be read; with `gzips` unpacked if its name ends in .gz. Raise FeedError where it can't be read."""
     try:
-        with _open(path, "rb", gzips and is_gzipped(path)) as file:
-            yield file
+        with gzip.open(path) if gzips and is_gzipped(path) else open(path, "rb") as file:
+            yield cast("IO[bytes]", file)
     except (OSError, EOFError, zlib.error) as error:
         raise FeedError(f"{path}: can't be read: {getattr(error, 'strerror', None) or error}") from error
+
+
+def lines_of(file: IO[bytes], path: str) -> Iterator[bytes]:
+    """Yield the lines of a file with their ends. Raise FeedError for one that is too long to be held in memory."""
+    for number in count(1):
+        line = file.readline(LARGEST + 1)
+        if len(line) > LARGEST:
+            raise FeedError(f"{path}, line {number}: over {LARGEST} bytes")
+        if not line:
+            return
+        yield line
 
 
 def position(file: IO[bytes]) -> int:
@@ -40,15 +51,21 @@ def writing(path: str, formats: Sequence[str], *, gzips: bool = True) -> Iterato
     `formats`: the endings that its name may have, with `gzips` also followed by .gz. Raise FeedError.
     """
     check_name(path, formats, gzips=gzips)
-    part = f"{path}.part"
-    try:
-        with _open(part, "wb", gzips and is_gzipped(path)) as file:
+    with telling(path), replacing(path) as part, open(part, "wb") as file:
+        if not gzips or not is_gzipped(path):
             yield file
-        os.replace(part, path)
+        else:
+            with gzip.GzipFile(path, "wb", fileobj=file) as packed:  # in which stands the name that it will have
+                yield cast("IO[bytes]", packed)
+
+
+@contextmanager
+def telling(path: str) -> Iterator[None]:
+    """Raise FeedError where a file can't be written in here."""
+    try:
+        yield
     except OSError as error:
         raise FeedError(f"{path}: can't be written: {error.strerror or error}") from error
-    finally:
-        Path(part).unlink(missing_ok=True)
 
 
 def check_name(path: str, formats: Sequence[str], *, gzips: bool = True, why: str = "no such kind of file") -> None:
@@ -62,9 +79,3 @@ def has_ending(path: str, formats: Sequence[str], *, gzips: bool) -> bool:
     """Say whether the name of a file ends so."""
     name = path.lower()
     return (name.removesuffix(".gz") if gzips else name).endswith(tuple(formats))
-
-
-def _open(path: str, mode: str, is_gzip: bool) -> IO[bytes]:
-    opener: Callable[[str, str], Any] = gzip.open if is_gzip else open
-    opened: IO[bytes] = opener(path, mode)
-    return opened

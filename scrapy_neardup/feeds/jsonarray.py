@@ -12,14 +12,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, Any
 
-from .base import LARGEST, FeedError, Kind, Piece, Raw
+from .base import LARGEST, SPREAD, FeedError, Kind, Piece, Raw
 from .files import position, reading
 from .jsonlines import parse_object
 
 CHUNK = 1 << 20
+_QUOTE = ord('"')
 _BOM = b"\xef\xbb\xbf"
-# A string, up to its end or to that of what has been read so far; or what opens, closes and parts.
-_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?P<end>"|\\?\Z)|[\[\]{},]', re.DOTALL)
+_TOKEN = re.compile(rb'["\[\]{},]')
+# What is in a string. Not of as many escapes as there may be: of each something would be kept in memory meanwhile.
+_BLANK = re.compile(rb"\s*")
+_INSIDE = re.compile(rb'[^"\\]*(?:\\.[^"\\]*){0,4096}', re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -59,31 +62,57 @@ class _Splitter:
         """What has been read, from the row that is being looked at on."""
         self._begin = self._at = 0
         """Where in the text that row begins, and how far it has been looked at."""
-        self._rows = self._arrays = 0
+        self._rows = self._arrays = self._depth = 0
         self._line = 1
 
     def pieces(self) -> Iterator[Piece]:
-        depth, is_first = 0, True
+        yield from self._whole()
+        while later := self._later():
+            yield self._cut(later)
+            yield from self._whole()
+        yield from self._rest()
+
+    def _whole(self) -> Iterator[Piece]:
+        """Yield rows, up to one that is none and has others in it, or that does not end."""
+        is_first = True
         for what in self._tokens():
-            if depth == 0:
+            if self._depth == 0:
                 self._begin_array()
-                depth, is_first = 1, True
-            elif depth > 1 or what not in b",]":
-                depth = max(1, depth + (what in b"[{") - (what in b"]}"))
+                self._depth, is_first = 1, True
+            elif self._depth > 1 or what not in b",]":
+                self._depth = max(1, self._depth + (what in b"[{") - (what in b"]}"))
+            elif self._later(self._at) and not _is_json(self._row()):
+                return
             else:
                 if what == b"," or not is_first or self._row():  # else it is an empty array
                     yield self._piece()
                 self._pass_over()
-                depth, is_first = int(what == b","), False
-        yield from self._rest(depth)
+                self._depth, is_first = int(what == b","), False
 
-    def _rest(self, depth: int) -> Iterator[Piece]:
+    def _later(self, end: int | None = None) -> int:
+        """Return where in the row a line begins as it does, with an object; 0 for nowhere."""
+        end, start = len(self._text) if end is None else end, _end(_BLANK, self._text, self._begin)
+        if not self._depth or self._text.find(b"\n", start, end) < 0:
+            return 0
+        _, has_line, indent = self._text[self._begin : start].rpartition(b"\n")
+        found = re.compile(rb"\n" + (indent if has_line else rb"[ \t]*") + rb"\{").search(self._text, start, end)
+        return found.start() + 1 if found else 0
+
+    def _cut(self, later: int) -> Piece:
+        """Let the row end before that line; reading it will show whether it is one."""
+        self._at, self._depth = later + 1, 1
+        piece = self._piece()._replace(raw=self._row().removesuffix(b",").rstrip())
+        self._at = later
+        self._pass_over()
+        return piece
+
+    def _rest(self) -> Iterator[Piece]:
         self._at = len(self._text) + 1
-        if depth == 0:
+        if self._depth == 0:
             if self._row() or not self._arrays:
                 self._begin_array()
             return
-        if depth == 1 and self._row():  # as when a crawl was killed: the last row is whole
+        if self._depth == 1 and self._row():  # as when a crawl was killed: the last row is whole
             yield self._piece()
             self._pass_over()
         yield self._piece("the file ends before the array does: was it cut off?")
@@ -92,17 +121,28 @@ class _Splitter:
         """Yield what opens, closes and parts, outside of strings; each lies just before where we are."""
         while True:
             found = _TOKEN.search(self._text, self._at)
-            if found and found["end"] in (None, b'"'):
-                self._at = found.end()
-                if found["end"] is None:
+            end = self._string_end(found.end()) if found and found[0] == b'"' else found and found.end()
+            if found and end:
+                self._at = end
+                if found[0] != b'"':
                     yield found[0]
                 continue
             self._at = found.start() if found else len(self._text)
             if not self._read_on():
                 return
 
+    def _string_end(self, at: int) -> int | None:
+        """Return where a string ends; None where it does not in what has been read."""
+        text = self._text
+        while (at := _end(_INSIDE, text, at)) + 1 < len(text):
+            if text[at] == _QUOTE:
+                return at + 1
+        return at + 1 if text[at:] == b'"' else None
+
     def _read_on(self) -> bool:
         text = self._text[self._begin :]
+        if len(text) > SPREAD and self._later():
+            return False
         if len(text) > LARGEST:
             raise FeedError(f"{self._path}, {self._place()}: over {LARGEST} bytes: is a quote or a bracket missing?")
         # As much again as there is, so that a very long row is not copied very often.
@@ -138,3 +178,17 @@ class _Splitter:
     def _pass_over(self) -> None:
         self._line += self._text.count(b"\n", self._begin, self._at)
         self._begin = self._at
+
+
+def _end(pattern: re.Pattern[bytes], text: bytes, at: int) -> int:
+    """Return where what matches from there on ends; where nothing does, there."""
+    found = pattern.match(text, at)
+    return found.end() if found else at
+
+
+def _is_json(raw: bytes) -> bool:
+    try:
+        parse_object(raw)
+    except ValueError:
+        return False
+    return True

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, Any
 
-from .base import BadRowError, Kind, Piece, Raw
-from .files import position, reading
+from .base import BadRowError, Kind, NoRowError, Piece, Raw
+from .files import lines_of, position, reading
 
 FORMATS = (".jsonl", ".jsonlines", ".jl", ".ndjson")
 
@@ -24,7 +24,7 @@ class JsonLines(Kind):
     def split(self, path: str) -> Iterator[Piece]:
         """Yield the lines, each with one line end; blank ones are passed over."""
         with reading(path) as file:
-            for number, raw in enumerate(file, 1):
+            for number, raw in enumerate(lines_of(file, path), 1):
                 if raw.strip():
                     yield Piece(f"line {number}", raw.rstrip(b"\r\n") + b"\n", position(file))
 
@@ -40,9 +40,11 @@ def parse_object(raw: Raw) -> dict[str, Any]:
     """Return what a JSON object says; raise ValueError for what is none."""
     assert isinstance(raw, bytes)
     try:
-        data = json.loads(raw)
+        data = json.loads(raw.rstrip())
     except RecursionError as error:
         raise ValueError("no JSON: too deep") from error
+    except json.JSONDecodeError as error:
+        raise NoRowError(f"no JSON: {error.msg}, column {error.colno}", error.lineno - 1) from error
     except ValueError as error:
         raise ValueError(f"no JSON: {error}") from error
     if not isinstance(data, dict):
@@ -54,5 +56,7 @@ def parse_row(raw: bytes, place: str) -> dict[str, Any]:
     """Return what a line says; raise BadRowError, naming the place, where that is no row."""
     try:
         return parse_object(raw)
+    except NoRowError as error:
+        raise BadRowError(error.told(place)) from error
     except ValueError as error:
         raise BadRowError(f"{place}: {error}") from error

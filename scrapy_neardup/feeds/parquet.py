@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from types import ModuleType
 from typing import IO, Any
 
@@ -15,13 +15,13 @@ ROWS = 256  # that are read at a time
 GROUP, MOST = 1 << 25, 1 << 17  # bytes of rows, and rows, that make a row group
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Parquet(Kind):
-    """Parquet with this schema, its metadata included."""
+    """Parquet with this schema. Feeds of the same columns go together, whatever metadata they have."""
 
     schema: bytes
-    """As Arrow writes it."""
-    compression: str = field(default="snappy", compare=False)
+    """As Arrow writes it, with its metadata."""
+    compression: str = "snappy"
 
     name = "Parquet"
     names = (".parquet",)
@@ -33,6 +33,17 @@ class Parquet(Kind):
             groups = file.metadata.num_row_groups and file.metadata.num_columns
             codec = file.metadata.row_group(0).column(0).compression if groups else "SNAPPY"
             return cls(file.schema_arrow.serialize().to_pybytes(), "none" if codec == "UNCOMPRESSED" else codec)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Parquet) and bool(self._schema().equals(other._schema()))
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._schema().names))
+
+    def _schema(self) -> Any:
+        import pyarrow as pa
+
+        return pa.ipc.read_schema(pa.py_buffer(self.schema))
 
     def split(self, path: str) -> Iterator[Piece]:
         pa = _arrow(path)
@@ -46,16 +57,15 @@ class Parquet(Kind):
     def parse(self, raw: Raw) -> dict[str, Any]:
         import pyarrow as pa
 
-        row: dict[str, Any] = pa.ipc.open_stream(raw).read_next_batch().to_pylist()[0]
-        return row
+        row = pa.ipc.open_stream(raw).read_next_batch()
+        return {name: _value(pa, column) for name, column in zip(row.schema.names, row.columns, strict=True)}
 
     @contextmanager
     def writer(self, file: IO[bytes], *, gzipped: bool) -> Iterator[Callable[[Any], object]]:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        schema = pa.ipc.read_schema(pa.py_buffer(self.schema))
-        with pq.ParquetWriter(file, schema, compression=self.compression) as writer:
+        with pq.ParquetWriter(file, self._schema(), compression=self.compression) as writer:
             group = _Group(pa, writer)
             yield group.add
             group.flush()
@@ -79,8 +89,20 @@ class _Group:
     def flush(self) -> None:
         if self._rows:
             batches = [self._pa.ipc.open_stream(raw).read_next_batch() for raw in self._rows]
-            self._writer.write_table(self._pa.Table.from_batches(batches).combine_chunks())
+            self._writer.write_table(self._pa.Table.from_batches(batches, self._writer.schema).combine_chunks())
         self._rows, self._size = [], 0
+
+
+def _value(pa: ModuleType, column: Any) -> Any:
+    """Return the one value of a column; of a time that Python can't hold its text, else None."""
+    try:
+        return column[0].as_py()
+    except (ValueError, OverflowError, LookupError):  # the last for a time zone that is unknown here
+        if not pa.types.is_temporal(column.type) and not pa.types.is_nested(column.type):
+            raise
+    with suppress(pa.ArrowException):
+        return column.cast(pa.string())[0].as_py()
+    return None
 
 
 def _packed(pa: ModuleType, batch: Any) -> bytes:

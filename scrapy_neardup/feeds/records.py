@@ -6,9 +6,12 @@ import os
 import re
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import IO, NamedTuple
 
 GZIP = b"\x1f\x8b"
+_MEMBER, _WARC = GZIP + b"\x08", b"WARC/"  # how a gzipped record begins, and a record
+_CUT = "the file ends before the record does: was it cut off?"
 _CHUNK = 1 << 14
 _HEAD = 1 << 20  # bytes; longer ones are no heads
 _AFTER = 16  # bytes that may follow a record: two line ends by the standard
@@ -20,31 +23,60 @@ class Place(NamedTuple):
 
     start: int
     size: int
-    is_whole: bool
-    """False where the file ends in the middle of it."""
+    fault: str | None = None
+    """Why it is no record."""
 
 
 def places(file: IO[bytes]) -> Iterator[Place]:
-    """Yield where the records of a file lie, gzipped one by one or plain. Raise ValueError for what is no record."""
+    """Yield where the records of a file lie, gzipped one by one or plain.
+
+    What is no record ends where the next gzipped one begins. Raise ValueError where nothing shows where that may be.
+    """
     size = os.fstat(file.fileno()).st_size
-    start = 0
+    packed, start = file.read(2) == GZIP, 0
     while start < size:
-        file.seek(start)
-        is_gzip = file.read(2) == GZIP
-        file.seek(start)
-        place = _member(file, start) if is_gzip else _plain(file, start, size)
+        place = _place(file, start, size, packed=packed)
         yield place
         start += place.size
+
+
+def _place(file: IO[bytes], start: int, size: int, *, packed: bool) -> Place:
+    file.seek(start)
+    is_gzip = file.read(2) == GZIP
+    file.seek(start)
+    try:
+        place = _member(file, start) if is_gzip else _plain(file, start, size)
+    except (ValueError, zlib.error) as error:
+        later = _next_member(file, start + 1)
+        if not later and not (packed and (start or isinstance(error, zlib.error))):  # it may be no such file at all
+            raise
+        return Place(start, (later or size) - start, f"can't be read: {error}")
+    later = _next_member(file, start + 1) if place.fault else None
+    return place._replace(size=later - start) if later else place
+
+
+def _next_member(file: IO[bytes], at: int) -> int | None:
+    """Return where the next gzipped record begins; None where there is none."""
+    file.seek(at)
+    while len(text := file.read(_CHUNK)) >= len(_MEMBER):
+        found = text.find(_MEMBER)
+        file.seek(at + max(found, 0))
+        with suppress(zlib.error):
+            if found >= 0 and zlib.decompressobj(31).decompress(file.read(_CHUNK), len(_WARC)) == _WARC:
+                return at + found
+        at += found + 1 if found >= 0 else len(text) - len(_MEMBER) + 1
+        file.seek(at)
+    return None
 
 
 def _plain(file: IO[bytes], start: int, size: int) -> Place:
     head, length = _head(file.read(_CHUNK), file)
     end = start + head + length
     if not head or end > size:
-        return Place(start, size - start, False)
+        return Place(start, size - start, _CUT)
     file.seek(end)
     after = file.read(_AFTER)
-    return Place(start, head + length + len(after) - len(after.lstrip(b"\r\n")), True)
+    return Place(start, head + length + len(after) - len(after.lstrip(b"\r\n")))
 
 
 def _member(file: IO[bytes], start: int) -> Place:
@@ -52,7 +84,7 @@ def _member(file: IO[bytes], start: int) -> Place:
     while not unpack.eof:
         packed = file.read(_CHUNK)
         if not packed:
-            return Place(start, file.tell() - start, False)
+            return Place(start, file.tell() - start, _CUT)
         data = unpack.decompress(packed)
         total += len(data)
         first += data[: _HEAD - len(first)]
@@ -61,12 +93,12 @@ def _member(file: IO[bytes], start: int) -> Place:
         raise ValueError("it is shorter than it says")
     if total > head + length + _AFTER:
         raise ValueError("several records are gzipped as one; allowed is each by itself: see `warcio recompress`")
-    return Place(start, file.tell() - len(unpack.unused_data) - start, True)
+    return Place(start, file.tell() - len(unpack.unused_data) - start)
 
 
 def _head(text: bytes, file: IO[bytes] | None = None) -> tuple[int, int]:
     """Return the bytes of a record's head and those that it says follow; 0 where the file ends before the head does."""
-    if not text.startswith(b"WARC/"[: len(text)]):
+    if not text.startswith(_WARC[: len(text)]):
         raise ValueError(f"{text[:20].decode(errors='replace')!r} where a record was to begin")
     while not (end := re.search(rb"\r?\n\r?\n", text)):
         more = file.read(_CHUNK) if file else b""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import csv
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import IO, Any, NamedTuple
 
-from .base import LARGEST, FeedError, Kind, Piece, Raw
-from .files import position, reading
+from .base import LARGEST, SPREAD, FeedError, Kind, Piece, Raw
+from .files import lines_of, position, reading
 
 DELIMITERS = ",;\t|"
 
@@ -39,10 +39,10 @@ class Table(Kind):
     def of(cls, path: str) -> Table:
         """Read the names of the columns, which are parted by what of `DELIMITERS` their line has most of."""
         with reading(path) as file:
-            line = next((line for line in file if line.strip()), b"")
+            line = next((line for line in lines_of(file, path) if line.strip()), b"")
         delimiter = max(DELIMITERS, key=lambda each: line.count(each.encode()))
         with reading(path) as file:
-            first = next(_records(file, delimiter), None)
+            first = next(_records(file, delimiter, path), None)
         if first is None:  # as of a crawl without items
             return cls(())
         _check_head(first, path)
@@ -52,7 +52,7 @@ class Table(Kind):
         """Yield the rows after the first; blank ones are passed over."""
         end = b"\r\n" if self.head.endswith(b"\r\n") else b"\n"
         with reading(path) as file:
-            records = _records(file, self.delimiter)
+            records = _records(file, self.delimiter, path)
             next(records, None)
             for number, raw, cells, fault in records:
                 if not fault and len(cells) != len(self.columns):
@@ -78,36 +78,61 @@ class _Record(NamedTuple):
 
 
 class _Lines:
-    """The lines of a file as text; `taken` are those that were asked for since it was emptied."""
+    """The lines of a file as text; `taken` are those of the row that is being read."""
 
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
+    def __init__(self, lines: Iterator[bytes]) -> None:
+        self._lines = lines
+        self._again: deque[bytes] = deque()
+        self._size = 0
         self.taken: list[bytes] = []
-        self.count = 0
+        self.number = 1
+        """Of the first one taken."""
 
     def __iter__(self) -> Iterator[str]:
-        for line in self._file:
-            self.taken.append(line)
-            self.count += 1
-            # What Python makes of a byte order mark depends on the codec.
-            yield line.decode("utf-8-sig" if self.count == 1 else "utf-8")
+        return self
+
+    def __next__(self) -> str:
+        line = self._again.popleft() if self._again else next(self._lines)
+        self.taken.append(line)
+        self._size += len(line)
+        if self._size > SPREAD and len(self.taken) > 1:
+            raise csv.Error(f"over {SPREAD} bytes")
+        # What Python makes of a byte order mark depends on the codec.
+        return line.decode("utf-8-sig" if self.number == len(self.taken) == 1 else "utf-8")
+
+    def begin_row(self) -> None:
+        self.number += len(self.taken)
+        self.taken, self._size = [], 0
+
+    def give_back(self) -> None:
+        """Have all lines of the row but its first be read once more."""
+        self._again.extendleft(reversed(self.taken[1:]))
+        del self.taken[1:]
 
 
-def _records(file: IO[bytes], delimiter: str) -> Iterator[_Record]:
-    lines = _Lines(file)
+def _records(file: IO[bytes], delimiter: str, path: str) -> Iterator[_Record]:
+    """Yield the rows. Of one that can't be read only the first line goes: those after it may be rows of their own."""
+    lines = _Lines(lines_of(file, path))
     reader = _reader(lines, delimiter)
     while True:
-        lines.taken, number, fault, cells = [], lines.count + 1, None, []
+        lines.begin_row()
+        fault, cells = None, []
         try:
             cells = next(reader)
         except StopIteration:
             return
-        except csv.Error as error:
-            fault = f"no CSV: {error}"
-        except UnicodeDecodeError as error:
-            fault, reader = f"no UTF-8: {error.reason}", _reader(lines, delimiter)
+        except (csv.Error, UnicodeDecodeError) as error:
+            fault = _fault(error, lines)
+            lines.give_back()
+            reader = _reader(lines, delimiter)
         if cells or fault:
-            yield _Record(number, b"".join(lines.taken), cells, fault)
+            yield _Record(lines.number, b"".join(lines.taken), cells, fault)
+
+
+def _fault(error: csv.Error | UnicodeDecodeError, lines: _Lines) -> str:
+    why = f"no UTF-8: {error.reason}" if isinstance(error, UnicodeDecodeError) else f"no CSV: {error}"
+    more = len(lines.taken) - 1
+    return f"{why}, in line {lines.number + more}: is a quote missing?" if more else why
 
 
 def _reader(lines: Any, delimiter: str) -> Any:

@@ -43,8 +43,8 @@ class Warc(Kind):
         with reading(path, gzips=False) as file:
             try:
                 for number, place in enumerate(places(file), 1):
-                    fault = None if place.is_whole else "the file ends before the record does: was it cut off?"
-                    yield Piece(f"record {number}", Span(path, *place[:2]), place.start + place.size, fault)
+                    span = Span(path, place.start, place.size)
+                    yield Piece(f"record {number}", span, place.start + place.size, place.fault)
             except (ValueError, zlib.error) as error:
                 raise FeedError(f"{path}, record {number + 1}: can't be read: {error}") from error
 

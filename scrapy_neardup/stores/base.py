@@ -121,6 +121,9 @@ class Store(Protocol):
     def __len__(self) -> int:
         """How many documents are held."""
 
+    def run_of(self, signature: Signature) -> str:
+        """Return the id of the run in which a document came; that of this run where it is not written yet."""
+
     def flush(self, *, wait: bool = True) -> None:
         """Make what was committed durable; without `wait` it only sets out to. Raise StoreError for what failed."""
 

@@ -84,6 +84,10 @@ class LayeredStore(Local):
         number = self.parts.number_of(key)
         return None if number is None else self.parts.numbered(number)
 
+    def run_of(self, signature: Signature) -> str:
+        key = self.parts.key(signature)
+        return key[0] if key else self.run
+
     def signatures(self) -> Iterable[Signature]:
         yield from self.parts.signatures()
         yield from (signature for signature in self.fresh.signatures() if signature.number is None)

@@ -133,6 +133,9 @@ class MemoryStore(Local):
     def __len__(self) -> int:
         return len(self._signatures)
 
+    def run_of(self, signature: Signature) -> str:
+        return self.run
+
     def flush(self, *, wait: bool = True) -> None:
         pass
 

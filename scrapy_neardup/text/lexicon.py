@@ -17,6 +17,7 @@ from importlib import resources
 from itertools import pairwise, takewhile
 from pathlib import Path
 
+from ..whole import replacing
 from .jieba_data import path_of
 
 MAGIC = "scrapy-neardup lexicon 1"
@@ -87,12 +88,8 @@ class Lexicon:
         about = {**self.about, "terms": str(len(self.terms))}
         header = [f"# {key}: {' '.join(value.split())}" for key, value in about.items() if value]
         data = "".join(f"{line}\n" for line in [MAGIC, *header, *sorted(self.terms)]).encode()
-        part = Path(f"{os.fspath(path)}.part")
-        try:
-            part.write_bytes(gzip.compress(data, mtime=0) if os.fspath(path).endswith(".gz") else data)
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
+        with replacing(path) as part:
+            Path(part).write_bytes(gzip.compress(data, mtime=0) if os.fspath(path).endswith(".gz") else data)
 
 
 def normalized_idf(count: int, documents: int) -> float:

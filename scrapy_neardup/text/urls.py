@@ -10,10 +10,13 @@ import re
 from collections.abc import Iterator
 from functools import cache, lru_cache
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
-import tldextract
 from w3lib.url import canonicalize_url
+
+if TYPE_CHECKING:
+    import tldextract
 
 _INDEX_PAGES = frozenset(f"{name}.{ending}" for name in ("index", "default") for ending in ("html", "htm", "php"))
 # Parameters that tell where a visitor came from, never what the page shows.
@@ -130,5 +133,7 @@ def _addresses(address: IPv4Address | IPv6Address) -> Iterator[IPv4Address | IPv
 
 @cache
 def _suffixes() -> tldextract.TLDExtract:
+    import tldextract  # late: it brings a whole HTTP client, and few commands ask for domains
+
     # The list that ships with the package: a live one would fetch, and would differ between machines.
     return tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None)

@@ -239,6 +239,9 @@ class RedisStore:
             for name, index in self.asking.own.items():
                 index.remove(signature.fingerprints.get(name, ()), signature)
 
+    def run_of(self, signature: Signature) -> str:
+        return signature.key[0] if signature.key else self.run
+
     def signatures(self) -> Iterator[Signature]:
         return self.documents.all()
 

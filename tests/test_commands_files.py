@@ -1,0 +1,168 @@
+"""The files that commands read and write: none is two things, and none appears before all of it is written."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+from cli import refused, succeeded, write
+from cli_forks import Forks
+from helpers import text, write_labelled
+
+from scrapy_neardup import Deduplicator, Document
+from scrapy_neardup.commands.dedupe import _Job
+from scrapy_neardup.commands.feeding import BadRows
+from scrapy_neardup.config import Config
+from scrapy_neardup.feeds import FeedError, JsonLines, Line, writing
+from scrapy_neardup.ready import Ready
+from scrapy_neardup.signature import Signature
+
+ROWS = [{"id": n, "url": f"http://a.example/{n}", "text": text(n)} for n in range(3)]
+
+
+@pytest.fixture(scope="module")
+def forks() -> Iterator[Forks]:
+    with Forks() as started:
+        yield started
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return a directory with a feed and a store under several names each, and a labelled set."""
+    write(tmp_path / "in.jsonl", ROWS)
+    (tmp_path / "sub").mkdir()
+    with Deduplicator.open(str(tmp_path / "store.jsonl")) as dedup:
+        dedup.claim(Document("http://a.example/1", text(1))).commit()
+    (tmp_path / "link.jsonl").symlink_to("in.jsonl")
+    os.link(tmp_path / "in.jsonl", tmp_path / "other.jsonl")
+    (tmp_path / "store.html").symlink_to("store.jsonl")
+    write_labelled(tmp_path / "news")
+    (tmp_path / "news.json").symlink_to("news/pairs.jsonl")
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["in.jsonl", "sub/../in.jsonl", "link.jsonl", "other.jsonl", "../{}/in.jsonl"])
+@pytest.mark.parametrize(
+    "call",
+    ["dedupe in.jsonl -o {}", "dedupe in.jsonl -o new.jsonl --duplicates {}", "cluster in.jsonl -o {}",
+     "lexicon in.jsonl -o {}", "cluster in.jsonl -o new.jsonl --bad-rows {}"],
+)  # fmt: skip
+def test_a_feed_is_no_output_by_whatever_name(forks: Forks, folder: Path, call: str, name: str) -> None:
+    before = (folder / "in.jsonl").read_bytes()
+    assert "can't be both a feed and the" in refused(folder, *call.format(name.format(folder.name)).split(), by=forks)
+    assert (folder / "in.jsonl").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        ("dedupe in.jsonl -o store.jsonl --store store.jsonl", "the store and the output"),
+        ("dedupe in.jsonl -o new.jsonl --store new.jsonl", "the store and the output"),
+        ("dedupe in.jsonl -o new.jsonl --store in.jsonl", "the store and a feed"),
+        ("dedupe in.jsonl -o new.jsonl --duplicates sub/../store.jsonl --store store.jsonl", "the file of duplicates"),
+        ("export -o sub/../store.jsonl --store store.jsonl", "the store and the output"),
+        ("report -o store.html --store store.jsonl", "the store and the report"),
+        ("report -o store.html -s NEARDUP_STORE=store.jsonl", "the store and the report"),
+        ("evaluate news --json news.json", "a file of a labelled set and the file of figures"),
+    ],
+)
+def test_a_store_and_a_labelled_set_are_no_outputs(forks: Forks, folder: Path, call: str, said: str) -> None:
+    before = [(folder / name).read_bytes() for name in ("store.jsonl", "news/pairs.jsonl")]
+    assert said in refused(folder, *call.split(), by=forks)
+    assert [(folder / name).read_bytes() for name in ("store.jsonl", "news/pairs.jsonl")] == before
+
+
+@pytest.mark.parametrize("call", ["dedupe bad.jsonl -o sub.jsonl", "lexicon bad.jsonl -o sub.jsonl"])
+def test_an_output_that_is_a_directory_is_told_before_the_work(forks: Forks, tmp_path: Path, call: str) -> None:
+    (tmp_path / "bad.jsonl").write_text("no row")  # the work itself would tell of this
+    (tmp_path / "sub.jsonl").mkdir()
+    assert "sub.jsonl: can't be written: Is a directory" in refused(tmp_path, *call.split(), by=forks)
+
+
+@pytest.mark.parametrize("call", ["dedupe in.jsonl -o {}", "lexicon in.jsonl -o {} --band 0 1"])
+def test_what_a_link_leads_to_is_written(forks: Forks, tmp_path: Path, call: str) -> None:
+    write(tmp_path / "in.jsonl", ROWS)
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "out.jsonl").symlink_to("sub/real.jsonl")
+    assert forks(tmp_path, *call.format("out.jsonl").split()).returncode == 0
+    assert (tmp_path / "out.jsonl").is_symlink()
+    assert (tmp_path / "sub" / "real.jsonl").stat().st_size
+    assert os.listdir(tmp_path / "sub") == ["real.jsonl"]
+
+
+def test_two_that_write_one_file_at_once_do_not_mix(tmp_path: Path) -> None:
+    path = str(tmp_path / "out.jsonl")
+    with writing(path, (".jsonl",)) as first:
+        first.write(b"first\n")
+        with writing(path, (".jsonl",)) as second:
+            second.write(b"second\n")
+        assert Path(path).read_bytes() == b"second\n"
+        first.write(b"more\n")
+    assert Path(path).read_bytes() == b"first\nmore\n"
+
+
+@pytest.mark.parametrize("failing", [False, True])
+def test_a_gzipped_file_says_its_own_name(tmp_path: Path, failing: bool) -> None:
+    path = tmp_path / "out.jsonl.gz"
+    with pytest.raises(KeyError) if failing else nullcontext(), writing(str(path), (".jsonl",)) as file:
+        file.write(b"{}\n")
+        if failing:
+            raise KeyError
+    assert list(tmp_path.iterdir()) == [path] * (not failing)
+    assert failing or b"out.jsonl\0" in path.read_bytes()[:30]
+
+
+def test_a_file_of_bad_rows_is_needed_to_pass_them() -> None:
+    with pytest.raises(FeedError, match="why"):
+        BadRows(None, None)(Line(1, "line 1", b"", JsonLines()), "why")
+
+
+def rows_with(count: int) -> Iterator[Ready]:
+    for number in range(count):
+        line = Line(number, f"line {number}", b"{}", JsonLines())
+        yield Ready(line, number, Document(f"http://a.example/{number}", text(number)))
+
+
+def test_dedupe_holds_no_document_but_those_that_the_store_holds(tmp_path: Path) -> None:
+    gc.collect()
+    before = alive()
+    with (
+        Deduplicator.open(str(tmp_path / "held.sqlite")) as dedup,
+        writing(str(tmp_path / "dups.jsonl"), (".jsonl",)) as report,
+    ):
+        job = _Job(Config(), dedup, lambda line: None, report, BadRows(None, None))
+        for ready in rows_with(100):
+            job.take(ready)
+    assert job.documents == 100
+    assert alive() >= before + 100
+    del job._dedup, dedup, ready
+    gc.collect()
+    assert alive() == before
+    assert job.told().startswith("100 rows, 100 kept")
+
+
+def alive() -> int:
+    return sum(isinstance(each, Signature) for each in gc.get_objects())
+
+
+def test_rows_again_are_dropped_within_a_feed_and_kept_where_they_were_held_before(tmp_path: Path) -> None:
+    call = ["dedupe", "in.jsonl", "-o", "out.jsonl", "--duplicates", "d.jsonl", "--store", "s.sqlite", "--json"]
+    write(tmp_path / "in.jsonl", ROWS + ROWS)
+    for _ in range(2):
+        assert '"kept": 3' in succeeded(tmp_path, *call, "--id-field", "id").stdout
+    write(tmp_path / "in.jsonl", [{"url": f"http://b.example/{n}", "text": text(n)} for n in range(3)])
+    assert '"kept": 0' in succeeded(tmp_path, *call).stdout
+    assert "a.example" in (tmp_path / "d.jsonl").read_text()
+
+
+def test_a_call_that_hangs_does_not_hang_the_tests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Forks() as started:
+        assert started(tmp_path, "doctor", "--help").returncode == 0
+        monkeypatch.setattr("cli_forks.TIMEOUT", 0.5)
+        os.mkfifo(tmp_path / "in.jsonl")  # nobody writes into it
+        with pytest.raises(TimeoutError, match=r"dedupe in\.jsonl"):
+            started(tmp_path, "dedupe", "in.jsonl", "-o", "out.jsonl")
