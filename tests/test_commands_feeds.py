@@ -207,3 +207,16 @@ def test_an_export_is_json_lines(tmp_path: Path) -> None:
     write_feed(tmp_path / "held.csv")
     said: Any = refused(tmp_path, "import", "held.csv", "--store", "held.sqlite")
     assert "held.csv: no such kind of file; allowed is .jsonl, .jsonlines, .jl, .ndjson, each also with .gz" in said
+
+
+def test_half_a_surrogate_pair_in_a_url_is_told_as_it_came(tmp_path: Path) -> None:
+    row = {"url": "http://a.example/\ud800鹤", "text": "word " * 30}
+    (tmp_path / "in.jsonl").write_text(f"{json.dumps(row)}\n{json.dumps({**row, 'url': 'http://b.example/'})}\n")
+    feeds, store = ("in.jsonl", "-o", "out.jsonl"), ("--store", "held.sqlite")
+    succeeded(tmp_path, "dedupe", *feeds, "--duplicates", "dups.jsonl", *store)
+    succeeded(tmp_path, "cluster", "in.jsonl", "-o", "clusters.jsonl")
+    dups, clusters = (tmp_path.joinpath(name).read_text() for name in ("dups.jsonl", "clusters.jsonl"))
+    assert "鹤" in dups
+    assert json.loads(dups)["duplicate_of"] == row["url"]
+    assert json.loads(clusters)["documents"] == [row["url"], "http://b.example/"]
+    assert row["url"] in json.loads(succeeded(tmp_path, "clusters", "--json", *store).stdout)[0].values()

@@ -15,6 +15,7 @@ from ..config import Config
 from ..document import Document
 from ..feeds import FORMATS, FeedError, Feeds, row_id, writing
 from ..items import item_document
+from ..text.jsons import json_text
 from ..verify import Rule
 from .feeding import BadRows, add_feeds, add_fields, taking_bad_rows, with_fields
 from .options import add_json, check_apart, print_outcome
@@ -84,7 +85,7 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
             raise FeedError(f"--text-field {opts.text_field}: no row has text in it")
         for number, cluster in enumerate(clusters, 1):
             entry = {"cluster": number, "documents": [batch.ids[place] for place in cluster]}
-            output.write(json.dumps(entry, ensure_ascii=False, default=str).encode() + b"\n")
+            output.write(f"{json_text(entry)}\n".encode())
     held = sum(map(len, clusters))
     told = f"{batch.rows} rows, {len(batch.ids)} documents, {len(clusters)} clusters of {held} documents"
     outcome = {"rows": batch.rows, "documents": len(batch.ids), "clusters": len(clusters), "clustered": held}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterable, Mapping
 from heapq import nlargest
 from typing import Any
@@ -13,6 +12,7 @@ from scrapy.settings import BaseSettings
 from ..feeds import FeedError
 from ..signature import Link, Signature
 from ..stores import Store
+from ..text.jsons import json_text
 from .options import add_json, add_store, moment, open_existing, print_table
 
 EXAMPLES = """examples:
@@ -39,7 +39,7 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
         largest = nlargest(opts.limit or len(repeated), repeated, key=lambda s: s.repeats)
         clusters = [_cluster(dedup.store, signature) for signature in largest]
     if opts.json:
-        print(json.dumps(clusters, ensure_ascii=False, indent=2))
+        print(json_text(clusters, indent=2))
     else:
         for cluster in clusters:
             print_table(*_lines(cluster))

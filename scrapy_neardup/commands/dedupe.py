@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import replace
@@ -19,6 +18,7 @@ from ..feeds import FORMATS, FeedError, Feeds, Line, writing, writing_rows
 from ..parallel import ready_rows
 from ..ready import Ready, Signer
 from ..signature import Signature
+from ..text.jsons import json_text
 from .feeding import BadRows, add_feeds, add_fields, taking_bad_rows, with_fields
 from .options import add_json, add_store, check_apart, print_outcome, read_config
 from .progress import through
@@ -167,7 +167,7 @@ class _Job:
             verdict = claim.verdict.tag()
             original = self._ids.get(_hashed(claim.match.signature), verdict["duplicate_of"])
             entry = {"id": row.id, **verdict, "duplicate_of": original}
-            self._report.write(json.dumps(entry, ensure_ascii=False, default=str).encode() + b"\n")
+            self._report.write(f"{json_text(entry)}\n".encode())
 
 
 def _hashed(signature: Signature) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -19,6 +18,7 @@ from ..detectors.build import build_detectors
 from ..installed import Need, extras, needs, versions
 from ..stores import Store, StoreError, open_store
 from ..stores.redis.address import is_server, named
+from ..text.jsons import json_text
 from .options import add_json, add_store, print_result, with_store
 
 EXAMPLES = """examples:
@@ -48,7 +48,7 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
     }
     found = [*_on_packages(), *_on_project(opts, settings)]
     if opts.json:
-        print(json.dumps({**installed, "advice": [advice._asdict() for advice in found]}, ensure_ascii=False, indent=2))
+        print(json_text({**installed, "advice": [advice._asdict() for advice in found]}, indent=2))
     else:
         print_result(installed, as_json=False)
         print(*(map(_told, found) if found else ["nothing to mend"]), sep="\n")

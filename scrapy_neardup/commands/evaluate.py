@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -17,6 +16,7 @@ from ..detectors.build import build_detectors
 from ..evaluate import contestants, evaluate, shuffled, warm_up
 from ..feeds import writing
 from ..labels import MODES, LabelledSet
+from ..text.jsons import json_text
 from .options import check_apart, print_table
 
 EXAMPLES = """examples:
@@ -72,7 +72,7 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
             print_table(f"of the pairs with a label the last found {_found(rows[-1]['found'])}", "")
             results.append({"set": labelled.name, "documents": len(labelled.rows), "results": rows})
         if file:
-            file.write(json.dumps(results, ensure_ascii=False, indent=2).encode() + b"\n")
+            file.write(f"{json_text(results, indent=2)}\n".encode())
 
 
 def _contestants(config: Config, chosen: Any) -> list[Config]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -12,6 +11,7 @@ from scrapy.settings import BaseSettings
 
 from ..feeds import FeedError, Feeds, JsonLines, Row
 from ..stores.transfer import import_rows
+from ..text.jsons import json_text
 from .options import add_json, add_store, with_store
 from .progress import through
 
@@ -45,7 +45,7 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
         outcomes.append({"file": file, "documents": taken.documents, "urls": taken.links, "known": taken.known})
         print(f"{file}: {told}", file=sys.stderr)
     if opts.json:
-        print(json.dumps(outcomes, ensure_ascii=False, indent=2))
+        print(json_text(outcomes, indent=2))
 
 
 class _Rows:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -11,6 +10,7 @@ from scrapy.settings import BaseSettings
 
 from ..index.hosts import Hosts
 from ..index.relations import Relation
+from ..text.jsons import json_text
 from .options import add_json, add_store, moment, open_existing, print_table, read_config
 
 EXAMPLES = """examples:
@@ -35,7 +35,7 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
         found = [*map(_named, named.items()), *learned(dedup.store.hosts)]
     shown = [pair for pair in found if pair["in_force"] or not opts.in_force]
     if opts.json:
-        print(json.dumps(shown, ensure_ascii=False, indent=2))
+        print(json_text(shown, indent=2))
     else:
         in_force = sum(pair["in_force"] for pair in found)
         print_table(*map(_line, shown), f"{len(found)} pairs of hosts, {in_force} with a rule in force")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
 import sys
@@ -23,6 +22,7 @@ from ..config import STORE_NAME, Config, ConfigError
 from ..dedup import Deduplicator
 from ..feeds import FeedError
 from ..stores import StoreError, check_kind
+from ..text.jsons import json_text
 
 
 def add_store(
@@ -104,7 +104,7 @@ def moment(seconds: float) -> str:
 def print_result(result: Mapping[str, Any], *, as_json: bool) -> None:
     """Print a mapping as JSON, or as lines of name and value."""
     if as_json:
-        print(json.dumps(result, ensure_ascii=False, indent=2))
+        print(json_text(result, indent=2))
         return
     for name, value in result.items():
         print_table(*_lines(name, value))
@@ -113,7 +113,7 @@ def print_result(result: Mapping[str, Any], *, as_json: bool) -> None:
 def print_outcome(result: Mapping[str, Any], said: str, *, as_json: bool) -> None:
     """Say what work came to: as JSON on stdout, or in a line on stderr, which leaves stdout to what was asked for."""
     if as_json:
-        print(json.dumps(result, ensure_ascii=False, indent=2))
+        print(json_text(result, indent=2))
     else:
         print(said, file=sys.stderr)
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from scrapy.settings import BaseSettings
 
 from ..mirrors import Alternative, Mirrors
+from ..text.jsons import json_text
 from .options import add_json, add_store, moment, open_existing, print_table, read_config
 
 EXAMPLES = """examples:
@@ -32,7 +32,7 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
         mirrors = Mirrors.from_config(dedup.store, read_config(opts, settings))
         found = [{"url": url, "alternatives": list(map(_described, mirrors.alternatives(url)))} for url in opts.urls]
     if opts.json:
-        print(json.dumps(found, ensure_ascii=False, indent=2))
+        print(json_text(found, indent=2))
     else:
         for entry in found:
             print_table(*_lines(entry))

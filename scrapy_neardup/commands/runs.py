@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -12,6 +11,7 @@ from scrapy.settings import BaseSettings
 
 from ..stores import Store, open_store
 from ..stores.runs import Run
+from ..text.jsons import json_text
 from .options import add_json, add_store, existing, moment, print_table
 
 EXAMPLES = """examples:
@@ -37,7 +37,7 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
     finally:
         store.close()
     if opts.json:
-        print(json.dumps(runs, ensure_ascii=False, indent=2))
+        print(json_text(runs, indent=2))
     else:
         print_table(*map(_line, runs), f"{len(runs)} runs")
 

@@ -23,6 +23,7 @@ from ..stores.interchange import END, Head, Record, document_row, head_row, host
 from ..stores.records import KEPT
 from ..stores.runs import Run
 from ..text import tokens
+from ..text.jsons import json_text
 from ..verdict import Verdict
 from ..verify import Rule
 from .signing import unpack_sketch
@@ -131,7 +132,7 @@ def _link_row(link: Link, signature: Signature) -> Record:
 
 
 def _verdict(row: Row, verdict: Mapping[str, Any]) -> str:
-    return json.dumps({"id": json.loads(row["id"]), **verdict}, ensure_ascii=False)
+    return json_text({"id": json.loads(row["id"]), **verdict})
 
 
 def _line(row: Record) -> str:
