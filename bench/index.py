@@ -8,13 +8,14 @@ Held are the documents that repeat none before them, as in a crawl; the defaults
 repeat nothing, and near-copies of some that are held; then, of the same, the search by detector and the verification.
 Documents are asked for without URL: its canonical form, which takes as long as a few candidates, is made before, for
 the request. The documents are synthetic: `texts.py` says how far. Peers that are not installed
-are passed over (`pip install datasketch simhash`).
+are passed over (`pip install datasketch simhash`). `--json FILE`: medians and 99th percentiles to that file too.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib.util
+import json
 import resource
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -37,10 +38,23 @@ SIZES = (10_000, 100_000, 1_000_000)
 QUERIES = 1000
 
 
+class Tell:
+    """Prints medians and 99th percentiles in µs, and keeps them."""
+
+    def __init__(self) -> None:
+        self.told: list[dict[str, Any]] = []
+
+    def __call__(self, name: str, held: int, times: list[float]) -> None:
+        middle, high = float(np.median(times)), float(np.percentile(times, 99))
+        self.told.append({"name": name.strip(), "held": held, "median": middle, "p99": high})
+        print(f"{name}: {middle:.0f} µs, p99 {high:.0f}, at worst {max(times):.0f}", flush=True)
+
+
 class Ours:
     """A growing store, and what was seen on the way."""
 
-    def __init__(self, texts: Iterator[Text]) -> None:
+    def __init__(self, texts: Iterator[Text], tell: Tell) -> None:
+        self.tell = tell
         self.texts = chain([next(texts)], texts)  # what is read first is not the store's
         self.source = np.random.default_rng(2)
         self.dedup = Deduplicator.open()
@@ -81,14 +95,14 @@ class Ours:
     def report(self, queries: dict[str, list[Text]]) -> None:
         ram = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - self.ram
         print(f"{len(self.dedup):,} held of {len(self.held):,}; {ram / len(self.dedup):.1f} kB of RAM each (ru_maxrss)")
-        print(f"  insertion: {summary(self.inserts)}, {max(self.inserts) / 1000:.0f} ms at worst")
+        self.tell("  insertion", len(self.dedup), self.inserts)
         for name, texts in queries.items():
             self._report(name, [signed(text, -number) for number, text in enumerate(texts, 1)])
 
     def _report(self, name: str, signatures: list[Signature]) -> None:
         times = timed(self.matches, signatures)
         matching = sum(bool(self.matches(signature)) for signature in signatures)
-        print(f"  {name} ({matching} of {QUERIES} match): {summary(times)}")
+        self.tell(f"  {name} ({matching} of {QUERIES} match)", len(self.dedup), times)
         pairs = [(signature, self.candidates(signature)) for signature in signatures]
         counts = [len(earlier) for _, earlier in pairs]
         print(
@@ -97,8 +111,9 @@ class Ours:
         )
         for kind in signatures[0].fingerprints:
             asked = [{kind: signature.fingerprints[kind]} for signature in signatures]
-            print(f"    {kind}: {summary(timed(lambda own: list(self.dedup.store.find(own)), asked))}")
-        print(f"    verification: {summary(timed(self.verify, pairs))}")
+            times = timed(lambda own: list(self.dedup.store.find(own)), asked)
+            self.tell(f"    {name}, {kind}", len(self.dedup), times)
+        self.tell(f"    {name}, verification", len(self.dedup), timed(self.verify, pairs))
 
 
 def timed(call: Callable[[Any], object], arguments: Iterable[Any]) -> list[float]:
@@ -109,10 +124,6 @@ def timed(call: Callable[[Any], object], arguments: Iterable[Any]) -> list[float
         call(argument)
         times.append((time.perf_counter_ns() - start) / 1000)
     return times
-
-
-def summary(times: list[float]) -> str:
-    return f"{np.median(times):.0f} µs, p99 {np.percentile(times, 99):.0f}"
 
 
 class DataSketch:
@@ -160,8 +171,8 @@ class SimhashPackage:
 PEERS: dict[str, Callable[[], Any]] = {"datasketch": DataSketch, "simhash": SimhashPackage}
 
 
-def run(texts: Callable[[], Iterator[Text]], sizes: list[int], peers: dict[str, int]) -> None:
-    ours = Ours(texts())
+def run(texts: Callable[[], Iterator[Text]], sizes: list[int], peers: dict[str, int], tell: Tell) -> None:
+    ours = Ours(texts(), tell)
     queries = {}
     for size in sizes:
         ours.grow(size)
@@ -170,10 +181,10 @@ def run(texts: Callable[[], Iterator[Text]], sizes: list[int], peers: dict[str, 
     for name, limit in peers.items():
         held = compress(texts(), ours.held)
         if importlib.util.find_spec(name) and limit:
-            run_peer(PEERS[name](), held, {size: asked for size, asked in queries.items() if size <= limit})
+            run_peer(PEERS[name](), held, {size: asked for size, asked in queries.items() if size <= limit}, tell)
 
 
-def run_peer(peer: Any, texts: Iterator[Text], queries: dict[int, dict[str, list[Text]]]) -> None:
+def run_peer(peer: Any, texts: Iterator[Text], queries: dict[int, dict[str, list[Text]]], tell: Tell) -> None:
     """Fill a peer with the same documents, and ask it for the same."""
     held = 0
     for size, kinds in queries.items():
@@ -181,7 +192,7 @@ def run_peer(peer: Any, texts: Iterator[Text], queries: dict[int, dict[str, list
             peer.add(held, peer.prepared(text))
             held += 1
         for name, asked in kinds.items():
-            print(f"{peer.name}, {size:,} held, {name}:", summary(timed(peer.find, map(peer.prepared, asked))))
+            tell(f"{peer.name}, {size:,} held, {name}", size, timed(peer.find, map(peer.prepared, asked)))
 
 
 def main() -> None:
@@ -190,10 +201,14 @@ def main() -> None:
     parser.add_argument("--docs", type=Path, help="JSON lines with a text each; without it texts are made")
     parser.add_argument("--lsh", type=int, default=0, help="ask datasketch too, of so many documents at most")
     parser.add_argument("--simhash", type=int, default=0, help="ask the simhash package too")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures to this file")
     options = parser.parse_args()
     texts = partial(multiplied, options.docs) if options.docs else made
     sizes = sorted({size for size in SIZES if size < options.documents} | {options.documents})
-    run(texts, sizes, {"datasketch": options.lsh, "simhash": options.simhash})
+    tell = Tell()
+    run(texts, sizes, {"datasketch": options.lsh, "simhash": options.simhash}, tell)
+    if options.json:
+        options.json.write_text(json.dumps(tell.told, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
