@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")  # nox does not like to see a session twice
 def noxfile() -> ModuleType:
     pytest.importorskip("nox")
     spec = importlib.util.spec_from_file_location("noxfile", ROOT / "noxfile.py")
