@@ -109,7 +109,6 @@ class Document:
         return make_sketch(len(self.hashes), self.shingles, figures_of(self.hashes, self.lines))
 
     @cached_property
-    def line_hashes(self) -> list[int]:
-        """The hashes of its lines and sentences, in their order, as often as they stand there."""
-        found: list[int] = hash_lines(sentence_lines(self.text))[:, 0].tolist()
-        return found
+    def line_hashes(self) -> Hashes:
+        """The hashes of its lines and sentences, in their order, as often as they stand there; of shape (n,)."""
+        return hash_lines(sentence_lines(self.text))[:, 0].copy()

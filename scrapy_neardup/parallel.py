@@ -5,7 +5,6 @@ Whoever signs them, one row after another is decided of in one process, so the r
 
 from __future__ import annotations
 
-from array import array
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, Future
@@ -15,12 +14,13 @@ from typing import Any
 from loky import ProcessPoolExecutor
 
 from .feeds import FeedError, Line
+from .fingerprints.hashing import hashes_in
 from .fingerprints.sketch import Sketch
 from .processes import check_can_be_sent, given, start, stop
 from .ready import Ready, Signer
 from .signed import Signed
 
-BATCH, SIZE = 64, 1 << 20  # rows that are sent to a process at a time, and bytes from which it gets no more
+BATCH, SIZE = 128, 1 << 20  # rows that are sent to a process at a time, and bytes from which it gets no more
 AHEAD = 3  # batches a process: so much is held in memory
 
 
@@ -61,7 +61,7 @@ def _packed(ready: Ready) -> Packed:
     document = ready.document
     if document is None:
         return None, None, ready.fault
-    lines = array("Q", document.line_hashes).tobytes()
+    lines = document.line_hashes.tobytes()
     return ready.id, (document.url, document.ready, document.sketch, document.layout, lines), None
 
 
@@ -70,8 +70,8 @@ def _unpacked(line: Line, packed: Packed, signer: Signer) -> Ready:
     if fields is None:
         return Ready(line, None, None, fault)
     url, fingerprints, sketch, layout, hashes = fields
-    text, lines = partial(signer.text, line), array("Q", hashes).tolist()
-    return Ready(line, name, Signed(url, fingerprints, sketch, layout, text=text, line_hashes=lines))
+    text = partial(signer.text, line)
+    return Ready(line, name, Signed(url, fingerprints, sketch, layout, text=text, line_hashes=hashes_in(hashes)))
 
 
 class _Elsewhere:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import cached_property
 
 from .document import Document
+from .fingerprints.hashing import Hashes
 from .fingerprints.sketch import Sketch
 
 
@@ -20,7 +21,7 @@ class Signed(Document):
         layout: int,
         *,
         text: Callable[[], str],
-        line_hashes: list[int] | None = None,
+        line_hashes: Hashes | None = None,
     ) -> None:
         """`line_hashes`: None where they are to be made of the text."""
         super().__init__(url=url, layout=layout, ready=fingerprints)

@@ -7,15 +7,16 @@ things.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections import OrderedDict, deque
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from functools import cached_property
-from itertools import islice
+from typing import TypeAlias
 
 import numpy as np
 
 from .document import Document
-from .fingerprints.hashing import Hashes, distinct, hash_lines, shingles
+from .fingerprints.hashing import Hashes, distinct, hash_bytes, hash_lines, shingles
 from .fingerprints.sketch import WIDTH, Sketch, make_sketch
 from .signature import Signature
 from .text.sentences import split_lines
@@ -23,9 +24,13 @@ from .text.tokens import token_lines
 from .text.urls import host
 from .verify import compare
 
-SITES, LINES = 500, 2000  # sites that are remembered, and lines of each; those longest not seen are forgotten
-CLUSTERS = 8  # that are remembered of a line: one that so many have is on every page
+SITES, LINES = 500, 4000  # sites that are remembered, and lines of each; the documents longest not seen are forgotten
+CLUSTERS = 8  # documents, of which a line that so many have is on every page
 FOREIGN = 0.3  # containment below which a text is not taken from another
+
+Stands: TypeAlias = "dict[int, set[int]]"
+"""The numbers of the documents in which lines stand, by the hash of the line."""
+NONE: AbstractSet[int] = frozenset()
 
 
 class Page:
@@ -36,6 +41,7 @@ class Page:
         self._document = document
         self._hashes: dict[str, Hashes] = {}
         self._sketches: dict[tuple[str, ...], Sketch] = {}
+        self._known: Stands | None = None
 
     @cached_property
     def site(self) -> str:
@@ -47,9 +53,15 @@ class Page:
         return split_lines(self._document.text)
 
     @property
-    def hashes(self) -> list[int]:
+    def hashes(self) -> Hashes:
         """The hashes of its lines, in their order."""
         return self._document.line_hashes
+
+    def known(self, site: Site) -> Stands:
+        """Return where its lines stand in the documents of its site; these are asked once."""
+        if self._known is None:
+            self._known = site.stands(self.hashes)
+        return self._known
 
     def tokens(self, lines: Iterable[str]) -> int:
         """Return how many tokens some of its lines have."""
@@ -69,30 +81,56 @@ class Page:
         return self._hashes[line]
 
 
-class Templates:
-    """In which documents held, of the same site, each line stood so far, in this process.
+class Site:
+    """The lines of documents of one site, the last ones; each document goes by a number.
 
-    Documents go by a number, in plain dictionaries: the garbage collector leaves out those that hold only numbers. It
-    would stop the crawl for a tenth of a second to look through a million references.
+    As they come: they are looked through where two pages are compared, which most never are.
     """
 
     def __init__(self) -> None:
-        self._sites: OrderedDict[str, dict[int, tuple[int, ...]]] = OrderedDict()
+        self._documents: deque[tuple[int, Hashes]] = deque()
+        self._lines = 0
+
+    def learn(self, number: int, lines: Hashes) -> None:
+        """Remember the lines of a document."""
+        lines = lines[-LINES:].copy() if len(lines) > LINES else lines
+        self._documents.append((number, lines))
+        self._lines += len(lines)
+        while self._lines > LINES:
+            self._lines -= len(self._documents.popleft()[1])
+
+    def stands(self, lines: Hashes) -> Stands:
+        """Return in which documents each of some lines stands; those that stand in none are left out."""
+        numbers, known = zip(*self._documents, strict=True) if self._documents else ((), ())
+        held = np.concatenate([lines[:0], *known])
+        shared = np.isin(held, lines).nonzero()[0]
+        ends = np.cumsum([0, *map(len, known)])
+        found: Stands = {}
+        for line, place in zip(held[shared].tolist(), ends.searchsorted(shared, side="right").tolist(), strict=True):
+            found.setdefault(line, set()).add(numbers[place - 1])
+        return found
+
+    def has_others(self, number: int) -> bool:
+        """Say whether another document is known than one."""
+        return any(other != number for other, _ in self._documents)
+
+    def __len__(self) -> int:
+        """How many lines are remembered, as often as they stand there."""
+        return self._lines
+
+
+class Templates:
+    """What stood in the documents of each site so far, in this process."""
+
+    def __init__(self) -> None:
+        self._sites: OrderedDict[str, Site] = OrderedDict()
 
     def learn(self, page: Page, held: Signature) -> None:
         """Remember the lines of a page that is held, or that repeats a document held; nothing without a site."""
         if not page.site:
             return
-        lines = self._sites.setdefault(page.site, {})
+        self._sites.setdefault(page.site, Site()).learn(_number(held), page.hashes)
         self._sites.move_to_end(page.site)
-        number = _number(held)
-        fresh: dict[int, tuple[int, ...]] = dict.fromkeys(page.hashes, (number,))
-        for key in lines.keys() & fresh.keys():
-            known = lines.pop(key)
-            fresh[key] = known if number in known else (*known, number)[:CLUSTERS]
-        lines.update(fresh)
-        for oldest in list(islice(lines, max(0, len(lines) - LINES))):
-            del lines[oldest]
         if len(self._sites) > SITES:
             self._sites.popitem(last=False)
 
@@ -106,22 +144,21 @@ class Templates:
         other teasers. Where no other document of the site is known, it may be either, and counts as template: what is
         stored twice is not lost.
         """
-        lines: Mapping[int, tuple[int, ...]] = self._sites.get(page.site, {})
-        number = _number(earlier)
-        known = {line: lines.get(key, ()) for line, key in zip(page.lines, page.hashes, strict=True)}
-        own = tuple(line for line, those in known.items() if number not in those and len(those) < CLUSTERS)
+        site = self._sites.get(page.site, Site())
+        number, known = _number(earlier), page.known(site)
+        those_of = {line: known.get(key, NONE) for line, key in zip(page.lines, page.hashes.tolist(), strict=True)}
+        own = tuple(line for line, those in those_of.items() if number not in those and len(those) < CLUSTERS)
         if not own:
             return False
         sketch, least = page.sketch(own), max(min_tokens, 1)
         # What costs more, to cut the other lines into words, comes last.
         if sketch.tokens < least or compare(sketch, earlier.sketch).containment >= FOREIGN:
             return False
-        if earlier.sketch.tokens - (page.tokens(known) - sketch.tokens) < least:
+        if earlier.sketch.tokens - (page.tokens(those_of) - sketch.tokens) < least:
             return False
-        only = page.tokens(line for line, those in known.items() if those == (number,))
-        others_known = any(those != (number,) for those in lines.values())
-        return only < sketch.tokens or not others_known
+        only = page.tokens(line for line, those in those_of.items() if those == {number})
+        return only < sketch.tokens or not site.has_others(number)
 
 
 def _number(document: Signature) -> int:
-    return hash((document.url, document.first_seen, document.sketch.codes))
+    return hash_bytes(document.sketch.codes + (document.url or "").encode(errors="surrogatepass"))

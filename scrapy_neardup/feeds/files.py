@@ -13,6 +13,9 @@ from ..whole import replacing
 from .base import LARGEST, FeedError
 
 
+_BUFFER = 1 << 18  # bytes: of rows of some thousand the usual ones hold two
+
+
 def is_gzipped(path: str) -> bool:
     """Say whether a file is gzipped, by its name."""
     return path.lower().endswith(".gz")
@@ -22,7 +25,7 @@ def is_gzipped(path: str) -> bool:
 def reading(path: str, *, gzips: bool = True) -> Iterator[IO[bytes]]:
     """Open a file to be read; with `gzips` unpacked if its name ends in .gz. Raise FeedError where it can't be read."""
     try:
-        with gzip.open(path) if gzips and is_gzipped(path) else open(path, "rb") as file:
+        with gzip.open(path) if gzips and is_gzipped(path) else open(path, "rb", _BUFFER) as file:
             yield cast("IO[bytes]", file)
     except (OSError, EOFError, zlib.error) as error:
         raise FeedError(f"{path}: can't be read: {getattr(error, 'strerror', None) or error}") from error
@@ -51,7 +54,7 @@ def writing(path: str, formats: Sequence[str], *, gzips: bool = True) -> Iterato
     `formats`: the endings that its name may have, with `gzips` also followed by .gz. Raise FeedError.
     """
     check_name(path, formats, gzips=gzips)
-    with telling(path), replacing(path) as part, open(part, "wb") as file:
+    with telling(path), replacing(path) as part, open(part, "wb", _BUFFER) as file:
         if not gzips or not is_gzipped(path):
             yield file
         else:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from .hamming import BLOCK_BITS, BLOCKS, flips
+from .hamming import BLOCK_BITS, BLOCKS, flips, most_flips
 from .packed import Array
 
 FEW = 30_000  # of which all are tried: that is quicker
@@ -69,18 +69,6 @@ class NearTable:
             self._flips[distance] = tuple(np.array(column, np.int64) for column in zip(*pairs, strict=True))
         blocks, probes = self._flips[distance]
         return blocks, probes
-
-
-def most_flips(distance: int) -> list[int]:
-    """Return how many bits to flip at most in each block; below 0 the block need not be looked up.
-
-    If each block differed in more bits than its bound, by one at least, and the bounds add up to the distance less
-    `BLOCKS` - 1, the distance would be larger: so of distance 6, one block may go unflipped (52 look-ups, not 68).
-
-    Qin et al. 2018 (GPH), the general pigeonhole principle with integer reduction.
-    """
-    least, more = divmod(distance - BLOCKS + 1, BLOCKS)
-    return [least + (block < more) for block in range(BLOCKS)]
 
 
 def _turned(value: int, block: int) -> int:

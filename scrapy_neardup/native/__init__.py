@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy.typing as npt
 
-VERSION = 2
+VERSION = 3
 
 Array: TypeAlias = "bytes | npt.NDArray[Any]"
 """Bytes, or an array whose items lie one after another; ValueError for one that does not fit."""
@@ -34,6 +34,7 @@ class Compiled(Protocol):
     def super_shingles(self, hashes: Array, bands: int, rows: int) -> tuple[int, ...]: ...
     def codes(self, hashes: Array, bins: int) -> bytes: ...
     def figures_of(self, rows: Array, lines: bytes) -> bytes: ...
+    def near(self, buckets: dict[int, bytearray], value: Array, probes: Array, distance: int) -> list[int]: ...
 
 
 def _load() -> Compiled | None:

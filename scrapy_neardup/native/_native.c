@@ -10,8 +10,9 @@ calls, nothing is changed in place, and the memory that is read need not be alig
 #include "han.h"
 #include "sets.h"
 #include "prints.h"
+#include "near.h"
 
-enum { VERSION = 2 }; /* to be raised with native.VERSION where a call changes */
+enum { VERSION = 3 }; /* to be raised with native.VERSION where a call changes */
 
 #define CALLED(twin, kinds)                                                                 \
     static PyObject *call_##twin(PyObject *module, PyObject *const *args, Py_ssize_t count) \
@@ -33,13 +34,14 @@ CALLED(imatch_names, "rn")
 CALLED(super_shingles, "hnn")
 CALLED(codes, "hn")
 CALLED(figures_of, "rb")
+CALLED(near, "dhhn")
 
 #define METHOD(twin) {#twin, (PyCFunction)(void (*)(void))call_##twin, METH_FASTCALL, NULL}
 
 static PyMethodDef METHODS[] = {
     METHOD(word_lines), METHOD(dictionary), METHOD(cut_lines), METHOD(sentence_lines), METHOD(hash_lines), METHOD(counted),
     METHOD(shingles), METHOD(among), METHOD(simhash), METHOD(imatch_names),
-    METHOD(super_shingles), METHOD(codes), METHOD(figures_of), {NULL, NULL, 0, NULL},
+    METHOD(super_shingles), METHOD(codes), METHOD(figures_of), METHOD(near), {NULL, NULL, 0, NULL},
 };
 
 static int set_up(PyObject *module)

@@ -39,7 +39,8 @@ class MemoryStore(Local):
 
     def find(self, fingerprints: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, Signature]]:
         for name in self._indexes:
-            yield from ((name, signature) for signature in self.propose(name, fingerprints.get(name, ())))
+            for signature in self.propose(name, fingerprints.get(name, ())):
+                yield name, signature
 
     def propose(self, name: str, fingerprints: Sequence[int]) -> Iterable[Signature]:
         """Return the documents that one detector proposes."""

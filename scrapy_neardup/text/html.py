@@ -71,6 +71,8 @@ def looks_like_html(text: str) -> bool:
 
     Plain text may compare (`a < b`), hold generics (`List<String>`) or name a tag now and then.
     """
+    if "<" not in text:
+        return False
     if _DOCUMENT.match(text):
         return True
     sample = text[:_SAMPLE].lstrip()
