@@ -182,7 +182,7 @@ class Deduplicator:
         """Return the signature of a document, held nowhere. Raise TypeError, ValueError for what is no fingerprint."""
         ready = document.ready
         fingerprints = {
-            d.name: checked(d.name, ready[d.name] if d.name in ready else d.fingerprints(document))
+            d.name: ready[d.name] if d.name in ready else checked(d.name, d.fingerprints(document))
             for d in self.detectors
         }
         return Signature(document.url, fingerprints, document.sketch, self._clock(), document.layout)

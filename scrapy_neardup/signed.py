@@ -24,13 +24,10 @@ class Signed(Document):
         line_hashes: Hashes | None = None,
     ) -> None:
         """`line_hashes`: None where they are to be made of the text."""
-        super().__init__(url=url, layout=layout, ready=fingerprints)
-        made = self.__dict__  # where the cached properties look first
-        del made["text"]
-        made["sketch"] = sketch
-        made["_read"] = text
+        # Where the cached properties look first; to set one field after another would take several times as long.
+        self.__dict__.update(url=url, ready=fingerprints, layout=layout, sketch=sketch, _read=text)
         if line_hashes is not None:
-            made["line_hashes"] = line_hashes
+            self.__dict__["line_hashes"] = line_hashes
 
     @cached_property
     def text(self) -> str:

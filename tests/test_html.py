@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 
@@ -222,3 +223,14 @@ def test_content_without_a_body_tag_is_read():
     # libxml2 puts elements that it does not know, such as <nav>, into the head when no body was opened.
     page = html_to_page("<html><title>T</title><nav>Menu</nav><article><p>Some words here.</p></article></html>")
     assert page[:2] == ("T", "Some words here.")
+
+
+def test_pages_that_were_read_leave_nothing_behind() -> None:
+    def held_after(pages: int) -> int:
+        for _ in range(pages):
+            html_to_page("<!doctype html><title>One</title><h1 class=a>One</h1><p class=b>Some words here.</p>")
+        gc.collect()
+        return sum(len(each) for each in gc.get_objects() if isinstance(each, (list, dict)))
+
+    before = held_after(10)
+    assert held_after(300) - before < 100

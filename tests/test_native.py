@@ -21,6 +21,7 @@ from scrapy_neardup.fingerprints.imatch import imatch
 from scrapy_neardup.fingerprints.minhash import super_shingles
 from scrapy_neardup.fingerprints.simhash import simhash_counted
 from scrapy_neardup.fingerprints.sketch import figures_of, make_sketch
+from scrapy_neardup.index.flat import FlatIndex
 from scrapy_neardup.index.hamming import HammingIndex
 from scrapy_neardup.text.sentences import sentence_lines
 from scrapy_neardup.text.tokens import token_lines, word_lines
@@ -154,14 +155,17 @@ def test_simhash_of_any_counts(counts: list[int]) -> None:
 @settings(deadline=None)
 @given(st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=50), st.integers(0, 15), st.randoms())
 def test_near_fingerprints(values: list[int], distance: int, source: random.Random) -> None:
-    index: HammingIndex[int] = HammingIndex(distance)
-    index._few = None  # it has many
+    few: FlatIndex[int] = FlatIndex(distance)
+    many: HammingIndex[int] = HammingIndex(distance)
+    many._few = None
     near = [value ^ sum(1 << bit for bit in source.sample(range(64), distance)) for value in values]
     for number, value in enumerate((*values, *near)):
-        index.add((value,), number)
+        few.add((value,), number)
+        many.add((value,), number)
     for number, value in enumerate(values):
-        found = set(assert_equal(lambda value=value: list(index.find((value,)))))
-        assert found >= {number, number + len(values)}
+        found = assert_equal(lambda value=value: [list(index.find((value,))) for index in (few, many)])
+        assert found[0] == found[1]
+        assert {number, number + len(values)} <= set(found[0])
 
 
 def cut_by(lines: str, text: str) -> list[str]:
@@ -212,6 +216,7 @@ BAD: list[tuple[str, tuple[Any, ...]]] = [
     ("near", ([], ROWS[:8], ROWS[:8], 3)),
     ("near", ({0: b"no bytearray"}, ROWS[:8], ROWS[:8], 3)),
     ("near", ({}, ROWS, ROWS[:8], 3)),
+    ("within", (ROWS, ROWS, 3)),
     ("counted", (ROWS[:-1],)),
     ("counted", (np.zeros((4, 4), np.uint64)[:, :2],)),
     ("shingles", (ROWS[:-8], 3)),

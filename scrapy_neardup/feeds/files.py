@@ -12,7 +12,6 @@ from typing import IO, cast
 from ..whole import replacing
 from .base import LARGEST, FeedError
 
-
 _BUFFER = 1 << 18  # bytes: of rows of some thousand the usual ones hold two
 
 

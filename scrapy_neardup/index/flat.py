@@ -7,6 +7,8 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
+from .. import native
+from ..fingerprints.hashing import Hashes
 from .base import distinct
 
 T = TypeVar("T")
@@ -47,11 +49,7 @@ class FlatIndex(Generic[T]):
 
     def find(self, fingerprints: Sequence[int]) -> Iterator[T]:
         values = self._values[: len(self._documents)]
-        places = (
-            place
-            for value in fingerprints
-            for place in (np.bitwise_count(values ^ np.uint64(value)) <= self.distance).nonzero()[0].tolist()
-        )
+        places = (place for value in fingerprints for place in _within(values, value, self.distance))
         return distinct(found for place in places if (found := self._documents[place]) is not None)
 
     def entries(self) -> list[tuple[int, T]]:
@@ -69,3 +67,11 @@ class FlatIndex(Generic[T]):
         self._values, self._documents, self._places, self._removed = np.zeros(64, np.uint64), [], {}, 0
         for value, document in kept:
             self.add((value,), document)
+
+
+def _within(values: Hashes, value: int, distance: int) -> list[int]:
+    """Return the places of the fingerprints within a distance, ascending."""
+    if native.compiled:
+        return native.compiled.within(values, value.to_bytes(8, "little"), distance)
+    places: list[int] = (np.bitwise_count(values ^ np.uint64(value)) <= distance).nonzero()[0].tolist()
+    return places

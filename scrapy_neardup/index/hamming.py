@@ -62,7 +62,9 @@ class HammingIndex(Generic[T]):
             self._few.remove(fingerprints, document)
             return
         for value in fingerprints:
-            gone = [number for number in _found(self._buckets, value, _probes(0), 0) if self._documents[number] is document]
+            gone = [
+                number for number in _found(self._buckets, value, _probes(0), 0) if self._documents[number] is document
+            ]
             for number in gone:
                 self._documents[number] = None
             for block in _blocks(value) if gone else ():

@@ -25,20 +25,26 @@ class KeyIndex(Generic[T]):
 
     def __init__(self, newest: int | None = None) -> None:
         self.newest = newest
-        # Few fingerprints are shared: a list for each would take half of the memory.
-        self._first: list[dict[int, T]] = [{} for _ in range(PARTS)]
-        self._others: list[dict[int, list[T]]] = [{} for _ in range(PARTS)]
+        # Few fingerprints are shared: a list for each would take half of the memory. Numbers, not documents: what holds
+        # nothing else the garbage collector need not look through.
+        self._first: list[dict[int, int]] = [{} for _ in range(PARTS)]
+        self._others: list[dict[int, list[int]]] = [{} for _ in range(PARTS)]
+        self._documents: dict[int, T] = {}
 
     def add(self, fingerprints: Sequence[int], document: T) -> None:
+        number = id(document)
+        if fingerprints:
+            self._documents[number] = document
         for key in fingerprints:
-            if self._first[key % PARTS].setdefault(key, document) is not document:
-                self._others[key % PARTS].setdefault(key, []).append(document)
+            if self._first[key % PARTS].setdefault(key, number) != number:
+                self._others[key % PARTS].setdefault(key, []).append(number)
 
     def remove(self, fingerprints: Sequence[int], document: T) -> None:
+        self._documents.pop(id(document), None)
         for key in fingerprints:
             first, others = self._first[key % PARTS], self._others[key % PARTS]
             known = [first.pop(key), *others.pop(key, ())] if key in first else []
-            rest = [other for other in known if other is not document]
+            rest = [number for number in known if number != id(document)]
             if rest:
                 first[key] = rest.pop(0)
             if rest:
@@ -47,9 +53,11 @@ class KeyIndex(Generic[T]):
     def find(self, fingerprints: Sequence[int]) -> Iterable[T]:
         first = self._first
         known = [key for key in fingerprints if key in first[key % PARTS]]  # most lead nowhere
-        return distinct(chain.from_iterable(map(self._under, known))) if known else ()
+        if not known:
+            return ()
+        return distinct(map(self._documents.__getitem__, chain.from_iterable(map(self._under, known))))
 
-    def _under(self, key: int) -> Sequence[T]:
+    def _under(self, key: int) -> Sequence[int]:
         others = self._others[key % PARTS].get(key, ())
         if self.newest is not None and len(others) >= self.newest:
             return others[-self.newest :]

@@ -35,13 +35,14 @@ CALLED(super_shingles, "hnn")
 CALLED(codes, "hn")
 CALLED(figures_of, "rb")
 CALLED(near, "dhhn")
+CALLED(within, "hhn")
 
 #define METHOD(twin) {#twin, (PyCFunction)(void (*)(void))call_##twin, METH_FASTCALL, NULL}
 
 static PyMethodDef METHODS[] = {
     METHOD(word_lines), METHOD(dictionary), METHOD(cut_lines), METHOD(sentence_lines), METHOD(hash_lines), METHOD(counted),
     METHOD(shingles), METHOD(among), METHOD(simhash), METHOD(imatch_names),
-    METHOD(super_shingles), METHOD(codes), METHOD(figures_of), METHOD(near), {NULL, NULL, 0, NULL},
+    METHOD(super_shingles), METHOD(codes), METHOD(figures_of), METHOD(near), METHOD(within), {NULL, NULL, 0, NULL},
 };
 
 static int set_up(PyObject *module)

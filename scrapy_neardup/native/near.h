@@ -7,18 +7,33 @@ static int count_bits(uint64_t value)
     return (int)(((value + (value >> 4)) & UINT64_C(0x0F0F0F0F0F0F0F0F)) * EACH_BYTE >> 56);
 }
 
+/* Put a number at the end of a list; say whether that went well. */
+static int put_number(PyObject *list, uint64_t value)
+{
+    PyObject *number = PyLong_FromUnsignedLongLong(value);
+    int failed = number == NULL || PyList_Append(list, number) < 0;
+    Py_XDECREF(number);
+    return !failed;
+}
+
+/* flat._within */
+static PyObject *within(Call *call)
+{
+    PyObject *made = call->sizes[1] == 1 || fail("there is not one value") ? PyList_New(0) : NULL;
+    for (Py_ssize_t i = 0; made != NULL && i < call->sizes[0]; i++)
+        if (count_bits(load(call->data[0].buf, i) ^ load(call->data[1].buf, 0)) <= (int)call->numbers[0] &&
+            !put_number(made, (uint64_t)i))
+            Py_CLEAR(made);
+    return made;
+}
+
 /* Put the numbers of those in a bucket that are near enough at the end of a list; say whether that went well. */
 static int put_near(PyObject *list, PyObject *bucket, uint64_t value, int distance)
 {
     const char *entries = PyByteArray_AS_STRING(bucket);
     for (Py_ssize_t i = 0; i < PyByteArray_GET_SIZE(bucket) / ROW; i++)
-        if (count_bits(load(entries, 2 * i) ^ value) <= distance) {
-            PyObject *number = PyLong_FromUnsignedLongLong(load(entries, 2 * i + 1));
-            int failed = number == NULL || PyList_Append(list, number) < 0;
-            Py_XDECREF(number);
-            if (failed)
-                return 0;
-        }
+        if (count_bits(load(entries, 2 * i) ^ value) <= distance && !put_number(list, load(entries, 2 * i + 1)))
+            return 0;
     return 1;
 }
 

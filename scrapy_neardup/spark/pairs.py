@@ -9,8 +9,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's own pages call it
 
-from ..index.hamming import BLOCK_BITS, BLOCKS, flips
-from ..index.hamming import most_flips
+from ..index.hamming import BLOCK_BITS, BLOCKS, flips, most_flips
 from ..index.near import CROWD
 from ..stores.search import NEWEST
 from ..verify import Rule, compare

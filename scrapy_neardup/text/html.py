@@ -40,8 +40,8 @@ _HIDING = word_set("hidden aria-hidden style")
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _HIDING_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
 
-_STRING = etree.XPath("string()", smart_strings=False)
-_CLASSES = etree.XPath("set:distinct(//@class)", namespaces={"set": "http://exslt.org/sets"}, smart_strings=False)
+_CLASSES = "set:distinct(//@class)"  # not compiled: such an object of lxml 6 keeps a record of each page that it sees
+_SETS = {"set": "http://exslt.org/sets"}
 _FRAMING = word_set("table ul ol dl form nav header footer main article section aside figure font center")
 
 _PROLOGUE = r"\ufeff?\s*(?:<\?xml[^>]*>\s*)?(?:<!--(?:(?!-->).)*-->\s*)*"
@@ -128,7 +128,7 @@ def extract(root: etree._Element) -> Page:
 def elements(root: etree._Element) -> frozenset[str]:
     """Return what a page is built of: its elements' classes, such as `.lead big`; without any, its framing tags."""
     # To look at one element after another would take five times as long as to have libxml2 do it.
-    classes: list[str] = _CLASSES(root)  # type: ignore[assignment]
+    classes: list[str] = root.xpath(_CLASSES, namespaces=_SETS, smart_strings=False)  # type: ignore[assignment]
     names = (f".{name}" for name in classes) if classes else (element.tag for element in root.iter(*_FRAMING))
     return frozenset([root.tag, *names])
 
@@ -163,7 +163,7 @@ def _title(root: etree._Element) -> str:
 
 
 def _text(element: etree._Element) -> str:
-    return squeeze(str(_STRING(element)))
+    return squeeze("".join(map(str, element.itertext())))
 
 
 def _read(root: etree._Element, hints: bool) -> Lines:
