@@ -203,5 +203,5 @@ def _tree(response: Response) -> Tree | None:
     """Return the tree that the callback may have made of a response; None where it is no HTML."""
     if not isinstance(response, HtmlResponse) or not response.body:
         return None
-    root = response.selector.root
-    return Tree(response.text, root, layout(elements(root))) if isinstance(root, etree._Element) else None
+    root, html = response.selector.root, response.text
+    return Tree(html, root, layout(elements(html))) if isinstance(root, etree._Element) else None

@@ -23,6 +23,7 @@ from scrapy_neardup.fingerprints.simhash import simhash_counted
 from scrapy_neardup.fingerprints.sketch import figures_of, make_sketch
 from scrapy_neardup.index.flat import FlatIndex
 from scrapy_neardup.index.hamming import HammingIndex
+from scrapy_neardup.text.html import elements
 from scrapy_neardup.text.sentences import sentence_lines
 from scrapy_neardup.text.tokens import token_lines, word_lines
 
@@ -105,6 +106,16 @@ def test_a_text_of_a_megabyte(text: str) -> None:
 @given(TEXTS)
 def test_lines_and_sentences(text: str) -> None:
     assert_equal(sentence_lines, text)
+
+
+@settings(max_examples=500, deadline=None)
+@given(
+    st.lists(st.sampled_from([" class=", "\nCLASS ", "=", '"', "'", ">", " ", "\t", "\v", "x", "\xe9", "\ud800"])).map(
+        "".join
+    )
+)
+def test_classes_of_any_markup(page: str) -> None:
+    assert_equal(elements, page)
 
 
 @given(st.binary())

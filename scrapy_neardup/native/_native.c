@@ -11,6 +11,7 @@ calls, nothing is changed in place, and the memory that is read need not be alig
 #include "sets.h"
 #include "prints.h"
 #include "near.h"
+#include "markup.h"
 
 enum { VERSION = 3 }; /* to be raised with native.VERSION where a call changes */
 
@@ -36,13 +37,14 @@ CALLED(codes, "hn")
 CALLED(figures_of, "rb")
 CALLED(near, "dhhn")
 CALLED(within, "hhn")
+CALLED(class_lines, "b")
 
 #define METHOD(twin) {#twin, (PyCFunction)(void (*)(void))call_##twin, METH_FASTCALL, NULL}
 
 static PyMethodDef METHODS[] = {
     METHOD(word_lines), METHOD(dictionary), METHOD(cut_lines), METHOD(sentence_lines), METHOD(hash_lines), METHOD(counted),
     METHOD(shingles), METHOD(among), METHOD(simhash), METHOD(imatch_names),
-    METHOD(super_shingles), METHOD(codes), METHOD(figures_of), METHOD(near), METHOD(within), {NULL, NULL, 0, NULL},
+    METHOD(super_shingles), METHOD(codes), METHOD(figures_of), METHOD(near), METHOD(within), METHOD(class_lines), {NULL, NULL, 0, NULL},
 };
 
 static int set_up(PyObject *module)

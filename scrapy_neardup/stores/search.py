@@ -41,6 +41,8 @@ class Search:
 
     def find(self, parts: Sequence[Part], lost: Lost, fingerprints: Fingerprints) -> dict[str, Places]:
         """Return by detector what it proposes: by each fingerprint the newest, whatever part has them."""
+        if not parts:
+            return {}
         # The keys of all detectors lie in one table, and most lead nowhere: one pass over them for each part.
         names = {spread(key ^ mixed): name for name, mixed in self._salts.items() for key in fingerprints.get(name, ())}
         left = {key: self._newest[name] for key, name in names.items()}
