@@ -118,6 +118,13 @@ def test_classes_of_any_markup(page: str) -> None:
     assert_equal(elements, page)
 
 
+@pytest.mark.parametrize("first", [0x80, 0x2000, 0x3000, 0xF900, 0xFE00, 0x1F300])
+def test_each_character_among_chinese(first: int) -> None:
+    for character in map(chr, range(first, first + 0x200)):
+        assert_equal(token_lines, f"汉{character}字 {character}a")
+        assert_equal(token_lines, f"b{character}a")
+
+
 @given(st.binary())
 def test_words_of_any_bytes(data: bytes) -> None:
     assert_equal(word_lines, data)
@@ -147,6 +154,12 @@ def test_any_hashes(names: list[int], width: int) -> None:
     assert_equal(imatch, counted(rows)[0], width)
     assert_equal(HashSet(rows[: width * 10, 0]).among, rows)
     assert_equal(HashSet(rows[:0, 0]).among, rows)
+
+
+@pytest.mark.parametrize("cut", [b"\xe4", b"\xe4\xb8", b"a\xef\xbc", b"\xc2", b"\xff", b"\xc2a"])
+def test_bytes_that_end_within_a_character_are_no_plain_chinese(cut: bytes) -> None:
+    assert compiled
+    assert compiled.plain_chinese(cut) is None
 
 
 @pytest.mark.parametrize("shift", [0, 20, 44])
@@ -248,6 +261,7 @@ BAD: list[tuple[str, tuple[Any, ...]]] = [
     ("figures_of", (ROWS, b"one")),
     ("figures_of", (ROWS, b"1\n2\n3")),
     ("figures_of", (b"", b"1")),
+    ("plain_chinese", ()),
     ("cut_lines", (b"", ROWS, ROWS, ROWS)),
     ("cut_lines", (b"", WORDS[:-8], ROWS, MODEL)),
     ("cut_lines", (b"", WORDS + ROWS, ROWS, MODEL)),

@@ -25,6 +25,7 @@ enum { VERSION = 3 }; /* to be raised with native.VERSION where a call changes *
 CALLED(word_lines, "b")
 CALLED(dictionary, "bn")
 CALLED(cut_lines, "bhhh")
+CALLED(plain_chinese, "b")
 CALLED(sentence_lines, "b")
 CALLED(hash_lines, "b")
 CALLED(counted, "r")
@@ -42,7 +43,7 @@ CALLED(class_lines, "b")
 #define METHOD(twin) {#twin, (PyCFunction)(void (*)(void))call_##twin, METH_FASTCALL, NULL}
 
 static PyMethodDef METHODS[] = {
-    METHOD(word_lines), METHOD(dictionary), METHOD(cut_lines), METHOD(sentence_lines), METHOD(hash_lines), METHOD(counted),
+    METHOD(word_lines), METHOD(dictionary), METHOD(cut_lines), METHOD(plain_chinese), METHOD(sentence_lines), METHOD(hash_lines), METHOD(counted),
     METHOD(shingles), METHOD(among), METHOD(simhash), METHOD(imatch_names),
     METHOD(super_shingles), METHOD(codes), METHOD(figures_of), METHOD(near), METHOD(within), METHOD(class_lines), {NULL, NULL, 0, NULL},
 };

@@ -146,6 +146,49 @@ static int take_chinese(const Call *call, Chinese *data)
            fail("this is no dictionary with scores and a model");
 }
 
+/* Say whether a character is punctuation that parts words, alone and beside any other: the common one of Chinese. */
+static int is_punctuation(uint32_t c)
+{
+    return (c >= 0xFF01 && c <= 0xFF0F) || (c >= 0xFF1A && c <= 0xFF20) || (c >= 0xFF3B && c <= 0xFF40) ||
+           (c >= 0xFF5B && c <= 0xFF64) || (c >= 0x3000 && c <= 0x3003) || (c >= 0x3008 && c <= 0x3020) ||
+           (c >= 0x2010 && c <= 0x2016) || (c >= 0x2018 && c <= 0x203D) || c == 0xA0 || c == 0xB7;
+}
+
+/* Return the character of two or three bytes in UTF-8 at a place, and in `step` how many; 0 for any other. */
+static uint32_t character(const unsigned char *at, Py_ssize_t size, Py_ssize_t *step)
+{
+    *step = at[0] >> 5 == 6 ? 2 : 3;
+    if (*step > size || (*step == 3 && at[0] >> 4 != 14))
+        return 0;
+    return *step == 2 ? (at[0] & 31u) << 6 | (at[1] & 63u) : (at[0] & 15u) << 12 | (at[1] & 63u) << 6 | (at[2] & 63u);
+}
+
+/* tokens._plain_chinese */
+static PyObject *plain_chinese(Call *call)
+{
+    const unsigned char *text = call->data[0].buf;
+    PyObject *made = PyBytes_FromStringAndSize(NULL, call->sizes[0]);
+    char *out = made ? PyBytes_AS_STRING(made) : NULL;
+    Py_ssize_t size = 0;
+    for (Py_ssize_t i = 0, step = 1; made != NULL && i < call->sizes[0]; i += step, step = 1) {
+        Py_ssize_t left = call->sizes[0] - i;
+        if (text[i] < 0x80)
+            out[size++] = (char)text[i];
+        else if (han(text + i, left) < HAN) {
+            memcpy(out + size, text + i, 3);
+            size += step = 3;
+        } else if (is_punctuation(character(text + i, left, &step)))
+            out[size++] = ' ';
+        else {
+            Py_DECREF(made);
+            Py_RETURN_NONE;
+        }
+    }
+    if (made != NULL)
+        _PyBytes_Resize(&made, size);
+    return made;
+}
+
 /* segmenter.by_runs, with segmenter._Dictionary.cut */
 static PyObject *cut_lines(Call *call)
 {

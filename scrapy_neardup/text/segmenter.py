@@ -27,16 +27,29 @@ def segmenter() -> Segmenter:
     return (_compiled() if native.compiled else None) or _not_compiled()
 
 
+class CompiledSegmenter:
+    """The compiled part's, with jieba's tables. ValueError for a dictionary that it does not know."""
+
+    def __init__(self, compiled: native.Compiled) -> None:
+        self._cut_lines, self._tables = compiled.cut_lines, load_tables(compiled)
+
+    def __call__(self, parts: list[str]) -> bytes:
+        return self.cut("".join(parts).encode())
+
+    def cut(self, text: bytes) -> bytes:
+        """Return the words of a text that is not in parts, but as they are in all else."""
+        return self._cut_lines(text, *self._tables)
+
+
 @cache
 def _compiled() -> Segmenter | None:
     """Return None, with a warning, where jieba's dictionary is in a form that the compiled part does not know."""
     assert native.compiled
     try:
-        cut_lines, tables = native.compiled.cut_lines, load_tables(native.compiled)
+        return CompiledSegmenter(native.compiled)
     except ValueError as error:
         warnings.warn(f"Chinese is not cut by the compiled part: {error}", RuntimeWarning, stacklevel=2)
         return None
-    return lambda parts: cut_lines("".join(parts).encode(), *tables)
 
 
 @cache

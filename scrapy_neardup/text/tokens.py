@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from .. import native
-from .segmenter import segmenter
+from .segmenter import CompiledSegmenter, segmenter
 
 SCHEME = "tokens/1"
 
@@ -55,9 +55,11 @@ def token_lines(text: str) -> bytes:
     """Return the words of `text`, as `tokenize` does, in UTF-8, a line each; b"" where it has none."""
     if text.isascii():
         return word_lines(text.encode())
+    if (plain := _plain_chinese(text)) is not None:
+        return plain
     parts = _HAN_RUNS.split(text)  # what is before the first run, the run, what is between it and the next …
-    if len(parts) == 1 and (plain := _plain(text)) is not None:
-        return word_lines(plain.lower().encode())
+    if len(parts) == 1 and (foreign := _plain(text)) is not None:
+        return word_lines(foreign.lower().encode())
     gaps = [_BETWEEN[part] for part in parts[::2]] if len(parts) > 1 else [_MORE]
     if _MORE in gaps:
         parts = _HAN_RUNS.split(normalize(text))
@@ -66,6 +68,18 @@ def token_lines(text: str) -> bytes:
         return "\n".join(gaps[0].split()).encode()
     parts[::2] = gaps
     return segmenter()(parts)
+
+
+def _plain_chinese(text: str) -> bytes | None:
+    """Return the words of a text of which all is ASCII, Han characters that jieba knows or the usual punctuation.
+
+    None for any other, and where the compiled part does not cut it: so it goes in a third less time, no more.
+    """
+    plain = native.compiled.plain_chinese(text.encode(errors="surrogatepass")) if native.compiled else None
+    if plain is None or not _HAN_RUNS.search(text):
+        return None if plain is None else word_lines(plain)
+    segment = segmenter()
+    return segment.cut(plain) if isinstance(segment, CompiledSegmenter) else None
 
 
 def _apart(normal: str, words: list[str]) -> str:
