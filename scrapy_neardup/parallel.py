@@ -20,7 +20,7 @@ from .processes import check_can_be_sent, given, start, stop
 from .ready import Ready, Signer
 from .signed import Signed
 
-BATCH, SIZE = 128, 1 << 20  # rows that are sent to a process at a time, and bytes from which it gets no more
+BATCH, SIZE = 256, 1 << 20  # rows that are sent to a process at a time, and bytes from which it gets no more
 AHEAD = 3  # batches a process: so much is held in memory
 
 

@@ -92,6 +92,8 @@ class Hosts:
         own, itself = site(url), canonical_url(url)
         elsewhere = (other for other in known if site(other) and canonical_url(other) != itself)
         others = list(islice(elsewhere, MAX_KNOWN)) if own else []
+        if not others and own not in self._by_site:  # as with most documents
+            return [], []
         twins = [other for other in others if site(other) == own]
         for other in others:
             self._suspect(url, other)
