@@ -61,7 +61,7 @@ def _told(advice: Advice) -> str:
 
 
 def _state(wanted: Iterable[Need]) -> str:
-    return ", ".join(f"{need.name} {need.found or 'not installed'}" for need in wanted)
+    return ", ".join(f"{need.name} {need.found or 'not installed'}" for need in wanted) or "needs no more"
 
 
 def _on_packages() -> Iterator[Advice]:
