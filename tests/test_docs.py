@@ -1,5 +1,7 @@
 """The reference names what there is, and nothing else: settings, stats, meta keys, the tag, commands, Python.
 
+The tables of the Chinese pages name the same as those of the English ones.
+
 NEARDUP_WRITE_DOCS=1 writes the tables of the commands' options anew from their help.
 """
 
@@ -27,21 +29,26 @@ from scrapy_neardup.verdict import Verdict
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 REFERENCE = DOCS / "reference"
+CHINESE = DOCS / "zh"
 COMMANDS = REFERENCE / "commands.md"
 OPTIONS = re.compile(r"\| argument \| meaning \|\n\|---\|---\|\n(?:\|.*\n)*")
 SETTING = re.compile(r"NEARDUP_[A-Z_]*[A-Z]")
 NO_SETTING = {"NEARDUP_TEST_REDIS_SERVER", "NEARDUP_TEST_KILLS"}  # of tests, in docs/redis.md and docs/scaling.md
+CODE, FIGURES = re.compile(r"`[^`]+`"), re.compile(r"[-*\d., /()]+")
+NEEDED = {"reference/settings.md", "reference/stats.md", "reference/meta.md", "reference/tag.md", "scaling.md"}
+TRANSLATED = sorted(NEEDED | {path.relative_to(CHINESE).as_posix() for path in CHINESE.rglob("*.md")})
+PAIRS = [(ROOT / "README.md", ROOT / "README.zh-CN.md"), *((DOCS / name, CHINESE / name) for name in TRANSLATED)]
 
 
-def rows(name: str) -> list[list[str]]:
-    """Return the cells of a page's tables whose first one is code."""
-    page = (REFERENCE / name).read_text(encoding="utf-8")
-    found = re.findall(r"^\| (`.*) \|$", page, re.MULTILINE)
+def rows(page: Path) -> list[list[str]]:
+    """Return the cells of a page's tables."""
+    found = re.findall(r"^\|(.*)\|$", page.read_text(encoding="utf-8"), re.MULTILINE)
     return [[cell.strip() for cell in re.split(r"(?<!\\)\|", row)] for row in found]
 
 
 def names(name: str) -> list[str]:
-    return [row[0].strip("`") for row in rows(name)]
+    """Return the code that begins the rows of a page of the reference."""
+    return [row[0].strip("`") for row in rows(REFERENCE / name) if row[0].startswith("`")]
 
 
 def pages() -> list[Path]:
@@ -52,7 +59,7 @@ def pages() -> list[Path]:
 
 
 def test_settings_are_those_of_the_code_with_their_defaults() -> None:
-    said = [row[:2] for row in rows("settings.md") if len(row) == 3]
+    said = [row[:2] for row in rows(REFERENCE / "settings.md") if len(row) == 3 and row[0].startswith("`")]
     read = {
         name.strip("`").removeprefix("NEARDUP_").lower(): ast.literal_eval(default.strip("`")) for name, default in said
     }
@@ -97,6 +104,19 @@ class unordered:  # noqa: N801 - reads as what it is in an assertion
 
     def __repr__(self) -> str:
         return repr(self.things)
+
+
+# Chinese
+
+
+def facts(page: Path) -> list[list[str | list[str]]]:
+    """Return what a translation keeps of each cell of a page's tables: figures, or the code, in any order."""
+    return [[cell if FIGURES.fullmatch(cell) else sorted(CODE.findall(cell)) for cell in row] for row in rows(page)]
+
+
+@pytest.mark.parametrize(("english", "chinese"), PAIRS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_chinese_tables_have_the_names_values_and_figures_of_the_english(english: Path, chinese: Path) -> None:
+    assert facts(chinese) == facts(english)
 
 
 # Commands
