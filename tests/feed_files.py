@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
+from scrapy_neardup.feeds import Feeds, writing_rows
+
 ROWS: list[dict[str, str]] = [
     {"url": "http://a.example/1", "title": "A, B", "text": "one two\nthree \"four\" ] } , 'five'"},
     {"url": "http://a.example/2", "title": "", "text": '鹤鹤 \\ \\\\" \t [{'},
@@ -120,3 +122,26 @@ def _read_warc(path: Path) -> Iterable[dict[str, Any]]:
     with path.open("rb") as file:
         for each in ArchiveIterator(file):
             yield {"url": each.rec_headers["WARC-Target-URI"], "page": each.content_stream().read().decode()}
+
+
+def read(path: Path, data: bytes) -> list[dict[str, Any]]:
+    """Return what the rows of a file with these bytes say."""
+    path.write_bytes(data)
+    return [row.data for row in Feeds([str(path)]).rows()]
+
+
+def bad_rows(path: Path, data: bytes) -> tuple[list[Any], list[tuple[Any, str]]]:
+    """Return what the rows say, and those that can't be read with what is said of them, without the path."""
+    path.write_bytes(data)
+    bad: list[tuple[Any, str]] = []
+    rows = Feeds([str(path)]).rows(lambda line, why: bad.append((line.raw, why.removeprefix(f"{path}, "))))
+    return [row.data for row in rows], bad
+
+
+def copied(path: Path, output: Path) -> bytes:
+    """Return the bytes of a feed whose rows were written as they stand."""
+    feeds = Feeds([str(path)])
+    with writing_rows(str(output), feeds.kind) as write:
+        for line in feeds.lines():
+            write(line)
+    return output.read_bytes()
