@@ -24,13 +24,15 @@ from .text.tokens import token_lines
 from .text.urls import host
 from .verify import compare
 
-SITES, LINES = 500, 4000  # sites that are remembered, and lines of each; the documents longest not seen are forgotten
+SITES = 500  # that are remembered; those longest not seen are forgotten
+LINES, DOCUMENTS = 4000, 200  # of a site that are remembered: half of twice as many is forgotten at a time
 CLUSTERS = 8  # documents, of which a line that so many have is on every page
 FOREIGN = 0.3  # containment below which a text is not taken from another
 
 Stands: TypeAlias = "dict[int, set[int]]"
 """The numbers of the documents in which lines stand, by the hash of the line."""
 NONE: AbstractSet[int] = frozenset()
+FORGOTTEN = range(-CLUSTERS, 0)  # stand for documents that are forgotten, of which as many had a line
 
 
 class Page:
@@ -41,7 +43,7 @@ class Page:
         self._document = document
         self._hashes: dict[str, Hashes] = {}
         self._sketches: dict[tuple[str, ...], Sketch] = {}
-        self._known: Stands | None = None
+        self._stands: dict[str, AbstractSet[int]] = {}
 
     @cached_property
     def site(self) -> str:
@@ -57,11 +59,14 @@ class Page:
         """The hashes of its lines, in their order."""
         return self._document.line_hashes
 
-    def known(self, site: Site) -> Stands:
-        """Return where its lines stand in the documents of its site; these are asked once."""
-        if self._known is None:
-            self._known = site.stands(self.hashes)
-        return self._known
+    def stands(self, site: Site) -> dict[str, AbstractSet[int]]:
+        """Return of each line in which documents of its site it stands; these are asked once."""
+        if not self._stands:
+            known = site.stands(self.hashes)
+            self._stands = {
+                line: known.get(key, NONE) for line, key in zip(self.lines, self.hashes.tolist(), strict=True)
+            }
+        return self._stands
 
     def tokens(self, lines: Iterable[str]) -> int:
         """Return how many tokens some of its lines have."""
@@ -84,19 +89,35 @@ class Page:
 class Site:
     """The lines of documents of one site, the last ones; each document goes by a number.
 
-    As they come: they are looked through where two pages are compared, which most never are.
+    As they come: they are looked through where two pages are compared, which most never are. Of documents that are
+    forgotten it keeps the lines that are on every page.
     """
 
     def __init__(self) -> None:
         self._documents: deque[tuple[int, Hashes]] = deque()
         self._lines = 0
+        self._template = np.zeros(0, np.uint64)  # the lines that were seen last come first
 
     def learn(self, number: int, lines: Hashes) -> None:
         """Remember the lines of a document."""
+        if not len(lines):
+            return
         lines = lines[-LINES:].copy() if len(lines) > LINES else lines
         self._documents.append((number, lines))
         self._lines += len(lines)
-        while self._lines > LINES:
+        # However long the pages are, some must be known to tell what is on each.
+        if len(self._documents) > (2 * CLUSTERS if self._lines > 2 * LINES else 2 * DOCUMENTS):
+            self._forget_half()
+
+    def _forget_half(self) -> None:
+        ascending = np.sort(np.concatenate([lines for _, lines in self._documents]))
+        often = ascending[CLUSTERS - 1 :][ascending[CLUSTERS - 1 :] == ascending[: 1 - CLUSTERS]]
+        stands = self.stands(np.concatenate([distinct(often), self._template]))
+        seen = [line for line, those in stands.items() if len(those) >= CLUSTERS and max(those) >= 0]
+        template = np.array(seen, np.uint64)
+        rest = self._template[~np.isin(self._template, template)]
+        self._template = np.concatenate([template, rest])[:LINES]
+        for _ in range(len(self._documents) // 2):
             self._lines -= len(self._documents.popleft()[1])
 
     def stands(self, lines: Hashes) -> Stands:
@@ -105,18 +126,18 @@ class Site:
         held = np.concatenate([lines[:0], *known])
         shared = np.isin(held, lines).nonzero()[0]
         ends = np.cumsum([0, *map(len, known)])
-        found: Stands = {}
+        found: Stands = {line: set(FORGOTTEN) for line in lines[np.isin(lines, self._template)].tolist()}
         for line, place in zip(held[shared].tolist(), ends.searchsorted(shared, side="right").tolist(), strict=True):
             found.setdefault(line, set()).add(numbers[place - 1])
         return found
 
     def has_others(self, number: int) -> bool:
         """Say whether another document is known than one."""
-        return any(other != number for other, _ in self._documents)
+        return len(self._template) > 0 or any(other != number for other, _ in self._documents)
 
     def __len__(self) -> int:
         """How many lines are remembered, as often as they stand there."""
-        return self._lines
+        return self._lines + len(self._template)
 
 
 class Templates:
@@ -145,18 +166,17 @@ class Templates:
         stored twice is not lost.
         """
         site = self._sites.get(page.site, Site())
-        number, known = _number(earlier), page.known(site)
-        those_of = {line: known.get(key, NONE) for line, key in zip(page.lines, page.hashes.tolist(), strict=True)}
-        own = tuple(line for line, those in those_of.items() if number not in those and len(those) < CLUSTERS)
+        number, stands = _number(earlier), page.stands(site)
+        own = tuple(line for line, those in stands.items() if number not in those and len(those) < CLUSTERS)
         if not own:
             return False
         sketch, least = page.sketch(own), max(min_tokens, 1)
         # What costs more, to cut the other lines into words, comes last.
         if sketch.tokens < least or compare(sketch, earlier.sketch).containment >= FOREIGN:
             return False
-        if earlier.sketch.tokens - (page.tokens(those_of) - sketch.tokens) < least:
+        if earlier.sketch.tokens - (page.tokens(stands) - sketch.tokens) < least:
             return False
-        only = page.tokens(line for line, those in those_of.items() if those == {number})
+        only = page.tokens(line for line, those in stands.items() if those == {number})
         return only < sketch.tokens or not site.has_others(number)
 
 

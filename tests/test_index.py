@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import random
+import weakref
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -100,6 +102,27 @@ def test_removing_what_is_not_there_changes_nothing(index: Index[Any]) -> None:
     index.add([A], Entry("a"))
     index.remove([A, C], Entry("stranger"))
     assert found(index, A) == ["a"]
+
+
+def test_what_was_removed_is_let_go_of(index: Index[Any]) -> None:
+    document = Entry("a")
+    gone = weakref.ref(document)
+    index.add((1, 2), document)
+    index.remove((1, 2), document)
+    del document
+    gc.collect()
+    assert gone() is None
+
+
+def test_removal_while_others_are_found_does_not_fail() -> None:
+    index: KeyIndex[Entry] = KeyIndex()
+    first, second = Entry("a"), Entry("b")
+    index.add((5,), first)
+    index.add((5,), second)
+    found = iter(index.find((5,)))
+    assert next(found) is first
+    index.remove((5,), second)
+    assert list(found) == []
 
 
 def test_added_again_after_removal_is_found_once(index: Index[Any]) -> None:

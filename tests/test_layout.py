@@ -28,7 +28,8 @@ def of(page: str) -> int:
             {".a", ".one two", ".no tag"},
         ),
         ("<P class=a/b>x<p class='never closed><Main>", {".a/b"}),
-        ("<P>x<Main>", {"main"}),
+        ("<P>x<Main><form-x>", {"main"}),
+        (r'<p class=a><script>x = "<p class=\"one two\" id=\"b\"><p class=\'three\'>"</script>', {".a"}),
     ],
 )
 def test_elements_go_by_their_classes_and_where_there_are_none_by_framing_tags(page: str, names: set[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 from helpers import edited, signature, text
 from hypothesis import given, settings
@@ -12,7 +13,7 @@ from site_server import Page as Served
 from site_server import article
 
 from scrapy_neardup import Deduplicator, Document
-from scrapy_neardup.templates import LINES, SITES, Page, Templates, split_lines
+from scrapy_neardup.templates import CLUSTERS, DOCUMENTS, LINES, SITES, Page, Site, Templates, split_lines
 
 TEMPLATE = "\n".join(text(900 + line, 40) for line in range(5))
 
@@ -103,14 +104,48 @@ def test_documents_without_url_are_judged_as_ever() -> None:
     assert verdicts(*(Document(None, page(n, text(n, 80)).text) for n in range(2))) == ["unique", "duplicate"]
 
 
-def test_what_is_remembered_is_bounded() -> None:
+def lines(first: int, number: int) -> list[str]:
+    return [text(first + line, 9) for line in range(number)]
+
+
+def pages(template: list[str], first: int, number: int, own: int) -> list[Document]:
+    """Return pages of one site, each with lines of its own below those of a template."""
+    starts = range(first, first + number * own, own)
+    return [Document(f"http://a.example/{start}", "\n".join(template + lines(start, own))) for start in starts]
+
+
+def test_a_template_is_known_after_many_pages_of_another() -> None:
+    one, other = lines(1_000_000, 80), lines(2_000_000, 80)
+    found = verdicts(*pages(one, 0, 30, 20), *pages(other, 10_000, 100, 20), *pages(one, 20_000, 30, 20))
+    assert found[-30:].count("unique") >= 25
+
+
+def test_the_template_of_long_pages_is_known() -> None:
+    found = verdicts(*pages(lines(1_000_000, 420), 0, 40, 100))
+    assert found[-20:].count("unique") >= 10
+
+
+def test_lines_that_no_page_has_any_more_make_room() -> None:
+    site = Site()
+    for template in range(4):
+        for page in range(20):
+            site.learn(page, np.arange(template * LINES, template * LINES + LINES - 1, dtype=np.uint64))
+    assert site.stands(np.array([0, 4 * LINES - 2], np.uint64)).keys() == {4 * LINES - 2}
+
+
+@pytest.mark.parametrize("size", [0, 1, 50, LINES // 2, 3 * LINES])
+def test_what_is_remembered_of_a_site_is_bounded(size: int) -> None:
+    site = Site()
+    for number in range(3 * DOCUMENTS):
+        site.learn(number, np.arange(number * size, (number + 1) * size, dtype=np.uint64))
+    assert len(site) <= 2 * CLUSTERS * LINES
+    assert len(site._documents) <= 2 * DOCUMENTS
+
+
+def test_sites_that_are_remembered_are_bounded() -> None:
     templates, held = Templates(), signature("a")
-    for n in range(3):
-        lines = "\n".join(f"line {n} {m}" for m in range(LINES // 2))
-        templates.learn(Page(Document("http://a.example/", lines)), held)
-    assert len(templates._sites["a.example"]) == LINES
-    for n in range(SITES):
-        templates.learn(Page(Document(f"http://{n}.example/", "one line")), held)
+    for name in ("a", *range(SITES)):
+        templates.learn(Page(Document(f"http://{name}.example/", "one line")), held)
     assert len(templates._sites) == SITES
     assert "a.example" not in templates._sites
 

@@ -29,33 +29,39 @@ class KeyIndex(Generic[T]):
         # nothing else the garbage collector need not look through.
         self._first: list[dict[int, int]] = [{} for _ in range(PARTS)]
         self._others: list[dict[int, list[int]]] = [{} for _ in range(PARTS)]
-        self._documents: dict[int, T] = {}
+        self._documents: list[T | None] = []  # by number; None where removed
 
     def add(self, fingerprints: Sequence[int], document: T) -> None:
-        number = id(document)
+        number = len(self._documents)
         if fingerprints:
-            self._documents[number] = document
+            self._documents.append(document)
         for key in fingerprints:
-            if self._first[key % PARTS].setdefault(key, number) != number:
+            first = self._first[key % PARTS].setdefault(key, number)
+            if first != number and self._documents[first] is not document:
                 self._others[key % PARTS].setdefault(key, []).append(number)
 
     def remove(self, fingerprints: Sequence[int], document: T) -> None:
-        self._documents.pop(id(document), None)
+        gone: set[int] = set()
         for key in fingerprints:
             first, others = self._first[key % PARTS], self._others[key % PARTS]
             known = [first.pop(key), *others.pop(key, ())] if key in first else []
-            rest = [number for number in known if number != id(document)]
+            rest = [number for number in known if self._documents[number] is not document]
+            gone.update(known)
+            gone.difference_update(rest)
             if rest:
                 first[key] = rest.pop(0)
             if rest:
                 others[key] = rest
+        for number in gone:
+            self._documents[number] = None
 
     def find(self, fingerprints: Sequence[int]) -> Iterable[T]:
         first = self._first
         known = [key for key in fingerprints if key in first[key % PARTS]]  # most lead nowhere
         if not known:
             return ()
-        return distinct(map(self._documents.__getitem__, chain.from_iterable(map(self._under, known))))
+        found = map(self._documents.__getitem__, chain.from_iterable(map(self._under, known)))
+        return distinct(document for document in found if document is not None)
 
     def _under(self, key: int) -> Sequence[int]:
         others = self._others[key % PARTS].get(key, ())

@@ -2,7 +2,8 @@
 
 Each does what the function does that is named above it; that one says what it is for, and where it is from. Integers
 have 64 bits and lie as in arrays of numpy; a row is two of them, such as a token's hash. Nothing is kept between two
-calls, nothing is changed in place, and the memory that is read need not be aligned. */
+calls, nothing is changed in place, and the memory that is read need not be aligned. What a call reads no other thread
+may change meanwhile. */
 
 #include "call.h"
 #include "words.h"
@@ -43,9 +44,10 @@ CALLED(class_lines, "b")
 #define METHOD(twin) {#twin, (PyCFunction)(void (*)(void))call_##twin, METH_FASTCALL, NULL}
 
 static PyMethodDef METHODS[] = {
-    METHOD(word_lines), METHOD(dictionary), METHOD(cut_lines), METHOD(plain_chinese), METHOD(sentence_lines), METHOD(hash_lines), METHOD(counted),
-    METHOD(shingles), METHOD(among), METHOD(simhash), METHOD(imatch_names),
-    METHOD(super_shingles), METHOD(codes), METHOD(figures_of), METHOD(near), METHOD(within), METHOD(class_lines), {NULL, NULL, 0, NULL},
+    METHOD(word_lines), METHOD(dictionary), METHOD(cut_lines), METHOD(plain_chinese), METHOD(sentence_lines),
+    METHOD(hash_lines), METHOD(counted), METHOD(shingles), METHOD(among), METHOD(simhash), METHOD(imatch_names),
+    METHOD(super_shingles), METHOD(codes), METHOD(figures_of), METHOD(near), METHOD(within), METHOD(class_lines),
+    {NULL, NULL, 0, NULL},
 };
 
 static int set_up(PyObject *module)

@@ -33,7 +33,8 @@ static int fail(const char *message)
     return 0;
 }
 
-/* Take one argument: `d` a dictionary, `b` bytes, `h` items of 8 bytes such as hashes, `r` rows, `n` a number from 0 to MOST. Say whether it is one. */
+/* Take one argument: `d` a dictionary, `b` bytes, `h` items of 8 bytes such as hashes, `r` rows, `n` a number from 0
+to MOST. Say whether it is one. */
 static int take(Call *call, PyObject *argument, char kind, int *buffers, int *numbers)
 {
     if (kind == 'n') {

@@ -24,7 +24,7 @@ static Py_ssize_t value_end(const unsigned char *page, Py_ssize_t size, Py_ssize
     while (*begin < size && is_blank(page[*begin]))
         (*begin)++;
     Py_ssize_t end = *begin;
-    if (end == size)
+    if (end == size || page[end] == '\\') /* markup that a script holds, in quotes */
         return -1;
     if (page[end] == '"' || page[end] == '\'') {
         const unsigned char *quote = memchr(page + end + 1, page[end], (size_t)(size - end - 1));

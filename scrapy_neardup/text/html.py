@@ -42,9 +42,11 @@ _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _HIDING_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
 
 _CLASS = re.compile(
-    rb"""[ \t\n\f\r]class[ \t\n\f\r]*=[ \t\n\f\r]*(?:"([^"]+)"|'([^']+)'|([^"'> \t\n\f\r][^> \t\n\f\r]*))""", re.I
+    rb"""[ \t\n\f\r]class[ \t\n\f\r]*=[ \t\n\f\r]*(?:"([^"]+)"|'([^']+)'|([^"'\\> \t\n\f\r][^> \t\n\f\r]*))""", re.I
 )
-_FRAMING = re.compile(r"<(table|ul|ol|dl|form|nav|header|footer|main|article|section|aside|figure|font|center)\b", re.I)
+_FRAMING = re.compile(
+    r"<(table|ul|ol|dl|form|nav|header|footer|main|article|section|aside|figure|font|center)(?=[\s/>])", re.I
+)
 
 _PROLOGUE = r"\ufeff?\s*(?:<\?xml[^>]*>\s*)?(?:<!--(?:(?!-->).)*-->\s*)*"
 _DOCUMENT = re.compile(_PROLOGUE + r"<(?:!doctype\s+html|html)\b", re.I | re.S)
