@@ -23,13 +23,13 @@ import resource
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from importlib.util import find_spec
-from pathlib import Path
 from statistics import median
 from typing import Any
 
 import scrapy
 from crawl_pages import LIST
 from crawl_run import PLUGIN, crawled, in_new_process, numbers, serving
+from options import new_file, positive, some_of
 from scrapy import signals
 from scrapy.linkextractors import LinkExtractor
 
@@ -98,6 +98,10 @@ class Bare(Spider):
 KINDS: dict[str, type[Spider]] = {"links": Links, "css": Css, "bare": Bare}
 
 
+def kinds(value: str) -> list[str]:
+    return some_of(value, frozenset(KINDS))
+
+
 def cpu() -> float:
     """Return the seconds that this process and its children have used."""
     used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
@@ -109,7 +113,8 @@ def crawl(port: str, kind: str, settings: dict[str, Any]) -> dict[str, Any]:
     crawler: Any = crawled(KINDS[kind], settings, port=port)
     spider, stats = crawler.spider, numbers(crawler)
     errors = ("log_count/ERROR", "neardup/errors", "neardup/store/errors", "neardup/no_text")
-    assert not any(stats.get(name) for name in errors), stats
+    if any(stats.get(name) for name in errors) or spider.pages <= FIRST:
+        raise SystemExit(f"the crawl went wrong: {spider.pages} pages, {stats}")
     a_page = (cpu() - spider.at_first) / (spider.pages - FIRST)
     return {"page": a_page, "start": spider.at_first - FIRST * a_page, "stats": stats}
 
@@ -133,20 +138,24 @@ def rows(made: dict[str, list[dict[str, Any]]]) -> Iterator[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pages", type=int, default=1000, metavar="N", help="default: 1000")
-    parser.add_argument("--rounds", type=int, default=3, metavar="N", help="default: 3")
-    parser.add_argument("--kinds", default=",".join(KINDS), help="of spider (default: all)")
+    parser.add_argument("--pages", type=positive, default=1000, metavar="N", help="default: 1000")
+    parser.add_argument("--rounds", type=positive, default=3, metavar="N", help="default: 3")
+    parser.add_argument("--kinds", type=kinds, default=list(KINDS), help="of spider (default: all)")
     parser.add_argument("--peers", default=",".join(PEERS), help="(default: all that are installed)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures to this file")
+    parser.add_argument("--json", type=new_file, metavar="FILE", help="write all figures to this file")
     parser.add_argument("-s", dest="settings", action="append", default=[], metavar="NAME=VALUE", help="of the plugin")
     parser.add_argument("--one", type=json.loads, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
         print(json.dumps(crawl(*options.one)))
         return
+    if options.pages <= FIRST:
+        parser.error(
+            f"--pages {options.pages} is not allowed; allowed are more than {FIRST}, from which on it measures"
+        )
     settings = dict(setting.split("=", 1) for setting in options.settings)
     peers = [peer for peer in PEERS if peer in options.peers and find_spec("trafilatura") and find_spec(peer)]
-    found: dict[str, Any] = {kind: {what: [] for what in (WITHOUT, WITH, *peers)} for kind in options.kinds.split(",")}
+    found: dict[str, Any] = {kind: {what: [] for what in (WITHOUT, WITH, *peers)} for kind in options.kinds}
     with serving("crawl_pages.py", options.pages) as port:
         for _ in range(options.rounds):
             for kind, made in found.items():

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from options import new_file, positive
 from texts import Text, edited, made, multiplied, signed
 
 from scrapy_neardup import Deduplicator, Document
@@ -197,11 +198,11 @@ def run_peer(peer: Any, texts: Iterator[Text], queries: dict[int, dict[str, list
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("documents", type=int, nargs="?", default=100_000)
+    parser.add_argument("documents", type=positive, nargs="?", default=100_000)
     parser.add_argument("--docs", type=Path, help="JSON lines with a text each; without it texts are made")
     parser.add_argument("--lsh", type=int, default=0, help="ask datasketch too, of so many documents at most")
     parser.add_argument("--simhash", type=int, default=0, help="ask the simhash package too")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures to this file")
+    parser.add_argument("--json", type=new_file, metavar="FILE", help="write all figures to this file")
     options = parser.parse_args()
     texts = partial(multiplied, options.docs) if options.docs else made
     sizes = sorted({size for size in SIZES if size < options.documents} | {options.documents})

@@ -18,6 +18,7 @@ from typing import Any
 import mmh3
 import numpy as np
 from lxml import etree
+from options import positive
 from path import ours, ours_of_pages
 from path_texts import made_up, page_of
 
@@ -62,9 +63,9 @@ def each(call: Callable[[Any], object], data: Sequence[Any]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tokens", type=int, default=700, metavar="N", help="of a document (default: 700)")
-    parser.add_argument("--documents", type=int, default=300, metavar="N", help="how many (default: 300)")
-    parser.add_argument("--rounds", type=int, default=7, metavar="N", help="default: 7")
+    parser.add_argument("--tokens", type=positive, default=700, metavar="N", help="of a document (default: 700)")
+    parser.add_argument("--documents", type=positive, default=300, metavar="N", help="how many (default: 300)")
+    parser.add_argument("--rounds", type=positive, default=7, metavar="N", help="default: 7")
     opts = parser.parse_args()
     found = {each: measure(each, opts.tokens, opts.documents, opts.rounds) for each in ("English", "Chinese")}
     print(f"{'µs a document':38}" + "".join(f"{language:>10}" for language in found))

@@ -32,6 +32,7 @@ from typing import Any
 import scrapy
 from crawl_pages import LIST
 from crawl_run import PLUGIN, crawled, in_new_process, numbers, serving
+from options import new_file, positive
 
 BY_PRIORITY = {"SCHEDULER_PRIORITY_QUEUE": "scrapy.pqueues.ScrapyPriorityQueue"}
 ORDERS: dict[str, tuple[int, dict[str, Any]]] = {"one after the other": (-1, BY_PRIORITY), "side by side": (0, {})}
@@ -107,10 +108,10 @@ def rows(rounds: list[dict[str, dict[str, Any]]]) -> Iterator[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--stories", type=int, default=2500, metavar="N", help="of each host (default: 2500)")
+    parser.add_argument("--stories", type=positive, default=2500, metavar="N", help="of each host (default: 2500)")
     parser.add_argument("--latency", type=float, default=0.05, metavar="SECONDS", help="default: 0.05")
-    parser.add_argument("--rounds", type=int, default=1, metavar="N", help="default: 1")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures to this file")
+    parser.add_argument("--rounds", type=positive, default=1, metavar="N", help="default: 1")
+    parser.add_argument("--json", type=new_file, metavar="FILE", help="write all figures to this file")
     parser.add_argument("--one", type=json.loads, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:

@@ -17,11 +17,11 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from importlib import import_module
-from pathlib import Path
 from statistics import median
 from time import process_time
 from typing import Any
 
+from options import new_file, positive
 from path_texts import is_chinese, made_up, page_of, read
 from peers import Peer, datasketch, rensa, simhash
 
@@ -176,10 +176,10 @@ def show(name: str, found: dict[str, Any]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="*", metavar="DIR")
-    parser.add_argument("--tokens", type=int, default=700, metavar="N", help="of a document (default: 700)")
-    parser.add_argument("--documents", type=int, default=300, metavar="N", help="how many (default: 300)")
-    parser.add_argument("--rounds", type=int, default=5, metavar="N", help="default: 5")
-    parser.add_argument("--json", metavar="FILE", help="write all figures to this file")
+    parser.add_argument("--tokens", type=positive, default=700, metavar="N", help="of a document (default: 700)")
+    parser.add_argument("--documents", type=positive, default=300, metavar="N", help="how many (default: 300)")
+    parser.add_argument("--rounds", type=positive, default=5, metavar="N", help="default: 5")
+    parser.add_argument("--json", type=new_file, metavar="FILE", help="write all figures to this file")
     opts = parser.parse_args()
     sets = {folder: read(folder, opts.documents, opts.tokens) for folder in opts.folders} or {
         language: made_up(language, opts.documents, opts.tokens) for language in ("English", "Chinese")
@@ -188,7 +188,7 @@ def main() -> None:
     for name, texts in sets.items():
         show(name, found.setdefault(name, measure(texts, opts.rounds)))
     if opts.json:
-        Path(opts.json).write_text(json.dumps(found, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+        opts.json.write_text(json.dumps(found, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

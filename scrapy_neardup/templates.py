@@ -17,7 +17,7 @@ import numpy as np
 
 from .document import Document
 from .fingerprints.hashing import Hashes, distinct, hash_bytes, hash_lines, shingles
-from .fingerprints.sketch import WIDTH, Sketch, make_sketch
+from .fingerprints.sketch import WIDTH, Sketch, containment_by_chance, make_sketch
 from .signature import Signature
 from .text.sentences import split_lines
 from .text.tokens import token_lines
@@ -27,7 +27,8 @@ from .verify import compare
 SITES = 500  # that are remembered; those longest not seen are forgotten
 LINES, DOCUMENTS = 4000, 200  # of a site that are remembered: half of twice as many is forgotten at a time
 CLUSTERS = 8  # documents, of which a line that so many have is on every page
-FOREIGN = 0.3  # containment below which a text is not taken from another
+FOREIGN = 0.3  # containment below which a text is not taken from another …
+SURELY = 2.0  # … and how many standard errors more count for nothing: every page of the site before it is another trial
 
 Stands: TypeAlias = "dict[int, set[int]]"
 """The numbers of the documents in which lines stand, by the hash of the line."""
@@ -172,12 +173,17 @@ class Templates:
             return False
         sketch, least = page.sketch(own), max(min_tokens, 1)
         # What costs more, to cut the other lines into words, comes last.
-        if sketch.tokens < least or compare(sketch, earlier.sketch).containment >= FOREIGN:
+        if sketch.tokens < least or not _is_foreign(sketch, earlier.sketch):
             return False
         if earlier.sketch.tokens - (page.tokens(stands) - sketch.tokens) < least:
             return False
         only = page.tokens(line for line, those in stands.items() if those == {number})
         return only < sketch.tokens or not site.has_others(number)
+
+
+def _is_foreign(own: Sketch, earlier: Sketch) -> bool:
+    """Say whether a text is not taken from an earlier one, as far as the sketches can tell."""
+    return compare(own, earlier).containment < FOREIGN + SURELY * containment_by_chance(own, earlier)
 
 
 def _number(document: Signature) -> int:

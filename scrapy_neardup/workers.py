@@ -9,6 +9,7 @@ that: it gets another try in a process that nobody shares, and if that dies too,
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import BrokenExecutor
 from dataclasses import replace
@@ -32,6 +33,7 @@ T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
+RETRY = 30.0  # seconds from when a process could not even begin to when another one is tried
 QUEUED = 2  # documents a process: more would only delay the end of a crawl that is stopped
 
 
@@ -59,7 +61,7 @@ class Workers:
         self._count = count if self._detectors or self.reads else 0
         self._pool: ProcessPoolExecutor | None = None
         self._turns = DeferredSemaphore(max(1, self._count * QUEUED))
-        self._broken = ""
+        self._broken, self._broken_until = "", 0.0
         self.restarts = 0
         """How often a process has died."""
         reason = "is heavy, so it has to be"
@@ -89,8 +91,10 @@ class Workers:
         return made
 
     async def _tried(self, function: Callable[[Any], T], of: Document | str) -> T:
-        if not self._count or self._broken:
-            raise WorkerError(self._broken or "the crawl is at its end")
+        if not self._count:
+            raise WorkerError("the crawl is at its end")
+        if time.monotonic() < self._broken_until:
+            raise WorkerError(self._broken)
         pool = self._pool = self._pool or start(self._count, self._given)
         try:
             return await arrived(pool.submit(function, of))
@@ -113,11 +117,12 @@ class Workers:
             stop(pool)
 
     async def _begun(self, pool: ProcessPoolExecutor) -> None:
-        """Wait for a new process; where it can't even begin, neither can others, and none is started any more."""
+        """Wait for a new process; where it can't even begin, neither can others, and for a while none is started."""
         try:
             await arrived(pool.submit(int))
         except BrokenExecutor as error:
             self._broken = f"a process that was started died at once: {error}"
+            self._broken_until = time.monotonic() + RETRY
             raise WorkerError(self._broken) from error
 
     def close(self) -> None:

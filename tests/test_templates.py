@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 
 import numpy as np
@@ -118,6 +119,18 @@ def test_a_template_is_known_after_many_pages_of_another() -> None:
     one, other = lines(1_000_000, 80), lines(2_000_000, 80)
     found = verdicts(*pages(one, 0, 30, 20), *pages(other, 10_000, 100, 20), *pages(one, 20_000, 30, 20))
     assert found[-30:].count("unique") >= 25
+
+
+def test_little_text_beside_much_template_is_not_taken_for_the_earlier_by_chance() -> None:
+    source = random.Random(1)
+
+    def paragraph(words: int = 30) -> str:
+        return " ".join(f"w{source.getrandbits(20):x}" for _ in range(words))
+
+    template = [paragraph() for _ in range(16)]
+    texts = ("\n".join([*template, *(paragraph() for _ in range(source.choice([3, 6, 9])))]) for _ in range(400))
+    found = verdicts(*(Document(f"http://a.example/{n}", each) for n, each in enumerate(texts)))
+    assert found.count("unique") >= 399
 
 
 def test_the_template_of_long_pages_is_known() -> None:

@@ -6,6 +6,7 @@ import asyncio
 import os
 import threading
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,18 @@ class OddError(Exception):
 
     def __init__(self, one: str, other: str) -> None:
         super().__init__(f"{one} {other}")
+
+
+class Hindered(Heavy):
+    """Is the end of each process that it is sent to, as long as a file is there."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if state["file"].exists():
+            os._exit(1)
+        self.__dict__.update(state)
 
 
 def once(file: Path) -> None:
@@ -111,6 +124,28 @@ def test_what_a_process_was_at_when_it_died_is_tried_again(tmp_path: Path) -> No
     made, restarts = prepared([Heavy()], Document(text="once", title=str(tmp_path / "died")), *documents(2))
     assert [list(each) for each in made] == [["heavy"]] * 3
     assert restarts == 1
+
+
+@pytest.mark.parametrize("retry", [0.0, 1000.0])
+def test_processes_that_can_not_begin_are_tried_again_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, retry: float
+) -> None:
+    monkeypatch.setattr("scrapy_neardup.workers.RETRY", retry)
+    (file := tmp_path / "hindrance").touch()
+    workers, (first, second) = Workers([Hindered(file)], 1), documents(2)
+
+    async def prepare() -> None:
+        with pytest.raises(WorkerError, match="a process that was started died at once"):
+            await workers.prepare(first)
+        file.unlink()
+        with nullcontext() if retry == 0 else pytest.raises(WorkerError, match="died at once"):
+            await workers.prepare(second)
+
+    try:
+        asyncio.run(prepare())
+    finally:
+        workers.close()
+    assert (list(first.ready), list(second.ready)) == ([], ["heavy"] if retry == 0 else [])
 
 
 def test_a_detector_that_can_not_be_sent_is_refused() -> None:

@@ -24,7 +24,7 @@ from .feeding import BadRows, add_feeds, add_fields, taking_bad_rows, with_field
 from .options import add_json, add_store, check_apart, print_outcome, read_config
 from .progress import through
 
-WORTH, MOST = 8 << 20, 8  # bytes of feeds that are worth the start of processes; so many by default
+WORTH, MOST = 16 << 20, 8  # bytes of feeds that are worth the start of processes; so many by default
 
 EXAMPLES = """examples:
   scrapy neardup dedupe items.jsonl -o unique.jsonl --duplicates duplicates.jsonl
@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_count,
         metavar="N",
         help="processes that read rows and make fingerprints; the result is the same for every N; 0 or 1: none but this"
-        " one (default: 1; for feeds of more than 8 MB the number of cores, at most 8)",
+        " one (default: 1; for feeds of more than 16 MB the number of cores, at most 8)",
     )
     add_store(parser, "a path, or redis://…, of what is remembered from call to call (default: nothing is remembered)")
     add_json(parser)

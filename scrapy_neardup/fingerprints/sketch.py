@@ -7,6 +7,7 @@ with a digit), since texts of one form, such as two weekly market reports, diffe
 from __future__ import annotations
 
 from bisect import bisect_right
+from math import sqrt
 from struct import unpack
 from typing import NamedTuple
 
@@ -86,6 +87,18 @@ def resemblance(a: Sketch, b: Sketch) -> float:
     different = (_either(planes_a ^ planes_b) & both).bit_count()
     equal = both.bit_count() - different
     return max(0.0, (equal - different * _CHANCE / (1 - _CHANCE)) / used) if used else 1.0
+
+
+def containment_by_chance(a: Sketch, b: Sketch) -> float:
+    """Return the standard error of the containment that is estimated where two texts share nothing; 0.0 for no text.
+
+    The shorter one is beside the other, the larger it is: of the bins that both fill a third has equal codes, give or
+    take, and what that is in shingles is much for the shorter one.
+    """
+    full_a, full_b = (_either(int.from_bytes(sketch.codes, "big")) for sketch in (a, b))
+    used, both = (full_a | full_b).bit_count(), (full_a & full_b).bit_count()
+    error = sqrt(both * _CHANCE / (1 - _CHANCE)) / used if used else 0.0
+    return containment(a, b, error)
 
 
 def _either(planes: int) -> int:
