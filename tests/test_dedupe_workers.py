@@ -188,7 +188,7 @@ def test_a_detector_that_can_not_be_sent_is_refused(project: Path) -> None:
 
 
 def test_ctrl_c_ends_all_processes_at_once(tmp_path: Path) -> None:
-    write(tmp_path / "in.jsonl", [{"text": text(n, 300)} for n in range(20_000)])
+    write(tmp_path / "in.jsonl", [{"text": text(n, 300)} for n in range(40_000)])
     call = [sys.executable, "-m", "scrapy", "neardup", "dedupe", "in.jsonl", "-o", "out.jsonl", "--workers", "2"]
     started = subprocess.Popen(call, cwd=tmp_path, start_new_session=True, stderr=subprocess.PIPE)
     try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stderr
+from contextlib import closing, contextmanager, redirect_stderr
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -59,7 +59,9 @@ class Warc(Kind):
             # warcio says there what it can't unpack, and goes on.
             with reading(raw.path, gzips=False) as file, redirect_stderr(said):
                 file.seek(raw.start)
-                data = _data(next(ArchiveIterator(file, no_record_parse=True)))
+                # Closed, since it refers to itself: what it holds would stay until garbage is collected.
+                with closing(ArchiveIterator(file, no_record_parse=True)) as records:
+                    data = _data(next(records))
         except ArchiveLoadFailed as error:
             raise ValueError(str(error)) from error
         if said.getvalue():
