@@ -163,7 +163,7 @@ static uint32_t character(const unsigned char *at, Py_ssize_t size, Py_ssize_t *
     return *step == 2 ? (at[0] & 31u) << 6 | (at[1] & 63u) : (at[0] & 15u) << 12 | (at[1] & 63u) << 6 | (at[2] & 63u);
 }
 
-/* tokens._plain_chinese */
+/* the first step of tokens._plain_chinese_lines: the text with blanks for punctuation, None for any other text */
 static PyObject *plain_chinese(Call *call)
 {
     const unsigned char *text = call->data[0].buf;
