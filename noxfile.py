@@ -30,7 +30,7 @@ def runs(program: str) -> bool:
 @nox.parametrize("scrapy", ["oldest", "newest"])
 def tests(session: nox.Session, scrapy: str) -> None:
     """Run the tests; what needs Spark only where it is installed."""
-    session.install(".[test]", *(["scrapy~=2.15.0"] if scrapy == "oldest" else []))
+    session.install(".[test,docs]", *(["scrapy~=2.15.0"] if scrapy == "oldest" else []))
     session.run("pytest", *session.posargs)
 
 
@@ -41,7 +41,7 @@ def minimum(session: nox.Session) -> None:
         session.error(f"this needs Python {PYTHONS[0]}")
     oldest = Path(session.create_tmp(), "oldest.txt")
     oldest.write_text("\n".join(oldest_versions()) + "\n")
-    session.install(".[test]", "--constraint", str(oldest))
+    session.install(".[test,docs]", "--constraint", str(oldest))
     session.run("pytest", *session.posargs)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,6 +21,9 @@ from tcp_proxy import TcpProxy
 from scrapy_neardup.stats import BY_DETECTOR, PREFIX, Stat
 
 HERE = Path(__file__).parent
+
+# A shell has what it starts in the background ignore Ctrl-C, and so would every process that a test starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @dataclass
