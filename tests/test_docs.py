@@ -31,11 +31,15 @@ DOCS = ROOT / "docs"
 REFERENCE = DOCS / "reference"
 CHINESE = DOCS / "zh"
 COMMANDS = REFERENCE / "commands.md"
+CHINESE_COMMANDS = CHINESE / "reference" / "commands.md"
 OPTIONS = re.compile(r"\| argument \| meaning \|\n\|---\|---\|\n(?:\|.*\n)*")
 SETTING = re.compile(r"NEARDUP_[A-Z_]*[A-Z]")
 NO_SETTING = {"NEARDUP_TEST_REDIS_SERVER", "NEARDUP_TEST_KILLS"}  # of tests, in docs/redis.md and docs/scaling.md
 CODE, FIGURES = re.compile(r"`[^`]+`"), re.compile(r"[-*\d., /()]+")
-NEEDED = {"reference/settings.md", "reference/stats.md", "reference/meta.md", "reference/tag.md", "scaling.md"}
+NEEDED = {
+    "scaling.md",
+    *(f"reference/{name}.md" for name in ("commands", "meta", "python", "settings", "stats", "tag")),
+}
 TRANSLATED = sorted(NEEDED | {path.relative_to(CHINESE).as_posix() for path in CHINESE.rglob("*.md")})
 PAIRS = [(ROOT / "README.md", ROOT / "README.zh-CN.md"), *((DOCS / name, CHINESE / name) for name in TRANSLATED)]
 
@@ -164,13 +168,23 @@ def _called(action: argparse.Action, formatter: argparse.HelpFormatter) -> str:
     return f"{', '.join(action.option_strings)} {value}".strip().replace("|", "\\|")
 
 
-def sections() -> Iterator[tuple[str, str]]:
-    for part in re.split(r"^## ", COMMANDS.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
+def sections(page: Path = COMMANDS) -> Iterator[tuple[str, str]]:
+    for part in re.split(r"^## ", page.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
         yield part.split("\n", 1)[0], part
 
 
-def test_commands_have_a_section_each() -> None:
-    assert [verb for verb, _ in sections()] == unordered(VERBS)
+@pytest.mark.parametrize("page", [COMMANDS, CHINESE_COMMANDS], ids=lambda page: str(page.relative_to(DOCS)))
+def test_commands_have_a_section_each(page: Path) -> None:
+    assert [verb for verb, _ in sections(page)] == unordered(VERBS)
+
+
+def test_chinese_options_have_the_figures_of_the_english() -> None:
+    """Defaults and limits, which stand among the words."""
+    english, chinese = (
+        [sorted(re.findall(r"\d+(?:\.\d+)?", " ".join(row))) for row in rows(page)]
+        for page in (COMMANDS, CHINESE_COMMANDS)
+    )
+    assert chinese == english
 
 
 def test_commands_have_the_options_of_their_help() -> None:
