@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 from cli import refused, write
-from cli_forks import Forks
 from feed_files import write_feed
 from helpers import text, write_labelled, write_rows
 
@@ -229,12 +228,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-@pytest.fixture(scope="module")
-def forks() -> Iterator[Forks]:
-    with Forks() as started:
-        yield started
-
-
 def everything(folder: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
@@ -248,12 +241,12 @@ def test_each_verb_is_in_the_table() -> None:
 
 
 @pytest.mark.parametrize(("arguments", "said"), ALL, ids=[re.sub(r"\W+", " ", arguments) for arguments, _ in ALL])
-def test_error_is_one_line_and_nothing_is_written(forks: Forks, folder: Path, arguments: str, said: str) -> None:
+def test_error_is_one_line_and_nothing_is_written(folder: Path, arguments: str, said: str) -> None:
     for extra, name in (("method som", "minisom"), ("parquet", "pyarrow"), ("warc", "warcio")):
         if extra in arguments:
             pytest.importorskip(name)
     before = everything(folder)
-    assert said in refused(folder, *arguments.split(), by=forks)
+    assert said in refused(folder, *arguments.split())
     assert everything(folder) == before
 
 

@@ -9,8 +9,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
-from cli import refused, succeeded, write
-from cli_forks import Forks
+from cli import neardup, refused, succeeded, write
 from helpers import text, write_labelled
 
 from scrapy_neardup import Deduplicator, Document
@@ -22,12 +21,6 @@ from scrapy_neardup.ready import Ready
 from scrapy_neardup.signature import Signature
 
 ROWS = [{"id": n, "url": f"http://a.example/{n}", "text": text(n)} for n in range(3)]
-
-
-@pytest.fixture(scope="module")
-def forks() -> Iterator[Forks]:
-    with Forks() as started:
-        yield started
 
 
 @pytest.fixture
@@ -51,9 +44,9 @@ def folder(tmp_path: Path) -> Path:
     ["dedupe in.jsonl -o {}", "dedupe in.jsonl -o new.jsonl --duplicates {}", "cluster in.jsonl -o {}",
      "lexicon in.jsonl -o {}", "cluster in.jsonl -o new.jsonl --bad-rows {}"],
 )  # fmt: skip
-def test_a_feed_is_no_output_by_whatever_name(forks: Forks, folder: Path, call: str, name: str) -> None:
+def test_a_feed_is_no_output_by_whatever_name(folder: Path, call: str, name: str) -> None:
     before = (folder / "in.jsonl").read_bytes()
-    assert "can't be both a feed and the" in refused(folder, *call.format(name.format(folder.name)).split(), by=forks)
+    assert "can't be both a feed and the" in refused(folder, *call.format(name.format(folder.name)).split())
     assert (folder / "in.jsonl").read_bytes() == before
 
 
@@ -70,25 +63,25 @@ def test_a_feed_is_no_output_by_whatever_name(forks: Forks, folder: Path, call: 
         ("evaluate news --json news.json", "a file of a labelled set and the file of figures"),
     ],
 )
-def test_a_store_and_a_labelled_set_are_no_outputs(forks: Forks, folder: Path, call: str, said: str) -> None:
+def test_a_store_and_a_labelled_set_are_no_outputs(folder: Path, call: str, said: str) -> None:
     before = [(folder / name).read_bytes() for name in ("store.jsonl", "news/pairs.jsonl")]
-    assert said in refused(folder, *call.split(), by=forks)
+    assert said in refused(folder, *call.split())
     assert [(folder / name).read_bytes() for name in ("store.jsonl", "news/pairs.jsonl")] == before
 
 
 @pytest.mark.parametrize("call", ["dedupe bad.jsonl -o sub.jsonl", "lexicon bad.jsonl -o sub.jsonl"])
-def test_an_output_that_is_a_directory_is_told_before_the_work(forks: Forks, tmp_path: Path, call: str) -> None:
+def test_an_output_that_is_a_directory_is_told_before_the_work(tmp_path: Path, call: str) -> None:
     (tmp_path / "bad.jsonl").write_text("no row")  # the work itself would tell of this
     (tmp_path / "sub.jsonl").mkdir()
-    assert "sub.jsonl: can't be written: Is a directory" in refused(tmp_path, *call.split(), by=forks)
+    assert "sub.jsonl: can't be written: Is a directory" in refused(tmp_path, *call.split())
 
 
 @pytest.mark.parametrize("call", ["dedupe in.jsonl -o {}", "lexicon in.jsonl -o {} --band 0 1"])
-def test_what_a_link_leads_to_is_written(forks: Forks, tmp_path: Path, call: str) -> None:
+def test_what_a_link_leads_to_is_written(tmp_path: Path, call: str) -> None:
     write(tmp_path / "in.jsonl", ROWS)
     (tmp_path / "sub").mkdir()
     (tmp_path / "out.jsonl").symlink_to("sub/real.jsonl")
-    assert forks(tmp_path, *call.format("out.jsonl").split()).returncode == 0
+    succeeded(tmp_path, *call.format("out.jsonl").split())
     assert (tmp_path / "out.jsonl").is_symlink()
     assert (tmp_path / "sub" / "real.jsonl").stat().st_size
     assert os.listdir(tmp_path / "sub") == ["real.jsonl"]
@@ -160,9 +153,9 @@ def test_rows_again_are_dropped_within_a_feed_and_kept_where_they_were_held_befo
 
 
 def test_a_call_that_hangs_does_not_hang_the_tests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with Forks() as started:
-        assert started(tmp_path, "doctor", "--help").returncode == 0
-        monkeypatch.setattr("cli_forks.TIMEOUT", 0.5)
-        os.mkfifo(tmp_path / "in.jsonl")  # nobody writes into it
-        with pytest.raises(TimeoutError, match=r"dedupe in\.jsonl"):
-            started(tmp_path, "dedupe", "in.jsonl", "-o", "out.jsonl")
+    os.mkfifo(tmp_path / "in.jsonl")  # nobody writes into it
+    monkeypatch.setattr("cli_forks.TIMEOUT", 0.5)
+    with pytest.raises(TimeoutError, match=r"dedupe in\.jsonl"):
+        neardup(tmp_path, "dedupe", "in.jsonl", "-o", "out.jsonl")
+    monkeypatch.undo()
+    assert neardup(tmp_path, "doctor", "--help").returncode == 0
