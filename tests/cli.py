@@ -10,10 +10,11 @@ from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
 
-from cli_forks import Forks
+from forks import Forks
 from helpers import run
 
 PYTHON, FORKS = sys.executable, Forks()
+TIMEOUT = 100.0  # seconds for a call
 
 
 def write(path: Path, rows: list[dict[str, Any]]) -> None:
@@ -26,7 +27,12 @@ def neardup(folder: Path, *arguments: str) -> CompletedProcess[str]:
     """Call a verb in a process of its own, forked from one that has imported all, since that takes a second."""
     if sys.executable != PYTHON:  # a test has put another in its place
         return neardup_anew(folder, *arguments)
-    return FORKS(folder, arguments, environment())
+    fork = FORKS.start(folder, ["neardup", *arguments], environment())
+    try:
+        said = fork.communicate(TIMEOUT)
+    finally:
+        fork.kill()
+    return CompletedProcess(arguments, fork.wait(TIMEOUT), *said)
 
 
 def neardup_anew(folder: Path, *arguments: str) -> CompletedProcess[str]:

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from cli import FORKS, PYTHON
+from forks import Fork
 from redis_server import Server
 from site_server import Site, serving
 from tcp_proxy import TcpProxy
@@ -61,7 +63,7 @@ class Crawler:
 
     def start(
         self, spider: str = "ListSpider", settings: dict[str, Any] | None = None, **args: Any
-    ) -> subprocess.Popen:
+    ) -> Fork | subprocess.Popen[str]:
         """Start a crawl; `finish` waits for it."""
         self.runs += 1
         paths = {name: str(self.folder / f"{name}{self.runs}.txt") for name in ("log", "stats")}
@@ -75,6 +77,9 @@ class Crawler:
         }
         path = self.folder / f"spec{self.runs}.json"
         path.write_text(json.dumps(spec))
+        if sys.executable == PYTHON:
+            return FORKS.start(HERE, ["crawl", str(path)], dict(os.environ))
+        # A test has put another in its place.
         return subprocess.Popen(
             [sys.executable, str(HERE / "crawl.py"), str(path)], cwd=HERE, stderr=subprocess.PIPE, text=True
         )
@@ -87,7 +92,7 @@ class Crawler:
         lines = self.feed(run).read_text().split("\n")[:-1] if self.feed(run).exists() else []
         return [json.loads(line) for line in lines]
 
-    def finish(self, process: subprocess.Popen) -> Crawl:
+    def finish(self, process: Fork | subprocess.Popen[str]) -> Crawl:
         _, errors = process.communicate(timeout=120)
         stats = self.folder / f"stats{self.runs}.txt"
         log = self.folder / f"log{self.runs}.txt"

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
+from subprocess import TimeoutExpired
 
 import pytest
 from cli import neardup, refused, succeeded, write
@@ -154,8 +155,8 @@ def test_rows_again_are_dropped_within_a_feed_and_kept_where_they_were_held_befo
 
 def test_a_call_that_hangs_does_not_hang_the_tests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     os.mkfifo(tmp_path / "in.jsonl")  # nobody writes into it
-    monkeypatch.setattr("cli_forks.TIMEOUT", 0.5)
-    with pytest.raises(TimeoutError, match=r"dedupe in\.jsonl"):
+    monkeypatch.setattr("cli.TIMEOUT", 0.5)
+    with pytest.raises(TimeoutExpired):
         neardup(tmp_path, "dedupe", "in.jsonl", "-o", "out.jsonl")
     monkeypatch.undo()
     assert neardup(tmp_path, "doctor", "--help").returncode == 0

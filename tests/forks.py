@@ -1,0 +1,156 @@
+"""Runs crawls and calls of `scrapy neardup`, each in a process that is forked from one that has imported all it needs.
+
+To import Scrapy takes a second, and there are some thousand of them. `python forks.py`: a request a line on stdin, as
+JSON, and its answer a line on stdout, until stdin ends. Linux and macOS only.
+"""
+
+from __future__ import annotations
+
+import atexit
+import importlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+
+
+class Forks:
+    """The process that forks, there from the first time on until this process ends."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[str] | None = None
+
+    def start(self, folder: Path, arguments: Sequence[str], env: dict[str, str]) -> Fork:
+        """Run `neardup VERB …` or `crawl SPEC` in a folder."""
+        out, err = (tempfile.NamedTemporaryFile() for _ in range(2))  # noqa: SIM115 - the fork has them
+        return Fork(self, self.ask("start", str(folder), list(arguments), env, out.name, err.name), out, err)
+
+    def ask(self, *request: Any) -> Any:
+        self._process = self._process or started()
+        assert self._process.stdin
+        assert self._process.stdout
+        print(json.dumps(request), file=self._process.stdin, flush=True)
+        return json.loads(self._process.stdout.readline())
+
+
+class Fork:
+    """What was started; as much of `subprocess.Popen` as tests need."""
+
+    def __init__(self, forks: Forks, pid: int, out: Any, err: Any) -> None:
+        self.pid = pid
+        self.returncode: int | None = None
+        self._forks = forks
+        self._files = out, err
+
+    def poll(self) -> int | None:
+        if self.returncode is None:
+            self.returncode = self._forks.ask("poll", self.pid)
+        return self.returncode
+
+    def wait(self, timeout: float) -> int:
+        end = time.monotonic() + timeout
+        while (code := self.poll()) is None:
+            if time.monotonic() > end:
+                raise subprocess.TimeoutExpired(str(self.pid), timeout)
+            time.sleep(0.005)
+        return code
+
+    def communicate(self, timeout: float) -> tuple[str, str]:
+        """Return stdout and stderr once it has ended."""
+        self.wait(timeout)
+        texts = [Path(file.name).read_text(encoding="utf-8") for file in self._files]
+        return texts[0], texts[1]
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+def started() -> subprocess.Popen[str]:
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "start_new_session": True}
+    return subprocess.Popen([sys.executable, __file__], cwd=HERE, **pipes)
+
+
+def main() -> None:
+    import_all()
+    sys.path.insert(0, "")  # as `python -m scrapy` has it
+    answers = {"start": start, "poll": poll}
+    for line in sys.stdin:
+        what, *rest = json.loads(line)
+        print(json.dumps(answers[what](*rest)), flush=True)
+
+
+def import_all() -> None:
+    """Import what every fork needs but no reactor, which is chosen later; what is deprecated is an error here too."""
+    from scrapy.exceptions import ScrapyDeprecationWarning
+
+    warnings.simplefilter("error", ScrapyDeprecationWarning)
+    from scrapy_neardup.commands import VERBS, _module
+
+    for verb in VERBS:
+        _module(verb)
+    names = ("addon", "extension", "middleware", "pipeline")
+    for module in ("scrapy.cmdline", "scrapy.core.engine", *(f"scrapy_neardup.{name}" for name in names), "spiders"):
+        importlib.import_module(module)
+    warnings.resetwarnings()
+    assert "twisted.internet.reactor" not in sys.modules
+
+
+def start(folder: str, arguments: list[str], env: dict[str, str], out: str, err: str) -> int:
+    child = os.fork()
+    if child:
+        return child
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(env)
+    for number, name in ((1, out), (2, err)):
+        os.dup2(os.open(name, os.O_WRONLY), number)
+    os._exit(outcome(arguments))
+
+
+def poll(child: int) -> int | None:
+    pid, status = os.waitpid(child, os.WNOHANG)
+    return os.waitstatus_to_exitcode(status) if pid else None
+
+
+def outcome(arguments: Sequence[str]) -> int:
+    """Run it, and end it as an interpreter does; return its exit code."""
+    code: object = 0
+    try:
+        run(arguments)
+    except SystemExit as error:
+        code = error.code
+    except BaseException:
+        traceback.print_exc()
+        code = 1
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return code if isinstance(code, int) else int(code is not None)
+
+
+def run(arguments: Sequence[str]) -> None:
+    if arguments[0] == "crawl":
+        importlib.import_module("crawl").main(json.loads(Path(arguments[1]).read_text()))
+    else:
+        sys.argv = ["scrapy", *arguments]
+        importlib.import_module("scrapy.cmdline").execute()
+
+
+if __name__ == "__main__":
+    main()
