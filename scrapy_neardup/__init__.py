@@ -40,9 +40,10 @@ __all__ = [
     "Verdict",
 ]
 
+if not TYPE_CHECKING:  # it would let any name pass
 
-def __getattr__(name: str) -> Any:
-    # Late, so that what needs no Scrapy does not import it.
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    def __getattr__(name: str) -> Any:
+        # Late, so that what needs no Scrapy does not import it.
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(f".{_HOMES[name]}", __name__), name)

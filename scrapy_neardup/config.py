@@ -11,9 +11,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from difflib import get_close_matches
-from typing import Any
+from typing import TYPE_CHECKING, Any, get_args
 
+from .keywords import Action, Revisit, Scope, ShortText, UncleanRun, UnheldMirrors
 from .text.extractors import BUILTIN, build_reader
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from .keywords import Keywords
 
 PREFIX = "NEARDUP_"
 STORE_NAME = "neardup.sqlite"  # in Scrapy's data folder
@@ -53,7 +59,9 @@ def _number(low: float, high: float = float("inf"), kind: Callable[[Any], float]
     return check
 
 
-def _choice(*allowed: str) -> Check:
+def _choice(literal: Any) -> Check:
+    allowed = get_args(literal)
+
     def check(value: Any) -> str:
         if value not in allowed:
             raise ValueError(" or ".join(map(repr, allowed)))
@@ -209,15 +217,15 @@ class Config:
     tag_field: str = _setting("neardup", _name)
     extractor: str | Callable[[str], str | None] = field(default=BUILTIN, metadata={"check": _extractor})
     detectors: tuple[Any, ...] = _setting(DEFAULT_DETECTORS, _detectors)
-    action: str = _setting("drop", _choice("drop", "tag", "audit"))
-    revisit: str = _setting("keep", _choice("keep", "drop", "skip"))
-    scope: str = _setting("all", _choice("all", "host", "domain"))
+    action: Action = field(default="drop", metadata={"check": _choice(Action)})
+    revisit: Revisit = field(default="keep", metadata={"check": _choice(Revisit)})
+    scope: Scope = field(default="all", metadata={"check": _choice(Scope)})
     simhash_distance: int = _setting(6, _number(0, 15, int))
     length_ratio: float = _setting(2.5, _number(1))
     resemblance: float | Mapping[int, float] = _setting(0.4, _resemblance)
     imatch_lexicons: int = _setting(10, _number(0, 64, int))
     min_tokens: int = _setting(20, _number(0, kind=int))
-    short_text: str = _setting("unique", _choice("unique", "exact"))
+    short_text: ShortText = field(default="unique", metadata={"check": _choice(ShortText)})
     lexicon: str | None = _setting(None, _optional(_path))
     synonyms: tuple[str, ...] = _setting((), _names)
     skip_mirrors: bool = _setting(True, _flag)
@@ -226,13 +234,17 @@ class Config:
     dead_http_codes: frozenset[int] = _setting(frozenset({404, 410}), _codes)
     mirror_hosts: Mapping[str, str] = field(default_factory=dict, metadata={"check": _hosts})
     learn_hosts: bool = _setting(True, _flag)
-    unheld_mirrors: str = _setting("leave", _choice("leave", "redirect", "skip"))
+    unheld_mirrors: UnheldMirrors = field(default="leave", metadata={"check": _choice(UnheldMirrors)})
     recheck: float = _setting(0.01, _number(0, 1))
     mirror_ttl: float = _setting(30 * 86400.0, seconds)
     ttl: float | None = _setting(None, _optional(_lifetime))
-    unclean_run: str = _setting("forget", _choice("forget", "keep"))
+    unclean_run: UncleanRun = field(default="forget", metadata={"check": _choice(UncleanRun)})
     trusted_hosts: tuple[str, ...] = _setting((), _names)
     workers: int = _setting(1, _number(0, 1024, int))
+
+    if TYPE_CHECKING:  # the checks above take more than what they return
+
+        def __init__(self, *, store: str | os.PathLike[str] | None = None, **settings: Unpack[Keywords]) -> None: ...
 
     def __post_init__(self) -> None:
         for setting in fields(self):

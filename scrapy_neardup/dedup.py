@@ -7,8 +7,9 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
+from os import PathLike
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING
 
 from .config import Config
 from .detectors import Detector, checked
@@ -20,6 +21,11 @@ from .signature import Evidence, Link, Signature
 from .stores import Selection, Store, StoreError, open_store
 from .verdict import UNIQUE, Match, Verdict
 from .verify import Rule
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from .keywords import Keywords
 
 logger = logging.getLogger(__name__)
 
@@ -106,7 +112,9 @@ class Deduplicator:
         self._closed = False
 
     @classmethod
-    def open(cls, store: str | None = None, *, run: str = "", **settings: Any) -> Deduplicator:
+    def open(
+        cls, store: str | PathLike[str] | None = None, *, run: str = "", **settings: Unpack[Keywords]
+    ) -> Deduplicator:
         """Open on a store at a path, or in memory for None; settings as keywords, lower case, without prefix.
 
         Raise ConfigError for a bad setting, StoreError where the store can't be read.

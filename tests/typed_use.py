@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 from scrapy.crawler import Crawler
@@ -22,6 +24,13 @@ def claimed(texts: dict[str, str]) -> Iterator[Verdict]:
         dedup.flush()
 
 
+def opened(folder: Path) -> list[Deduplicator]:
+    return [
+        Deduplicator.open(folder / "held.sqlite", ttl="365 days", dead_http_codes=[404], resemblance={0: 0.5, 50: 0.4}),
+        Deduplicator.from_config(Config(store=folder / "held.sqlite", synonyms=["en"], fields=["body"])),
+    ]
+
+
 def told(verdict: Verdict) -> str:
     assert_type(verdict.duplicate_of, str | None)
     assert_type(verdict.resemblance, float | None)
@@ -38,5 +47,6 @@ def parts(crawler: Crawler) -> tuple[NearDupPipeline, MirrorMiddleware]:
     return Pipeline.from_crawler(crawler), MirrorMiddleware.from_crawler(crawler)
 
 
-assert_type(Config(min_tokens=20).detectors, tuple[Any, ...])
+assert_type(Config(detectors=["exact"]).detectors, tuple[Any, ...])
+assert_type(Config(mirror_ttl=timedelta(days=3), lexicon=Path("words.txt")).mirror_ttl, float)
 assert_type(Document.from_field("<p>text</p>", url="http://a.example/"), Document)

@@ -1,0 +1,58 @@
+"""What a type checker takes for a setting: more than `Config` holds of it, such as a list or "30 days"."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import timedelta
+from os import PathLike
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict
+
+if TYPE_CHECKING:
+    from .detectors import Detector
+
+Action: TypeAlias = Literal["drop", "tag", "audit"]
+Revisit: TypeAlias = Literal["keep", "drop", "skip"]
+Scope: TypeAlias = Literal["all", "host", "domain"]
+ShortText: TypeAlias = Literal["unique", "exact"]
+UncleanRun: TypeAlias = Literal["forget", "keep"]
+UnheldMirrors: TypeAlias = Literal["leave", "redirect", "skip"]
+
+Duration: TypeAlias = "float | str | timedelta"
+
+
+class Keywords(TypedDict, total=False):
+    """Every setting but the store, as a user writes it."""
+
+    enabled: bool
+    store_required: bool
+    namespace: str
+    fields: Sequence[str] | None
+    title_field: str
+    url_field: str
+    tag_field: str
+    extractor: str | Callable[[str], str | None]
+    detectors: Sequence[str | Detector]
+    action: Action
+    revisit: Revisit
+    scope: Scope
+    simhash_distance: int
+    length_ratio: float
+    resemblance: float | Mapping[int, float]
+    imatch_lexicons: int
+    min_tokens: int
+    short_text: ShortText
+    lexicon: str | PathLike[str] | None
+    synonyms: Sequence[str]
+    skip_mirrors: bool
+    skip_start: bool
+    dead_links: bool
+    dead_http_codes: Iterable[int] | str
+    mirror_hosts: Mapping[str, str]
+    learn_hosts: bool
+    unheld_mirrors: UnheldMirrors
+    recheck: float
+    mirror_ttl: Duration
+    ttl: Duration | None
+    unclean_run: UncleanRun
+    trusted_hosts: Sequence[str]
+    workers: int
