@@ -1,4 +1,4 @@
-"""What a release holds: the sdist all that its sources are."""
+"""What a release holds: the sdist all that its sources are, and a licence that tools can read."""
 
 from __future__ import annotations
 
@@ -54,3 +54,14 @@ def sdist(sources: list[str], tmp_path_factory: pytest.TempPathFactory) -> dict[
 
 def test_sdist_holds_the_sources_and_no_more(sources: list[str], sdist: dict[str, bytes]) -> None:
     assert [name for name in sorted(sdist) if name != "PKG-INFO" and ".egg-info/" not in name] == sources
+
+
+def test_licence_is_an_expression_with_its_files(sdist: dict[str, bytes]) -> None:
+    told = [line for line in sdist["PKG-INFO"].decode().splitlines() if line.startswith("License")]
+    assert told == [
+        "License-Expression: BSD-3-Clause AND CC-BY-SA-4.0",
+        "License-File: LICENSE",
+        "License-File: scrapy_neardup/text/lexicons/NOTICE.en",
+        "License-File: scrapy_neardup/text/synonyms/NOTICE.en",
+        "License-File: scrapy_neardup/text/synonyms/NOTICE.zh",
+    ]
