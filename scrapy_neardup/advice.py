@@ -1,13 +1,14 @@
 """What in a project's settings is wrong, contradicts something else, or has no effect. No I/O.
 
-Each check is a generator of advice; `on_settings` runs them all. A bad value of a setting is not their business: that
-is a ConfigError before any of them.
+Each check is a generator of advice; `on_settings` runs them all. A bad value of ours is not their business: that is a
+ConfigError before any of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
+from numbers import Real
 from typing import Any, Literal, NamedTuple
 
 from scrapy.settings import BaseSettings
@@ -17,10 +18,20 @@ from .addon import Addon
 from .config import PREFIX, Config
 from .middleware import MirrorMiddleware
 from .pipeline import NearDupPipeline
+from .stores.redis.address import is_server
 
 Level = Literal["error", "warning", "note"]
 RETRY = 550  # where Scrapy's own retries stand among the downloader middlewares
 _TUNES = {"simhash_distance": "simhash", "imatch_lexicons": "imatch", "lexicon": "imatch", "synonyms": "dwdcs"}
+
+
+_COMPONENTS = ("ADDONS", "ITEM_PIPELINES", "DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES")
+_READ: Mapping[str, tuple[Callable[[BaseSettings, str], int], str]] = {
+    "HTTPCACHE_ENABLED": (BaseSettings.getbool, "True or False"),
+    "HTTPCACHE_EXPIRATION_SECS": (BaseSettings.getint, "a whole number"),
+    "DELTAFETCH_ENABLED": (BaseSettings.getbool, "True or False"),
+}
+"""Settings of others that are read here: how, and what is allowed."""
 
 
 class Advice(NamedTuple):
@@ -33,15 +44,27 @@ class Advice(NamedTuple):
 
 def on_settings(settings: BaseSettings, config: Config) -> list[Advice]:
     """Return advice on a project's settings, worst first; `config`: what of them is ours."""
-    found = [advice for check in (_paths, _components, _others) for advice in check(settings)]
+    found = [advice for check in (_values, _paths, _components, _others) for advice in check(settings)]
     found += [advice for check in (_modes, _times, _rules, _fleet) for advice in check(config)]
     found += _without_effect(settings, config)
     return sorted(found, key=lambda advice: ("error", "warning", "note").index(advice.level))
 
 
+def _values(settings: BaseSettings) -> Iterator[Advice]:
+    """Values of settings of others that stop a crawl, or a component, at its start."""
+    bad = [(name, settings[name], allowed) for name, (_, allowed) in _READ.items() if _read(settings, name) is None]
+    for name in _COMPONENTS:
+        wrong = {part: at for part, at in settings.getdict(name).items() if not _is_component(part, at)}
+        if wrong:
+            bad.append((name, wrong, "a dictionary of classes, or their import paths, to a number or None"))
+    for name, value, allowed in bad:
+        what = f"{name} = {value!r} is not allowed; allowed is {allowed}"
+        yield Advice("error", what, "mend the setting: what reads it stops at its start")
+
+
 def _paths(settings: BaseSettings) -> Iterator[Advice]:
     """Import paths of ours that lead nowhere; those of others are their own."""
-    for setting in ("ADDONS", "ITEM_PIPELINES", "DOWNLOADER_MIDDLEWARES"):
+    for setting in _COMPONENTS:
         for path in _named(settings, setting):
             if path.split(".")[0] == __package__ and isinstance(found := _loaded(path), Exception):
                 yield Advice("error", f"{setting}: {path!r} can't be loaded: {found}", "mend the path")
@@ -49,8 +72,6 @@ def _paths(settings: BaseSettings) -> Iterator[Advice]:
 
 def _components(settings: BaseSettings) -> Iterator[Advice]:
     """Which of our two components are on, and where."""
-    if not settings.getbool(f"{PREFIX}ENABLED", True):
-        yield Advice("warning", "NEARDUP_ENABLED = False: nothing is done", "remove it")
     if _place(settings, "ADDONS", Addon) is not None:
         return
     pipeline = _place(settings, "ITEM_PIPELINES", NearDupPipeline)
@@ -77,15 +98,17 @@ def _others(settings: BaseSettings) -> Iterator[Advice]:
         what = f"{', '.join(sorted(early))}: before NearDupPipeline ({ours}), so duplicates reach it"
         yield Advice("note", what, f"what stores items belongs after {ours} in ITEM_PIPELINES")
     deltafetch = [name for name in _named(settings, "SPIDER_MIDDLEWARES") if name.endswith("DeltaFetch")]
-    if deltafetch and settings.getbool("DELTAFETCH_ENABLED"):
+    if deltafetch and _read(settings, "DELTAFETCH_ENABLED"):
         what = f"{deltafetch[0]} is enabled: it never lets a page be fetched again that gave an item, changed or not"
         yield Advice("warning", what, 'DELTAFETCH_ENABLED = False and NEARDUP_REVISIT = "skip"')
-    if settings.getbool("HTTPCACHE_ENABLED") and not settings.getint("HTTPCACHE_EXPIRATION_SECS"):
+    if _read(settings, "HTTPCACHE_ENABLED") and _read(settings, "HTTPCACHE_EXPIRATION_SECS") == 0:
         what = "HTTPCACHE_ENABLED without end: a page that has changed or gone is never noticed"
         yield Advice("note", what, "set HTTPCACHE_EXPIRATION_SECS, or switch the cache off for crawls that count")
 
 
 def _modes(config: Config) -> Iterator[Advice]:
+    if not config.enabled:
+        yield Advice("warning", "NEARDUP_ENABLED = False: nothing is done", "remove it")
     if config.action == "tag" and config.skip_mirrors:
         what = 'NEARDUP_ACTION = "tag" with NEARDUP_SKIP_MIRRORS: the next run skips the URLs of what is tagged now'
         yield Advice("warning", what, "NEARDUP_SKIP_MIRRORS = False, if all items are wanted")
@@ -122,7 +145,7 @@ def _rules(config: Config) -> Iterator[Advice]:
 
 
 def _fleet(config: Config) -> Iterator[Advice]:
-    if "://" in (config.store or "") and config.revisit == "keep":
+    if is_server(config.store or "") and config.revisit == "keep":
         what = 'NEARDUP_REVISIT = "keep" on a server: a page that two workers come by is stored by both'
         yield Advice("note", what, 'NEARDUP_REVISIT = "drop", unless the workers share their queue of requests')
 
@@ -140,9 +163,21 @@ def _place(settings: BaseSettings, setting: str, component: type) -> int | None:
 
 
 def _named(settings: BaseSettings, setting: str) -> Mapping[str, int]:
-    """Return the components of a setting that are on, by their import paths."""
+    """Return the components of a setting that are on, by their import paths; without what `_values` tells of."""
     found: dict[Any, Any] = settings.getdict(setting)
-    return {_path(name): at for name, at in found.items() if at is not None}
+    return {_path(name): at for name, at in found.items() if at is not None and _is_component(name, at)}
+
+
+def _is_component(name: Any, at: Any) -> bool:
+    return (isinstance(name, str) or hasattr(name, "__qualname__")) and (at is None or isinstance(at, Real))
+
+
+def _read(settings: BaseSettings, name: str) -> int | None:
+    """Return a flag or a number of others; None for what is neither."""
+    try:
+        return _READ[name][0](settings, name)
+    except (TypeError, ValueError):
+        return None
 
 
 def _path(component: Any) -> str:

@@ -127,6 +127,35 @@ def test_a_path_of_ours_that_leads_nowhere_is_an_error(setting: str, path: str) 
     assert advised({setting: {path: 500}})[0].startswith(f"error: {setting}: {path!r} can't be loaded: ")
 
 
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"ITEM_PIPELINES": {"x.Y": "early"}}, "ITEM_PIPELINES = {'x.Y': 'early'} is not allowed; allowed is a dict"),
+        ({"ITEM_PIPELINES": {"x.Y": "early", "x.Z": 500}}, "ITEM_PIPELINES = {'x.Y': 'early'} is not allowed"),
+        ({"SPIDER_MIDDLEWARES": {"x.Y": "early"}}, "SPIDER_MIDDLEWARES = {'x.Y': 'early'} is not allowed"),
+        ({"ADDONS": {"scrapy_neardup.Addon": 500, 5: 6}}, "ADDONS = {5: 6} is not allowed; allowed is a dictionary of"),
+        ({"HTTPCACHE_ENABLED": "perhaps"}, "HTTPCACHE_ENABLED = 'perhaps' is not allowed; allowed is True or False"),
+        ({"HTTPCACHE_ENABLED": []}, "HTTPCACHE_ENABLED = [] is not allowed; allowed is True or False"),
+        (
+            {"HTTPCACHE_ENABLED": True, "HTTPCACHE_EXPIRATION_SECS": "never"},
+            "HTTPCACHE_EXPIRATION_SECS = 'never' is not allowed; allowed is a whole number",
+        ),
+        (
+            {"SPIDER_MIDDLEWARES": {"scrapy_deltafetch.DeltaFetch": 100}, "DELTAFETCH_ENABLED": "perhaps"},
+            "DELTAFETCH_ENABLED = 'perhaps' is not allowed; allowed is True or False",
+        ),
+    ],
+)
+def test_a_bad_value_of_a_setting_of_others_is_named(settings: dict[str, Any], said: str) -> None:
+    [advice] = advised({**ADD_ON, **settings})
+
+    assert advice.startswith(f"error: {said}")
+
+
+def test_ours_is_off_however_that_is_said() -> None:
+    assert advised({**ADD_ON, "NEARDUP_ENABLED": "no"}) == ["warning: NEARDUP_ENABLED = False: nothing is done"]
+
+
 def test_the_worst_comes_first() -> None:
     levels = [advice.partition(":")[0] for advice in advised({"HTTPCACHE_ENABLED": True, "NEARDUP_ACTION": "tag"})]
 
