@@ -197,7 +197,60 @@ def test_it_tells_versions_and_extras(project: Path) -> None:
 
 def test_a_store_that_the_first_crawl_will_make_is_no_error(project: Path) -> None:
     assert [each["what"].endswith("does not exist yet") for each in advice(project)] == [True]
-    assert not (project / ".scrapy" / "neardup.sqlite").exists()
+    assert not (project / ".scrapy").exists()
+
+
+@pytest.mark.parametrize("place", ["", "[datadir]\ndefault = kept/here\n"])
+def test_the_project_s_store_is_found_where_it_was_made(project: Path, place: str) -> None:
+    fill(project)
+    succeeded(project, "export", "--store", "held.sqlite", "-o", "held.jsonl")
+    with (project / "scrapy.cfg").open("a") as file:
+        file.write(place)
+    (project / "below").mkdir()
+
+    assert "does not exist" in neardup(project / "below", "stats").stderr
+    assert not [*project.rglob("kept"), *project.rglob(".scrapy")]
+    succeeded(project, "import", str(project / "held.jsonl"))
+    assert advice(project) == []
+
+
+@pytest.mark.parametrize(
+    ("store", "said"),
+    [
+        ("missing/held.sqlite", "there is no directory 'missing'; make it first"),
+        ("a" * 256, "can't be opened: "),
+        (f"{'a' * 256}/held.sqlite", "there is no directory 'aaa"),
+        ("shop/settings.py/held.sqlite", "there is no directory 'shop/settings.py'"),
+    ],
+)
+def test_a_store_that_no_crawl_can_make_is_an_error(project: Path, store: str, said: str) -> None:
+    made = neardup(project, "doctor", "-s", f"NEARDUP_STORE={store}")
+
+    assert made.returncode == 2
+    assert f"error: store '{store}'" in made.stdout
+    assert said in made.stdout
+    assert "to do: mend NEARDUP_STORE, or what it names: a crawl stops at its start\n" in made.stdout
+    assert made.stderr == "scrapy neardup doctor: 1 error found\n"
+
+
+@pytest.mark.parametrize("arguments", [["-s", "NEARDUP_STORE=ftp://me:secret@x/y"], ["--store", "ftp://me:secret@x/y"]])
+def test_no_kind_of_store_is_an_error_among_the_others(project: Path, arguments: list[str]) -> None:
+    made = neardup(project, "doctor", "-s", "NEARDUP_RECHECK=0", *arguments)
+
+    assert made.returncode == 2
+    assert "scrapy-neardup " in made.stdout
+    assert "note: NEARDUP_RECHECK = 0" in made.stdout
+    assert "error: store 'ftp://me:***@x/y': no such kind of store; allowed are a path, redis" in made.stdout
+    assert f"to do: name another with {arguments[0 if arguments[0] == '--store' else 1].split('=')[0]}\n" in made.stdout
+
+
+@pytest.mark.parametrize("verb", ["doctor", "stats"])
+def test_a_name_that_no_file_can_have_is_that_of_no_store(project: Path, verb: str) -> None:
+    made = neardup(project, verb, "--store", "a" * 256)
+
+    assert made.returncode == 2
+    assert f"store '{'a' * 256}' does not exist" in made.stdout + made.stderr
+    assert "Traceback" not in made.stderr
 
 
 def test_a_store_named_by_hand_has_to_be_there(project: Path) -> None:
@@ -234,7 +287,7 @@ def test_a_bad_value_is_an_error(project: Path) -> None:
 
     assert made.returncode == 2
     assert "error: NEARDUP_ACTION = 'burn' is not allowed" in made.stdout
-    assert made.stderr == "scrapy neardup doctor: 1 of these 1 are errors\n"
+    assert made.stderr == "scrapy neardup doctor: 1 error found\n"
 
 
 def test_a_store_of_another_scheme_is_an_error(project: Path) -> None:

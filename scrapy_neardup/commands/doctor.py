@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -17,9 +18,11 @@ from ..detectors import Detector
 from ..detectors.build import build_detectors
 from ..installed import Need, extras, needs, versions
 from ..stores import Store, StoreError, open_store
+from ..stores.database import check_file
 from ..stores.redis.address import is_server, named
 from ..text.jsons import json_text
 from .options import add_json, add_store, print_result, with_store
+from .runs import died
 
 EXAMPLES = """examples:
   scrapy neardup doctor
@@ -53,7 +56,7 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
         print_result(installed, as_json=False)
         print(*(map(_told, found) if found else ["nothing to mend"]), sep="\n")
     if errors := sum(advice.level == "error" for advice in found):
-        raise ConfigError(f"{errors} of these {len(found)} are errors")
+        raise ConfigError(f"{errors} error{'s' * (errors != 1)} found")
 
 
 def _told(advice: Advice) -> str:
@@ -86,7 +89,7 @@ def _on_project(opts: argparse.Namespace, settings: BaseSettings) -> Iterator[Ad
     if inside_project():
         yield from on_settings(settings, config)
     if opts.store or inside_project():
-        yield from _on_store(with_store(opts, _of_store(config)), detectors, by_hand=bool(opts.store))
+        yield from _on_store(opts, config, detectors)
 
 
 def _of_store(config: Config) -> BaseSettings:
@@ -95,26 +98,39 @@ def _of_store(config: Config) -> BaseSettings:
     return BaseSettings({"NEARDUP_STORE": config.store, "NEARDUP_NAMESPACE": namespace})
 
 
-def _on_store(config: Config, detectors: Sequence[Detector], *, by_hand: bool) -> Iterator[Advice]:
-    address = str(config.store)
-    name = named(address) if is_server(address) else address
-    if "://" not in address and not Path(address).exists():
-        if by_hand:
-            yield Advice("error", f"store {name!r} does not exist", "name one that does with --store")
-            return
-        yield Advice("note", f"store {name!r} does not exist yet", "nothing: the first crawl makes it")
+def _on_store(opts: argparse.Namespace, config: Config, detectors: Sequence[Detector]) -> Iterator[Advice]:
+    try:
+        found = with_store(opts, _of_store(config))
+    except StoreError as error:
+        yield Advice("error", str(error), f"name another with {'--store' if opts.store else 'NEARDUP_STORE'}")
+        return
+    address = str(found.store)
+    if not is_server(address) and not os.path.exists(address):
+        yield _on_missing(address, by_hand=bool(opts.store), in_data_folder=not config.store)
         return
     try:
-        with closing(open_store(address, detectors, namespace=config.namespace, run=None)) as store:
-            yield from _on_contents(name, store)
+        with closing(open_store(address, detectors, namespace=found.namespace, run=None)) as store:
+            yield from _on_contents(named(address), store)
     except StoreError as error:
         yield Advice("error", str(error), SERVER if is_server(address) else FILE)
 
 
+def _on_missing(path: str, *, by_hand: bool, in_data_folder: bool) -> Advice:
+    """Say whether it is for the first crawl to make a store, and whether it can; Scrapy's folder it makes too."""
+    if by_hand:
+        return Advice("error", f"store {path!r} does not exist", "name one that does with --store")
+    try:
+        if not in_data_folder or os.path.isdir(os.path.dirname(path)):
+            check_file(Path(path), writes=True)
+    except StoreError as error:
+        return Advice("error", str(error), "mend NEARDUP_STORE, or what it names: a crawl stops at its start")
+    return Advice("note", f"store {path!r} does not exist yet", "nothing: the first crawl makes it")
+
+
 def _on_contents(name: str, store: Store) -> Iterator[Advice]:
-    died = [run.id for run in store.runs() if run.closed is None and not store.is_alive(run.id) and not run.forgotten]
-    if died:
-        what = f"store {name!r}: {len(died)} runs never closed, the last is {died[-1]}"
+    dead = [run.id for run in died(store) if not run.forgotten]
+    if dead:
+        what = f"store {name!r}: {len(dead)} runs never closed, the last is {dead[-1]}"
         yield Advice("note", what, "nothing: the next crawl does as NEARDUP_UNCLEAN_RUN says")
     described = store.describe()
     waste, policy = described.get("waste", 0.0), described.get("eviction", "noeviction")

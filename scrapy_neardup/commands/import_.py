@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
-    config = with_store(opts, settings)
+    config = with_store(opts, settings, writes=True)
     outcomes = []
     for file in opts.files:
         rows = _Rows(file)

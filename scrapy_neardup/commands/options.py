@@ -16,12 +16,14 @@ from typing import Any
 from unicodedata import combining, east_asian_width
 
 from scrapy.settings import BaseSettings
+from scrapy.utils.conf import closest_scrapy_cfg, get_config
 from scrapy.utils.project import data_path, inside_project
 
 from ..config import STORE_NAME, Config, ConfigError
 from ..dedup import Deduplicator
 from ..feeds import FeedError
 from ..stores import StoreError, check_kind
+from ..stores.redis.address import is_server
 from ..text.jsons import json_text
 
 
@@ -51,7 +53,7 @@ def read_config(opts: argparse.Namespace, settings: BaseSettings, **changes: Any
 def existing(opts: argparse.Namespace, settings: BaseSettings) -> Config:
     """Read the settings, with the path of a store that exists; raise StoreError where there is none."""
     config = with_store(opts, settings)
-    if config.store and "://" not in config.store and not Path(config.store).exists():
+    if config.store and not is_server(config.store) and not os.path.exists(config.store):
         raise StoreError(f"store {config.store!r} does not exist")
     return config
 
@@ -62,14 +64,20 @@ def existing_store(opts: argparse.Namespace, settings: BaseSettings) -> str:
     return str(existing(opts, only).store)
 
 
-def with_store(opts: argparse.Namespace, settings: BaseSettings) -> Config:
-    """Read the settings, with the address of the store that is meant."""
+def with_store(opts: argparse.Namespace, settings: BaseSettings, *, writes: bool = False) -> Config:
+    """Read the settings, with the address of the store that is meant; who `writes` gets its folder made."""
     config = read_config(opts, settings)
     if not config.store and not inside_project():
         raise StoreError("which store? Give --store, or call this inside a Scrapy project")
     if config.store:
         check_kind(config.store)
-    return replace(config, store=config.store or str(Path(data_path("", createdir=True), STORE_NAME)))
+    return replace(config, store=config.store or str(Path(data_path("") if writes else _data_folder(), STORE_NAME)))
+
+
+def _data_folder() -> Path:
+    """Return Scrapy's data folder; `data_path` would make it, and who only looks is to leave nothing behind."""
+    folder = get_config().get("datadir", "default", fallback="")
+    return Path(folder or Path(closest_scrapy_cfg()).parent / ".scrapy")
 
 
 def check_apart(**files: str | list[str] | None) -> None:

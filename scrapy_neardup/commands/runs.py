@@ -43,18 +43,24 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
 
 
 def _described(store: Store) -> list[dict[str, Any]]:
-    alive = {run.id for run in store.runs() if run.closed is None and store.is_alive(run.id)}
+    dead = {run.id for run in died(store)}
     return [
         {
             "run": run.id,
             "started": moment(run.started),
-            "state": "closed" if run.closed else "alive" if run.id in alive else "died",
+            "state": "closed" if run.closed else "died" if run.id in dead else "alive",
             "closed": moment(run.closed) if run.closed else None,
             "forgotten": _share_forgotten(run),
             "stats": dict(run.stats),
         }
         for run in store.runs()
     ]
+
+
+def died(store: Store) -> list[Run]:
+    """Return the runs that never closed and that no living process has open."""
+    found = {run.id for run in store.runs() if run.closed is None and not store.is_alive(run.id)}
+    return [run for run in store.runs() if run.closed is None and run.id in found]  # one may have closed meanwhile
 
 
 def _share_forgotten(run: Run) -> str | None:

@@ -9,7 +9,7 @@ from scrapy.settings import BaseSettings
 
 from ..stores import StoreError
 from ..stores.inspecting import Finding, Survey
-from ..stores.redis.address import is_server, named
+from ..stores.redis.address import named
 from ..stores.verifying import verify
 from .options import add_json, add_store, existing_store, print_result
 
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
     address = existing_store(opts, settings)
-    survey, store = verify(address), named(address) if is_server(address) else address
+    survey, store = verify(address), named(address)
     _print(store, survey, as_json=opts.json)
     if damaged := sum(not finding.harmless for finding in survey.findings):
         raise StoreError(f"store {store!r} is damaged, see the list ({damaged} findings); it was left as it is")

@@ -30,7 +30,7 @@ def open_database(path: str, *, writes: bool, check: bool = True) -> sqlite3.Con
 
     Without `check` it may be damaged: this is for who looks for the damage.
     """
-    _check_file(Path(path), writes)
+    check_file(Path(path), writes)
     with told(path, "opened"):
         db = sqlite3.connect(_address(Path(path), writes), uri=True, timeout=LOCK_SECONDS, isolation_level=None)
         try:
@@ -54,14 +54,14 @@ def told(path: str, what: str) -> Iterator[None]:
         raise StoreError(f"store {path!r} can't be {what}: {why}; {advice}; it was left as it is") from error
 
 
-def _check_file(path: Path, writes: bool) -> None:
+def check_file(path: Path, writes: bool) -> None:
     """Raise StoreError for what SQLite has no clear word for, or would make files beside before it refused it."""
     name = f"store {str(path)!r}"
-    if not path.parent.is_dir():
+    if not os.path.isdir(path.parent):
         raise StoreError(f"{name}: there is no directory {str(path.parent)!r}; make it first")
     if writes and not os.access(path.parent, os.W_OK):
         raise StoreError(f"{name} can't be written: this user must be allowed to make files in its directory")
-    if not path.exists():
+    if not _exists(path):
         return
     if not path.is_file():
         what = "a directory" if path.is_dir() else "no file"
@@ -72,6 +72,16 @@ def _check_file(path: Path, writes: bool) -> None:
         raise StoreError(f"{name} can't be written: this user may not write it, or its file system is read-only")
     if not _may_be_database(path):
         raise StoreError(f"{name} is no store: its file is not a database; it was left as it is")
+
+
+def _exists(path: Path) -> bool:
+    try:
+        path.stat()
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError) as error:  # a name that is too long, a folder that may not be looked into
+        raise StoreError(f"store {str(path)!r} can't be opened: {getattr(error, 'strerror', error)}") from error
+    return True
 
 
 def _may_be_database(path: Path) -> bool:

@@ -21,7 +21,9 @@ def is_server(address: str) -> bool:
 
 
 def named(address: str) -> str:
-    """Return an address as it may be told: without its password."""
+    """Return an address, or a path, as it may be told: without its password."""
+    if "://" not in address:
+        return address
     try:
         parts = urlsplit(address)
     except ValueError:  # it may have a password all the same
