@@ -36,6 +36,7 @@ logger = logging.getLogger(__name__)
 
 FLUSH_INTERVAL = 0.5  # seconds: what is committed is durable within one
 SUMMARY_INTERVAL = 60.0
+CALM = 20  # turns without an error until a store on disk counts as back: a write that fails may take long to say so
 _PASSING = "Items pass; what can't be written is kept in memory and tried again"
 PAUSE = 0.05  # seconds between two turns at what other processes wrote, where it is much
 
@@ -59,7 +60,7 @@ class NearDup:
         # The first document has the segmenter of Chinese and parts of numpy loaded: not in mid-crawl.
         _ = Document(text="预热").sketch
         self._is_away = self._is_syncing = self._is_closing = False
-        self._failures = self._unjudged = self._summed = 0
+        self._calm = self._unjudged = self._summed = 0
         self._tasks: list[AsyncioLoopingCall | LoopingCall] = []
 
     @classmethod
@@ -125,7 +126,8 @@ class NearDup:
             deferred_from_coro(self._sync())
 
     async def _sync(self) -> None:
-        self._is_syncing, failures = True, self._failures
+        self._is_syncing = True
+        self._calm += 1
         store = self.dedup.store
         try:
             # What has a thread of its own to wait in waits, so that an error is told of with what it is an error of.
@@ -137,7 +139,7 @@ class NearDup:
                 await self.access.catch_up()
         finally:
             self._is_syncing = False
-        if store.is_remote and self._is_away and self._failures == failures:
+        if self._is_away and self._calm >= (1 if store.is_remote else CALM):
             self._is_away = False
             logger.info("The store answers again; %d items passed unjudged so far", self._unjudged)
 
@@ -168,7 +170,7 @@ class NearDup:
     def _failed(self, error: Exception) -> None:
         """Count an error of the store, or of its disk; tell of the first; stop the crawl if it is to."""
         self.count("store/errors")
-        self._failures += 1
+        self._calm = 0
         if not self._is_away:
             self._is_away = True
             what = "The crawl stops, as NEARDUP_STORE_REQUIRED has it" if self.config.store_required else _PASSING

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import re
+import time
 from pathlib import Path
 
 import pytest
 from faulty import common_user, fill_up, read_only_disk, small_disk  # noqa: F401 - fixtures
 from site_server import Page, article, html
 
-from scrapy_neardup import Deduplicator
+from scrapy_neardup import Deduplicator, extension
 
 COUNT = 60
+BACK = "The store answers again"
 SLOW = {"CONCURRENT_REQUESTS": 1}
 
 
@@ -32,6 +36,42 @@ class FullDisk:
         if self.items == COUNT - 1 and self.room:
             self.filler.unlink()
         return item
+
+
+class OftenFullDisk(FullDisk):
+    """Fills the store's disk twice, and makes room when the store has failed; waits until it is back."""
+
+    def __init__(self, crawler):
+        super().__init__(crawler)
+        extension.FLUSH_INTERVAL = 0.05  # in the process of this crawl
+        self.stats = crawler.stats
+        self.log = Path(crawler.settings["LOG_FILE"])
+        self.turn = asyncio.Lock()
+
+    async def process_item(self, item):
+        async with self.turn:
+            await self.fill_or_empty()
+        return item
+
+    async def fill_or_empty(self):
+        self.items += 1
+        if self.items in (5, 15):
+            self.errors = self.failed()
+            self.filler = fill_up(self.disk)
+        if self.items in (10, 20):
+            await until(lambda: self.failed() > self.errors)
+            self.filler.unlink()
+            await until(lambda: self.log.read_text().count(BACK) == self.items // 10)
+
+    def failed(self):
+        return self.stats.get_value("neardup/store/errors", 0)
+
+
+async def until(done):
+    end = time.monotonic() + 30
+    while not done():
+        assert time.monotonic() < end
+        await asyncio.sleep(0.02)
 
 
 def full_disk(*, room):
@@ -105,6 +145,15 @@ def test_items_pass_while_the_disk_is_full_and_are_kept_once_there_is_room(crawl
     assert result.log.count("Items pass") == 1
     assert "full" in result.log
     assert "not closed well" not in result.log
+    assert held(small_disk.kept / "store.sqlite") == set(urls)
+
+
+def test_each_outage_of_a_store_on_disk_is_told(crawl, a, small_disk):  # noqa: F811
+    crawl.store = str(small_disk.path / "store.sqlite")
+    urls = pages(a, 22)
+    result = crawl(settings={**SLOW, "ITEM_PIPELINES": {"test_crawl_faults.OftenFullDisk": 600}}, urls=urls)
+    assert len(result.items) == 22
+    assert re.findall(f"Items pass|{BACK}", result.log) == ["Items pass", BACK] * 2
     assert held(small_disk.kept / "store.sqlite") == set(urls)
 
 
