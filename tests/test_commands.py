@@ -192,7 +192,11 @@ def test_explain_a_mirror(held: Path) -> None:
     assert (told["status"], told["duplicate_of"]) == ("mirror", "http://a.example/1")
     assert told["evidence"]["resemblance"] > 0.8
     assert {link["url"] for link in told["links"]} == {"http://a.example/1", "http://b.example/1"}
-    assert "http://a.example/1" in succeeded(held, *arguments).stdout
+    thresholds = {"min_tokens": 20, "resemblance": 0.425, "length_ratio": 2.5, "missing_figures": 1.0}  # of 200 words
+    assert told["thresholds"] == thresholds
+    shown = succeeded(held, *arguments).stdout
+    assert "http://a.example/1" in shown
+    assert "thresholds\n  min_tokens               20\n  resemblance              0.425\n" in shown
 
 
 def test_explain_a_document_held(held: Path) -> None:

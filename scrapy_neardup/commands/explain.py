@@ -22,6 +22,8 @@ from .options import add_json, add_store, moment, open_existing, print_result
 EXAMPLES = """examples:
   scrapy neardup explain http://example.com/a.html
   scrapy neardup explain --files a.html b.txt --json
+
+The thresholds are those of now, for a text as long as the document or, of two files, as the shorter one.
 """
 
 
@@ -56,6 +58,7 @@ def _explain_url(dedup: Deduplicator, url: str) -> dict[str, Any]:
         "duplicate_of": link.signature.url if link.mirror else None,
         "last_seen": moment(link.seen),
         "evidence": link.evidence._asdict() if link.evidence and link.mirror else None,
+        "thresholds": _thresholds(dedup, link.signature.sketch.tokens, link.signature.sketch.figures),
         "document": _described(dedup.store, link.signature),
         "links": [_described_link(other) for other in dedup.store.links(link.signature)],
     }
@@ -70,14 +73,19 @@ def _explain_files(dedup: Deduplicator, config: Config, paths: list[str]) -> dic
     return {
         "verdict": dedup.claim(second).verdict.tag(),
         "comparison": found._asdict(),
-        "thresholds": {
-            "min_tokens": dedup.matcher.rule.min_tokens,
-            "resemblance": round(dedup.matcher.rule.required_resemblance(found.tokens), 4) if found.tokens else None,
-            "length_ratio": dedup.matcher.rule.length_ratio,
-            "missing_figures": round(dedup.matcher.rule.allowed_figures(found.tokens, found.figures), 4),
-        },
+        "thresholds": _thresholds(dedup, found.tokens, found.figures),
         "proposed_by": proposed_by,
         "documents": {path: _described(dedup.store, s) for path, s in zip(paths, signatures, strict=True)},
+    }
+
+
+def _thresholds(dedup: Deduplicator, tokens: int, figures: int) -> dict[str, Any]:
+    rule = dedup.matcher.rule
+    return {
+        "min_tokens": rule.min_tokens,
+        "resemblance": round(rule.required_resemblance(tokens), 4) if tokens else None,
+        "length_ratio": rule.length_ratio,
+        "missing_figures": round(rule.allowed_figures(tokens, figures), 4),
     }
 
 
