@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli import neardup, succeeded
+from cli import neardup, refused, succeeded
 from helpers import edited, signature, text
 
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.report.data import HostMirror, RunSummary, build
 from scrapy_neardup.report.page import write_page
-from scrapy_neardup.signature import Evidence, Link
+from scrapy_neardup.signature import Evidence, Link, Signature
 from scrapy_neardup.stores.memory import MemoryStore
 
 NOW = 1_795_000_000.0
@@ -189,6 +189,21 @@ def test_command_draws_the_rules_of_the_settings(held: Path) -> None:
     assert (data["hosts"], data["edges"]["state"], data["edges"]["urls"]) == (["b.example", "a.example"], [3], [1])
 
 
+def test_hosts_of_the_settings_are_those_of_the_urls(held: Path) -> None:
+    rules = {"B.Example:80": "a.example", "c.example:443": "a.example.", "d.example:8080": "a.example"}
+    rule = f"NEARDUP_MIRROR_HOSTS={json.dumps({**rules, 'bücher.de': 'e.de'})}"
+    succeeded(held, "report", "-o", "r.html", "--store", "held.sqlite", "-s", rule)
+    data = data_of(held / "r.html")
+    wanted = ["a.example", "b.example", "c.example", "d.example:8080", "e.de", "xn--bcher-kva.de"]
+    assert sorted(data["hosts"]) == wanted
+    assert data["edges"]["state"] == [3] * 4
+
+
+@pytest.mark.parametrize("name", ["r.html.gz", "r.txt"])
+def test_what_no_browser_opens_is_no_name_of_a_report(held: Path, name: str) -> None:
+    assert refused(held, "report", "-o", name, "--store", "held.sqlite").endswith("; allowed is .html, .htm\n")
+
+
 def test_command_of_an_empty_store(tmp_path: Path) -> None:
     Deduplicator.open(str(tmp_path / "held.sqlite")).close()
     assert neardup(tmp_path, "report", "-o", "r.html", "--store", "held.sqlite").returncode == 0
@@ -275,6 +290,21 @@ def test_clusters_say_what_was_dropped_and_why(tmp_path: Path, chromium: Any) ->
         assert "layout by simhash resemblance 0.813 containment 0.900 Hamming 5 length ratio 1.25 1.5 kB" in shown
         assert tab.page.locator("#list a").first.get_attribute("rel") == "noreferrer noopener"
         assert tab.page.locator("#runs").inner_text() == "This store has no statistics of its runs."
+
+
+def test_a_hundred_thousand_clusters(tmp_path: Path, chromium: Any) -> None:
+    held, one = MemoryStore([]), signature("")
+    for n in range(100_000):
+        canonical = Signature(f"http://a.example/{n}", one.fingerprints, one.sketch, first_seen=NOW - 60)
+        held.add(canonical)
+        held.record(Link(f"http://b.example/{n}", canonical, True, NOW - 60, 1500, NEAR))
+    with Tab(chromium, write(tmp_path / "r.html", held)) as tab:
+        tab.found("100,000 of 100,000 clusters, page 1 of 5,000")
+        assert tab.page.locator("#list > li").count() == 20
+        tab.page.fill("#text", "b.example/99998")
+        tab.found("1 of 100,000 clusters")
+        assert tab.texts("#list h3") == ["http://a.example/99998"]
+        assert tab.complaints == []
 
 
 def test_search_and_filters(tmp_path: Path, chromium: Any) -> None:

@@ -48,18 +48,23 @@ def _named(rule: tuple[str, str]) -> dict[str, Any]:
 def learned(hosts: Hosts) -> Iterator[dict[str, Any]]:
     """Yield what was learned of each pair of hosts, the surest first."""
     for relation in hosts.relations():
-        canonical = relation.canonical()
-        is_tied, canonical = canonical is None, canonical or 0
+        mirror, canonical = sides(relation)
         yield {
-            "mirror": _side(relation, 1 - canonical),
+            "mirror": _side(relation, mirror),
             "canonical": _side(relation, canonical),
             "in_force": relation.in_force,
-            "tied": is_tied,
+            "tied": relation.canonical() is None,
             "known_by": "pages",
             "confidence": round(relation.confidence, 4),
             **relation.tally._asdict(),
             "confirmed": moment(relation.confirmed) if relation.tally.same else None,
         }
+
+
+def sides(relation: Relation) -> tuple[int, int]:
+    """Return which of two hosts is taken for the mirror, and which for the canonical one: in a tie the first."""
+    canonical = relation.canonical() or 0
+    return 1 - canonical, canonical
 
 
 def _side(relation: Relation, side: int) -> str:

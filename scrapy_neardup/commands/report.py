@@ -14,6 +14,8 @@ from ..index.hosts import Hosts
 from ..index.relations import Relation
 from ..report.data import HostMirror, RunSummary, build
 from ..report.page import write_page
+from ..text.shapes import site
+from .mirrors import sides
 from .options import add_json, add_store, check_apart, existing, print_outcome
 
 EXAMPLES = """examples:
@@ -22,11 +24,11 @@ EXAMPLES = """examples:
 
 Open the page in a browser; it needs no network.
 """
-FORMATS = (".html", ".htm")
+FORMATS = (".html", ".htm")  # no .gz: browsers do not open that from a disk
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the page: .html, also .html.gz")
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the page: .html or .htm")
     add_store(parser)
     add_json(parser)
 
@@ -34,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
     config = existing(opts, settings)
     check_apart(the_store=config.store, the_report=opts.output)
-    with Deduplicator.from_config(config, run=None) as dedup, writing(opts.output, FORMATS) as file:
+    with Deduplicator.from_config(config, run=None) as dedup, writing(opts.output, FORMATS, gzips=False) as file:
         runs = [RunSummary(run.id, run.started, run.closed, run.stats) for run in dedup.store.runs()]
         report = build(dedup.store, _host_mirrors(dedup.store.hosts, config.mirror_hosts), runs, now=time.time())
         write_page(report, file)
@@ -45,13 +47,16 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
 
 def _host_mirrors(hosts: Hosts, named: Mapping[str, str]) -> Iterator[HostMirror]:
     yield from map(_learned, hosts.relations())
-    yield from (HostMirror(mirror, canonical, named=True) for mirror, canonical in named.items())
+    yield from (HostMirror(_site(mirror), _site(canonical), named=True) for mirror, canonical in named.items())
 
 
 def _learned(relation: Relation) -> HostMirror:
-    canonical = relation.canonical() or 0
-    mirror, tally = relation.sites[1 - canonical], relation.tally
+    mirror, canonical = (relation.sites[side] for side in sides(relation))
+    tally = relation.tally
     agreeing = tally.same + tally.near
-    return HostMirror(
-        mirror, relation.sites[canonical], relation.confidence, agreeing, tally.different, relation.in_force
-    )
+    return HostMirror(mirror, canonical, relation.confidence, agreeing, tally.different, relation.in_force)
+
+
+def _site(host: str) -> str:
+    """Return a host of the settings as URLs are compared: without a default port."""
+    return site(f"{'https' if host.endswith(':443') else 'http'}://{host}") or host
