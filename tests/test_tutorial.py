@@ -9,6 +9,7 @@ import os
 from contextlib import closing
 from pathlib import Path
 
+from test_report import data_of
 from transcript import BLOCK, Reader, masked
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -24,7 +25,9 @@ def test_the_tutorial_prints_what_it_says(tmp_path: Path) -> None:
         translate(made)
     else:
         assert masked(made) == masked(written)
-    assert (tmp_path / "shop" / "report.html").stat().st_size > 10_000
+    data = data_of(tmp_path / "shop" / "report.html")
+    assert (data["store"]["documents"], data["clusters"]["degree"]) == (6, [1, 1, 1, 1])
+    assert data["runs"]["documents"] == [10, 6]
 
 
 def translate(page: str) -> None:
