@@ -13,11 +13,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cli import neardup, refused, succeeded, write
+from cli import neardup, neardup_anew, refused, succeeded, write
 from conftest import Crawler
 from faulty import common_user  # noqa: F401 - a fixture
 from helpers import python, text
@@ -73,6 +74,18 @@ def test_runs_come_oldest_first_with_what_they_came_to(tmp_path: Path) -> None:
     lines = succeeded(tmp_path, "runs", "--store", "held.sqlite").stdout.splitlines()
     assert [line.split()[0] for line in lines] == [first["run"], second["run"], "2"]
     assert lines[0].endswith("3 documents, 1 duplicates")
+
+
+def test_times_are_of_this_place_and_in_json_say_of_which(path: str, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    fill(path, 1)
+    monkeypatch.setenv("TZ", "HERE-5:30")
+    made = [neardup_anew(Path(path).parent, "runs", "--store", path, *more).stdout for more in ([], ["--json"])]
+    [run] = json.loads(made[1])
+    started = datetime.fromisoformat(run["started"])
+    assert started.utcoffset() == timedelta(hours=5, minutes=30)
+    assert f"started {started:%Y-%m-%d %H:%M:%S}  closed " in made[0]
+    with opened(path) as dedup:
+        assert started.timestamp() == int(dedup.store.runs()[0].started)
 
 
 def test_runs_that_live_and_that_died_are_told_apart(path: str) -> None:  # noqa: F811

@@ -13,7 +13,8 @@ from ..feeds import FeedError
 from ..signature import Link, Signature
 from ..stores import Store
 from ..text.jsons import json_text
-from .options import add_json, add_store, moment, open_existing, print_table
+from .moments import Moment
+from .options import add_json, add_store, open_existing, print_table
 
 EXAMPLES = """examples:
   scrapy neardup clusters
@@ -50,14 +51,14 @@ def _cluster(store: Store, signature: Signature) -> dict[str, Any]:
     return {
         "canonical": signature.url,
         "mirrors": signature.repeats,
-        "first_seen": moment(signature.first_seen),
+        "first_seen": Moment(signature.first_seen),
         "members": [_member(link) for link in store.links(signature) if link.mirror],
     }
 
 
 def _member(link: Link) -> dict[str, Any]:
     evidence = link.evidence._asdict() if link.evidence else {}
-    return {"url": link.url, "last_seen": moment(link.seen), **evidence}
+    return {"url": link.url, "last_seen": Moment(link.seen), **evidence}
 
 
 def _lines(cluster: Mapping[str, Any]) -> Iterable[str]:

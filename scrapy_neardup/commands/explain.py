@@ -17,7 +17,8 @@ from ..feeds import FeedError
 from ..signature import Link, Signature
 from ..stores import Store, StoreError
 from ..verify import compare
-from .options import add_json, add_store, moment, open_existing, print_result
+from .moments import Moment
+from .options import add_json, add_store, open_existing, print_result
 
 EXAMPLES = """examples:
   scrapy neardup explain http://example.com/a.html
@@ -56,7 +57,7 @@ def _explain_url(dedup: Deduplicator, url: str) -> dict[str, Any]:
         "url": url,
         "status": "mirror" if link.mirror else "held",
         "duplicate_of": link.signature.url if link.mirror else None,
-        "last_seen": moment(link.seen),
+        "last_seen": Moment(link.seen),
         "evidence": link.evidence._asdict() if link.evidence and link.mirror else None,
         "thresholds": _thresholds(dedup, link.signature.sketch.tokens, link.signature.sketch.figures),
         "document": _described(dedup.store, link.signature),
@@ -101,13 +102,13 @@ def _described(store: Store, signature: Signature) -> dict[str, Any]:
             for name, values in signature.fingerprints.items()
         },
         "layout": f"{signature.layout:016x}" if signature.layout else None,
-        "first_seen": moment(signature.first_seen),
+        "first_seen": Moment(signature.first_seen),
         "run": store.run_of(signature) or None,
     }
 
 
 def _described_link(link: Link) -> dict[str, Any]:
-    return {"url": link.url, "mirror": link.mirror, "last_seen": moment(link.seen)}
+    return {"url": link.url, "mirror": link.mirror, "last_seen": Moment(link.seen)}
 
 
 def _document(path: str, config: Config) -> Document:

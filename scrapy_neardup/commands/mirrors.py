@@ -11,7 +11,8 @@ from scrapy.settings import BaseSettings
 from ..index.hosts import Hosts
 from ..index.relations import Relation
 from ..text.jsons import json_text
-from .options import add_json, add_store, moment, open_existing, print_table, read_config
+from .moments import Moment
+from .options import add_json, add_store, open_existing, print_table, read_config
 
 EXAMPLES = """examples:
   scrapy neardup mirrors
@@ -57,7 +58,7 @@ def learned(hosts: Hosts) -> Iterator[dict[str, Any]]:
             "known_by": "pages",
             "confidence": round(relation.confidence, 4),
             **relation.tally._asdict(),
-            "confirmed": moment(relation.confirmed) if relation.tally.same else None,
+            "confirmed": Moment(relation.confirmed) if relation.tally.same else None,
         }
 
 

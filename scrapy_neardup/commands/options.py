@@ -6,7 +6,6 @@ import argparse
 import os
 import shutil
 import sys
-import time
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -102,11 +101,6 @@ def _file(name: str) -> object:
 def open_existing(opts: argparse.Namespace, settings: BaseSettings) -> Deduplicator:
     """Open the store for looking into it; raise StoreError where there is none."""
     return Deduplicator.from_config(existing(opts, settings), run=None)
-
-
-def moment(seconds: float) -> str:
-    """Return a time of the store as people of this place read it."""
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
 
 
 def print_result(result: Mapping[str, Any], *, as_json: bool) -> None:

@@ -10,7 +10,8 @@ from scrapy.settings import BaseSettings
 
 from ..mirrors import Alternative, Mirrors
 from ..text.jsons import json_text
-from .options import add_json, add_store, moment, open_existing, print_table, read_config
+from .moments import Moment
+from .options import add_json, add_store, open_existing, print_table, read_config
 
 EXAMPLES = """examples:
   scrapy neardup resolve http://example.com/gone.html
@@ -43,7 +44,7 @@ def _described(other: Alternative) -> dict[str, Any]:
     return {
         "url": other.url,
         "known_by": other.known_by,
-        "last_seen": moment(link.seen) if link else None,
+        "last_seen": Moment(link.seen) if link else None,
         "evidence": link.evidence._asdict() if link and link.evidence and link.mirror else None,
         "confidence": None if other.confidence is None else round(other.confidence, 4),
     }

@@ -12,7 +12,8 @@ from scrapy.settings import BaseSettings
 from ..stores import Store, open_store
 from ..stores.runs import Run
 from ..text.jsons import json_text
-from .options import add_json, add_store, existing, moment, print_table
+from .moments import Moment
+from .options import add_json, add_store, existing, print_table
 
 EXAMPLES = """examples:
   scrapy neardup runs
@@ -47,9 +48,9 @@ def _described(store: Store) -> list[dict[str, Any]]:
     return [
         {
             "run": run.id,
-            "started": moment(run.started),
+            "started": Moment(run.started),
             "state": "closed" if run.closed else "died" if run.id in dead else "alive",
-            "closed": moment(run.closed) if run.closed else None,
+            "closed": Moment(run.closed) if run.closed else None,
             "forgotten": _share_forgotten(run),
             "stats": dict(run.stats),
         }
