@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import random
 import re
@@ -230,6 +231,10 @@ DOCUMENT = {"type": "document", "key": ["r", 0, 0], "url": URL, "first_seen": 1.
 DOCUMENT |= {"fingerprints": {"exact": [1]}, "sketch": [1, 1, 0, "A" * 171 + "=", ""]}
 LINK = {"type": "link", "url": URL, "document": None, "mirror": False, "seen": 1.0, "size": 0, "evidence": None}
 LINK |= {"firm": True, "segment": ["r", 0]}
+EVIDENCE = {"detector": "exact", "hamming": 3, "resemblance": 0.9, "containment": 1.0, "length_ratio": 1.0}
+TRIAL: dict[str, Any] = {"type": "trial", "run": "r", "sites": ["a", "b"], "prefixes": ["", ""], "endings": ["", ""]}
+TRIAL |= {"path": 1, "outcome": 0, "content": 1, "branch": 1, "holder": 0, "seen": 1.0, "claimed": False}
+RUN: dict[str, Any] = {"type": "run", "id": "r", "started": 1.0, "closed": 2.0, "sealed": 0, "forgotten": []}
 
 
 @pytest.mark.parametrize(
@@ -248,11 +253,26 @@ LINK |= {"firm": True, "segment": ["r", 0]}
         ({**DOCUMENT, "sketch": [1, 1, 0, "AAAA", ""]}, "3 bytes"),
         ({**DOCUMENT, "sketch": [1, 1, 0, "ä", ""]}, "no document"),
         ({key: value for key, value in DOCUMENT.items() if key != "layout"}, "without 'layout'"),
+        ({**DOCUMENT, "first_seen": -1.0}, "-1.0 is no time"),
+        ({**DOCUMENT, "sketch": [1, 1, 3, "A" * 171 + "=", ""]}, "0 bytes of 3 figures"),
+        ({**DOCUMENT, "sketch": [1, 1, 1, "A" * 171 + "=", "AAAA"]}, "3 bytes of 1 figures"),
         ({**LINK, "seen": "x"}, "no link"),
+        ({**LINK, "seen": math.nan}, "nan is no time"),
+        ({**LINK, "evidence": {**EVIDENCE, "hamming": 65}}, "65 of 64 bits"),
+        ({**LINK, "evidence": {**EVIDENCE, "resemblance": math.nan}}, "no evidence"),
+        ({**LINK, "evidence": {**EVIDENCE, "length_ratio": 1e300}}, "no evidence"),
         ({**LINK, "evidence": {"detector": "a"}}, "no link"),
         ({**LINK, "segment": "r"}, "no link"),
         ({"type": "trial", "run": "r", "sites": ["a"]}, "no trial"),
+        ({**TRIAL, "seen": True}, "True is no time"),
+        ({**TRIAL, "holder": 3}, "no trial: 3"),
         ({"type": "host", "name": "a"}, "without 'met'"),
+        ({"type": "host", "name": "a", "met": 1e18}, "1e+18 is no time"),
+        ({**RUN, "started": math.inf}, "no run: inf is no time"),
+        ({**RUN, "closed": -math.inf}, "no run: -inf is no time"),
+        ({**RUN, "sealed": -1}, "32 bits"),
+        ({**RUN, "forgotten": [[0, 2**60]]}, "32 bits"),
+        ({**RUN, "stats": {"documents": "many"}}, "64 bits"),
     ],
 )
 def test_rows_that_are_none(path: str, row: dict[str, Any], said: str) -> None:

@@ -15,19 +15,20 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import asdict
-from math import inf
+from dataclasses import asdict, replace
+from itertools import chain
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from ..fingerprints.sketch import BINS, CODE_BITS, Sketch
+from ..fingerprints.sketch import BINS, CODE_BITS, FIGURES, Sketch
 from ..index.packed import HASH_BITS
-from ..index.relations import Outcome, Row
+from ..index.relations import NOBODY, Outcome, Row
 from ..signature import Evidence, Key, Link, Signature
 from .damage import DAMAGE
 from .runs import Run
 
 FORMAT = 1
 _PLACES = 2**16  # in a segment
+_FAR = 253_370_764_800.0  # the year 9999 begins: of what is later not every time zone can show the date
 
 Record = dict[str, Any]
 _Content = TypeVar("_Content")
@@ -157,7 +158,10 @@ def _head(row: Record) -> Head:
 
 
 def _run(row: Record) -> Run:
-    return Run.parsed({name: value for name, value in row.items() if name != "type"})
+    run = Run.parsed({name: value for name, value in row.items() if name != "type"})
+    _integers((run.sealed, *chain(*run.forgotten)), 32)
+    _integers(run.stats.values(), 64)
+    return replace(run, started=_time(run.started), closed=None if run.closed is None else _time(run.closed))
 
 
 def _document(row: Record) -> Stored:
@@ -167,15 +171,17 @@ def _document(row: Record) -> Stored:
     sketch = Sketch(tokens, shingles, figures, b64decode(codes, validate=True), b64decode(sample, validate=True))
     if len(sketch.codes) != BINS * CODE_BITS // 8:
         raise ValueError(f"its sketch has {len(sketch.codes)} bytes")
+    if len(sketch.figure_sample) != 2 * min(figures, FIGURES):
+        raise ValueError(f"its sketch has {len(sketch.figure_sample)} bytes of {figures} figures")
     [layout] = _integers((row["layout"],), 64)
-    signature = Signature(_text(row["url"]), fingerprints, sketch, float(row["first_seen"]), layout, _key(row["key"]))
+    signature = Signature(_text(row["url"]), fingerprints, sketch, _time(row["first_seen"]), layout, _key(row["key"]))
     return Stored(signature, _integers(row["keys"], HASH_BITS))
 
 
 def _link(row: Record) -> Led:
     evidence = _evidence(row["evidence"]) if row["evidence"] else None
     [size] = _integers((row["size"],), 64)
-    url, seen = _text(row["url"]) or "", float(row["seen"])
+    url, seen = _text(row["url"]) or "", _time(row["seen"])
     link = Link(url, None, bool(row["mirror"]), seen, size, evidence, bool(row["firm"]))
     run, number, _ = _key((*row["segment"], 0))
     return Led(link, row["document"] and _key(row["document"]), (run, number))
@@ -184,18 +190,18 @@ def _link(row: Record) -> Led:
 def _evidence(row: Record) -> Evidence:
     found = Evidence(**row)
     shares = found.resemblance, found.containment
-    if not (all(0 <= share <= 1 for share in shares) and 0 <= found.length_ratio < inf):
+    if not (all(0 <= share <= 1 for share in shares) and 0 <= found.length_ratio < 1 << 32):
         raise ValueError(f"{row!r} is no evidence")
-    if found.hamming is not None:
-        _integers((found.hamming,), 7)
+    if found.hamming is not None and _integers((found.hamming,), 7) > (64,):
+        raise ValueError(f"{found.hamming} of 64 bits differ")
     return found._replace(detector=str(found.detector), kind=_text(found.kind))
 
 
 def _trial(row: Record) -> Found:
     sites, prefixes, endings = (_pair(row[name]) for name in ("sites", "prefixes", "endings"))
-    outcome, holder = Outcome(row["outcome"]), int(row["holder"])
+    outcome, holder = Outcome(row["outcome"]), range(NOBODY + 1).index(row["holder"])
     path, content, branch = _integers((row["path"], row["content"], row["branch"]), 64)
-    seen, claimed = float(row["seen"]), bool(row["claimed"])
+    seen, claimed = _time(row["seen"]), bool(row["claimed"])
     trial = Row(sites, prefixes, endings, path, outcome, content, branch, holder, seen, claimed)
     return Found(str(row["run"]), trial)
 
@@ -206,7 +212,7 @@ def _pair(value: Any) -> tuple[str, str]:
 
 
 def _host(row: Record) -> Met:
-    return Met(str(row["name"]), float(row["met"]))
+    return Met(str(row["name"]), _time(row["met"]))
 
 
 def _text(value: Any) -> str | None:
@@ -220,6 +226,12 @@ def _integers(values: Iterable[Any], bits: int) -> tuple[int, ...]:
     if not all(isinstance(value, int) and 0 <= value < 1 << bits for value in found):
         raise ValueError(f"{found!r}: allowed are whole numbers of {bits} bits")
     return found
+
+
+def _time(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < _FAR:
+        raise ValueError(f"{value!r} is no time: allowed are seconds since the epoch, before the year 9999")
+    return float(value)
 
 
 def _key(value: Any) -> Key:
