@@ -194,6 +194,16 @@ def test_first_row_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
     assert [row.data for row in rows_of(tmp_path / "x.jsonl")] == [{"a": 1}]
 
 
+@pytest.mark.parametrize("name", ["jsonl", "json", "csv"])
+def test_no_byte_order_mark_gets_into_the_middle_of_a_feed(tmp_path: Path, name: str) -> None:
+    paths = [write_feed(tmp_path / f"{n}.{name}", ROWS[n : n + 2]) for n in (0, 2)]
+    for path in paths:
+        path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    copy(paths, tmp_path / f"out.{name}")
+    assert b"\xef\xbb\xbf" not in (tmp_path / f"out.{name}").read_bytes()[3:]
+    assert said(tmp_path / f"out.{name}", name) == wanted(name)
+
+
 @pytest.mark.parametrize(
     ("data", "message"),
     [

@@ -7,6 +7,7 @@ its own text is left as it is.
 from __future__ import annotations
 
 import re
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,7 +19,6 @@ from .jsonlines import parse_object
 
 CHUNK = 1 << 20
 _QUOTE = ord('"')
-_BOM = b"\xef\xbb\xbf"
 _TOKEN = re.compile(rb'["\[\]{},]')
 # What is in a string. Not of as many escapes as there may be: of each something would be kept in memory meanwhile.
 _BLANK = re.compile(rb"\s*")
@@ -152,7 +152,7 @@ class _Splitter:
 
     def _begin_array(self) -> None:
         """Raise FeedError where no array begins."""
-        found = self._text[self._begin : self._at].strip().removeprefix(b"" if self._arrays else _BOM).lstrip()
+        found = self._text[self._begin : self._at].strip().removeprefix(b"" if self._arrays else BOM_UTF8).lstrip()
         if found != b"[":
             shown = found[:20].decode(errors="replace") or "nothing"
             raise FeedError(

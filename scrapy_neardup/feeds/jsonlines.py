@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,7 +25,8 @@ class JsonLines(Kind):
     def split(self, path: str) -> Iterator[Piece]:
         """Yield the lines, each with one line end; blank ones are passed over."""
         with reading(path) as file:
-            for number, raw in enumerate(lines_of(file, path), 1):
+            for number, line in enumerate(lines_of(file, path), 1):
+                raw = line.removeprefix(BOM_UTF8) if number == 1 else line  # which in the middle of a file is an error
                 if raw.strip():
                     yield Piece(f"line {number}", raw.rstrip(b"\r\n") + b"\n", position(file))
 
