@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ from feed_files import ENDINGS, answer, page, read_feed, record, write_feed, wri
 from helpers import edited, run, text
 from site_server import Site, mirror
 
+from scrapy_neardup.text.jsons import json_text
 from scrapy_neardup.text.lexicon import Lexicon
 
 HOSTS = ("a", "b")
@@ -220,3 +222,16 @@ def test_half_a_surrogate_pair_in_a_url_is_told_as_it_came(tmp_path: Path) -> No
     assert json.loads(dups)["duplicate_of"] == row["url"]
     assert json.loads(clusters)["documents"] == [row["url"], "http://b.example/"]
     assert row["url"] in json.loads(succeeded(tmp_path, "clusters", "--json", *store).stdout)[0].values()
+
+
+def test_numbers_that_json_does_not_know_are_null(tmp_path: Path) -> None:
+    (tmp_path / "e.txt").touch()
+    (tmp_path / "in.jsonl").write_text(2 * (json.dumps({"id": float("nan"), "text": text(1)}) + "\n"))
+    succeeded(tmp_path, "dedupe", "in.jsonl", "-o", "out.jsonl", "--id-field", "id", "--duplicates", "dups.jsonl")
+    told = succeeded(tmp_path, "explain", "--files", "e.txt", "e.txt", "--json").stdout
+    dup, compared = (
+        json.loads(said, parse_constant=pytest.fail) for said in ((tmp_path / "dups.jsonl").read_text(), told)
+    )
+    assert (dup["id"], dup["duplicate_of"]) == (None, None)
+    assert compared["comparison"]["length_ratio"] is None
+    assert json_text({math.inf: (1.5, [-math.inf])}) == '{"null": [1.5, [null]]}'
