@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
@@ -14,6 +14,8 @@ from uuid import uuid4
 def replacing(path: str | os.PathLike[str]) -> Iterator[str]:
     """Give the name of a file that takes the place of `path` at the end, or goes if there is an error.
 
+    It is on disk by then: a store that remembers its rows outlives a power failure, and so must they.
+
     No two have one name. Where `path` is a symbolic link, what it leads to is replaced. OSError: see `check_place`.
     """
     check_place(path)
@@ -21,9 +23,21 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[str]:
     part = f"{target}.{uuid4().hex[:8]}.part"
     try:
         yield part
+        _sync(part, os.O_RDWR)
         os.replace(part, target)
     finally:
         Path(part).unlink(missing_ok=True)
+    if os.name == "posix":  # elsewhere a folder can't be opened
+        with suppress(OSError):  # not every file system that is shared over a network can do this
+            _sync(os.path.dirname(target), os.O_RDONLY)
+
+
+def _sync(path: str, how: int) -> None:
+    handle = os.open(path, how)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def check_place(path: str | os.PathLike[str]) -> None:

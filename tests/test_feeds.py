@@ -6,6 +6,7 @@ import gzip
 import os
 import pickle
 import random
+import stat
 import tracemalloc
 from collections.abc import Iterable
 from pathlib import Path
@@ -262,6 +263,21 @@ def test_written_file_appears_when_it_is_whole(tmp_path: Path, name: str) -> Non
     data = path.read_bytes()
     assert (gzip.decompress(data) if name.endswith(".gz") else data) == LINES[0] + b"\n"
     assert os.listdir(tmp_path) == [name]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a folder can't be opened here")
+def test_written_file_is_on_disk_before_it_appears(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, done, sync = tmp_path / "out.jsonl", list[object](), os.fsync
+
+    def spy(handle: int) -> None:
+        is_file = stat.S_ISREG(os.fstat(handle).st_mode)
+        done.append((path.exists(), os.fstat(handle).st_size if is_file else "folder"))
+        sync(handle)
+
+    monkeypatch.setattr(os, "fsync", spy)
+    with writing(str(path), FORMATS) as file:
+        file.write(LINES[0])
+    assert done == [(False, len(LINES[0])), (True, "folder")]
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
