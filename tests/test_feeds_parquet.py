@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,45 @@ def test_parquet_is_written_by_row_groups(tmp_path: Path, monkeypatch: pytest.Mo
     file = pq.ParquetFile(tmp_path / "out.parquet")
     assert [file.metadata.row_group(n).num_rows for n in range(file.num_row_groups)] == [3, 1]
     file.close()
+
+
+def test_dictionaries_do_not_make_row_groups_small(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    kind = pa.dictionary(pa.int32(), pa.string())
+    names = [f"http://site{n}.example/with/a/long/name" for n in range(2000)]
+    columns = {
+        "site": pa.array(names, kind),
+        "deep": pa.array([{"tags": [name, None]} for name in names], pa.struct([("tags", pa.list_(kind))])),
+        "size": pa.DictionaryArray.from_arrays([2, 0] * 1000, ["small", "medium", "large"], ordered=True),
+    }
+    pq.write_table(pa.table(columns), tmp_path / "x.parquet")
+    copied(tmp_path / "x.parquet", tmp_path / "out.parquet")
+    before, after = (pq.ParquetFile(tmp_path / name) for name in ("x.parquet", "out.parquet"))
+    assert (after.schema_arrow, after.num_row_groups) == (before.schema_arrow, 1)
+    assert after.read().equals(before.read())
+    assert after.read()["size"].chunk(0).dictionary.to_pylist() == ["small", "medium", "large"]
+    assert (tmp_path / "out.parquet").stat().st_size < 1.1 * (tmp_path / "x.parquet").stat().st_size
+    for file in (before, after):
+        file.close()
+
+
+def test_dictionaries_of_feeds_together_may_be_larger_than_their_numbers_go_up_to(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    paths = [tmp_path / f"{n}.parquet" for n in range(3)]
+    wanted = [[f"{path.name}, {n}" for n in range(100)] for path in paths]
+    for path, names in zip(paths, wanted, strict=True):
+        pq.write_table(pa.table({"site": pa.array(names, pa.dictionary(pa.int8(), pa.string()))}), path)
+    feeds = Feeds(list(map(str, paths)))
+    with writing_rows(str(tmp_path / "out.parquet"), feeds.kind) as write:
+        for line in feeds.lines():
+            write(line)
+    with pq.ParquetFile(tmp_path / "out.parquet") as file:
+        found = [file.read_row_group(n)["site"].to_pylist() for n in range(file.num_row_groups)]
+    assert list(chain(*found)) == list(chain(*wanted))
 
 
 def test_parquet_of_other_columns_and_what_is_none(tmp_path: Path) -> None:

@@ -49,7 +49,9 @@ class Parquet(Kind):
         pa = _arrow(path)
         with _opened(path) as file, reading(path, gzips=False) as again:
             size, total, number = again.seek(0, 2), file.metadata.num_rows, 0
+            plain = _plain_schema(pa, file.schema_arrow)
             for batch in file.iter_batches(batch_size=ROWS):
+                batch = batch.cast(plain)
                 for place in range(batch.num_rows):
                     number += 1
                     yield Piece(f"row {number}", _packed(pa, batch.slice(place, 1)), size * number // total)
@@ -77,6 +79,7 @@ class _Group:
     def __init__(self, pa: ModuleType, writer: Any) -> None:
         self._pa = pa
         self._writer = writer
+        self._schema = _plain_schema(pa, writer.schema)
         self._rows: list[Any] = []
         self._size = 0
 
@@ -89,8 +92,19 @@ class _Group:
     def flush(self) -> None:
         if self._rows:
             batches = [self._pa.ipc.open_stream(raw).read_next_batch() for raw in self._rows]
-            self._writer.write_table(self._pa.Table.from_batches(batches, self._writer.schema).combine_chunks())
+            self._write(self._pa.Table.from_batches(batches, self._schema).combine_chunks())
         self._rows, self._size = [], 0
+
+    def _write(self, rows: Any) -> None:
+        try:
+            table = rows.cast(self._writer.schema)
+        except self._pa.ArrowInvalid:  # feeds together have more values than the numbers of a dictionary go up to
+            if (half := len(rows) // 2) == 0:
+                raise
+            self._write(rows.slice(0, half))
+            self._write(rows.slice(half))
+        else:
+            self._writer.write_table(table)
 
 
 def _value(pa: ModuleType, column: Any) -> Any:
@@ -103,6 +117,26 @@ def _value(pa: ModuleType, column: Any) -> Any:
     with suppress(pa.ArrowException):
         return column.cast(pa.string())[0].as_py()
     return None
+
+
+def _plain_schema(pa: ModuleType, schema: Any) -> Any:
+    """Return a schema without dictionaries and metadata, of which each row would carry all."""
+    return pa.schema([_plain_field(pa, field) for field in schema])
+
+
+def _plain_field(pa: ModuleType, field: Any) -> Any:
+    return field.with_type(_plain(pa, field.type))
+
+
+def _plain(pa: ModuleType, kind: Any) -> Any:
+    if pa.types.is_dictionary(kind):
+        return kind if kind.ordered else kind.value_type  # the order of the values lies in it
+    if pa.types.is_struct(kind):
+        return pa.struct([_plain_field(pa, field) for field in kind])
+    for is_list, make in ((pa.types.is_list, pa.list_), (pa.types.is_large_list, pa.large_list)):
+        if is_list(kind):
+            return make(_plain_field(pa, kind.value_field))
+    return kind
 
 
 def _packed(pa: ModuleType, batch: Any) -> bytes:
