@@ -133,6 +133,37 @@ def test_records_after_one_that_is_broken_are_read(tmp_path: Path, at: int, whic
     assert (span.start, span.size) == (sum(map(len, whole[:which])), len(members[which]))
 
 
+@pytest.mark.parametrize("which", [0, 1, 2])
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (b"Content-Length: 2", b"Content-Length: 1", "it does not end where it says"),
+        (b"Content-Length: 2", b"Content-Length: 3", "it does not end where it says"),
+        (b"Content-Length: 2", b"Content-Length: 9", "the file ends before the record does"),
+        (b"Content-Length: 2", b"Content-Length: x", "can't be read: it has no Content-Length"),
+        (b"WARC/1.0", b"warc/1.0", "can't be read: 'warc/1.0"),
+    ],
+)
+def test_plain_records_after_one_that_is_broken_are_read(
+    tmp_path: Path, old: bytes, new: bytes, said: str, which: int
+) -> None:
+    pytest.importorskip("warcio")
+    made = [record("response", f"{URL}{n}", answer(page({"text": "x" * 20_100}).encode())) for n in range(4)]
+    records = [each.replace(old, new) if n == which else each for n, each in enumerate(made)]
+    rows, (((span, why),)) = bad_rows(tmp_path / "x.warc", b"".join(records))
+    assert [row["url"] for row in rows] == [f"{URL}{n}" for n in range(4) if n != which]
+    assert why.startswith(f"record {which + 1}: {said}")
+    assert (span.start, span.size) == (sum(map(len, made[:which])), len(made[which]))
+
+
+@pytest.mark.parametrize("at", range(16_360, 16_400))
+def test_the_next_plain_record_is_found_wherever_it_begins(tmp_path: Path, at: int) -> None:
+    pytest.importorskip("warcio")
+    odd = b"WARC/1.0\r\n\r\n" + b"x" * at + b"\r\n\r\n"
+    rows, ((span, _), (rest, _)) = bad_rows(tmp_path / "x.warc", odd + NO_PAGES[0] + b"odd")
+    assert (len(rows), span.size, rest.size) == (1, len(odd), len(b"odd"))
+
+
 def test_a_record_within_a_broken_one_is_told_from_what_only_looks_so(tmp_path: Path) -> None:
     pytest.importorskip("warcio")
     good = gzip.compress(NO_PAGES[0], mtime=0)

@@ -11,6 +11,8 @@ from typing import IO, NamedTuple
 
 GZIP = b"\x1f\x8b"
 _MEMBER, _WARC = GZIP + b"\x08", b"WARC/"  # how a gzipped record begins, and a record
+_BEGIN, _BEGIN_SIZE = re.compile(rb"\r\n\r\n(?=WARC/1\.[01]\r\n)"), 14  # where one ends and the next begins
+_OTHER = "it does not end where it says: is its Content-Length wrong?"
 _CUT = "the file ends before the record does: was it cut off?"
 _CHUNK = 1 << 14
 _HEAD = 1 << 20  # bytes; longer ones are no heads
@@ -30,7 +32,7 @@ class Place(NamedTuple):
 def places(file: IO[bytes]) -> Iterator[Place]:
     """Yield where the records of a file lie, gzipped one by one or plain.
 
-    What is no record ends where the next gzipped one begins. Raise ValueError where nothing shows where that may be.
+    What is no record ends where the next one begins. Raise ValueError for what may be no such file at all.
     """
     size = os.fstat(file.fileno()).st_size
     packed, start = file.read(2) == GZIP, 0
@@ -47,12 +49,17 @@ def _place(file: IO[bytes], start: int, size: int, *, packed: bool) -> Place:
     try:
         place = _member(file, start) if is_gzip else _plain(file, start, size)
     except (ValueError, zlib.error) as error:
-        later = _next_member(file, start + 1)
-        if not later and not (packed and (start or isinstance(error, zlib.error))):  # it may be no such file at all
+        later = _next(file, start + 1, packed=packed)
+        if not later and not start and not (packed and isinstance(error, zlib.error)):
             raise
         return Place(start, (later or size) - start, f"can't be read: {error}")
-    later = _next_member(file, start + 1) if place.fault else None
+    later = _next(file, start + 1, packed=packed) if place.fault else None
     return place._replace(size=later - start) if later else place
+
+
+def _next(file: IO[bytes], at: int, *, packed: bool) -> int | None:
+    # Also where it is plain, as far as one can see: the very first byte may be what is broken.
+    return (None if packed else _next_plain(file, at)) or _next_member(file, at)
 
 
 def _next_member(file: IO[bytes], at: int) -> int | None:
@@ -69,6 +76,17 @@ def _next_member(file: IO[bytes], at: int) -> int | None:
     return None
 
 
+def _next_plain(file: IO[bytes], at: int) -> int | None:
+    """Return where the next plain record begins; None where there is none."""
+    file.seek(at)
+    text = b""
+    while more := file.read(_CHUNK):
+        text = text[1 - _BEGIN_SIZE :] + more
+        if found := _BEGIN.search(text):
+            return file.tell() - len(text) + found.end()
+    return None
+
+
 def _plain(file: IO[bytes], start: int, size: int) -> Place:
     head, length = _head(file.read(_CHUNK), file)
     end = start + head + length
@@ -76,7 +94,10 @@ def _plain(file: IO[bytes], start: int, size: int) -> Place:
         return Place(start, size - start, _CUT)
     file.seek(end)
     after = file.read(_AFTER)
-    return Place(start, head + length + len(after) - len(after.lstrip(b"\r\n")))
+    rest = after.lstrip(b"\r\n")
+    if rest and not after.startswith(b"\r\n\r\n") and not rest.startswith((_WARC, GZIP)):
+        return Place(start, size - start, _OTHER)
+    return Place(start, head + length + len(after) - len(rest))
 
 
 def _member(file: IO[bytes], start: int) -> Place:
