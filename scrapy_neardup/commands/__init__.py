@@ -6,16 +6,17 @@ This one is imported by every `scrapy` call, so it imports none of them until `s
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
 from functools import partial
 from importlib import import_module
 from keyword import iskeyword
-from typing import Any, NoReturn, TextIO, cast
+from typing import Any, NoReturn
 
 from scrapy.commands import ScrapyCommand
+
+from .streams import StdoutError, prepare, shown, watched_streams
+
+PROGRAM = "scrapy neardup"
 
 VERBS = {
     "dedupe": "remove duplicates from feeds of documents",
@@ -56,9 +57,11 @@ class Command(ScrapyCommand):
         return "Near-duplicates: dedupe feeds, explain decisions, look into a store"
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
+        prepare()
         super().add_options(parser)
+        parser.prog = PROGRAM
         parser.error = partial(VerbParser.error, parser)  # type: ignore[method-assign, arg-type]
-        verbs = parser.add_subparsers(dest="verb", metavar="VERB", parser_class=VerbParser)
+        verbs = parser.add_subparsers(prog=PROGRAM, dest="verb", metavar="VERB", parser_class=VerbParser)
         for name, text in VERBS.items():
             verb = verbs.add_parser(
                 name,
@@ -72,18 +75,14 @@ class Command(ScrapyCommand):
             verb.verb = name
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        _open_closed()
-        try:
-            with redirect_stdout(cast("TextIO", _Stdout(sys.stdout))):
+        with watched_streams():
+            try:
                 self.exitcode = self._run(args, opts)
                 sys.stdout.flush()
-        except BrokenPipeError:  # whoever reads has seen enough
-            _close_stdout()
-        except _StdoutError as error:
-            _close_stdout()
-            self.exitcode = _refused(opts.verb, f"stdout can't be written: {error}")
-        except KeyboardInterrupt:
-            self.exitcode = INTERRUPTED
+            except StdoutError as error:
+                self.exitcode = _refused(opts.verb, f"stdout can't be written: {error}")
+            except KeyboardInterrupt:
+                self.exitcode = INTERRUPTED
 
     def _run(self, args: list[str], opts: argparse.Namespace) -> int:
         from ..config import ConfigError
@@ -94,7 +93,7 @@ class Command(ScrapyCommand):
         from .progress import counted
 
         if opts.verb is None:
-            print(f"usage: scrapy neardup VERB [options]; VERB is one of: {', '.join(VERBS)}", file=sys.stderr)
+            print(f"usage: {PROGRAM} VERB [options]; VERB is one of: {', '.join(VERBS)}", file=sys.stderr)
             return 2
         try:
             if args:
@@ -130,7 +129,7 @@ class VerbParser(argparse.ArgumentParser):
             self.epilog = module.EXAMPLES
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"scrapy neardup: {message}\n")
+        self.exit(2, f"{self.prog}: {shown(message)}\n")
 
 
 def _module(verb: str) -> Any:
@@ -138,48 +137,5 @@ def _module(verb: str) -> Any:
 
 
 def _refused(verb: str, why: object) -> int:
-    print(f"scrapy neardup {verb}: {why}", file=sys.stderr)
+    print(f"{PROGRAM} {verb}: {shown(why)}", file=sys.stderr)
     return 2
-
-
-def _open_closed() -> None:
-    """Let what is printed go nowhere if there is nobody to print to."""
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - for as long as there is a process
-
-
-def _close_stdout() -> None:
-    """Let what is printed go nowhere; the interpreter is not to flush into it either."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-class _StdoutError(Exception):
-    """Nothing can be printed any more; the message says why."""
-
-
-class _Stdout:
-    """Stdout, whose failures are told from those of other files."""
-
-    def __init__(self, file: TextIO) -> None:
-        self._file = file
-
-    def write(self, text: str) -> int:
-        with self._telling():
-            return self._file.write(text)
-
-    def flush(self) -> None:
-        with self._telling():
-            self._file.flush()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._file, name)
-
-    @contextmanager
-    def _telling(self) -> Iterator[None]:
-        try:
-            yield
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            raise _StdoutError(error.strerror or error) from error

@@ -12,6 +12,7 @@ from tqdm import tqdm
 
 from ..config import Config
 from ..feeds import BadRowError, FeedError, Feeds, Kind, Line, writing_rows
+from .streams import shown
 
 SHOWN = 10  # rows that can't be read of which each is told
 
@@ -70,7 +71,7 @@ class BadRows:
         self.count += 1
         self._write(line)
         if self.count <= SHOWN:
-            tqdm.write(why, file=sys.stderr)
+            tqdm.write(shown(why), file=sys.stderr)
 
     def told(self) -> str:
         """Say how many there were; nothing where there were none."""

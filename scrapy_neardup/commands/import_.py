@@ -14,6 +14,7 @@ from ..stores.transfer import import_rows
 from ..text.jsons import json_text
 from .options import add_json, add_store, with_store
 from .progress import through
+from .streams import shown
 
 EXAMPLES = """examples:
   scrapy neardup import held.jsonl.gz
@@ -43,7 +44,7 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
             raise FeedError(f"{file}, row {rows.number}: {error}") from error
         told = f"{taken.documents} documents and {taken.links} URLs imported; {taken.known} documents were known"
         outcomes.append({"file": file, "documents": taken.documents, "urls": taken.links, "known": taken.known})
-        print(f"{file}: {told}", file=sys.stderr)
+        print(shown(f"{file}: {told}"), file=sys.stderr)
     if opts.json:
         print(json_text(outcomes, indent=2))
 

@@ -24,6 +24,7 @@ from ..feeds import FeedError
 from ..stores import StoreError, check_kind
 from ..stores.redis.address import is_server
 from ..text.jsons import json_text
+from .streams import shown
 
 
 def add_store(
@@ -117,13 +118,13 @@ def print_outcome(result: Mapping[str, Any], said: str, *, as_json: bool) -> Non
     if as_json:
         print(json_text(result, indent=2))
     else:
-        print(said, file=sys.stderr)
+        print(shown(said), file=sys.stderr)
 
 
 def print_table(*lines: str) -> None:
-    """Print lines; on a terminal they are cut to its width, so that each stays a line."""
+    """Print lines, `shown`; on a terminal they are cut to its width, so that each stays a line."""
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    for line in lines:
+    for line in map(shown, lines):
         print(line if width is None else cut(line, width))
 
 

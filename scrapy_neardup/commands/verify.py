@@ -12,6 +12,7 @@ from ..stores.inspecting import Finding, Survey
 from ..stores.redis.address import named
 from ..stores.verifying import verify
 from .options import add_json, add_store, existing_store, print_result
+from .streams import shown
 
 EXAMPLES = """examples:
   scrapy neardup verify
@@ -40,7 +41,7 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
 def _print(store: str, survey: Survey, *, as_json: bool) -> None:
     findings = [asdict(finding) for finding in survey.findings]
     for finding in () if as_json else survey.findings:
-        print(*_lines(finding), sep="\n")
+        print(*map(shown, _lines(finding)), sep="\n")
     result = {"store": store, **survey.read, "whole": survey.whole}
     print_result({**result, "findings": findings} if as_json else result, as_json=as_json)
 

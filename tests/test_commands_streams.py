@@ -1,0 +1,122 @@
+"""What the commands say: into streams that can't be written, that nobody reads, or that don't take every character."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cli import neardup, refused, rows, succeeded, write
+from helpers import text, write_labelled
+
+from scrapy_neardup import Deduplicator, Document
+from scrapy_neardup.commands.streams import shown
+
+MIRROR = "http://b.example/\x1b]0;owned\x07\n2 of 2 clusters\x9b2J\u202egpj"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return a directory with a feed of ten rows, of which one can't be read, and a store."""
+    write(tmp_path / "in.jsonl", [{"url": f"http://a.example/{n}", "text": text(n)} for n in range(9)])
+    with open(tmp_path / "in.jsonl", "a") as file:
+        file.write("{\n")
+    with Deduplicator.open(str(tmp_path / "held.sqlite")) as dedup:
+        for url in ("http://a.example/", MIRROR):
+            dedup.claim(Document(url, text(1))).commit()
+    return tmp_path
+
+
+def shell(folder: Path, arguments: str, end: str, **environment: str) -> tuple[int, str, str]:
+    """Call a verb with stdout and stderr as `end` says; return its exit code, and what came out of the rest."""
+    call = f"{{ {shlex.quote(sys.executable)} -m scrapy neardup {arguments}; echo $? >code; }} {end}"
+    env = {**os.environ, **environment}
+    made = subprocess.run(["sh", "-c", call], cwd=folder, env=env, capture_output=True, text=True, timeout=60)
+    return int((folder / "code").read_text()), made.stdout, made.stderr
+
+
+@pytest.mark.parametrize("end", ["2>&1 | true", "2>/dev/full"])
+def test_work_is_done_though_nobody_reads_what_is_told(folder: Path, end: str) -> None:
+    assert shell(folder, "dedupe in.jsonl -o out.jsonl --bad-rows bad.jsonl", end)[0] == 0
+    assert len(rows(folder / "out.jsonl")) == 9
+    assert (folder / "bad.jsonl").read_text() == "{\n"
+
+
+def test_figures_are_written_though_nobody_reads_the_table(folder: Path) -> None:
+    write_labelled(folder / "news")
+    code, _, stderr = shell(folder, "evaluate news --detectors exact --json figures.json", "| true")
+    assert (code, stderr) == (0, "")
+    assert '"precision"' in (folder / "figures.json").read_text()
+
+
+def test_of_stdout_that_is_full_it_is_not_told_as_of_another_file(folder: Path) -> None:
+    write_labelled(folder / "news")
+    code, _, stderr = shell(folder, "evaluate news --detectors exact --json figures.json", ">/dev/full")
+    assert (code, stderr) == (2, "scrapy neardup evaluate: stdout can't be written: No space left on device\n")
+    assert not (folder / "figures.json").exists()
+
+
+@pytest.mark.parametrize("end", ["| true", ">/dev/full", ">/dev/full 2>&1"])
+def test_what_is_found_shows_in_the_exit_code_though_nobody_reads_the_list(folder: Path, end: str) -> None:
+    damaged = bytearray((folder / "held.sqlite").read_bytes())
+    damaged[-3000:] = bytes(3000)
+    (folder / "held.sqlite").write_bytes(damaged)
+    assert "is damaged" in neardup(folder, "verify", "--store", "held.sqlite").stderr
+    assert shell(folder, "verify --store held.sqlite", end)[0] == 2
+
+
+def test_doctor_keeps_its_exit_code_though_nobody_reads(folder: Path) -> None:
+    assert shell(folder, "doctor --store missing.sqlite", "| true")[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("resolve http://中文.example/ --store held.sqlite", "http://\\u4e2d\\u6587.example/"),
+        ("mirrors --help", "\\u2194: neither host"),
+        ("""mirrors --store held.sqlite -s NEARDUP_MIRROR_HOSTS='{"b.example": "a.example"}'""", "\\u2192 a.example"),
+    ],
+)
+def test_what_an_encoding_does_not_have_is_written_as_its_number(folder: Path, arguments: str, said: str) -> None:
+    code, stdout, stderr = shell(folder, arguments, "", PYTHONIOENCODING="ascii", LC_ALL="C.UTF-8")
+    assert (code, stderr) == (0, "")
+    assert said in stdout
+
+
+def test_half_a_surrogate_pair_in_a_url_is_written_as_its_number(folder: Path) -> None:
+    feed = [f'{{"url": "http://{host}.example/\\ud800", "text": "{text(50)}"}}\n' for host in "ab"]
+    (folder / "half.jsonl").write_text("".join(feed))
+    succeeded(folder, "dedupe", "half.jsonl", "-o", "out.jsonl", "--store", "half.sqlite")
+    assert "\\ud800" in succeeded(folder, "clusters", "--store", "half.sqlite").stdout
+
+
+@pytest.mark.parametrize("sign", ["\x00", "\x1b", "\n", "\x7f", "\x9b", "\u200b", "\u2028", "\u202e", "\ud800"])
+def test_control_characters_are_shown(sign: str) -> None:
+    assert shown(f"a{sign}b") == f"a{sign!r}b".replace("'", "")
+
+
+def test_other_characters_are_shown_as_they_are() -> None:
+    assert shown("a b/é/鹤/e\u0301/😀\\x1b") == "a b/é/鹤/e\u0301/😀\\x1b"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("clusters",),
+        ("explain", "http://a.example/"),
+        ("resolve", "http://a.example/"),
+    ],
+)
+def test_control_characters_of_a_store_do_not_reach_the_terminal(folder: Path, arguments: tuple[str, ...]) -> None:
+    said = succeeded(folder, *arguments, "--store", "held.sqlite").stdout
+    assert all(line.isprintable() for line in said.split("\n"))
+    assert "\\x1b" in said
+
+
+def test_control_characters_do_not_reach_the_terminal_in_errors_either(folder: Path) -> None:
+    url = "http://c.example/\x1b\nno error"
+    assert "http://c.example/\\x1b\\nno error" in refused(folder, "explain", url, "--store", "held.sqlite")
+    assert "'\\x1bstats'" in refused(folder, "\x1bstats")
