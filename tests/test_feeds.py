@@ -173,8 +173,8 @@ def test_rows_come_as_they_stand(tmp_path: Path, name: str) -> None:
     data = b"\n".join(LINES) + b"\n"
     path.write_bytes(gzip.compress(data) if name.lower().endswith(".gz") else data)
     assert rows_of(path) == [
-        Row(1, LINES[0] + b"\n", {"url": "http://a.example/", "n": 1.5}),
-        Row(2, LINES[1] + b"\n", {"text": "鹤鹤", "b": [1, 2]}),
+        Row(1, LINES[0] + b"\n", {"url": "http://a.example/", "n": 1.5}, f"{path}, line 1"),
+        Row(2, LINES[1] + b"\n", {"text": "鹤鹤", "b": [1, 2]}, f"{path}, line 2"),
     ]
 
 

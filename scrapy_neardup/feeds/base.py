@@ -128,6 +128,8 @@ class Row(NamedTuple):
     raw: Raw
     """As it stood in the file."""
     data: dict[str, Any]
+    place: str
+    """The file and the line in it, for messages."""
 
     @classmethod
     def of(cls, line: Line) -> Row:
@@ -135,7 +137,7 @@ class Row(NamedTuple):
         try:
             if line.fault:
                 raise ValueError(line.fault)
-            return cls(line.number, line.raw, line.kind.parse(line.raw))
+            return cls(line.number, line.raw, line.kind.parse(line.raw), line.place)
         except NoRowError as error:
             raise BadRowError(error.told(line.place)) from error
         except ValueError as error:
@@ -147,5 +149,5 @@ def row_id(row: Row, id_field: str | None, url_field: str) -> Any:
     if id_field is None:
         return row.data.get(url_field) or row.number
     if id_field not in row.data:
-        raise FeedError(f"row {row.number}: there is no field {id_field!r}")
+        raise FeedError(f"{row.place}: there is no id field {id_field!r}")
     return row.data[id_field]

@@ -27,10 +27,12 @@ class Reader:
     def __call__(self, row: Any) -> Row:
         if self.is_lines:
             raw = bytes(row[ROW])
-            return Row(row[NUMBER], raw, parse_row(raw, f"{row[FILE]}, row {row[NUMBER]} of all"))
+            place = f"{row[FILE]}, row {row[NUMBER]} of all"
+            return Row(row[NUMBER], raw, parse_row(raw, place), place)
         data = row[ROW].asDict(recursive=True)
         # What Spark makes of binary columns depends on its version.
-        return Row(row[NUMBER], b"", {k: bytes(v) if isinstance(v, bytearray) else v for k, v in data.items()})
+        data = {k: bytes(v) if isinstance(v, bytearray) else v for k, v in data.items()}
+        return Row(row[NUMBER], b"", data, f"row {row[NUMBER]}")
 
 
 @dataclass(frozen=True)
