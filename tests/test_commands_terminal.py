@@ -13,6 +13,7 @@ import sys
 import termios
 import unicodedata
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from feed_files import write_feed
 from helpers import text, write_labelled, write_rows
 
 from scrapy_neardup import Deduplicator, Document
+from scrapy_neardup.commands.ending import Ended, ending_on_signals
 from scrapy_neardup.commands.options import cut
 
 BAR = re.compile(r"\d+%\|[^\r]*?\| +\d+ docs \[\d\d:\d\d<[\d:?]+, +\d+ docs/s\]")
@@ -180,6 +182,44 @@ def test_ctrl_c_leaves_no_half_written_file(tmp_path: Path, arguments: str) -> N
         assert process.wait(timeout=60) == 130, said
     assert "Traceback" not in said
     assert sorted(os.listdir(tmp_path)) == ["big", "big.jsonl"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_other_signals_end_a_command_as_ctrl_c_does(tmp_path: Path, number: signal.Signals) -> None:
+    write_rows(tmp_path / "big.jsonl", [{"id": n, "text": text(n, 300)} for n in range(8000)])
+    with started(tmp_path, "dedupe", "big.jsonl", "-o", "out.jsonl", "--workers", "2") as (process, shown):
+        said, parts = "", read(shown)
+        while not re.search(r"\b[1-9]\d*%", said):
+            said += next(parts)
+        process.send_signal(number)
+        said += "".join(parts)  # until all of its processes have ended
+        assert process.wait(timeout=60) == 128 + number, said
+    assert "Traceback" not in said
+    assert os.listdir(tmp_path) == ["big.jsonl"]
+
+
+@pytest.mark.parametrize("before", [signal.SIG_IGN, print])
+def test_a_signal_that_is_ignored_or_seen_to_is_left_so(before: signal.Handlers) -> None:
+    usual = signal.signal(signal.SIGHUP, before)
+    try:
+        with ending_on_signals():
+            assert signal.getsignal(signal.SIGHUP) is before
+            with pytest.raises(Ended) as ended:
+                os.kill(os.getpid(), signal.SIGTERM)
+            assert ended.value.code == 143
+        assert signal.getsignal(signal.SIGHUP) is before
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    finally:
+        signal.signal(signal.SIGHUP, usual)
+
+
+def test_signals_are_left_as_they_are_in_other_threads() -> None:
+    def work() -> object:
+        with ending_on_signals():
+            return signal.getsignal(signal.SIGTERM)
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(work).result() is signal.SIG_DFL
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 from scrapy.commands import ScrapyCommand
 
+from .ending import Ended, ending_on_signals
 from .streams import StdoutError, prepare, shown, watched_streams
 
 PROGRAM = "scrapy neardup"
@@ -38,7 +39,6 @@ VERBS = {
     "doctor": "look for what is wrong with versions, settings and the store",
     "verify": "read all of a store and say whether it is whole",
 }
-
 
 INTERRUPTED = 130  # exit code, as of a process that SIGINT has ended
 
@@ -77,10 +77,13 @@ class Command(ScrapyCommand):
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         with watched_streams():
             try:
-                self.exitcode = self._run(args, opts)
-                sys.stdout.flush()
+                with ending_on_signals():
+                    self.exitcode = self._run(args, opts)
+                    sys.stdout.flush()
             except StdoutError as error:
                 self.exitcode = _refused(opts.verb, f"stdout can't be written: {error}")
+            except Ended as ended:
+                self.exitcode = ended.code
             except KeyboardInterrupt:
                 self.exitcode = INTERRUPTED
 
