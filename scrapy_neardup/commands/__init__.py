@@ -41,6 +41,7 @@ VERBS = {
 }
 
 INTERRUPTED = 130  # exit code, as of a process that SIGINT has ended
+_SET_AFTER = "set_after_verb"
 
 
 class Command(ScrapyCommand):
@@ -72,7 +73,12 @@ class Command(ScrapyCommand):
                 allow_abbrev=False,
             )
             super().add_options(verb)
+            _add_to_those_before(verb)
             verb.verb = name
+
+    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        opts.set = [*opts.set, *getattr(opts, _SET_AFTER, ())]
+        super().process_options(args, opts)
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         with watched_streams():
@@ -133,6 +139,14 @@ class VerbParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {shown(message)}\n")
+
+
+def _add_to_those_before(verb: argparse.ArgumentParser) -> None:
+    """Have the global options of a verb leave those before it as they are, which their defaults would overwrite."""
+    for action in verb._actions:
+        action.default = argparse.SUPPRESS
+        if action.dest == "set":
+            action.dest = _SET_AFTER
 
 
 def _module(verb: str) -> Any:
