@@ -11,7 +11,7 @@ from ..calibrate import Calibration, calibrate
 from ..config import PREFIX, Config
 from ..feeds import FeedError
 from ..labels import MODES, LabelledSet
-from .options import add_json, print_result
+from .options import add_json, number, print_result
 
 EXAMPLES = """examples:
   scrapy neardup calibrate news --precision 0.99
@@ -24,15 +24,17 @@ A folder holds docs.jsonl and pairs.jsonl: see scrapy neardup evaluate --help.
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", metavar="DIR", help="folder with docs.jsonl and pairs.jsonl")
     parser.add_argument(
-        "--precision", type=float, required=True, metavar="P", help="share of what is found that is to be right"
+        "--precision",
+        type=number(0, 1, above=True),
+        required=True,
+        metavar="P",
+        help="share of what is found that is to be right",
     )
     parser.add_argument("--labels", choices=MODES, default="strict", help="which labels count (default: strict)")
     add_json(parser)
 
 
 def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
-    if not 0 < opts.precision <= 1:
-        raise FeedError(f"--precision {opts.precision}: allowed is more than 0, up to 1")
     config = Config.from_settings(settings)
     labelled = LabelledSet.load(opts.folder)
     if not MODES[opts.labels].right.intersection(labelled.labels.values()):

@@ -18,7 +18,7 @@ from ..items import item_document
 from ..text.jsons import json_text
 from ..verify import Rule
 from .feeding import BadRows, add_feeds, add_fields, taking_bad_rows, with_fields
-from .options import add_json, check_apart, print_outcome
+from .options import add_json, check_apart, number, print_outcome, whole
 from .progress import through
 
 EXAMPLES = """examples:
@@ -57,14 +57,17 @@ def _add_som(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--class-field", metavar="F", help="the field with the class, such as a category; else guessed")
     group.add_argument(
         "--title-weight",
-        type=float,
+        type=number(0, 1000),
         metavar="N",
         help=f"times a term in the title counts (default: {usual.title_weight:g})",
     )
     group.add_argument(
-        "--similarity", type=float, metavar="N", help=f"the least cosine, from 0 to 1 (default: {usual.similarity})"
+        "--similarity",
+        type=number(0, 1),
+        metavar="N",
+        help=f"the least cosine, from 0 to 1 (default: {usual.similarity})",
     )
-    group.add_argument("--seed", type=int, metavar="N", help=f"of the map (default: {usual.seed})")
+    group.add_argument("--seed", type=whole(0, 2**32 - 1), metavar="N", help=f"of the map (default: {usual.seed})")
 
 
 def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
@@ -97,10 +100,6 @@ def _parameters(opts: argparse.Namespace) -> Parameters:
     given = {name: getattr(opts, name) for name in OPTIONS if getattr(opts, name) is not None}
     if given and opts.method != "som":
         raise FeedError(f"{OPTIONS[next(iter(given))]} is for --method som only")
-    checks = {"title_weight": (0, 1000), "similarity": (0, 1), "seed": (0, 2**32 - 1)}
-    for name, (low, high) in checks.items():
-        if name in given and not low <= given[name] <= high:
-            raise FeedError(f"{OPTIONS[name]} {given[name]}: allowed is a number from {low} to {high}")
     given.pop("class_field", None)
     return Parameters(**given)
 

@@ -9,12 +9,11 @@ from typing import Any
 
 from scrapy.settings import BaseSettings
 
-from ..feeds import FeedError
 from ..signature import Link, Signature
 from ..stores import Store
 from ..text.jsons import json_text
 from .moments import Moment
-from .options import add_json, add_store, open_existing, print_table
+from .options import add_json, add_store, open_existing, print_table, whole
 
 EXAMPLES = """examples:
   scrapy neardup clusters
@@ -27,14 +26,12 @@ same layout (full, layout) or in another one.
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--limit", type=int, default=20, metavar="N", help="list so many (default: 20; 0: all)")
+    parser.add_argument("--limit", type=whole(0), default=20, metavar="N", help="list so many (default: 20; 0: all)")
     add_store(parser)
     add_json(parser)
 
 
 def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
-    if opts.limit < 0:
-        raise FeedError(f"--limit {opts.limit}: allowed is a number from 0 up")
     with open_existing(opts, settings) as dedup:
         repeated = [signature for signature in dedup.store.signatures() if signature.repeats]
         largest = nlargest(opts.limit or len(repeated), repeated, key=lambda s: s.repeats)

@@ -21,7 +21,7 @@ from ..ready import Ready, Signer
 from ..signature import Signature
 from ..text.jsons import json_text
 from .feeding import BadRows, add_feeds, add_fields, taking_bad_rows, with_fields
-from .options import add_json, add_store, check_apart, print_outcome, read_config
+from .options import add_json, add_store, check_apart, print_outcome, read_config, whole
 from .progress import through
 
 WORTH, MOST = 16 << 20, 8  # bytes of feeds that are worth the start of processes; so many by default
@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--detectors", metavar="A,B", help="detectors to use instead of the default ones")
     parser.add_argument(
         "--workers",
-        type=_count,
+        type=whole(0),
         metavar="N",
         help="processes that read rows and make fingerprints; the result is the same for every N; 0 or 1: none but this"
         " one (default: 1; for feeds of more than 16 MB the number of cores, at most 8)",
@@ -93,12 +93,6 @@ def _imports_left_alone() -> Iterator[None]:
         yield
     finally:
         gc.unfreeze()
-
-
-def _count(value: str) -> int:
-    if not value.isdecimal():
-        raise argparse.ArgumentTypeError(f"{value!r} is not allowed; allowed is a whole number from 0")
-    return int(value)
 
 
 def _workers(opts: argparse.Namespace, feeds: Feeds) -> int:

@@ -17,7 +17,7 @@ from ..evaluate import contestants, evaluate, shuffled, warm_up
 from ..feeds import writing
 from ..labels import MODES, LabelledSet
 from ..text.jsons import json_text
-from .options import check_apart, print_table
+from .options import check_apart, print_table, whole
 
 EXAMPLES = """examples:
   scrapy neardup evaluate news laws
@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--detectors", metavar="A,B", help=f"detectors to measure, each alone and all together; {ALL!r}: each there is"
     )
     parser.add_argument("--unverified", action="store_true", help="take all that a detector proposes for a duplicate")
-    parser.add_argument("--shuffle", type=int, metavar="SEED", help="documents in random order")
+    parser.add_argument("--shuffle", type=whole(0), metavar="SEED", help="documents in random order")
     parser.add_argument("--json", metavar="FILE", help="also write all figures to a file")
 
 

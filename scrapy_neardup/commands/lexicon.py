@@ -13,7 +13,7 @@ from ..items import item_document
 from ..text.lexicon import BAND, Lexicon
 from ..whole import check_place
 from .feeding import BadRows, add_feeds, add_text_field, taking_bad_rows, with_fields
-from .options import add_json, check_apart, print_outcome
+from .options import add_json, check_apart, number, print_outcome, whole
 from .progress import through
 
 EXAMPLES = """examples:
@@ -31,13 +31,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--band",
         nargs=2,
-        type=float,
+        type=number(0, 1),
         default=BAND,
         metavar=("LOW", "HIGH"),
         help="which terms are kept, by normalized IDF: 0 is in all documents, 1 in one only (default: %(default)s)",
     )
     parser.add_argument(
-        "--min-documents", type=int, default=2, metavar="N", help="leave out terms of fewer documents (default: 2)"
+        "--min-documents", type=whole(0), default=2, metavar="N", help="leave out terms of fewer documents (default: 2)"
     )
     add_json(parser)
 

@@ -7,11 +7,13 @@ import os
 import shutil
 import sys
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from itertools import accumulate
+from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from unicodedata import combining, east_asian_width
 
 from scrapy.settings import BaseSettings
@@ -26,16 +28,42 @@ from ..stores.redis.address import is_server
 from ..text.jsons import json_text
 from .streams import shown
 
+T = TypeVar("T")
+
 
 def add_store(
     parser: argparse.ArgumentParser, told: str = "a path, or redis://… (default: NEARDUP_STORE of the project)"
 ) -> None:
     """Let the user name the store; else it is the project's."""
-    parser.add_argument("--store", metavar="S", help=told)
+    parser.add_argument("--store", type=_address, metavar="S", help=told)
+
+
+def _address(text: str) -> str:
+    # A variable of the shell that is not set: none is meant, so the project's would be the wrong one.
+    return _allowed(text, str, str.strip, "a path, or redis://…")
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def whole(low: int, high: float = inf) -> Callable[[str], int]:
+    """Return what reads a whole number from `low` up, to `high` if given."""
+    allowed = f"a whole number from {low}" + (f" to {high}" if high < inf else "")
+    return lambda text: _allowed(text, int, lambda number: low <= number <= high, allowed)
+
+
+def number(low: int, high: int, *, above: bool = False) -> Callable[[str], float]:
+    """Return what reads a number from `low`, or `above` it, to `high`."""
+    allowed = f"a number {'above' if above else 'from'} {low}{' up' if above else ''} to {high}"
+    return lambda text: _allowed(text, float, lambda n: low <= n <= high and not (above and n == low), allowed)
+
+
+def _allowed(text: str, read: Callable[[str], T], fits: Callable[[T], object], allowed: str) -> T:
+    with suppress(ValueError):
+        if fits(value := read(text)):
+            return value
+    raise argparse.ArgumentTypeError(f"{text!r} is not allowed; allowed is {allowed}")
 
 
 def read_config(opts: argparse.Namespace, settings: BaseSettings, **changes: Any) -> Config:

@@ -1,0 +1,126 @@
+"""What the options of the commands take, and that the global ones count before the verb as after it."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentTypeError
+from pathlib import Path
+
+import pytest
+from cli import neardup, refused, succeeded
+from helpers import text, write_rows
+from test_commands import PROJECT
+
+from scrapy_neardup import Deduplicator, Document
+from scrapy_neardup.commands.options import number, whole
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return a directory with a feed of three rows, a store of them, and a project whose store it is."""
+    urls = [f"http://a.example/{n}" for n in range(3)]
+    write_rows(tmp_path / "in.jsonl", [{"url": url, "text": text(n)} for n, url in enumerate(urls)])
+    with Deduplicator.open(str(tmp_path / "held.sqlite")) as dedup:
+        for n, url in enumerate(urls):
+            dedup.claim(Document(url, text(n))).commit()
+    for name, content in PROJECT.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(content)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    ["forget --host a.example", "stats", "verify", "doctor", "dedupe in.jsonl -o out.jsonl", "import in.jsonl"],
+)
+@pytest.mark.parametrize("store", ["", " "])
+def test_an_empty_store_is_not_that_of_the_project(folder: Path, arguments: str, store: str) -> None:
+    verb, *rest = arguments.split()
+    wanted = f"scrapy neardup {verb}: argument --store: {store!r} is not allowed; allowed is a path, or redis://…\n"
+    assert refused(folder, verb, *rest, "--store", store) == wanted
+    assert json.loads(succeeded(folder, "stats", "--json").stdout)["documents"] == 3
+
+
+# Global options
+
+
+def test_settings_before_the_verb_count(tmp_path: Path, folder: Path) -> None:
+    store = f"NEARDUP_STORE={folder / 'held.sqlite'}"
+    for arguments in (("-s", store, "stats"), ("stats", "-s", store), ("-s", "NEARDUP_STORE=x", "stats", "-s", store)):
+        assert json.loads(succeeded(folder, *arguments, "--json").stdout)["documents"] == 3
+    assert "NEARDUP_NOSUCH is no setting" in refused(folder, "-s", "NEARDUP_NOSUCH=1", "stats")
+
+
+def test_settings_before_and_after_the_verb_add_up(folder: Path) -> None:
+    wrong = ("-s", "NEARDUP_MIN_TOKENS=many")
+    assert "NEARDUP_MIN_TOKENS" in refused(folder, *wrong, "stats", "-s", "NEARDUP_RESEMBLANCE=0.5")
+    assert "NEARDUP_MIN_TOKENS" in refused(folder, "-s", "NEARDUP_RESEMBLANCE=0.5", "stats", *wrong)
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_other_global_options_count_before_and_after_the_verb(folder: Path, before: bool) -> None:
+    given, verb = ["--pidfile", "pid", "--profile", "profile", "--logfile", "log", "-L", "INFO"], ["stats", "--json"]
+    succeeded(folder, *(given + verb if before else verb + given))
+    assert (folder / "pid").read_text().strip().isdigit()
+    assert (folder / "profile").stat().st_size
+    assert neardup(folder, *(["--pdb", "--nolog", *verb] if before else [*verb, "--pdb", "--nolog"])).returncode == 0
+
+
+def test_help_of_a_verb_says_how_to_call_it(folder: Path) -> None:
+    assert succeeded(folder, "cluster", "--help").stdout.startswith("usage: scrapy neardup cluster [-h]")
+
+
+# Numbers
+
+
+@pytest.mark.parametrize(
+    ("arguments", "allowed"),
+    [
+        ("clusters --limit {}", "a whole number from 0"),
+        ("dedupe in.jsonl -o out.jsonl --workers {}", "a whole number from 0"),
+        ("evaluate news --shuffle {}", "a whole number from 0"),
+        ("lexicon in.jsonl -o x.lexicon --min-documents {}", "a whole number from 0"),
+        ("lexicon in.jsonl -o x.lexicon --band 0 {}", "a number from 0 to 1"),
+        ("cluster in.jsonl -o out.jsonl --method som --title-weight {}", "a number from 0 to 1000"),
+        ("cluster in.jsonl -o out.jsonl --method som --similarity {}", "a number from 0 to 1"),
+        ("cluster in.jsonl -o out.jsonl --method som --seed {}", "a whole number from 0 to 4294967295"),
+        ("calibrate news --precision {}", "a number above 0 up to 1"),
+    ],
+)
+def test_what_is_no_number_is_refused_with_what_is_allowed(folder: Path, arguments: str, allowed: str) -> None:
+    verb, option = arguments.split()[0], next(word for word in arguments.split() if word in NUMBERS)
+    wanted = f"scrapy neardup {verb}: argument {option}: 'many' is not allowed; allowed is {allowed}\n"
+    assert refused(folder, *arguments.format("many").split()) == wanted
+
+
+NUMBERS = {"--limit", "--workers", "--shuffle", "--min-documents", "--band", "--title-weight", "--similarity", "--seed",
+           "--precision"}  # fmt: skip
+
+
+@pytest.mark.parametrize("given", ["-1", "8", "1.5", "nan", "inf", "", "9" * 5000])
+def test_whole_numbers_out_of_bounds(given: str) -> None:
+    with pytest.raises(ArgumentTypeError, match=r"allowed is a whole number from 0 to 7$"):
+        whole(0, 7)(given)
+
+
+@pytest.mark.parametrize("given", ["0", "-0.1", "1.01", "nan", "inf", "-inf", "", "1e400"])
+def test_numbers_out_of_bounds(given: str) -> None:
+    with pytest.raises(ArgumentTypeError, match=r"allowed is a number above 0 up to 1$"):
+        number(0, 1, above=True)(given)
+
+
+def test_numbers_within_bounds() -> None:
+    assert [whole(0)(given) for given in ("0", "7", "9" * 30)] == [0, 7, int("9" * 30)]
+    assert whole(0, 7)("7") == 7
+    assert [number(0, 1)(given) for given in ("0", "0.5", "1e-3", "1")] == [0, 0.5, 0.001, 1]
+
+
+# Rows
+
+
+@pytest.mark.parametrize("arguments", ["dedupe", "dedupe --workers 2", "cluster"])
+def test_a_row_without_the_id_field_is_named_with_its_file(folder: Path, arguments: str) -> None:
+    verb, *rest = arguments.split()
+    (folder / "more.jsonl").write_text('{"text": "one", "id": 1}\n\n{"text": "two"}\n')
+    said = refused(folder, verb, "more.jsonl", "-o", "out.jsonl", "--id-field", "id", *rest)
+    assert said == f"scrapy neardup {verb}: more.jsonl, line 3: there is no id field 'id'\n"
