@@ -31,6 +31,7 @@ logger = logging.getLogger(__name__)
 
 MAX_MIRROR_TIMES = 3
 MAX_GONE = 100_000
+BY = {"page": "", "rule": ", by the rule of its host", "setting": ", by NEARDUP_MIRROR_HOSTS"}
 DEAD = (
     CannotResolveHostError,
     DownloadConnectionRefusedError,
@@ -120,7 +121,8 @@ class MirrorMiddleware:
     def _skip(self, request: Request, advice: Advice) -> NoReturn:
         self.neardup.count("requests/skipped")
         self.neardup.count("bytes_saved", advice.size)
-        self._log("Skipped %(request)s: its content is held as %(url)s", request=request, url=advice.url)
+        message = f"Skipped %(request)s: its content is held as %(url)s{BY[advice.known_by]}"
+        self._log(message, request=request, url=advice.url)
         raise IgnoreRequest(f"content is held as {advice.url}")
 
     def _redirect(self, request: Request, url: str) -> Request | None:

@@ -33,6 +33,9 @@ class Advice(NamedTuple):
     """Bytes that its fetch would take; 0 where unknown."""
     recheck: float = 0.0
     """The share of such URLs that is better fetched, beyond what the user asked for."""
+    known_by: str = "page"
+    """`page`: what the URL itself gave; `rule`, or `setting`: NEARDUP_MIRROR_HOSTS, where it was never fetched."""
+    rule: Counterpart | None = None
 
 
 class Alternative(NamedTuple):
@@ -111,16 +114,18 @@ class Mirrors:
 
     def _advise_unknown(self, url: str) -> Advice | None:
         """Apply the rules: the first counterpart that is held is enough; else the first of which nothing is known."""
-        unheld: str | None = None
+        unheld: Advice | None = None
         for other, rule in self._counterparts(url):
             link = self._store.resolve(other)
             if self._is_trusted(url, other) or (rule and not rule.is_canonical):
                 continue
+            known_by = "rule" if rule else "setting"
             if link is None:
-                unheld = unheld or other
+                unheld = unheld or Advice(self._unheld, other, known_by=known_by, rule=rule)
             elif link.signature and (rule is None or (self._is_sure(link) and _is_long(link.signature))):
-                return Advice(SKIP, link.signature.url, link.size, rule.recheck if rule else 0.0)
-        return Advice(self._unheld, unheld) if unheld and self._unheld != LEAVE else None
+                recheck = rule.recheck if rule else 0.0
+                return Advice(SKIP, link.signature.url, link.size, recheck, known_by, rule)
+        return unheld if self._unheld != LEAVE else None
 
     def suspects(self, url: str) -> set[str]:
         """Return the hosts that a URL's host may mirror and that hold its page; none where more is known of it."""

@@ -24,8 +24,9 @@ from scrapy_neardup.stats import BY_DETECTOR, PREFIX, Stat
 
 HERE = Path(__file__).parent
 
-# A shell has what it starts in the background ignore Ctrl-C, and so would every process that a test starts.
+# What is started in the background, or by nohup, ignores these, and so would every process that a test starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @dataclass

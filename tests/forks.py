@@ -19,6 +19,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +96,7 @@ def main() -> None:
 
 
 def import_all() -> None:
-    """Import what every fork needs but no reactor, which is chosen later; what is deprecated is an error here too."""
+    """Import what forks need but no reactor, which is chosen later; what is deprecated is an error here too."""
     from scrapy.exceptions import ScrapyDeprecationWarning
 
     warnings.simplefilter("error", ScrapyDeprecationWarning)
@@ -106,8 +107,22 @@ def import_all() -> None:
     names = ("addon", "extension", "middleware", "pipeline")
     for module in ("scrapy.cmdline", "scrapy.core.engine", *(f"scrapy_neardup.{name}" for name in names), "spiders"):
         importlib.import_module(module)
+    import_defaults()
     warnings.resetwarnings()
     assert "twisted.internet.reactor" not in sys.modules
+
+
+def import_defaults() -> None:
+    """Import the components that Scrapy enables by default."""
+    from scrapy.settings import default_settings
+    from scrapy.utils.misc import load_object
+
+    for name, components in vars(default_settings).items():
+        if name.endswith("_BASE"):
+            for path in (*components.keys(), *components.values()):
+                if isinstance(path, str) and path.startswith("scrapy."):
+                    with suppress(ImportError):  # of an extra that is not installed
+                        load_object(path)
 
 
 def start(folder: str, arguments: list[str], env: dict[str, str], out: str, err: str) -> int:

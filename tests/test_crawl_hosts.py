@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
+from cli import succeeded
 from site_server import Page, article, html, serving
 
 from scrapy_neardup import Deduplicator, Document
@@ -57,6 +60,22 @@ def test_a_rule_is_remembered(crawl, a, b):
     before = len(b.requests)
     result = crawl(urls=urls(b, new))
     assert (asked_of(b, before), result.count("requests/skipped")) == ([], len(new))
+    [skipped], [held] = urls(b, new[:1]), urls(a, new[:1])
+    assert f"Skipped <GET {skipped}>: its content is held as {held}, by the rule of its host" in result.log
+    told = json.loads(succeeded(crawl.folder, "explain", skipped, "--store", crawl.store, "--json").stdout)
+    assert (told["duplicate_of"], told["rule"]["same"]) == (held, ENOUGH)
+    assert told["rule"]["canonical"] in held
+    assert "never fetched" in told["status"]
+
+
+def test_a_rule_of_the_settings_is_named(crawl, a, b):
+    mirrored(a, b)
+    crawl(urls=urls(a))
+    hosts = {b.url.partition("//")[2]: a.url.partition("//")[2]}
+    result = crawl(urls=urls(b), settings={"NEARDUP_MIRROR_HOSTS": hosts})
+    assert f"Skipped <GET {urls(b)[0]}>: its content is held as {urls(a)[0]}, by NEARDUP_MIRROR_HOSTS" in result.log
+    call = ["explain", urls(b)[0], "--store", crawl.store, "-s", f"NEARDUP_MIRROR_HOSTS={json.dumps(hosts)}", "--json"]
+    assert json.loads(succeeded(crawl.folder, *call).stdout)["rule"] == {"known_by": "NEARDUP_MIRROR_HOSTS"}
 
 
 def test_hosts_that_only_look_alike_are_no_mirrors(crawl, a, b):

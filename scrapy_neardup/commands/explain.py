@@ -14,11 +14,13 @@ from ..config import Config
 from ..dedup import Deduplicator
 from ..document import Document
 from ..feeds import FeedError
+from ..mirrors import Mirrors
 from ..signature import Link, Signature
 from ..stores import Store, StoreError
 from ..verify import compare
+from .mirrors import described
 from .moments import Moment
-from .options import add_json, add_store, open_existing, print_result
+from .options import add_json, add_store, open_existing, print_result, read_config
 
 EXAMPLES = """examples:
   scrapy neardup explain http://example.com/a.html
@@ -43,14 +45,14 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
             result = _explain_files(dedup, config, opts.files)
     else:
         with open_existing(opts, settings) as dedup:
-            result = _explain_url(dedup, opts.url)
+            result = _explain_url(dedup, read_config(opts, settings), opts.url)
     print_result(result, as_json=opts.json)
 
 
-def _explain_url(dedup: Deduplicator, url: str) -> dict[str, Any]:
+def _explain_url(dedup: Deduplicator, config: Config, url: str) -> dict[str, Any]:
     link = dedup.store.resolve(url)
     if link is None:
-        raise StoreError(f"the store knows nothing of {url}")
+        return _explain_rule(Mirrors.from_config(dedup.store, config), url)
     if link.signature is None:
         return {"url": url, "status": "fetched each time: it also gives what is held nowhere"}
     return {
@@ -62,6 +64,19 @@ def _explain_url(dedup: Deduplicator, url: str) -> dict[str, Any]:
         "thresholds": _thresholds(dedup, link.signature.sketch.tokens, link.signature.sketch.figures),
         "document": _described(dedup.store, link.signature),
         "links": [_described_link(other) for other in dedup.store.links(link.signature)],
+    }
+
+
+def _explain_rule(mirrors: Mirrors, url: str) -> dict[str, Any]:
+    """Say why a URL that was never fetched is skipped, or sent on; raise StoreError where it is not."""
+    advice = mirrors.advise(url)
+    if advice is None:
+        raise StoreError(f"the store knows nothing of {url}")
+    return {
+        "url": url,
+        "status": f"never fetched: its host mirrors another ({advice.action})",
+        "duplicate_of": advice.url,
+        "rule": described(advice.rule.relation) if advice.rule else {"known_by": "NEARDUP_MIRROR_HOSTS"},
     }
 
 

@@ -48,18 +48,22 @@ def _named(rule: tuple[str, str]) -> dict[str, Any]:
 
 def learned(hosts: Hosts) -> Iterator[dict[str, Any]]:
     """Yield what was learned of each pair of hosts, the surest first."""
-    for relation in hosts.relations():
-        mirror, canonical = sides(relation)
-        yield {
-            "mirror": _side(relation, mirror),
-            "canonical": _side(relation, canonical),
-            "in_force": relation.in_force,
-            "tied": relation.canonical() is None,
-            "known_by": "pages",
-            "confidence": round(relation.confidence, 4),
-            **relation.tally._asdict(),
-            "confirmed": Moment(relation.confirmed) if relation.tally.same else None,
-        }
+    return map(described, hosts.relations())
+
+
+def described(relation: Relation) -> dict[str, Any]:
+    """Return what was learned of a pair of hosts."""
+    mirror, canonical = sides(relation)
+    return {
+        "mirror": _side(relation, mirror),
+        "canonical": _side(relation, canonical),
+        "in_force": relation.in_force,
+        "tied": relation.canonical() is None,
+        "known_by": "pages",
+        "confidence": round(relation.confidence, 4),
+        **relation.tally._asdict(),
+        "confirmed": Moment(relation.confirmed) if relation.tally.same else None,
+    }
 
 
 def sides(relation: Relation) -> tuple[int, int]:

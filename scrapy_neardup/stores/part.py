@@ -119,8 +119,11 @@ class Part:
         return self.runs[run], number
 
     def all_segments(self) -> set[tuple[str, int]]:
-        """Return of which segments, by run and number, the part has what they held."""
-        return {(self.runs[run], number) for run, number in self.columns["segments"].tolist()}
+        """Return of which segments, by run and number, the part has what they held.
+
+        What was made of other parts alone is of no run, "".
+        """
+        return {(self.runs[run], number) for run, number in self.columns["segments"].tolist() if self.runs[run]}
 
     # Notes
 
