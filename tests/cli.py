@@ -66,6 +66,6 @@ def refused(folder: Path, *arguments: str) -> str:
     assert made.returncode == 2, made.stdout + made.stderr
     assert made.stdout == ""
     assert made.stderr.count("\n") == 1, made.stderr
-    assert "scrapy neardup" in made.stderr
+    assert made.stderr.startswith(("scrapy neardup", "usage: scrapy neardup"))
     assert sorted(os.listdir(folder)) == before
     return made.stderr

@@ -39,6 +39,8 @@ ON_FEEDS = {
 }
 ON_LABELS = {"evaluate": "{}", "calibrate": "{} --precision 0.9"}
 READ_BY_DETECTORS = ("stats", "clusters", "mirrors", "resolve", "explain", "report")
+MIN_TOKENS = "NEARDUP_MIN_TOKENS = 'many' is not allowed; allowed is a whole number from 0 up"
+OTHER = "other.sqlite' does not fit: 'imatch' was made as"
 WITHOUT_SETTINGS = ("verify", "compact")  # of all namespaces, whatever the settings
 
 
@@ -47,20 +49,29 @@ def stores() -> Iterable[tuple[str, str]]:
     for verb, rest in ON_STORES.items():
         yield f"{verb} {rest}", "which store? Give --store, or call this inside a Scrapy project"
         yield f"{verb} {rest} --store missing.sqlite", "store 'missing.sqlite' does not exist"
-        yield f"{verb} {rest} --store in.jsonl", "in.jsonl"
-        yield f"{verb} {rest} --store ftp://host/x", "'ftp://host/x'"
-        yield f"{verb} {rest} --store redis://127.0.0.1:1", "127.0.0.1:1"
-        yield f"{verb} {rest} --store", "--store"
+        yield (
+            f"{verb} {rest} --store in.jsonl",
+            "in.jsonl' is no store: its file is not a database",
+        )
+        yield (
+            f"{verb} {rest} --store ftp://host/x",
+            "store 'ftp://host/x': no such kind of store; allowed are",
+        )
+        yield f"{verb} {rest} --store redis://127.0.0.1:1", "store 'redis://127.0.0.1:1' can't be asked: "
+        yield f"{verb} {rest} --store", "argument --store: expected one argument"
         if verb not in WITHOUT_SETTINGS:
-            yield f"{verb} {rest} --store held.sqlite -s NEARDUP_MIN_TOKENS=many", "NEARDUP_MIN_TOKENS"
+            yield f"{verb} {rest} --store held.sqlite -s NEARDUP_MIN_TOKENS=many", MIN_TOKENS
             spider = "-s NEARDUP_NAMESPACE={spider}"
             yield f"{verb} {rest} --store held.sqlite {spider}", "NEARDUP_NAMESPACE = '{spider}': of which spider?"
     for verb in READ_BY_DETECTORS:
-        yield f"{verb} {ON_STORES[verb]} --store other.sqlite", "NEARDUP_IMATCH_LEXICONS"
-    yield "dedupe in.jsonl -o out.jsonl --store other.sqlite", "NEARDUP_IMATCH_LEXICONS"
-    yield "dedupe in.jsonl -o out.jsonl --store in.csv", "in.csv"
-    yield "dedupe in.jsonl -o out.jsonl --store missing/held.sqlite", "missing"
-    yield "import held.jsonl --store in.csv", "in.csv"
+        yield f"{verb} {ON_STORES[verb]} --store other.sqlite", OTHER
+    yield "dedupe in.jsonl -o out.jsonl --store other.sqlite", OTHER
+    yield (
+        "dedupe in.jsonl -o out.jsonl --store in.csv",
+        "in.csv' is no store: its file is not a database",
+    )
+    yield "dedupe in.jsonl -o out.jsonl --store missing/held.sqlite", "missing'; make it first"
+    yield "import held.jsonl --store in.csv", "in.csv' is no store: its file is not a database"
     yield "import held.jsonl", "which store?"
 
 
@@ -73,15 +84,18 @@ def feeds() -> Iterable[tuple[str, str]]:
         yield f"{verb} {rest}".format("in.xlsx"), "in.xlsx: no such kind of file; allowed is .jsonl"
         yield f"{verb} {rest}".format("cut.jsonl.gz"), "cut.jsonl.gz: can't be read"
         yield f"{verb} {rest}".format("folder.jsonl"), "folder.jsonl: can't be read"
-        yield f"{verb} {rest}".format(""), "IN" if verb != "import" else "FILE"
-        yield f"{verb} {rest} -s NEARDUP_MIN_TOKENS=many".format("in.jsonl"), "NEARDUP_MIN_TOKENS"
+        yield (
+            f"{verb} {rest}".format(""),
+            f"the following arguments are required: {'IN' if verb != 'import' else 'FILE'}",
+        )
+        yield f"{verb} {rest} -s NEARDUP_MIN_TOKENS=many".format("in.jsonl"), MIN_TOKENS
     for verb in ("dedupe", "cluster", "lexicon"):
         rest = ON_FEEDS[verb]
         for name, why in (("bad.json", "row 2, line 3: no JSON"), ("bad.csv", "line 3: 1 fields; allowed are 2")):
             output = name.replace("bad", "out") if verb == "dedupe" else rest.split()[-1]
             yield f"{verb} {name} -o {output}", f"{name}, {why}"
         yield f"{verb} {rest}".format("in.jsonl in.csv"), "feeds of several kinds, JSON lines and CSV"
-        yield f"{verb} {rest} --text-field absent".format("in.jsonl"), "absent"
+        yield f"{verb} {rest} --text-field absent".format("in.jsonl"), "no row has text in "
         yield f"{verb} {rest} --bad-rows bad.txt".format("in.jsonl"), "bad.txt: the feeds are JSON lines"
         yield f"{verb} {rest} --bad-rows in.jsonl".format("in.jsonl"), "can't be both a feed and the file of bad rows"
         yield f"{verb} {rest} --bad-rows missing/bad.jsonl".format("in.jsonl"), "missing/bad.jsonl: can't be written"
@@ -89,105 +103,117 @@ def feeds() -> Iterable[tuple[str, str]]:
         yield f"{verb} {rest}".format("missing"), "missing/docs.jsonl: can't be read"
         yield f"{verb} {rest}".format("broken"), "broken/docs.jsonl, line 3: no JSON"
         yield f"{verb} {rest}".format("fields"), "fields/docs.jsonl, row 1: there is no field 'id'"
-        yield f"{verb} {rest}".format(""), "DIR"
-        yield f"{verb} {rest} -s NEARDUP_MIN_TOKENS=many".format("news"), "NEARDUP_MIN_TOKENS"
+        yield f"{verb} {rest}".format(""), "the following arguments are required: DIR"
+        yield f"{verb} {rest} -s NEARDUP_MIN_TOKENS=many".format("news"), MIN_TOKENS
 
 
 def options() -> Iterable[tuple[str, str]]:
     """Yield calls with an option that does not exist, or is not given what it needs."""
     for verb in VERBS:
         needed = {**ON_STORES, **ON_FEEDS, **ON_LABELS, "doctor": ""}[verb].format("in.jsonl")
-        yield f"{verb} {needed} --colour", "--colour"
-        yield f"{verb} {needed} -s NEARDUP_MINTOKENS", "-s"
+        yield f"{verb} {needed} --colour", f"'--colour' is no option of {verb}"
+        yield f"{verb} {needed} -s NEARDUP_MINTOKENS", "Invalid -s value, use -s NAME=VALUE"
     for verb in (*ON_STORES, "dedupe", "cluster", "lexicon", "doctor"):
         needed = {**ON_STORES, **ON_FEEDS, "doctor": ""}[verb].format("in.jsonl")
-        yield f"{verb} {needed} --jso", "--jso"  # options are not to be shortened: another may come that begins so
+        # Options are not to be shortened: another may come that begins so.
+        yield (
+            f"{verb} {needed} --jso",
+            f"'--jso' is no option of {verb}",
+        )
 
 
 DEDUPE, CLUSTER, LEXICON = (f"{verb} {ON_FEEDS[verb]}".format("in.jsonl") for verb in ("dedupe", "cluster", "lexicon"))
+REQUIRED = "the following arguments are required: -o/--output"
+FROM_0 = "is not allowed; allowed is a whole number from 0"
+TO_1000 = "is not allowed; allowed is a number from 0 to 1000"
+ABOVE_0 = "is not allowed; allowed is a number above 0 up to 1"
 FORGET, REPORT = "forget --store held.sqlite", "report --store held.sqlite"
 PARTICULAR = [
-    ("", "VERB"),
-    ("dedup in.jsonl", "dedup"),
+    ("", "VERB is one of: dedupe, "),
+    ("dedup in.jsonl", "argument VERB: invalid choice: 'dedup'"),
     # dedupe
-    ("dedupe in.jsonl", "--output"),
+    ("dedupe in.jsonl", REQUIRED),
     ("dedupe in.jsonl -o out.xlsx", "out.xlsx: the feeds are JSON lines, and so is the output; allowed is .jsonl"),
     ("dedupe in.csv -o out.jsonl", "out.jsonl: the feeds are CSV, and so is the output; allowed is .csv"),
-    ("dedupe in.jsonl -o missing/out.jsonl", "missing/out.jsonl"),
-    (f"{DEDUPE} --id-field absent", "absent"),
-    (f"{DEDUPE} --detectors simmhash", "simmhash"),
-    (f"{DEDUPE} --duplicates", "--duplicates"),
+    ("dedupe in.jsonl -o missing/out.jsonl", "missing/out.jsonl: can't be written: No such file"),
+    (f"{DEDUPE} --id-field absent", "in.jsonl, line 1: there is no id field 'absent'"),
+    (f"{DEDUPE} --detectors simmhash", "not 'simmhash'; did you mean 'simhash'?"),
+    (f"{DEDUPE} --duplicates", "argument --duplicates: expected one argument"),
     (f"{DEDUPE} --duplicates out.jsonl", "out.jsonl: can't be both the output and the file of duplicates"),
     (f"{DEDUPE} --duplicates in.jsonl", "in.jsonl: can't be both a feed and the file of duplicates"),
     (f"{DEDUPE} --duplicates d.csv", "d.csv: no such kind of file"),
-    (f"{DEDUPE} --workers -1", "--workers"),
-    (f"{DEDUPE} --workers two", "--workers"),
-    (f"{DEDUPE} --workers 1.5", "--workers"),
-    (f"{DEDUPE} -s NEARDUP_MINTOKENS=5", "NEARDUP_MIN_TOKENS"),
-    (f"{DEDUPE} -s NEARDUP_EXTRACTOR=nodots", "NEARDUP_EXTRACTOR = 'nodots'"),
+    (f"{DEDUPE} --workers -1", f"argument --workers: '-1' {FROM_0}"),
+    (f"{DEDUPE} --workers two", f"argument --workers: 'two' {FROM_0}"),
+    (f"{DEDUPE} --workers 1.5", f"argument --workers: '1.5' {FROM_0}"),
+    (f"{DEDUPE} -s NEARDUP_MINTOKENS=5", "no setting of scrapy-neardup; did you mean NEARDUP_MIN_TOKENS?"),
+    (f"{DEDUPE} -s NEARDUP_EXTRACTOR=nodots", "NEARDUP_EXTRACTOR = 'nodots' is not allowed; allowed is "),
     ("dedupe pages.jsonl -o out.jsonl -s NEARDUP_EXTRACTOR=builtins.len", "len returned int"),
     ("dedupe in.warc -o out.warc --text-field main", "--text-field main: WARC has no fields to choose from"),
     ("dedupe in.warc -o out.warc --url-field link", "--url-field link: WARC has no fields"),
+    (f"{DEDUPE} --url-field link", "--url-field link: no row with text has a URL in it"),
+    (f"{CLUSTER} --url-field link", "--url-field link: no row with text has a URL in it"),
     ("dedupe bad.parquet -o out.parquet", "bad.parquet: can't be read"),
     ("dedupe bad.warc -o out.warc", "bad.warc, record 1: can't be read"),
     # cluster
-    ("cluster in.jsonl", "--output"),
-    ("cluster in.jsonl -o out.txt", "out.txt"),
-    ("cluster in.jsonl -o missing/out.jsonl", "missing/out.jsonl"),
+    ("cluster in.jsonl", REQUIRED),
+    ("cluster in.jsonl -o out.txt", "out.txt: no such kind of file; allowed is .jsonl"),
+    ("cluster in.jsonl -o missing/out.jsonl", "missing/out.jsonl: can't be written: No such file"),
     ("cluster in.jsonl -o ./in.jsonl", "both a feed and the output"),
-    (f"{CLUSTER} --method kmeans", "kmeans"),
-    (f"{CLUSTER} --id-field number", "number"),
-    (f"{CLUSTER} --class-field kind", "--method som only"),
-    (f"{CLUSTER} --seed 0", "--method som only"),
-    (f"{CLUSTER} -s NEARDUP_RESEMBLANCE=2", "NEARDUP_RESEMBLANCE"),
-    (f"{CLUSTER} --method som --class-field genre", "genre"),
-    (f"{CLUSTER} --method som --title-weight -1", "-1"),
-    (f"{CLUSTER} --method som --title-weight nan", "nan"),
-    (f"{CLUSTER} --method som --title-weight much", "much"),
-    (f"{CLUSTER} --method som --similarity 1.1", "from 0 to 1"),
-    (f"{CLUSTER} --method som --seed -1", "--seed"),
+    (f"{CLUSTER} --method kmeans", "argument --method: invalid choice: 'kmeans'"),
+    (f"{CLUSTER} --id-field number", "in.jsonl, line 1: there is no id field 'number'"),
+    (f"{CLUSTER} --class-field kind", "--class-field is for --method som only"),
+    (f"{CLUSTER} --seed 0", "--seed is for --method som only"),
+    (f"{CLUSTER} -s NEARDUP_RESEMBLANCE=2", "NEARDUP_RESEMBLANCE = '2' is not allowed; allowed is a number"),
+    (f"{CLUSTER} --method som --class-field genre", "--class-field genre: no row has that field"),
+    (f"{CLUSTER} --method som --title-weight -1", f"--title-weight: '-1' {TO_1000}"),
+    (f"{CLUSTER} --method som --title-weight nan", f"--title-weight: 'nan' {TO_1000}"),
+    (f"{CLUSTER} --method som --title-weight much", f"--title-weight: 'much' {TO_1000}"),
+    (f"{CLUSTER} --method som --similarity 1.1", "--similarity: '1.1' is not allowed; allowed is a number from 0 to 1"),
+    (f"{CLUSTER} --method som --seed -1", "--seed: '-1' is not allowed; allowed is a whole number"),
     # lexicon
-    ("lexicon in.jsonl", "--output"),
-    ("lexicon in.jsonl -o missing/out.lexicon", "missing/out.lexicon"),
+    ("lexicon in.jsonl", REQUIRED),
+    ("lexicon in.jsonl -o missing/out.lexicon", "missing/out.lexicon: can't be written: No such file"),
     ("lexicon in.jsonl -o in.jsonl", "both a feed and the output"),
-    (f"{LEXICON} --band 0.7 0.2", "0.7"),
-    (f"{LEXICON} --band 0.999 1 --min-documents 50", "no term"),
-    (f"{LEXICON} --text-field nope --bad-rows bad_rows.jsonl", "'nope'"),
+    (f"{LEXICON} --band 0.7 0.2", "--band 0.7 0.2: a band of normalized IDF needs 0 <= low <= high <= 1"),
+    (f"{LEXICON} --band 0.999 1 --min-documents 50", "no term is in the band 0.999 to 1.0 of 3 documents"),
+    (f"{LEXICON} --text-field nope --bad-rows bad_rows.jsonl", "no row has text in field 'nope'"),
     ("lexicon empty.jsonl -o out.lexicon", "no row has text"),
-    ("lexicon pages.jsonl -o out.lexicon -s NEARDUP_EXTRACTOR=math.sqrt", "sqrt failed"),
+    ("lexicon pages.jsonl -o out.lexicon -s NEARDUP_EXTRACTOR=math.sqrt", "NEARDUP_EXTRACTOR: sqrt failed on a page"),
     # evaluate, calibrate
-    ("evaluate news --detectors simmhash", "simmhash"),
-    ("evaluate news --detectors exact,exact", "exact"),
-    ("evaluate news --detectors no.such", "no.such"),
-    ("evaluate news --json figures.txt", "figures.txt"),
-    ("evaluate news --json missing/figures.json", "missing"),
-    ("evaluate news --shuffle much", "much"),
-    ("calibrate news", "--precision"),
-    ("calibrate news --precision 1.5", "1.5"),
-    ("calibrate news --precision high", "high"),
-    ("calibrate news --precision 0.9 --labels kind", "kind"),
+    ("evaluate news --detectors simmhash", "not 'simmhash'; did you mean 'simhash'?"),
+    ("evaluate news --detectors exact,exact", "is not allowed; allowed is each name once"),
+    ("evaluate news --detectors no.such", "'no.such' can't be made into a detector"),
+    ("evaluate news --json figures.txt", "figures.txt: no such kind of file; allowed is .json"),
+    ("evaluate news --json missing/figures.json", "missing/figures.json: can't be written: No such file"),
+    ("evaluate news --shuffle much", f"argument --shuffle: 'much' {FROM_0}"),
+    ("calibrate news", "the following arguments are required: --precision"),
+    ("calibrate news --precision 1.5", f"argument --precision: '1.5' {ABOVE_0}"),
+    ("calibrate news --precision high", f"argument --precision: 'high' {ABOVE_0}"),
+    ("calibrate news --precision 0.9 --labels kind", "argument --labels: invalid choice: 'kind'"),
     ("calibrate other --precision 0.9", "no pair is labelled 'dup'"),
     # explain, resolve, clusters
-    ("explain", "--files"),
-    ("explain --files in.jsonl", "--files"),
-    ("explain --files in.jsonl missing.txt", "missing.txt"),
-    ("explain http://unknown.example/ --store held.sqlite", "unknown.example"),
-    ("resolve --store held.sqlite", "URL"),
-    ("clusters --store held.sqlite --limit -1", "--limit -1: allowed is a number from 0"),
-    ("clusters --store held.sqlite --limit many", "many"),
-    ("stats more", "more"),
+    ("explain", "one of the arguments URL --files is required"),
+    ("explain --files in.jsonl", "argument --files: expected 2 arguments"),
+    ("explain --files in.jsonl missing.txt", "missing.txt: can't be read: No such file"),
+    ("explain http://unknown.example/ --store held.sqlite", "the store knows nothing of http://unknown.example/"),
+    ("resolve --store held.sqlite", "the following arguments are required: URL"),
+    ("clusters --store held.sqlite --limit -1", f"argument --limit: '-1' {FROM_0}"),
+    ("clusters --store held.sqlite --limit many", f"argument --limit: 'many' {FROM_0}"),
+    ("stats more", "'more' is one too many for stats"),
+    ("-s NEARDUP_MIN_TOKENS=many stats --store held.sqlite", MIN_TOKENS),
+    (f"stats --store {'x' * 300}.sqlite", "x.sqlite' does not exist"),
     # forget
-    (FORGET, "--before"),
-    (f"{FORGET} --url {URL} --host a.example", "--host"),
-    (f"{FORGET} --host {URL}", "a host"),
+    (FORGET, "one of the arguments --url --host --run --before is required"),
+    (f"{FORGET} --url {URL} --host a.example", "argument --host: not allowed with argument --url"),
+    (f"{FORGET} --host {URL}", f"--host '{URL}': allowed is a host, with its port or without"),
     *((f"{FORGET} --before {when}", "90 days") for when in ("soon", "5", "20261121", "2026-13-01", "3fortnights")),
     # export, import, report
-    ("export --store held.sqlite", "--output"),
+    ("export --store held.sqlite", REQUIRED),
     ("export --store held.sqlite -o out.csv", "out.csv: no such kind of file"),
     ("export --store held.sqlite -o missing/out.jsonl", "missing/out.jsonl: can't be written"),
     ("import in.csv --store new.sqlite", "in.csv: no such kind of file"),
-    ("import in.jsonl --store new.sqlite", "in.jsonl, row 1"),
-    (f"{REPORT}", "-o/--output"),
+    ("import in.jsonl --store new.sqlite", "in.jsonl, row 1: it does not begin as an export does"),
+    (REPORT, REQUIRED),
     (f"{REPORT} -o r.txt", "r.txt: no such kind of file; allowed is .html"),
     (f"{REPORT} -o no/r.html", "no/r.html: can't be written"),
     (f"{REPORT} -o held.sqlite", "can't be both the store and the report"),

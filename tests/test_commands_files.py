@@ -11,6 +11,7 @@ from subprocess import TimeoutExpired
 
 import pytest
 from cli import neardup, refused, succeeded, write
+from faulty import Disk, small_disk  # noqa: F401 - a fixture
 from helpers import text, write_labelled
 
 from scrapy_neardup import Deduplicator, Document
@@ -160,3 +161,14 @@ def test_a_call_that_hangs_does_not_hang_the_tests(tmp_path: Path, monkeypatch: 
         neardup(tmp_path, "dedupe", "in.jsonl", "-o", "out.jsonl")
     monkeypatch.undo()
     assert neardup(tmp_path, "doctor", "--help").returncode == 0
+
+
+def test_a_store_that_can_not_remember_leaves_the_outputs_as_they_were(
+    tmp_path: Path,
+    small_disk: Disk,  # noqa: F811
+) -> None:
+    write(tmp_path / "in.jsonl", [{"url": f"http://a.example/{n}", "text": text(n)} for n in range(6000)])
+    call = ["dedupe", "in.jsonl", "-o", "out.jsonl", "--store", str(small_disk.path / "held.sqlite")]
+    (tmp_path / "out.jsonl").write_text("earlier\n")
+    assert "is full" in refused(tmp_path, *call)
+    assert (tmp_path / "out.jsonl").read_text() == "earlier\n"

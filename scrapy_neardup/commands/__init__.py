@@ -106,7 +106,8 @@ class Command(ScrapyCommand):
             return 2
         try:
             if args:
-                raise FeedError(f"{args[0]!r} is no option of {opts.verb}")
+                is_option = args[0].startswith("-")
+                raise FeedError(f"{args[0]!r} is {'no option of' if is_option else 'one too many for'} {opts.verb}")
             with watching(counted):
                 _module(opts.verb).run(opts, self.settings)
         except (ConfigError, ExtractorError, FeedError, StoreError) as error:

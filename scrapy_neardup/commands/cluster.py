@@ -17,7 +17,7 @@ from ..feeds import FORMATS, FeedError, Feeds, row_id, writing
 from ..items import item_document
 from ..text.jsons import json_text
 from ..verify import Rule
-from .feeding import BadRows, add_feeds, add_fields, taking_bad_rows, with_fields
+from .feeding import BadRows, add_feeds, add_fields, check_fields, taking_bad_rows, with_fields
 from .options import add_json, check_apart, number, print_outcome, whole
 from .progress import through
 
@@ -84,8 +84,7 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
                 clusters = shingle_clusters(batch.read(), Rule.from_config(config))
         except MissingExtraError as error:
             raise FeedError(f"--method {opts.method}: {error}") from error
-        if opts.text_field and batch.rows and not batch.ids:
-            raise FeedError(f"--text-field {opts.text_field}: no row has text in it")
+        check_fields(opts, batch.rows, len(batch.ids), batch.located)
         for number, cluster in enumerate(clusters, 1):
             entry = {"cluster": number, "documents": [batch.ids[place] for place in cluster]}
             output.write(f"{json_text(entry)}\n".encode())
@@ -108,7 +107,7 @@ class _Batch:
     """One pass over the rows: makes documents, and knows which row each one came from."""
 
     def __init__(self, opts: argparse.Namespace, config: Config, feeds: Feeds, bad: BadRows) -> None:
-        self.rows = 0
+        self.rows = self.located = 0
         self.ids: list[Any] = []
         self.classes: list[str] = []
         """Of each document; a row without the field is in a class with all others that have none."""
@@ -121,6 +120,7 @@ class _Batch:
         for row in through(self._feeds, self._feeds.rows(self._bad)):
             self.rows += 1
             if document := item_document(row.data, self._config):
+                self.located += document.url is not None
                 self.ids.append(row_id(row, self._opts.id_field, self._config.url_field))
                 self.classes.append(json.dumps(row.data.get(self._opts.class_field), default=str))
                 yield document

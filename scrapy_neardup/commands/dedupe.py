@@ -15,12 +15,12 @@ from scrapy.settings import BaseSettings
 
 from ..config import Config
 from ..dedup import Claim, Deduplicator
-from ..feeds import FORMATS, FeedError, Feeds, Line, writing, writing_rows
+from ..feeds import FORMATS, Feeds, Line, writing, writing_rows
 from ..parallel import ready_rows
 from ..ready import Ready, Signer
 from ..signature import Signature
 from ..text.jsons import json_text
-from .feeding import BadRows, add_feeds, add_fields, taking_bad_rows, with_fields
+from .feeding import BadRows, add_feeds, add_fields, check_fields, taking_bad_rows, with_fields
 from .options import add_json, add_store, check_apart, print_outcome, read_config, whole
 from .progress import through
 
@@ -76,8 +76,8 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
         rows = stack.enter_context(closing(ready_rows(feeds.lines(), signer, _workers(opts, feeds))))
         for row in through(feeds, rows):
             job.take(row)
-        if opts.text_field and job.rows and not job.documents:
-            raise FeedError(f"--text-field {opts.text_field}: no row has text in it")
+        check_fields(opts, job.rows, job.documents, job.located)
+        dedup.flush()  # what can't be remembered is to leave the files as they were
         dedup.store.stats = {"documents": job.documents, "duplicates": job.dropped}
     print_outcome(job.outcome(), job.told(), as_json=opts.json)
 
@@ -118,7 +118,7 @@ class _Job:
         report: IO[bytes] | None,
         bad: BadRows,
     ) -> None:
-        self.rows = self.documents = self.dropped = 0
+        self.rows = self.documents = self.located = self.dropped = 0
         self._config = config
         self._dedup = dedup
         self._output = output
@@ -136,6 +136,7 @@ class _Job:
         claim = self._dedup.claim(row.document) if row.document else None
         if claim:
             self.documents += 1
+            self.located += claim.signature.url is not None
             claim.commit()
         if claim and claim.match and self._is_dropped(claim):
             self.dropped += 1

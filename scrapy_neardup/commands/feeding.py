@@ -54,6 +54,14 @@ def with_fields(config: Config, opts: argparse.Namespace, kind: Kind | None = No
     return replace(config, **{name: value for name, value in changes.items() if value})
 
 
+def check_fields(opts: argparse.Namespace, rows: int, documents: int, located: int) -> None:
+    """Raise FeedError for an option that names a field which no row has, of so many documents with a URL."""
+    if opts.text_field and rows and not documents:
+        raise FeedError(f"--text-field {opts.text_field}: no row has text in it")
+    if opts.url_field and documents and not located:
+        raise FeedError(f"--url-field {opts.url_field}: no row with text has a URL in it")
+
+
 class BadRows:
     """Takes rows that can't be read: writes them as they stand, and tells why of the first.
 

@@ -67,7 +67,7 @@ def _saved(opts: argparse.Namespace, frequencies: Counter[str], documents: int) 
             frequencies, documents, low, high, opts.min_documents, source=", ".join(opts.feeds)
         )
     except ValueError as error:
-        raise FeedError(str(error)) from error
+        raise FeedError(f"--band {low} {high}: {error}") from error
     if not lexicon.terms:
         raise FeedError(f"no term is in the band {low} to {high} of {documents} documents; nothing was written")
     with telling(opts.output):

@@ -6,7 +6,7 @@ import argparse
 import os
 import shutil
 import sys
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -157,9 +157,14 @@ def print_table(*lines: str) -> None:
 
 
 def cut(line: str, width: int) -> str:
-    """Return a line cut to so many columns of a terminal, with a mark where something is missing."""
+    """Return a line of so many columns of a terminal: both its ends, with a mark where the middle is missing."""
     ends = list(accumulate(map(columns, line), initial=0))
-    return line if ends[-1] <= width else line[: max(0, bisect_right(ends, width - 1) - 1)] + "…"
+    if ends[-1] <= width:
+        return line
+    head = bisect_right(ends, max(0, width - 1) // 2) - 1
+    left_out = ends[-1] - max(0, width - 1 - ends[head])
+    tail = bisect_right(ends, ends[bisect_left(ends, left_out)]) - 1  # behind the marks of what is left out
+    return f"{line[:head]}…{line[tail:]}"
 
 
 def columns(character: str) -> int:
