@@ -47,7 +47,7 @@ def asked_of(site, before):
 def test_a_mirror_is_learned_in_the_first_run_and_no_page_is_missed(crawl, a, b):
     mirrored(a, b)
     result = crawl("OneSiteAfterAnother", urls=urls(a), then=urls(b))
-    assert len(b.asked()) <= 0.5 * COUNT
+    assert len(b.asked()) <= 2 / 3 * COUNT  # it takes ENOUGH, and some are under way by then
     assert {item["text"] for item in result.items} == {article(number) for number in range(COUNT)}
     assert result.count("requests/skipped") == COUNT - len(b.asked())
     assert "mirror each other" in result.log
