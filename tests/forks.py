@@ -59,7 +59,7 @@ class Fork:
             self.returncode = self._forks.ask("poll", self.pid)
         return self.returncode
 
-    def wait(self, timeout: float) -> int:
+    def wait(self, timeout: float = 120) -> int:
         end = time.monotonic() + timeout
         while (code := self.poll()) is None:
             if time.monotonic() > end:
@@ -67,7 +67,7 @@ class Fork:
             time.sleep(0.005)
         return code
 
-    def communicate(self, timeout: float) -> tuple[str, str]:
+    def communicate(self, timeout: float = 120) -> tuple[str, str]:
         """Return stdout and stderr once it has ended."""
         self.wait(timeout)
         texts = [Path(file.name).read_text(encoding="utf-8") for file in self._files]
@@ -132,6 +132,7 @@ def start(folder: str, arguments: list[str], env: dict[str, str], out: str, err:
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(env)
+    sys.path[:0] = filter(None, env.get("PYTHONPATH", "").split(os.pathsep))
     for number, name in ((1, out), (2, err)):
         os.dup2(os.open(name, os.O_WRONLY), number)
     os._exit(outcome(arguments))
