@@ -253,7 +253,7 @@ class Tab:
 
     def found(self, wanted: str) -> None:
         """Wait until the line above the clusters says so."""
-        self.page.locator("#found").get_by_text(wanted, exact=True).wait_for(timeout=5000)
+        self.page.locator("#found").get_by_text(wanted, exact=True).wait_for(timeout=60_000)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
