@@ -34,8 +34,8 @@ class Forks:
 
     def start(self, folder: Path, arguments: Sequence[str], env: dict[str, str]) -> Fork:
         """Run `neardup VERB …` or `crawl SPEC` in a folder."""
-        out, err = (tempfile.NamedTemporaryFile() for _ in range(2))  # noqa: SIM115 - the fork has them
-        return Fork(self, self.ask("start", str(folder), list(arguments), env, out.name, err.name), out, err)
+        files = new_file(), new_file()
+        return Fork(self, self.ask("start", str(folder), list(arguments), env, *map(str, files)), files)
 
     def ask(self, *request: Any) -> Any:
         self._process = self._process or started()
@@ -48,11 +48,11 @@ class Forks:
 class Fork:
     """What was started; as much of `subprocess.Popen` as tests need."""
 
-    def __init__(self, forks: Forks, pid: int, out: Any, err: Any) -> None:
+    def __init__(self, forks: Forks, pid: int, files: Sequence[Path]) -> None:
         self.pid = pid
         self.returncode: int | None = None
         self._forks = forks
-        self._files = out, err
+        self._files = files
 
     def poll(self) -> int | None:
         if self.returncode is None:
@@ -68,9 +68,11 @@ class Fork:
         return code
 
     def communicate(self, timeout: float = 120) -> tuple[str, str]:
-        """Return stdout and stderr once it has ended."""
+        """Return stdout and stderr once it has ended; only once."""
         self.wait(timeout)
-        texts = [Path(file.name).read_text(encoding="utf-8") for file in self._files]
+        texts = [file.read_text(encoding="utf-8") for file in self._files]
+        for file in self._files:
+            file.unlink()
         return texts[0], texts[1]
 
     def send_signal(self, number: int) -> None:
@@ -79,6 +81,12 @@ class Fork:
 
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
+
+
+def new_file() -> Path:
+    handle, name = tempfile.mkstemp()
+    os.close(handle)
+    return Path(name)
 
 
 def started() -> subprocess.Popen[str]:

@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import time
+from contextlib import closing
 
 import pytest
 from site_server import Page, article, html
@@ -143,10 +144,10 @@ def test_items_pass_while_the_store_can_not_be_written(crawl, a, tmp_path):
     process = crawl.start("ListSpider", {"CONCURRENT_REQUESTS": 1}, urls=urls)
     while len(a.requests) < 3:
         time.sleep(0.01)
-    other = sqlite3.connect(crawl.store, isolation_level=None)
-    other.execute("BEGIN EXCLUSIVE")  # longer than the store waits
-    process.wait(timeout=60)
-    other.execute("ROLLBACK")
+    with closing(sqlite3.connect(crawl.store, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")  # longer than the store waits
+        process.wait(timeout=60)
+        other.execute("ROLLBACK")
     result = crawl.finish(process)
     assert len(result.items) == 80
     assert result.count("store/errors") > 0
