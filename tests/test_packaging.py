@@ -17,14 +17,16 @@ LEFT_BEHIND = ("example_project/out/items.jsonl", "scrapy_neardup/native/_native
 BUILD = "from setuptools import build_meta; build_meta.build_sdist('dist')"
 
 
-def setuptools() -> Version:
+def installed(package: str) -> Version:
     try:
-        return Version(version("setuptools"))
+        return Version(version(package))
     except PackageNotFoundError:
         return Version("0")
 
 
-pytestmark = pytest.mark.skipif(setuptools() < Version("77.0.3"), reason="no setuptools, or one that is too old")
+# With an older packaging, if there is one, setuptools can't read licences.
+CAN_BUILD = installed("setuptools") >= Version("77.0.3") and installed("packaging") >= Version("24.2")
+pytestmark = pytest.mark.skipif(not CAN_BUILD, reason="no setuptools, or one that is too old")
 
 
 @pytest.fixture(scope="module")
