@@ -27,12 +27,17 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[str]:
         os.replace(part, target)
     finally:
         Path(part).unlink(missing_ok=True)
+    with suppress(OSError):  # not every file system that is shared over a network can do this
+        sync_folder(os.path.dirname(target))
+
+
+def sync_folder(folder: str | os.PathLike[str]) -> None:
+    """Have the names of a folder's files on disk."""
     if os.name == "posix":  # elsewhere a folder can't be opened
-        with suppress(OSError):  # not every file system that is shared over a network can do this
-            _sync(os.path.dirname(target), os.O_RDONLY)
+        _sync(folder, os.O_RDONLY)
 
 
-def _sync(path: str, how: int) -> None:
+def _sync(path: str | os.PathLike[str], how: int) -> None:
     handle = os.open(path, how)
     try:
         os.fsync(handle)

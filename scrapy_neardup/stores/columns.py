@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..index.packed import Array
+from ..whole import sync_folder
 from .damage import DAMAGE
 
 MAGIC, ALIGN = b"NEARDUPC", 64
@@ -43,7 +44,7 @@ def write_columns(path: Path, columns: Mapping[str, Array], about: Mapping[str, 
     except BaseException:  # of a full disk it would take the rest
         unfinished.unlink(missing_ok=True)
         raise
-    _sync_folder(path.parent)
+    sync_folder(path.parent)
 
 
 def read_columns(path: Path, *, check: bool = False) -> tuple[dict[str, Array], dict[str, Any]]:
@@ -104,10 +105,3 @@ def checksum(path: Path) -> int:
 
 def _type(column: Array) -> str:
     return column.dtype.str if column.dtype.kind != "V" else f"|V{column.itemsize}"
-
-
-def _sync_folder(folder: Path) -> None:
-    if os.name == "posix":  # elsewhere a folder can't be opened
-        handle = os.open(folder, os.O_RDONLY)
-        os.fsync(handle)
-        os.close(handle)
