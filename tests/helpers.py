@@ -8,7 +8,7 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +78,14 @@ def settle(store: Store) -> None:
         while store.refresh():
             pass
         wait_for_news(store)
+
+
+def until(true: Callable[[], object], seconds: float = 30) -> None:
+    """Wait until something is true; fail where that takes longer."""
+    deadline = time.monotonic() + seconds
+    while not true() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert true()
 
 
 def wait_for_news(store: Store) -> None:

@@ -8,7 +8,6 @@ import ipaddress
 import ssl
 import subprocess
 import threading
-import time
 from collections.abc import Callable, Coroutine
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
@@ -18,17 +17,11 @@ import redis
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from helpers import until
 from redis.crc import key_slot
 from redis_server import BINARY, Server, free_port
 
 SLOTS = 16384
-
-
-def until(true: Callable[[], object], seconds: float = 30) -> None:
-    deadline = time.monotonic() + seconds
-    while not true() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert true()
 
 
 def asked(port: int, *command: Any) -> Any:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 SYLLABLES = [c + v for c in "bdfgklmnprstvz" for v in "aeiou"]
 
@@ -37,6 +38,20 @@ class Page:
     status: int = 200
     location: str = ""
     delay: float = 0.0
+
+
+class Gate(dict[str, Page]):
+    """Pages of which one waits until the test opens it."""
+
+    def __init__(self, pages: dict[str, Page], path: str) -> None:
+        super().__init__(pages)
+        self.path, self.reached, self.opened = path, threading.Event(), threading.Event()
+
+    def get(self, path: str, default: Any = None) -> Any:
+        if path == self.path:
+            self.reached.set()
+            self.opened.wait(60)
+        return super().get(path, default)
 
 
 @dataclass

@@ -14,9 +14,8 @@ import pytest
 import redis
 from cli import neardup, refused, rows, succeeded, write
 from conftest import Crawler
-from helpers import detectors, edited, signature, text
+from helpers import detectors, edited, signature, text, until
 from redis_damage import DAMAGES, contents, fill, judge, restore, values
-from redis_groups import until
 from redis_server import Server
 from site_server import Page, Site, article, html
 

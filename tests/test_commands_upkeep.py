@@ -9,9 +9,8 @@ import re
 import sqlite3
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -21,8 +20,8 @@ import pytest
 from cli import neardup, neardup_anew, refused, succeeded, write
 from conftest import Crawler
 from faulty import common_user  # noqa: F401 - a fixture
-from helpers import python, text
-from site_server import Page, Site, article, html
+from helpers import python, text, until
+from site_server import Gate, Page, Site, article, html
 from test_store_faults import DIE, commit, contents, expected, fill, held, opened, path, urls  # noqa: F401 - a fixture
 
 from scrapy_neardup import Deduplicator, Document, StoreError
@@ -41,13 +40,6 @@ def told(path: str, verb: str, *arguments: str) -> Any:  # noqa: F811
 
 def forget(path: str, *arguments: str) -> str:  # noqa: F811
     return succeeded(Path(path).parent, "forget", "--store", path, *arguments).stdout.strip()
-
-
-def until(true: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 30
-    while not true() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert true()
 
 
 @pytest.mark.parametrize("verb", ["runs", "forget", "stats", "verify"])
@@ -231,26 +223,12 @@ def test_open_stores_follow_a_forgetting(path: str) -> None:  # noqa: F811
         assert dedup.claim(Document(url="http://c.example/1", text=text(1))).verdict.status == "unique"
 
 
-class Gate(dict[str, Page]):
-    """Pages of which the first waits until the test opens it."""
-
-    def __init__(self, pages: dict[str, Page]) -> None:
-        super().__init__(pages)
-        self.reached, self.opened = threading.Event(), threading.Event()
-
-    def get(self, path: str, default: Any = None) -> Any:  # noqa: F811
-        if path == "/0.html":
-            self.reached.set()
-            self.opened.wait(60)
-        return super().get(path, default)
-
-
 def test_a_crawl_that_is_under_way_follows_a_forgetting(crawl: Crawler, a: Site) -> None:
     count = 40
     a.pages.update({f"/{n}.html": Page(html(article(n))) for n in range(count)})
     pages = [f"{a.url}/{n}.html" for n in range(count)]
     assert len(crawl(urls=pages).items) == count
-    gate = a.pages = Gate({url: Page(page.body, delay=0.1) for url, page in a.pages.items()})
+    gate = a.pages = Gate({url: Page(page.body, delay=0.1) for url, page in a.pages.items()}, "/0.html")
     process = crawl.start("OneAfterAnother", {"NEARDUP_REVISIT": "drop"}, urls=pages)
     assert gate.reached.wait(60)
     assert forget(crawl.store, "--url", pages[-1]) == "1 documents and 1 URLs forgotten"

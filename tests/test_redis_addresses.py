@@ -7,8 +7,8 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from helpers import edited, text
-from redis_groups import Cluster, Group, Sentinels, TlsFront, asked, certificate, until
+from helpers import edited, text, until
+from redis_groups import Cluster, Group, Sentinels, TlsFront, asked, certificate
 from redis_server import free_port, server
 
 from scrapy_neardup import Deduplicator, Document, StoreError
