@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, Future
 from functools import partial
+from itertools import chain, islice
 from typing import Any
 
 from loky import ProcessPoolExecutor
@@ -25,7 +26,7 @@ AHEAD = 3  # batches a process: so much is held in memory
 
 
 def ready_rows(lines: Iterable[Line], signer: Signer, workers: int) -> Generator[Ready, None, None]:
-    """Yield rows in their order, signed by so many processes; below 2 by this one.
+    """Yield rows in their order, signed by at most so many processes; below 2 by this one.
 
     Close it when you need no more. Raise FeedError for a row that can't be read or signed, ConfigError for a detector
     that can't be sent to another process.
@@ -85,7 +86,10 @@ class _Elsewhere:
 
     def signed(self, lines: Iterable[Line]) -> Iterator[Ready]:
         end: list[FeedError] = []
-        for batch in _batches(lines, end):
+        batches = _batches(lines, end)
+        first = list(islice(batches, self._count))
+        self._count = len(first)  # a process without a batch would be started for nothing
+        for batch in chain(first, batches):
             self._waiting.append((batch, self._submitted(batch)))
             if len(self._waiting) > AHEAD * self._count:
                 yield from self._first()

@@ -125,6 +125,14 @@ class Odd:
     def index(self):
         return KeyIndex()
 
+class Counted(Odd):
+    def __reduce__(self):
+        return begun, ()
+
+def begun():
+    pathlib.Path(f"process-{os.getpid()}").touch()
+    return Counted()
+
 class Locked(Odd):
     def __init__(self):
         self.lock = threading.Lock()
@@ -177,6 +185,14 @@ def test_what_a_process_was_at_when_it_died_is_tried_again(project: Path) -> Non
     made = succeeded(project, *with_one(project, "once"), "2")
     assert "200 rows, 200 kept" in made.stderr
     assert (project / "died").exists()
+    assert (project / "out.jsonl").read_bytes() == (project / "in.jsonl").read_bytes()
+
+
+@pytest.mark.parametrize(("count", "most"), [(10, 1), (200, 1), (300, 2), (600, 3)])
+def test_no_more_processes_are_started_than_there_is_work_for(project: Path, count: int, most: int) -> None:
+    write(project / "in.jsonl", [{"text": text(n, 30)} for n in range(count)])
+    succeeded(project, "dedupe", "in.jsonl", "-o", "out.jsonl", "--workers", "50", "--detectors", "odd.Counted")
+    assert 1 <= len(list(project.glob("process-*"))) <= most  # the last ones may end before they begin
     assert (project / "out.jsonl").read_bytes() == (project / "in.jsonl").read_bytes()
 
 
