@@ -353,6 +353,16 @@ def test_mirrors_beyond_the_first_are_shown_on_demand(tmp_path: Path, chromium: 
         assert tab.page.get_by_role("button", name="more of 120 mirrors").count() == 0
 
 
+def test_a_very_long_url_takes_three_lines(tmp_path: Path, chromium: Any) -> None:
+    long = "http://a.example/" + "long" * 500
+    with Tab(chromium, write(tmp_path / "r.html", store((long, {f"{long}/2": NEAR}))), 390) as tab:
+        tab.found("1 of 1 cluster")
+        found = tab.page.locator("#list .url")
+        assert all(10 < url.bounding_box()["height"] < 80 for url in found.all())
+        assert [url.get_attribute("title") for url in found.all()] == [long, f"{long}/2"]
+        assert tab.texts("#list li li .url") == [f"{long}/2"]  # to be copied
+
+
 def test_hostile_strings_do_nothing(tmp_path: Path, chromium: Any) -> None:
     evidence = NEAR._replace(kind="<img src=x onerror=alert(1)>", detector="</script><script>alert(1)</script>")
     clusters = [(url, dict.fromkeys((f"{other}#{n}" for other in HOSTILE), evidence)) for n, url in enumerate(HOSTILE)]

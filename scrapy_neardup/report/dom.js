@@ -39,7 +39,7 @@ function link(url) {
   if (!parsed || !["http:", "https:"].includes(parsed.protocol)) {
     return el("span", { class: "url" }, url ? shown(url) : "without URL");
   }
-  return el("a", { class: "url", href: parsed.href, rel: "noreferrer noopener", target: "_blank" }, shown(url));
+  return el("a", { class: "url", href: parsed.href, title: shown(url), rel: "noreferrer noopener", target: "_blank" }, shown(url));
 }
 
 const numbers = new Intl.NumberFormat("en");
