@@ -186,6 +186,17 @@ def test_clusters_come_largest_first(tmp_path: Path) -> None:
         assert [cluster["mirrors"] for cluster in json.loads(made.stdout)] == wanted
 
 
+def test_clusters_of_one_size_come_by_their_url(tmp_path: Path) -> None:
+    numbers = [4, 2, 5, 1, 3]
+    write(
+        tmp_path / "in.jsonl",
+        [{"url": f"http://{host}.example/{n}", "text": text(n)} for host in "ab" for n in numbers],
+    )
+    succeeded(tmp_path, "dedupe", "in.jsonl", "-o", "out.jsonl", "--store", "held.sqlite")
+    told = json.loads(succeeded(tmp_path, "clusters", "--store", "held.sqlite", "--json").stdout)
+    assert [cluster["canonical"] for cluster in told] == [f"http://a.example/{n}" for n in sorted(numbers)]
+
+
 def test_explain_a_mirror(held: Path) -> None:
     arguments = ("explain", "https://b.example/1#x", "--store", "held.sqlite")
     told = json.loads(succeeded(held, *arguments, "--json").stdout)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Mapping
-from heapq import nlargest
 from typing import Any
 
 from scrapy.settings import BaseSettings
 
 from ..signature import Link, Signature
 from ..stores import Store
+from ..stores.repeated import repeated
 from ..text.jsons import json_text
 from .moments import Moment
 from .options import add_json, add_store, open_existing, print_table, whole
@@ -19,9 +19,9 @@ EXAMPLES = """examples:
   scrapy neardup clusters
   scrapy neardup clusters --store neardup.sqlite --limit 1000 --json
 
-The document with most mirrors comes first. Its mirror degree says how many other URLs have its content, so it may serve
-as a signal for ranking. The kind of a mirror: content same (full, content) or same in part (layout, partial), in the
-same layout (full, layout) or in another one.
+The document with most mirrors comes first, those with as many by their URL. A document's mirror degree says how many
+other URLs have its content, so it may serve as a signal for ranking. The kind of a mirror: content same (full, content)
+or same in part (layout, partial), in the same layout (full, layout) or in another one.
 """
 
 
@@ -33,15 +33,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
     with open_existing(opts, settings) as dedup:
-        repeated = [signature for signature in dedup.store.signatures() if signature.repeats]
-        largest = nlargest(opts.limit or len(repeated), repeated, key=lambda s: s.repeats)
-        clusters = [_cluster(dedup.store, signature) for signature in largest]
+        found = repeated(dedup.store)
+        clusters = [_cluster(dedup.store, signature) for signature in found[: opts.limit or None]]
     if opts.json:
         print(json_text(clusters, indent=2))
     else:
         for cluster in clusters:
             print_table(*_lines(cluster))
-        print(f"{len(clusters)} of {len(repeated)} clusters")
+        print(f"{len(clusters)} of {len(found)} clusters")
 
 
 def _cluster(store: Store, signature: Signature) -> dict[str, Any]:

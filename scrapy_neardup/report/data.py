@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from ..signature import Evidence, Link, Signature
 from ..stores import Store
+from ..stores.repeated import repeated
 from ..text.urls import canonical_url
 from ..watching import watched
 from .columns import (
@@ -68,8 +69,8 @@ class RunSummary(NamedTuple):
 def build(store: Store, hosts: Iterable[HostMirror], runs: Iterable[RunSummary], now: float) -> Report:
     """Gather what a report made at `now`, in seconds since the epoch, shows of a store."""
     clusters = Clusters(now)
-    repeated = sorted((s for s in store.signatures() if s.repeats), key=lambda s: -s.repeats)
-    for signature in watched(repeated, "clusters", len(repeated)):
+    found = repeated(store)
+    for signature in watched(found, "clusters", len(found)):
         clusters.add(signature, (link for link in store.links(signature) if link.mirror))
     return {
         "made": int(now),
