@@ -37,7 +37,20 @@ SETTING = re.compile(r"NEARDUP_[A-Z_]*[A-Z]")
 NO_SETTING = {"NEARDUP_TEST_REDIS_SERVER", "NEARDUP_TEST_KILLS"}  # of tests, in docs/redis.md and docs/scaling.md
 CODE, FIGURES = re.compile(r"`[^`]+`"), re.compile(r"[-*\d., /()]+")
 NEEDED = {
-    *(f"{name}.md" for name in ("decisions", "detectors", "mirrors", "redis", "scaling", "spark", "store")),
+    *(
+        f"{name}.md"
+        for name in (
+            "accuracy",
+            "decisions",
+            "detectors",
+            "mirrors",
+            "performance",
+            "redis",
+            "scaling",
+            "spark",
+            "store",
+        )
+    ),
     *(f"reference/{name}.md" for name in ("commands", "meta", "python", "settings", "stats", "tag")),
 }
 TRANSLATED = sorted(NEEDED | {path.relative_to(CHINESE).as_posix() for path in CHINESE.rglob("*.md")})
