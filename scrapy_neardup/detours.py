@@ -16,15 +16,23 @@ from scrapy.http.request import NO_CALLBACK
 from .text.urls import is_private
 
 DETOUR = "neardup_detour"  # in meta: the URL of the detour that the other marks belong to
+FOR_DETOUR = ("dont_redirect", "dont_retry")  # meta of a request to the canonical host in place of a mirror
+_DEPTH, _INHERITED = "neardup_depth", "neardup_inherited"
 HARMLESS = frozenset(b"Accept Accept-Charset Accept-Encoding Accept-Language Referer User-Agent".split())
-_OF_ITS_HOST = ("proxy", "cookiejar", "bindaddress", "download_slot")  # meta that another host has no use for
-_OF_THE_FETCH = ("redirect_urls", "redirect_reasons", "retry_times", "neardup_recheck")
+# Meta that another host has no use for, or may not know.
+_OF_ITS_HOST = ("proxy", "cookiejar", "bindaddress", "download_slot", "http_user", "http_pass", "http_auth_domain")
+_OF_THE_FETCH = ("redirect_urls", "redirect_reasons", "retry_times", "neardup_recheck", _INHERITED)
 _MARKS = (DETOUR, "neardup_mirror_of", "neardup_dead_link", "neardup_mirror_times", "neardup_tried")
 
 
 def is_ours(request: Request) -> bool:
     """Say whether a request is one that a URL alone describes, and that nobody asked us to leave alone."""
-    return request.method == "GET" and request.callback is not NO_CALLBACK and not request.meta.get("dont_neardup")
+    return is_plain(request) and request.callback is not NO_CALLBACK and not request.meta.get("dont_neardup")
+
+
+def is_plain(request: Request) -> bool:
+    """Say whether a URL alone says what a request asks for."""
+    return request.method == "GET" and not request.body
 
 
 def is_open(request: Request) -> bool:
@@ -39,12 +47,39 @@ def is_safe(url: str, origin: str) -> bool:
     return urlsplit(url).scheme in ("http", "https") and (not is_private(url) or is_private(origin))
 
 
+def disown(request: Request) -> None:
+    """Take from a request what came with the meta of another one's response, which the spider made it with.
+
+    Scrapy counts one more link to it; redirects and retries of a request are as deep as that.
+    """
+    depth = request.meta.get("depth", 0)
+    if request.meta.setdefault(_DEPTH, depth) == depth:
+        return
+    request.meta.update({_DEPTH: depth, _INHERITED: len(request.meta.get("redirect_urls", ()))})
+    request.meta.pop("neardup_rescued", None)
+    if request.meta.get(DETOUR, request.url) != request.url:  # else the spider has it tried again
+        names = (*_MARKS, *FOR_DETOUR) if "neardup_mirror_of" in request.meta else _MARKS
+        for name in names:
+            request.meta.pop(name, None)
+
+
+def is_start(request: Request) -> bool:
+    """Say whether it is a start request, or what became of one."""
+    return bool(request.meta.get("is_start_request")) and not request.meta.get("depth")
+
+
+def redirects(request: Request) -> tuple[list[str], list[object]]:
+    """Return the URLs from which a request was redirected, and why, the first one first."""
+    meta, before = request.meta, request.meta.get(_INHERITED, 0)
+    return list(meta.get("redirect_urls", ()))[before:], list(meta.get("redirect_reasons", ()))[before:]
+
+
 def mark(request: Request, name: str) -> Any:
     """Return what was noted of a detour; None for any other request.
 
     Spiders pass `response.meta` on to requests of their own: what stands there then is of another request.
     """
-    if request.meta.get(DETOUR) not in (request.url, *request.meta.get("redirect_urls", ())[:1]):
+    if request.meta.get(DETOUR) not in (request.url, *redirects(request)[0][:1]):
         return None
     return request.meta.get(name)
 

@@ -54,11 +54,13 @@ class Endings:
         start = scraper.start_itemproc_async
 
         async def start_itemproc_async(item: Any, *, response: Any) -> None:
+            outer = _in_hand.get()  # of a pipeline that has another item go through, and waits for it
             _in_hand.set(_InHand(response if isinstance(response, Response) else None))
             try:
                 await start(item, response=response)
             finally:
                 self._item_lost()  # if it was not scraped
+                _in_hand.set(outer)
 
         scraper.start_itemproc_async = start_itemproc_async  # type: ignore[method-assign]
         if type(scraper.itemproc) is ItemPipelineManager:

@@ -44,11 +44,13 @@ def item_document(
     `pages`: those of its texts that were read as HTML already.
 
     Without a URL of its own an item gets that of its fetch. With one that is not among those of the fetch (a list page
-    gives many items) the fetch says nothing of where the item's content lies.
+    gives many items) the fetch says nothing of where the item's content lies. `fetch` is None for a row of a feed.
     """
     if not ItemAdapter.is_item(item):
         return None
-    adapter, fetch = ItemAdapter(item), fetch or Fetch()
+    adapter = ItemAdapter(item)
+    url, aliases, loose = _urls(next(_strings(adapter.get(config.url_field)), ""), fetch)
+    fetch = fetch or Fetch()
     title = next(_strings(adapter.get(config.title_field)), "")
     made = partial(Document.from_field, title=title, extractor=config.extractor, tree=fetch.tree)
     texts = _texts(adapter, config)
@@ -57,7 +59,6 @@ def item_document(
     if not text.strip():
         return None
     title = title or next((part.title for part in parts if part.title), "")
-    url, aliases, loose = _urls(next(_strings(adapter.get(config.url_field)), ""), fetch)
     # Of an item that has a page of its own, elsewhere, what is known of the page which lists it says nothing.
     is_listed = url not in (None, *fetch.urls) and canonical_url(url) not in map(canonical_url, fetch.urls)
     layouts = (fetch.tree.layout if fetch.tree and not is_listed else 0, *(part.layout for part in parts))
@@ -71,14 +72,14 @@ def item_pages(item: Any, config: Config) -> list[str]:
     return [text for text in texts if looks_like_html(text)]
 
 
-def _urls(own: str, fetch: Fetch) -> tuple[str | None, tuple[str, ...], frozenset[str]]:
+def _urls(own: str, fetch: Fetch | None) -> tuple[str | None, tuple[str, ...], frozenset[str]]:
     """Return an item's URL, its aliases, and which of all these are loose."""
+    if fetch is None:
+        return own or None, (), frozenset()
     if not own or own == next(iter(fetch.urls), None):
         return next(iter(fetch.urls), None), fetch.urls[1:], fetch.loose
     with suppress(ValueError):  # no URL, but the item's
         own = urljoin(fetch.urls[0], own) if fetch.urls else own
-    if not fetch.urls:
-        return own, (), frozenset()
     if canonical_url(own) not in map(canonical_url, fetch.urls):
         return own, (), frozenset({own})
     return own, tuple(url for url in fetch.urls if url != own), fetch.loose

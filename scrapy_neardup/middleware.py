@@ -13,11 +13,12 @@ from scrapy.exceptions import (
     DownloadTimeoutError,
     IgnoreRequest,
 )
-from scrapy.http import Response
+from scrapy.http import HtmlResponse, Response
 from scrapy.utils.datatypes import LocalCache
+from scrapy.utils.response import get_meta_refresh
 from twisted.internet import error as twisted_error
 
-from .detours import detour, is_open, is_ours, is_safe, mark
+from .detours import FOR_DETOUR, detour, disown, is_open, is_ours, is_safe, is_start, mark
 from .extension import NearDup
 from .mirrors import SKIP, Advice, Alternative, Mirrors
 from .probes import Probes
@@ -93,6 +94,7 @@ class MirrorMiddleware:
     # Before the fetch
 
     async def process_request(self, request: Request) -> Request | None:
+        disown(request)
         advice = await self._advice(request)
         if advice is None:
             return None
@@ -106,7 +108,7 @@ class MirrorMiddleware:
             return None
         if request.meta.get("neardup_recheck") == request.url:
             return None
-        if request.meta.get("is_start_request") and not self.config.skip_start:
+        if is_start(request) and not self.config.skip_start:
             return None
         advice = await self.neardup.access.ask(self.mirrors.advise, request.url)
         return None if advice is None or self._is_rechecked(request, advice) else advice
@@ -128,7 +130,7 @@ class MirrorMiddleware:
     def _redirect(self, request: Request, url: str) -> Request | None:
         """Fetch a page that is held nowhere from the canonical host; if that fails, from where it was asked for."""
         # Whatever else than the page comes, such as a redirect or an error, the page is fetched where it was asked for.
-        marks = {"neardup_mirror_of": request.url, "dont_redirect": True, "dont_retry": True}
+        marks = {"neardup_mirror_of": request.url, **dict.fromkeys(FOR_DETOUR, True)}
         made = detour(request, url, marks)
         if request.meta.get("neardup_restored") == request.url or self._is_gone(url) or not is_open(request):
             return None
@@ -143,7 +145,7 @@ class MirrorMiddleware:
     # After a failed fetch
 
     async def process_response(self, request: Request, response: Response) -> Request | Response:
-        if response.status != 200 and (restored := self._restored(request)):
+        if mark(request, "neardup_mirror_of") and not _is_page(response) and (restored := self._restored(request)):
             return restored
         if response.status not in self.config.dead_http_codes or self._is_wanted(request, response.status):
             return response
@@ -151,11 +153,12 @@ class MirrorMiddleware:
 
     async def process_exception(self, request: Request, exception: Exception) -> Request | None:
         if restored := self._restored(request):
-            if isinstance(exception, DEAD):
+            if isinstance(exception, DEAD) and not request.meta.get("proxy"):
                 self._gone[_place(request.url)] = True
             return restored
         # A mirror may also be forbidden, or be broken in its own way: then the next one's turn has come.
-        if not isinstance(exception, DEAD) and not mark(request, "neardup_dead_link"):
+        is_dead = isinstance(exception, DEAD) and not request.meta.get("proxy")  # which may be what is dead
+        if not is_dead and not mark(request, "neardup_dead_link"):
             return None
         return await self._rescue(request, type(exception).__name__)
 
@@ -166,7 +169,7 @@ class MirrorMiddleware:
             return None
         self._gone[canonical_url(request.url)] = True
         made = detour(request, original, {})
-        for name in ("dont_redirect", "dont_retry"):
+        for name in FOR_DETOUR:
             made.meta.pop(name, None)
         made.meta["neardup_restored"] = made.url
         return made
@@ -223,6 +226,11 @@ class MirrorMiddleware:
 
     def _log(self, message: str, **arguments: object) -> None:
         logger.debug(message, arguments, extra={"spider": self._crawler.spider})
+
+
+def _is_page(response: Response) -> bool:
+    """Say whether a response is a page, and no error or redirect, be it one within the page."""
+    return response.status == 200 and not (isinstance(response, HtmlResponse) and get_meta_refresh(response)[1])
 
 
 def _place(url: str) -> str:

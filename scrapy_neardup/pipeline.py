@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -14,7 +16,7 @@ from scrapy.http import HtmlResponse, Response
 
 from .access import FAILURES
 from .dedup import PAUSES, Claim
-from .detours import mark
+from .detours import is_plain, mark, redirects
 from .document import Document, Tree
 from .extension import NearDup
 from .fingerprints.layout import layout
@@ -181,22 +183,28 @@ def _mark(response: Response, name: str) -> Any:
 
 def _fetch(response: Response) -> Fetch:
     """Say where the items of a response came from; nothing where a URL alone does not say what was asked for."""
-    if not (urls := _urls(response)):
+    if not (urls := _urls(response)) or response.request is None:
         return Fetch()
     before = urls[1:]
-    lasting = all(reason in (301, 308) for reason in response.meta.get("redirect_reasons", ()))
+    lasting = all(reason in (301, 308) for reason in redirects(response.request)[1])
     # A login or error page says nothing of what its URL, or one that was sent there for now, will give another time.
     loose = urls if response.status >= 300 else () if lasting else before
     tree = _tree(response)
-    claimed = tuple(response.urljoin(url) for url in canonical_links(tree.root)) if tree else ()
+    claimed = tuple(_joined(response, canonical_links(tree.root))) if tree else ()
     return Fetch(urls, frozenset(loose), len(response.body), tree, claimed)
+
+
+def _joined(response: Response, links: Iterable[str]) -> Iterator[str]:
+    for link in links:
+        with suppress(ValueError):  # no URL
+            yield response.urljoin(link)
 
 
 def _urls(response: Response | None) -> tuple[str, ...]:
     """Return the URL of a response and, from the last one, those that led to it; () where they say nothing of it."""
-    if response is None or response.request is None or response.request.method != "GET":
+    if response is None or response.request is None or not is_plain(response.request):
         return ()
-    return response.url, *reversed(response.meta.get("redirect_urls", ()))
+    return response.url, *reversed(redirects(response.request)[0])
 
 
 def _tree(response: Response) -> Tree | None:

@@ -51,7 +51,7 @@ class ListSpider(scrapy.Spider):
     """Requests what the test lists, one after another or together, and yields an item a page.
 
     `spec`: `urls`, and optionally `kind` (of item), `with_url`, `item_url`, `field` (text or html), `start` (request
-    them as start requests), `together`, `meta`, `method`, `headers`, `errback`, `attributes`.
+    them as start requests), `together`, `meta`, `method`, `body`, `headers`, `errback`, `attributes`.
     """
 
     name = "list"
@@ -78,6 +78,7 @@ class ListSpider(scrapy.Spider):
             url,
             self.page,
             method=self.spec.get("method", "GET"),
+            body=self.spec.get("body"),
             errback=self.failed,
             priority=priority,
             dont_filter=self.spec.get("dont_filter", False),
@@ -166,6 +167,13 @@ class MetaSpider(ListSpider):
         yield from response.follow_all(css="a", callback=super().page, meta=response.meta)
 
 
+class IndexSpider(ListSpider):
+    """Follows links with the meta of the page that they are on, which gives no item."""
+
+    def page(self, response):
+        yield from response.follow_all(css="a", callback=super().page, errback=self.failed, meta=response.meta)
+
+
 class OddSpider(ListSpider):
     """Yields items that nobody can make sense of."""
 
@@ -206,6 +214,23 @@ class FailEverySecond(DropEverySecond):
             return super().process_item(item)
         except DropItem:
             raise RuntimeError("every second") from None
+
+
+class AddItem:
+    """Has another item go through all pipelines within each of those from pages, and waits for it."""
+
+    def __init__(self, crawler) -> None:
+        self.crawler = crawler
+
+    @classmethod
+    def from_crawler(cls, crawler):
+        return cls(crawler)
+
+    async def process_item(self, item):
+        if "url" in item:
+            added = {"text": " ".join(reversed(item["text"].split()))}
+            await self.crawler.engine.scraper.start_itemproc_async(added, response=None)
+        return item
 
 
 class ReplaceItem:

@@ -47,6 +47,15 @@ def test_a_host_that_refuses_connections(crawl, a):
     assert (result.stats["retry/max_reached"], result.count("dead_links/seen")) == (1, 1)
 
 
+def test_of_a_host_behind_a_proxy_that_is_dead_nothing_is_known(crawl, a, b):
+    with serving("127.0.0.3") as proxy:
+        pass
+    copy = live(b, "/copy.html")
+    hold(crawl, live(a), copy)
+    result = crawl(urls=[copy], settings={"NEARDUP_SKIP_MIRRORS": False}, meta={"proxy": proxy.url})
+    assert (result.items, result.count("dead_links/seen"), a.asked()) == ([], 0, [])
+
+
 def test_a_host_without_address(crawl, a):
     original, copy = live(a), "http://gone.invalid/copy.html"
     hold(crawl, original, copy)
@@ -170,3 +179,13 @@ def test_what_was_noted_of_a_rescue_is_not_of_requests_that_get_its_meta(crawl, 
     result = crawl("MetaSpider", {"NEARDUP_SKIP_MIRRORS": False}, urls=[copy])
     assert [result.count(f"dead_links/{name}") for name in ("seen", "redirected", "rescued")] == [3, 1, 1]
     assert len(result.items) == 1
+
+
+def test_nor_where_the_mirror_led_elsewhere(crawl, a, b):
+    copies = [live(a), live(b, "/copy.html")]
+    hold(crawl, *copies)
+    a.pages["/new.html"] = Page(html(article(1), links=("/gone.html",)))
+    a.pages["/1.html"], b.pages["/copy.html"] = Page(status=301, location="/new.html"), Page(status=404)
+    result = crawl("MetaSpider", {"NEARDUP_SKIP_MIRRORS": False, "NEARDUP_ACTION": "tag"}, urls=copies[1:])
+    assert result.urls == [f"{a.url}/new.html"]
+    assert [result.count(f"dead_links/{name}") for name in ("seen", "redirected", "rescued")] == [2, 1, 1]

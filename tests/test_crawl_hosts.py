@@ -122,7 +122,10 @@ def test_what_is_held_nowhere(crawl, a, b, unheld, of_a, of_b):
 REDIRECT = {"NEARDUP_UNHELD_MIRRORS": "redirect"}
 
 
-@pytest.mark.parametrize("broken", [Page(status=404), Page(status=403), Page(status=500)])
+MOVED = Page("<html><meta http-equiv=refresh content='0; url=/new.html'><body><p>It has moved.</body></html>")
+
+
+@pytest.mark.parametrize("broken", [Page(status=404), Page(status=403), Page(status=500), MOVED])
 def test_what_the_canonical_host_does_not_have_comes_from_the_mirror(crawl, a, b, broken):
     learn(crawl, a, b)
     a.pages["/50.html"] = broken
@@ -136,6 +139,15 @@ def test_what_the_canonical_host_has_moved_comes_from_where_it_was_asked_for(cra
     for number in range(50, 54):
         a.pages[f"/{number}.html"] = Page(status=301, location=f"{b.url}/{number}.html")
     assert sorted(crawl(urls=urls(b, range(50, 54)), settings=REDIRECT).urls) == urls(b, range(50, 54))
+
+
+def test_what_was_noted_of_a_detour_is_not_of_requests_that_get_its_meta(crawl, a, b):
+    learn(crawl, a, b)
+    for site in (a, b):
+        site.pages["/50.html"] = Page(html(article(50), links=("/moved.html",)))
+        site.pages["/moved.html"], site.pages["/new.html"] = Page(status=301, location="/new.html"), page(70)
+    result = crawl("MetaSpider", REDIRECT, urls=urls(b, [50]))
+    assert sorted(result.urls) == [f"{a.url}/50.html", f"{a.url}/new.html"]
 
 
 def test_pages_that_both_hosts_are_asked_for_are_not_lost(crawl, a, b):

@@ -130,6 +130,14 @@ def test_a_page_that_also_gives_something_new_is_never_skipped(crawl, a, b):
     assert again.count("requests/skipped") == 0
 
 
+@pytest.mark.parametrize("link", ["http://[site]/x", "//[x", "http://h:99999999/", ""])
+def test_a_broken_link_to_a_canonical_page_says_nothing(crawl, a, b, link):
+    urls = mirror(a, b, 1)
+    b.pages["/0.html"].body = b.pages["/0.html"].body.replace("<title>", f'<link rel=canonical href="{link}"><title>')
+    result = crawl("OneAfterAnother", urls=urls)
+    assert (result.urls, result.count("duplicates"), result.count("errors")) == (urls[:1], 1, 0)
+
+
 def test_every_url_of_a_redirect_is_known(crawl, a, b):
     mirror(a, b, 1)
     b.pages["/old"] = Page(status=301, location="/older")

@@ -47,6 +47,7 @@ def test_other_spellings_of_a_mirrors_url_are_skipped_too(crawl, a, b, urls):
         ({"NEARDUP_RECHECK": 1}, {}),
         ({}, {"meta": {"dont_neardup": True}}),
         ({}, {"method": "POST"}),
+        ({}, {"body": "which of them is what the URL does not say"}),
         ({}, {"start": True}),
     ],
 )
@@ -113,6 +114,38 @@ def test_a_page_that_was_never_fetched_is_never_skipped(crawl, a, b):
         assert "/detail" in b.asked(since=before) or f"{b.url}/detail" in result.log
     with_details = crawl("TeaserSpider", {"NEARDUP_REVISIT": "keep"}, urls=urls)
     assert article(11) in {item["text"] for item in with_details.items}
+
+
+def test_an_answer_to_a_form_says_nothing_of_the_pages_that_it_lists(crawl, a, b):
+    crawl(urls=mirror(a, b, 1)[:1])
+    b.pages["/search"], b.pages["/detail"] = Page(html(article(0), links=("/detail",))), Page(html(article(1)))
+    result = crawl("TeaserSpider", urls=[f"{b.url}/search"], method="POST")
+    assert (b.asked(), result.count("duplicates"), result.urls) == (["/search", "/detail"], 1, [f"{b.url}/detail"])
+
+
+def test_pages_behind_a_list_say_nothing_of_what_led_to_the_list(crawl, a):
+    def publish(count):
+        links = tuple(f"/{n}.html" for n in range(count))
+        a.pages |= {link: Page(html(article(n))) for n, link in enumerate(links)} | {
+            "/news/": Page(html("", links=links))
+        }
+
+    a.pages["/news"] = Page(status=301, location="/news/")
+    for count in (3, 4):
+        publish(count)
+        asked = len(a.requests)
+        result = crawl("IndexSpider", {"NEARDUP_REVISIT": "skip"}, urls=[f"{a.url}/news"])
+    assert a.asked(since=asked) == ["/news", "/news/", "/3.html"]
+    assert result.urls == [f"{a.url}/3.html"]
+
+
+def test_pages_behind_a_start_request_are_skipped_whatever_meta_they_get(crawl, a, b, urls):
+    crawl("OneAfterAnother", urls=urls)
+    b.pages["/list"] = Page(html("", links=tuple(f"/{n}.html" for n in range(4))))
+    asked = len(b.requests)
+    result = crawl("IndexSpider", urls=[f"{b.url}/list"], start=True)
+    assert b.asked(since=asked) == ["/list"]
+    assert result.count("requests/skipped") == 4
 
 
 def test_a_page_of_which_an_item_was_not_judged_is_never_skipped(crawl, a, b):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from scrapy import Request
 
-from scrapy_neardup.detours import detour, is_open, is_safe, mark
+from scrapy_neardup.detours import detour, disown, is_open, is_ours, is_safe, is_start, mark, redirects
 from scrapy_neardup.text.urls import is_private
 
 PRIVATE = [
@@ -77,8 +77,22 @@ def test_only_the_web(url):
 
 SECRETS = {"Cookie": "a=1", "Authorization": "Basic x", "Proxy-Authorization": "Basic y", "X-Api-Key": "z"}
 HARMLESS = {"Accept-Language": "zh", "User-Agent": "bot"}
-META = {"proxy": "http://user:secret@10.0.0.1:3128", "cookiejar": 7, "bindaddress": "10.0.0.2", "download_slot": "a"}
-FETCH = {"redirect_urls": ["x"], "redirect_reasons": [301], "retry_times": 2, "neardup_recheck": True}
+META = {
+    "proxy": "http://user:secret@10.0.0.1:3128",
+    "cookiejar": 7,
+    "bindaddress": "10.0.0.2",
+    "download_slot": "a",
+    "http_user": "joe",
+    "http_pass": "secret",
+    "http_auth_domain": None,
+}
+FETCH = {
+    "redirect_urls": ["x"],
+    "redirect_reasons": [301],
+    "retry_times": 2,
+    "neardup_recheck": True,
+    "neardup_inherited": 1,
+}
 
 
 @pytest.mark.parametrize(
@@ -112,6 +126,7 @@ def test_the_same_host_gets_its_own():
         ({"cookies": {"a": "1"}}, False),
         ({"meta": {"proxy": "http://p"}}, False),
         ({"meta": {"cookiejar": 0}}, False),
+        ({"meta": {"http_user": "joe"}}, False),
     ],
 )
 def test_open_is_what_anybody_may_ask_for(options, expected):
@@ -126,3 +141,40 @@ def test_marks_are_of_one_request_and_its_redirects():
     child = Request("http://b.example/child", meta=made.meta)
     assert mark(child, "neardup_dead_link") is None
     assert mark(Request("http://a.example/1"), "neardup_dead_link") is None
+
+
+def test_what_a_body_asks_for_no_url_says():
+    assert is_ours(Request("http://a.example/"))
+    assert not is_ours(Request("http://a.example/", body="q=1"))
+
+
+def made_of(request, url, **meta):
+    """Return the request that a spider makes with the meta of another one's response."""
+    made = Request(url, meta={**request.meta, "depth": request.meta.get("depth", 0) + 1, **meta})
+    disown(made)
+    return made
+
+
+def test_of_the_meta_of_another_request_nothing_counts():
+    detours = {"neardup_mirror_of": "http://b.example/1", "dont_redirect": True, "dont_retry": True}
+    first = detour(Request("http://b.example/1", meta={"is_start_request": True}), "http://a.example/1", detours)
+    disown(first)
+    first.meta.update(redirect_urls=["http://a.example/1"], redirect_reasons=[301])
+    moved = first.replace(url="http://a.example/2")
+    disown(moved)
+    assert (mark(moved, "neardup_mirror_of"), is_start(moved)) == ("http://b.example/1", True)
+    assert redirects(moved) == (["http://a.example/1"], [301])
+    child = made_of(moved, "http://a.example/3", mine=1)
+    assert (mark(child, "neardup_mirror_of"), is_start(child), redirects(child)) == (None, False, ([], []))
+    assert child.meta.keys() & {*detours, "neardup_detour"} == set()
+    assert child.meta["mine"] == 1
+    child.meta.update(redirect_urls=["http://a.example/1", child.url], redirect_reasons=[301, 302])
+    again = child.replace(url="http://a.example/4")
+    disown(again)
+    assert redirects(again) == (["http://a.example/3"], [302])
+
+
+def test_what_the_spider_has_tried_again_is_the_same_detour():
+    first = detour(Request("http://b.example/1"), "http://a.example/1", {"neardup_dead_link": "http://b.example/1"})
+    disown(first)
+    assert mark(made_of(first, first.url), "neardup_dead_link") == "http://b.example/1"
