@@ -6,10 +6,11 @@ import json
 from contextlib import closing
 
 import pytest
-from helpers import detectors, names
+from helpers import detectors, link, names, signature
 from redis_server import server
-from test_transfer import URL, exported, fill, path, sorted_rows, varied  # noqa: F401 - path is a fixture
+from test_transfer import URL, commit, exported, fill, path, sorted_rows, varied  # noqa: F401 - path is a fixture
 
+from scrapy_neardup.index.relations import Row
 from scrapy_neardup.stores import Selection
 from scrapy_neardup.stores.redis import importing
 from scrapy_neardup.stores.redis.store import RedisStore
@@ -64,3 +65,24 @@ def test_what_was_forgotten_stays_forgotten(path: str) -> None:  # noqa: F811
     with shared(path) as store:
         assert sorted(names(store.signatures())) == ["5", "6", "8", "9"]
         assert store.resolve("http://m.example/8") is None
+
+
+def test_links_and_evidence_of_a_run_that_has_no_documents(path: str) -> None:  # noqa: F811
+    with shared(path, run="only") as store:
+        store.record(link(URL, None))
+        store.learn([Row(("a.example", "b.example"), ("", ""), ("", ""), 1, 0, 7, 3, 1, 50.0)])
+    found = {row["type"]: row for row in rows_of(path)}
+    assert (found["link"]["segment"], found["trial"]["run"]) == (["only", 0], "only")
+
+
+def test_a_run_that_begins_during_an_export(path: str) -> None:  # noqa: F811
+    with shared(path, run="first") as store:
+        commit(store, signature("a"))
+    found = []
+    with export_rows(server().address, path) as rows:
+        for row in rows:
+            found.append(row)
+            if row["type"] == "document":
+                with shared(path, run="late") as store:
+                    store.record(link("http://m.example/", next(store.signatures()), mirror=True))
+    assert sorted(row["segment"][0] for row in found if row["type"] == "link") == ["first", "late"]

@@ -13,7 +13,7 @@ from ...signature import Key, Link, Signature
 from ..layered import digest
 from .asking import field
 from .damage import sound
-from .packing import document_of, is_void, key_of, place_of, unpack_document, unpack_link
+from .packing import Place, document_of, is_void, place_of, unpack_document, unpack_link
 from .server import Command, Server
 
 CHUNK = 256  # documents or links that are asked for at once
@@ -107,12 +107,21 @@ class Documents:
     def _made(self, number: int, record: bytes) -> Signature:
         with sound(self._server.name):
             signature, place = unpack_document(record)
-            if place[0] not in self.runs:
-                self.learn_runs()
-            signature.key = key_of(place, self.runs)
+        signature.key = self._key(place)
         self.hold(signature, number)
         self._recent.append(signature)
         return signature
+
+    def _key(self, place: Place) -> Key:
+        """Return as what a document was written."""
+        return (self.run_id(place[0]), *place[1:])
+
+    def run_id(self, number: int) -> str:
+        """Return the id of a run, which may have begun only just. Raise StoreError where it has none."""
+        with sound(self._server.name):
+            if number not in self.runs:
+                self.learn_runs()
+            return self.runs[number]
 
     def learn_runs(self) -> None:
         """Read the ids of runs anew."""
@@ -240,8 +249,8 @@ class Documents:
             for block, value in enumerate(blocks, first):
                 for number, record in enumerate(parts_of(value or b""), block * PER_BLOCK):
                     with sound(self._server.name):
-                        key = key_of(place_of(record), self.runs)
-                    yield number, key
+                        place = place_of(record)
+                    yield number, self._key(place)
 
     def all_links(self) -> Iterator[Link]:
         packed = self.packed_links()

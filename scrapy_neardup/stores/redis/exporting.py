@@ -26,7 +26,7 @@ def exported(store: RedisStore) -> Iterator[Record]:
     yield from _documents(store)
     yield from _links(store)
     for number, row in store.learned.all():
-        yield trial_row(store.documents.runs.get(number, ""), row)
+        yield trial_row(store.documents.run_id(number) if number else "", row)
     for name, met in store.hosts.met():
         yield host_row(name, met)
     yield END
@@ -101,4 +101,4 @@ def _rows(store: RedisStore, links: Sequence[bytes]) -> Iterator[Record]:
         signature = None if number is None else documents.get(number)
         if number is None or signature:
             key = signature.key if signature else None
-            yield link_row(unpack_link(packed, signature), key, (store.documents.runs[run], segment))
+            yield link_row(unpack_link(packed, signature), key, (store.documents.run_id(run), segment))

@@ -12,7 +12,7 @@ from ...detectors import Exact, SimHash
 from ...fingerprints.hashing import MULTIPLIER, Hashes
 from ...fingerprints.sketch import Sketch
 from ...index.packed import HASH_BITS
-from ...signature import Evidence, Key, Link, Signature
+from ...signature import Evidence, Link, Signature
 from ..records import NOWHERE, VOID, decode_url, encode_url
 
 # Codes, layout, exact, SimHash, first seen, tokens, shingles, figures, run, segment, place, which of the two are there,
@@ -131,8 +131,3 @@ def place_of(record: bytes) -> Place:
     """Return where a document was written, be it forgotten."""
     place: Place = _PLACE.unpack_from(record, 0 if len(record) == _PLACE.size else _PLACE_AT)
     return place
-
-
-def key_of(place: Place, runs: dict[int, str]) -> Key:
-    """Return as what a document was written, given the ids of runs by number."""
-    return runs[place[0]], place[1], place[2]
