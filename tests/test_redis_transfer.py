@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
-from contextlib import closing
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
+from typing import Any
 
 import pytest
 from helpers import detectors, link, names, signature
-from redis_server import server
+from redis_server import Server, server
 from test_transfer import URL, commit, exported, fill, path, sorted_rows, varied  # noqa: F401 - path is a fixture
 
 from scrapy_neardup.index.relations import Row
 from scrapy_neardup.stores import Selection
 from scrapy_neardup.stores.redis import importing
+from scrapy_neardup.stores.redis.connection import Command, Connection
 from scrapy_neardup.stores.redis.store import RedisStore
 from scrapy_neardup.stores.sqlite import SqliteStore
 from scrapy_neardup.stores.transfer import export_rows, import_rows
+from scrapy_neardup.stores.verifying import verify
 
 
 def shared(namespace: str, run: str | None = None) -> closing[RedisStore]:
@@ -65,6 +69,52 @@ def test_what_was_forgotten_stays_forgotten(path: str) -> None:  # noqa: F811
     with shared(path) as store:
         assert sorted(names(store.signatures())) == ["5", "6", "8", "9"]
         assert store.resolve("http://m.example/8") is None
+
+
+def test_a_kill_at_any_moment_does_no_harm(path: str, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    fill(path, 0, 4)
+    everything, own, moment = exported(path), Server(), 0
+    with closing(own):
+        for moment in range(100):
+            with monkeypatch.context() as patched, suppress(Killed):
+                patched.setattr(Connection, "exchange", killed_after(moment))
+                importing.load(own.address, str(moment), everything, chunk=3)
+                break
+        assert moment > 20
+        assert {found.what[:36] for found in verify(own.address).findings} == {"all entries on host mirrors are miss"}
+        for each in map(str, range(moment)):
+            importing.load(own.address, each, everything, chunk=3)
+            with closing(RedisStore(own.address, detectors(), namespace=each, run=None)) as store:
+                assert (len(store), sum(1 for _ in store.all_links())) == (4, 8)
+        assert verify(own.address).whole
+
+
+class Killed(BaseException):
+    """Nothing is told to the server any more."""
+
+
+def killed_after(count: int) -> Callable[[Connection, Sequence[Command]], list[Any]]:
+    """Return what exchanges commands with the server so often, and no more."""
+    exchange, left = Connection.exchange, iter(range(count))
+
+    def exchanged(connection: Connection, commands: Sequence[Command]) -> list[Any]:
+        if next(left, None) is None:
+            raise Killed
+        return exchange(connection, commands)
+
+    return exchanged
+
+
+def test_documents_that_an_import_left_pending(path: str) -> None:  # noqa: F811
+    fill(path, 0, 3)
+    everything = exported(path)
+    importing.load(server().address, path, everything)
+    with shared(path) as store:
+        store.server.run([("HSET", store.server.key("pending"), 1, 0)])
+    importing.load(server().address, path, everything)
+    with shared(path) as store:
+        assert len(store) == len(list(store.signatures())) == 3
+        assert not store.server.run([("EXISTS", store.server.key("pending"))])[0]
 
 
 def test_links_and_evidence_of_a_run_that_has_no_documents(path: str) -> None:  # noqa: F811

@@ -20,8 +20,9 @@ from ..importing import Imported, merged, split_runs
 from ..interchange import Content, End, Found, Led, Met, Record, Stored, read_head, read_row
 from ..layered import digest
 from .asking import Question
+from .documents import pairs
 from .packing import hash_rows, pack_document, pack_link, seen_of
-from .server import Command
+from .server import Command, Server
 from .store import RedisStore
 
 CHUNK = 1000
@@ -40,8 +41,9 @@ def load(address: str, namespace: str, rows: Iterable[Record], *, chunk: int = C
             store.agree_on(head.schemes, head.own)
         except StoreError as error:
             raise StoreError(str(error).replace("does not fit", "does not fit the export", 1)) from error
+        _commit_left(store.server)
         for run in runs:
-            store.server.ask("number", run.id)
+            store.server.ask("number", run.id, run.dump())
             if said := merged(run, store.runs_known.get(run.id), store.is_alive):
                 store.runs_known.save(said)
         taking, some = _Taking(store), list[Content]()
@@ -50,6 +52,13 @@ def load(address: str, namespace: str, rows: Iterable[Record], *, chunk: int = C
     if not some or not isinstance(some[-1], End):
         raise ValueError("it is cut off: there is no row of type 'end'; what came before was taken in")
     return Imported(taking.documents, taking.links, taking.known)
+
+
+def _commit_left(server: Server) -> None:
+    """Commit what an import had entered when it was killed, as it could be left before version 0.1.0."""
+    [pending] = server.run([("HGETALL", server.key("pending"))])
+    if left := [number for number, run in pairs(pending).items() if run == b"0"]:
+        server.run([("HDEL", server.key("pending"), *left)])
 
 
 class _Taking:
@@ -87,13 +96,8 @@ class _Taking:
         new = [stored for stored in some if not self._is_known(stored.signature.key or ("", 0, 0))]
         self.known += len(some) - len(new)
         answers = self._store.server.run([self._entry(stored) for stored in new])
-        numbers = [number for number, *_ in answers]
-        for stored, number in zip(new, numbers, strict=True):
+        for stored, (number, *_) in zip(new, answers, strict=True):
             self._numbers[stored.signature.key or ("", 0, 0)] = number
-        packed = b"".join(number.to_bytes(4, "big") for number in numbers)
-        server = self._store.server
-        server.queue("commit", "0", packed)
-        server.run([("DEL", server.key("open.0"))])
         self.documents += len(new)
 
     def _is_known(self, key: Key) -> bool:
@@ -108,7 +112,7 @@ class _Taking:
         near = simhash[0].to_bytes(8, "little") if simhash else b""
         hashes = np.array(keys, np.uint64)
         question = Question((), hashes, hash_rows(hashes), bytes(len(keys)), hashes[:0], ())
-        return self._store.claims.command("enter", 0, question, (near, record, 0))
+        return self._store.claims.command("import", 0, question, (near, record, 0))
 
     def _take_links(self, some: list[Led]) -> None:
         server = self._store.server

@@ -1,4 +1,5 @@
--- Finds documents, and enters one. ARGV: 1 mode: 'look', 'ask' (enter where none newer than ARGV[2] is found), 'enter'
+-- Finds documents, and enters one. ARGV: 1 mode: 'look', 'ask' (enter where none newer than ARGV[2] is found), 'enter',
+-- 'import' (enter as committed; the run is that which may yet be undone, or 0)
 -- 2 the number from which on documents count  3 rows of hashes  4 of each how many are wanted, a byte  5 the fields of
 -- their buckets where there are so many as  6 says  7 the SimHash, or ''  8 the record  9 the run's number
 --
@@ -81,7 +82,7 @@ local function thinned(n, value)
 end
 
 local given, following = -1, next_number
-if mode == 'enter' or (mode == 'ask' and #found == 0) then
+if mode == 'enter' or mode == 'import' or (mode == 'ask' and #found == 0) then
   given, next_number = next_number, next_number + 1
   local packed = pack('>I4', given)
   local low, now, written = sub(packed, 2), {}, {}
@@ -117,8 +118,8 @@ if mode == 'enter' or (mode == 'ask' and #found == 0) then
   local key = number_key('d', given, PER_BLOCK)
   call('APPEND', key, pack('<I3', #record) .. record)
   if next_number % PER_BLOCK == 0 then call('SET', key, call('GET', key)) end  -- without room for more
-  call('HSET', root .. ':pending', given, run)
-  call('RPUSH', root .. ':open.' .. run, 'd' .. packed)
+  if mode ~= 'import' then call('HSET', root .. ':pending', given, run) end
+  if run ~= '0' then call('RPUSH', root .. ':open.' .. run, 'd' .. packed) end
   saved()
 end
 local u = tables.u
