@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from helpers import detectors, link, names, signature
 from redis_server import Server, server
+from test_redis import die
 from test_transfer import URL, commit, exported, fill, path, sorted_rows, varied  # noqa: F401 - path is a fixture
 
 from scrapy_neardup.index.relations import Row
@@ -115,6 +116,46 @@ def test_documents_that_an_import_left_pending(path: str) -> None:  # noqa: F811
     with shared(path) as store:
         assert len(store) == len(list(store.signatures())) == 3
         assert not store.server.run([("EXISTS", store.server.key("pending"))])[0]
+
+
+@pytest.mark.parametrize(("unclean", "expected"), [("forget", ["1"]), ("keep", ["1", "2"])])
+def test_a_run_that_was_open_ends_as_after_a_kill(path: str, tmp_path, unclean: str, expected: list[str]) -> None:  # noqa: F811
+    everything, copy = export_of_an_open_run(path), str(tmp_path / "copy.sqlite")
+    import_rows(copy, "", everything)
+    import_rows(server().address, path, everything)
+    next_one = RedisStore(server().address, detectors(), namespace=path, unclean_run=unclean)
+    for store in (SqliteStore(copy, detectors(), unclean_run=unclean), next_one):
+        with closing(store):
+            assert sorted(names(store.signatures())) == expected
+            assert bool(store.resolve("http://m.example/list")) == (unclean == "keep")
+            [job] = [run for run in store.runs() if run.id == "job"]
+            assert job.forgotten == (((1, 8),) if unclean == "forget" else ())
+            assert job.closed
+            assert job.sealed == 8
+    assert import_rows(server().address, path, everything).documents == 0
+
+
+def export_of_an_open_run(path: str) -> list[dict[str, Any]]:  # noqa: F811
+    """Return the rows of a run that goes on, with what it wrote since in its eighth segment."""
+    fill(path, 1, 1, run="job")
+    with closing(SqliteStore(path, detectors(), run="job")) as store:
+        commit(store, signature("2", exact=2))
+        store.record(link("http://m.example/list", None))
+        store.flush()
+        rows = exported(path)
+    for row in rows:
+        for place in (row.get("key"), row.get("document"), row.get("segment")):
+            if place and place[1] == 1:
+                place[1] = 7
+    return rows
+
+
+def test_a_run_that_was_open_and_closed_since(path: str) -> None:  # noqa: F811
+    import_rows(server().address, path, export_of_an_open_run(path))
+    import_rows(server().address, path, exported(path))
+    die(path, "lost", run="job")
+    with shared(path, run="") as store:
+        assert sorted({*names(store.signatures())}) == ["1", "2"]
 
 
 def test_links_and_evidence_of_a_run_that_has_no_documents(path: str) -> None:  # noqa: F811

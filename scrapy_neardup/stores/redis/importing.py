@@ -43,9 +43,11 @@ def load(address: str, namespace: str, rows: Iterable[Record], *, chunk: int = C
             raise StoreError(str(error).replace("does not fit", "does not fit the export", 1)) from error
         _commit_left(store.server)
         for run in runs:
-            store.server.ask("number", run.id, run.dump())
+            number = store.server.ask("number", run.id, run.dump())
             if said := merged(run, store.runs_known.get(run.id), store.is_alive):
                 store.runs_known.save(said)
+                if said.closed is not None:  # what came of it while it was open holds now
+                    store.server.run([("DEL", store.server.key(f"open.{number}"))])
         taking, some = _Taking(store), list[Content]()
         for some in iter(lambda: list(islice(content, chunk)), []):
             taking.take(some)
@@ -92,6 +94,11 @@ class _Taking:
             self._store.documents.learn_runs()
         return self._numbered[name]
 
+    def _to_undo(self, name: str, segment: int) -> int:
+        """Return the number of the run that a segment is to be forgotten with, 0 where it holds for good."""
+        run = self._runs.get(name)
+        return self._run(name) if run and run.closed is None and segment >= run.sealed else 0
+
     def _take_documents(self, some: list[Stored]) -> None:
         new = [stored for stored in some if not self._is_known(stored.signature.key or ("", 0, 0))]
         self.known += len(some) - len(new)
@@ -112,7 +119,8 @@ class _Taking:
         near = simhash[0].to_bytes(8, "little") if simhash else b""
         hashes = np.array(keys, np.uint64)
         question = Question((), hashes, hash_rows(hashes), bytes(len(keys)), hashes[:0], ())
-        return self._store.claims.command("import", 0, question, (near, record, 0))
+        entry = near, record, self._to_undo(run, segment)
+        return self._store.claims.command("import", 0, question, entry)
 
     def _take_links(self, some: list[Led]) -> None:
         server = self._store.server
@@ -131,5 +139,6 @@ class _Taking:
             seen[link.digest] = link.seen
             self.links += 1
             url = link.digest.to_bytes(8, "little")
-            server.queue("link", url, pack_link(link, number, self._run(run), segment), "0")
+            packed_link = pack_link(link, number, self._run(run), segment)
+            server.queue("link", url, packed_link, str(self._to_undo(run, segment)))
         server.run([("DEL", server.key("open.0"))])

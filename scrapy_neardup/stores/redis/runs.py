@@ -11,7 +11,9 @@ from uuid import uuid4
 
 from ..base import StoreError
 from ..runs import Run, new_id
-from .documents import pairs
+from .damage import sound
+from .documents import TOLD, pairs
+from .packing import place_of
 from .server import Server
 
 LEASE = 10.0  # seconds for which a process is taken for alive that renews nothing
@@ -177,18 +179,26 @@ class Runs:
     def _undo(self, run: Run, number: int, token: bytes | None) -> None:
         key = self._server.key(f"open.{number}")
         [count] = self._server.run([("LLEN", key)])
+        segments = run.sealed + bool(count) + count // _PLACES
         for first in range(0, count, AT_ONCE):
             numbers = self._server.ask("undo", number, AT_ONCE, int(self._forgets))
+            segments = max(segments, self._segments(numbers))
             self._server.queue("drop", numbers, b"", "" if self._forgets else str(number))
             rest = count - first - AT_ONCE  # not counted from the end: that would not bear being done twice
             self._server.run([("LTRIM", key, 0, rest - 1) if rest > 0 else ("DEL", key)])
         if self._forgets:
             self._drop_news(number, token)
-        ended = run.ended(run.sealed + bool(count) + count // _PLACES, forget=self._forgets)
+        ended = run.ended(segments, forget=self._forgets)
         if number == self.number:
             self.save(ended)
         else:
             self._server.ask("release", number, self._token, ended.dump())
+
+    def _segments(self, numbers: bytes) -> int:
+        """Return how many segments a run has with these documents: of one that was imported they may be any."""
+        rows = self._server.ask("fetch", numbers, b"\1" * (len(numbers) // 4))
+        with sound(self._server.name):
+            return max((place_of(row[TOLD.size :])[1] + 1 for row in rows if row), default=0)
 
     def _drop_news(self, number: int, token: bytes | None) -> None:
         """Forget the evidence that a run found under that token, None for any but this process's."""
