@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
+from typing import Any
 
 from helpers import text
 from redis_server import Server
 
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.stores import StoreError
+from scrapy_neardup.stores.redis.connection import Command, Connection
 from scrapy_neardup.stores.redis.store import RedisStore
 
 
@@ -57,3 +59,19 @@ def reached(dedup: Deduplicator) -> None:
         except StoreError:
             time.sleep(0.01)
     raise AssertionError("the server was not reached again")
+
+
+class Killed(BaseException):
+    """Nothing is told to the server any more."""
+
+
+def killed_after(count: int) -> Callable[[Connection, Sequence[Command]], list[Any]]:
+    """Return what exchanges commands with the server so often, and no more."""
+    exchange, left = Connection.exchange, iter(range(count))
+
+    def exchanged(connection: Connection, commands: Sequence[Command]) -> list[Any]:
+        if next(left, None) is None:
+            raise Killed
+        return exchange(connection, commands)
+
+    return exchanged

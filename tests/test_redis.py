@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Any
 
 import pytest
 from helpers import detectors, link, names, signature, sketch
+from redis_faults import Killed, killed_after
 from redis_server import Server, free_port, server
 from store_inputs import Keys
 
 from scrapy_neardup.fingerprints.hashing import MULTIPLIER
 from scrapy_neardup.signature import Signature
 from scrapy_neardup.stores import Store, StoreError, open_store
+from scrapy_neardup.stores.redis import runs
 from scrapy_neardup.stores.redis.address import named
+from scrapy_neardup.stores.redis.connection import Connection
 from scrapy_neardup.stores.redis.exporting import read
 from scrapy_neardup.stores.redis.store import RedisStore
 from scrapy_neardup.stores.search import salt
+from scrapy_neardup.stores.verifying import verify
 
 
 @pytest.fixture
@@ -89,6 +93,31 @@ def test_resumed_run_that_died_loses_only_what_came_after_it_was_paused(namespac
         commit(store, signature("b"))
     with closing(opened(namespace)) as store:
         assert held(store) == ["a", "b"]
+
+
+def test_run_that_was_killed_while_it_began(own_server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "GRACE", 0.0)
+    moment = 0
+    for moment in range(100):
+        store = RedisStore(own_server.address, detectors(), namespace=str(moment))
+        commit(store, signature("lost"))
+        store._abandon()
+        end_leases(own_server)
+        with monkeypatch.context() as patched, suppress(Killed):
+            patched.setattr(Connection, "exchange", killed_after(moment))
+            RedisStore(own_server.address, detectors(), namespace=str(moment)).close()
+            break
+        end_leases(own_server)
+        RedisStore(own_server.address, detectors(), namespace=str(moment)).close()
+        assert not own_server.tell("KEYS", "*holders")
+    assert moment > 20
+    assert verify(own_server.address).whole
+
+
+def end_leases(server: Server) -> None:
+    """Have all runs be taken for dead."""
+    for lease in server.tell("KEYS", "*lease*"):
+        server.tell("DEL", lease)
 
 
 def test_live_run_is_left_alone(namespace: str) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from typing import Any
 
 import pytest
 from helpers import detectors, link, names, signature
+from redis_faults import Killed, killed_after
 from redis_server import Server, server
 from test_redis import die
 from test_transfer import URL, commit, exported, fill, path, sorted_rows, varied  # noqa: F401 - path is a fixture
@@ -16,7 +16,7 @@ from test_transfer import URL, commit, exported, fill, path, sorted_rows, varied
 from scrapy_neardup.index.relations import Row
 from scrapy_neardup.stores import Selection
 from scrapy_neardup.stores.redis import importing
-from scrapy_neardup.stores.redis.connection import Command, Connection
+from scrapy_neardup.stores.redis.connection import Connection
 from scrapy_neardup.stores.redis.store import RedisStore
 from scrapy_neardup.stores.sqlite import SqliteStore
 from scrapy_neardup.stores.transfer import export_rows, import_rows
@@ -88,22 +88,6 @@ def test_a_kill_at_any_moment_does_no_harm(path: str, monkeypatch: pytest.Monkey
             with closing(RedisStore(own.address, detectors(), namespace=each, run=None)) as store:
                 assert (len(store), sum(1 for _ in store.all_links())) == (4, 8)
         assert verify(own.address).whole
-
-
-class Killed(BaseException):
-    """Nothing is told to the server any more."""
-
-
-def killed_after(count: int) -> Callable[[Connection, Sequence[Command]], list[Any]]:
-    """Return what exchanges commands with the server so often, and no more."""
-    exchange, left = Connection.exchange, iter(range(count))
-
-    def exchanged(connection: Connection, commands: Sequence[Command]) -> list[Any]:
-        if next(left, None) is None:
-            raise Killed
-        return exchange(connection, commands)
-
-    return exchanged
 
 
 def test_documents_that_an_import_left_pending(path: str) -> None:  # noqa: F811

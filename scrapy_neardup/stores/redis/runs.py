@@ -73,8 +73,8 @@ class Runs:
                 self._write_as(self._session, 0)
                 self._renew_on()
                 for run in self.all():
-                    if run.closed is None and (is_first or run.id != each):
-                        self._end(run)
+                    if run.closed is None and (run.id != each or (is_first and known)):
+                        self._end(run.id)
                 mine = self.get(each) or Run(each, time.time())
                 self.save(replace(mine, closed=None))
                 return mine
@@ -82,8 +82,8 @@ class Runs:
 
     def _take(self, name: str) -> int:
         """Return the number of a run that nobody holds, 0 of others."""
-        self._session = self._new_session()
-        number: int = self._server.ask("begin", name, self._token, LEASE_MS, self._session)
+        self._session, record = self._new_session(), Run(name, time.time()).dump()
+        number: int = self._server.ask("begin", name, self._token, LEASE_MS, self._session, record)
         return number
 
     def _new_session(self) -> str:
@@ -162,19 +162,20 @@ class Runs:
         alive = self._server.run([("EXISTS", self._server.key(f"lease.{number}")) for number in others])
         for number in (number for number, lives in zip(others, alive, strict=True) if not lives):
             [name] = self._server.run([("HGET", self._server.key("ids"), number)])
-            if name and (run := self.get(name.decode())):
-                self._end(run)
+            if name:
+                self._end(name.decode())
 
-    def _end(self, run: Run) -> None:
+    def _end(self, name: str) -> None:
         """End a run that died: what it did since it was opened is forgotten, or holds if it is to be kept."""
-        [number] = self._server.run([("HGET", self._server.key("numbers"), run.id)])
+        [number] = self._server.run([("HGET", self._server.key("numbers"), name)])
         [token] = self._server.run([("HGET", self._server.key("holders"), number or 0)])
-        if (mine := int(number or 0) == self.number) or self._take(run.id):
-            now = self.get(run.id)
+        mine = int(number or 0) == self.number
+        if number := self.number if mine else self._take(name):
+            now = self.get(name)
             if now and now.closed is None:
-                self._undo(now, int(number), None if mine else token)
+                self._undo(now, number, None if mine else token)
             elif not mine:
-                self._server.ask("release", int(number), self._token, "")
+                self._server.ask("release", number, self._token, "")
 
     def _undo(self, run: Run, number: int, token: bytes | None) -> None:
         key = self._server.key(f"open.{number}")

@@ -1,6 +1,6 @@
--- Takes a run. ARGV: its id, the lease's token, its milliseconds, the session. Returns its number, or 0 where a living
--- process has it. Who had it before can write no more.
-local id, token, milliseconds, session = unpack(ARGV)
+-- Takes a run. ARGV: its id, the lease's token, its milliseconds, the session, and its record for where it has none.
+-- Returns its number, or 0 where a living process has it. Who had it before can write no more.
+local id, token, milliseconds, session, record = unpack(ARGV)
 local run = call('HGET', root .. ':numbers', id)
 if not run then
   run = call('HINCRBY', root, 'runs', 1)
@@ -9,6 +9,7 @@ if not run then
 end
 local lease = root .. ':lease.' .. run
 if not call('SET', lease, token, 'NX', 'PX', milliseconds) and call('GET', lease) ~= token then return 0 end
+call('HSETNX', root .. ':runs', id, record)
 local before = call('HGET', root .. ':sessions', run)
 if before then call('DEL', before) end
 call('HSET', root .. ':holders', run, token)
