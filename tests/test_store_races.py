@@ -6,7 +6,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,10 @@ import pytest
 from helpers import detectors, link, names, python, signature
 
 from scrapy_neardup.signature import Evidence, Link
-from scrapy_neardup.stores import Selection, SqliteStore, StoreError, absorbing, manifest
+from scrapy_neardup.stores import Selection, SqliteStore, StoreError, absorbing, manifest, tidying
 from scrapy_neardup.stores.compacting import compact
 from scrapy_neardup.stores.importing import load
+from scrapy_neardup.stores.log import Log
 from scrapy_neardup.stores.runs import RunLock
 from scrapy_neardup.stores.transfer import export_rows
 from scrapy_neardup.stores.verifying import verify
@@ -143,6 +144,23 @@ def test_import_leaves_a_living_run_alone(path: str) -> None:
     put(resumed, 3)
     die(resumed)
     assert held(path) == ["1"]
+
+
+def test_import_that_begins_while_another_process_tidies_for_the_first_time(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = str(tmp_path / "other.sqlite")
+    fill(path, 1)
+    fill(other, 2)
+    rows = exported(other)
+
+    def tidy() -> None:
+        with suppress(SystemExit):  # so it ends where another is at it
+            tidying.main(path, "")
+
+    just_before(monkeypatch, Log, "append_all", tidy)
+    load(path, "", rows)
+    assert held(path) == ["1", "2"]
 
 
 def test_run_that_was_open_when_exported_is_forgotten_each_time(path: str, tmp_path: Path) -> None:

@@ -46,7 +46,8 @@ def load(path: str, namespace: str, rows: Iterable[Record], *, chunk: int = CHUN
     path, rows = os.path.realpath(path), iter(rows)
     head = read_head(next(rows, {}))
     runs, content = split_runs(map(read_row, rows))
-    _begin(path, namespace, head, runs)
+    with alone(path):
+        _begin(path, namespace, head, runs)
     taken = Imported(0, 0, 0)
     some: list[Content] = []
     for some in iter(lambda: list(islice(content, chunk)), []):
@@ -69,7 +70,7 @@ def split_runs(content: Iterator[Content]) -> tuple[list[Run], Iterator[Content]
 
 
 def _begin(path: str, namespace: str, head: Head, runs: Iterable[Run]) -> None:
-    """Have the store say what it is made with, and which runs it has."""
+    """Have the store say what it is made with, and which runs it has. For whoever has the lock."""
     prefix = quote(namespace, safe="")
     log = Log(path)
     try:
