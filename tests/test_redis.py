@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from typing import Any
 
@@ -20,7 +20,8 @@ from scrapy_neardup.stores.redis import runs
 from scrapy_neardup.stores.redis.address import named
 from scrapy_neardup.stores.redis.connection import Connection
 from scrapy_neardup.stores.redis.exporting import read
-from scrapy_neardup.stores.redis.store import RedisStore
+from scrapy_neardup.stores.redis.server import Server as RedisServer
+from scrapy_neardup.stores.redis.store import RedisStore, root_of
 from scrapy_neardup.stores.search import salt
 from scrapy_neardup.stores.verifying import verify
 
@@ -60,6 +61,25 @@ def die(namespace: str, *keys: str, **options: Any) -> None:
     commit(store, *map(signature, keys))
     store.server.run([("DEL", store.server.key(f"lease.{store.documents.run}"))])
     store._abandon()
+
+
+def before_asking(patch: pytest.MonkeyPatch, name: str, *acts: Callable[[], object]) -> None:
+    """Have something happen each of the next times that a script is to be run, before it is."""
+    ask, waiting = RedisServer.ask, list(acts)
+
+    def acting(server: RedisServer, script: str, *arguments: Any) -> Any:
+        if script == name and waiting:
+            waiting.pop(0)()
+        return ask(server, script, *arguments)
+
+    patch.setattr(RedisServer, "ask", acting)
+
+
+def let_lapse(namespace: str, run: str) -> None:
+    """Have the lease of a run be out."""
+    root = root_of(namespace)
+    number = int(server().tell("HGET", f"{root}:numbers", run))
+    server().tell("DEL", f"{root}:lease.{number}")
 
 
 def held(store: Store) -> list[str]:
@@ -118,6 +138,38 @@ def end_leases(server: Server) -> None:
     """Have all runs be taken for dead."""
     for lease in server.tell("KEYS", "*lease*"):
         server.tell("DEL", lease)
+
+
+def test_run_that_is_resumed_while_another_still_undoes_it(namespace: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "AT_ONCE", 2)
+    die(namespace, *map(str, range(4)), run="job")
+    resumed: list[RedisStore] = []
+
+    def resume() -> None:
+        let_lapse(namespace, "job")
+        resumed.append(opened(namespace, run="job"))
+        commit(resumed[0], *map(signature, "abcd"))
+
+    before_asking(monkeypatch, "undo", int, resume)
+    opened(namespace).close()
+    assert (resumed[0].run, held(resumed[0])) == ("job", ["a", "b", "c", "d"])
+    resumed[0].close()
+    with closing(opened(namespace)) as store:
+        assert held(store) == ["a", "b", "c", "d"]
+
+
+def test_run_is_held_for_as_long_as_it_is_undone(namespace: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "AT_ONCE", 2)
+    die(namespace, *map(str, range(4)), run="job")
+    lives: list[bool] = []
+    with closing(opened(namespace, run=None)) as looking:
+        before_asking(
+            monkeypatch, "undo", int, lambda: let_lapse(namespace, "job"), lambda: lives.append(looking.is_alive("job"))
+        )
+        opened(namespace).close()
+        assert lives == [True]
+        assert not looking.is_alive("job")
+        assert held(looking) == []
 
 
 def test_live_run_is_left_alone(namespace: str) -> None:

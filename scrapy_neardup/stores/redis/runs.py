@@ -178,15 +178,15 @@ class Runs:
                 self._server.ask("release", number, self._token, "")
 
     def _undo(self, run: Run, number: int, token: bytes | None) -> None:
-        key = self._server.key(f"open.{number}")
-        [count] = self._server.run([("LLEN", key)])
+        [count] = self._server.run([("LLEN", self._server.key(f"open.{number}"))])
         segments = run.sealed + bool(count) + count // _PLACES
-        for first in range(0, count, AT_ONCE):
-            numbers = self._server.ask("undo", number, AT_ONCE, int(self._forgets))
+        for left in (*range(count, 0, -AT_ONCE), 0):  # not counted from the end: that would not bear being done twice
+            arguments = number, self._token, LEASE_MS, left, AT_ONCE, int(self._forgets)
+            numbers = self._server.ask("undo", *arguments)
+            if numbers is None:
+                return  # it took so long that others went on with the run: what is there now is theirs
             segments = max(segments, self._segments(numbers))
             self._server.queue("drop", numbers, b"", "" if self._forgets else str(number))
-            rest = count - first - AT_ONCE  # not counted from the end: that would not bear being done twice
-            self._server.run([("LTRIM", key, 0, rest - 1) if rest > 0 else ("DEL", key)])
         if self._forgets:
             self._drop_news(number, token)
         ended = run.ended(segments, forget=self._forgets)
