@@ -15,7 +15,7 @@ from store_inputs import Keys
 
 from scrapy_neardup.fingerprints.hashing import MULTIPLIER
 from scrapy_neardup.signature import Signature
-from scrapy_neardup.stores import Store, StoreError, open_store
+from scrapy_neardup.stores import Selection, Store, StoreError, open_store
 from scrapy_neardup.stores.redis import runs
 from scrapy_neardup.stores.redis.address import named
 from scrapy_neardup.stores.redis.connection import Connection
@@ -276,6 +276,24 @@ def test_very_many_fingerprints_of_one_document(namespace: str) -> None:
 
 
 # The server
+
+
+def test_document_of_very_many_urls_goes_with_all_of_them(namespace: str) -> None:
+    often, other = signature("often", exact=2), signature("other", exact=3, simhash=2**40)
+    with closing(opened(namespace)) as store:
+        commit(store, often, other)
+        for number in range(3000):
+            store.record(link(f"http://mirror.example/{number}", often, mirror=True))
+            if number % 1000 == 0:
+                store.record(link(f"http://other.example/{number}", other, mirror=True))
+        store.flush()
+        before = server().tell("INFO", "commandstats")["cmdstat_set"]["calls"]
+        assert store.forget(Selection(url=often.url)) == (1, 3001)
+        store.flush()
+        assert server().tell("INFO", "commandstats")["cmdstat_set"]["calls"] - before < 100  # its list is written once
+        assert sorted(each.url for each in store.all_links()) == sorted(each.url for each in store.links(other))
+        assert [each.url.rpartition("/")[2] for each in store.links(other)] == ["other", "0", "1000", "2000"]
+        assert (held(store), list(store.degrees()), store.describe()["urls"]) == (["other"], [3], 4)
 
 
 def test_server_that_is_not_there() -> None:

@@ -39,26 +39,28 @@ local function link_bucket(t, url)
 end
 
 -- Takes the link that is known of a URL out of its bucket; returns that, and the document that the link leads to. The
--- document keeps the URL among its own if it is to be `next`, and has too many to put them in order.
-local function taken_out(value, first, last, url, next_document)
+-- document keeps the URL among its own if it is to be `next`, and has too many to put them in order; the one that is
+-- `dropped` has no list of them any more.
+local function taken_out(value, first, last, url, next_document, dropped)
   local before = unpacked('<I4', value, first + 11)
   local stays = false
   if before < VOID then
     add_repeats(before, -(byte(value, first + 27) % 2))
     stays = before == next_document and call('STRLEN', links_key(before)) >= FEW
-    if not stays then unlinked(before, url) end
+    if not stays and before ~= dropped then unlinked(before, url) end
   end
   return sub(value, 1, first - 1) .. sub(value, last + 1), before, stays
 end
 
 -- Puts a link in place of the one that is known of its URL; '' drops that. Returns the documents that either leads to.
-local function put_link(t, url, link)
+-- `dropped`: the document that is dropped with it.
+local function put_link(t, url, link, dropped)
   local name, value = link_bucket(t, url)
   local first, last = link_in(value, url)
   local document = link ~= '' and unpacked('<I4', link, 9) or NOWHERE
   local before, stays = NOWHERE, false
   if first then
-    value, before, stays = taken_out(value, first, last, url, document)
+    value, before, stays = taken_out(value, first, last, url, document, dropped)
     t.entries = t.entries - 1
   end
   if link ~= '' then

@@ -1,6 +1,7 @@
--- Undoes some of what a run did since it was opened, from the end. ARGV: its number, the token, the lease's milliseconds,
--- how much is left (the rest was undone before), how much at once, and 1 where its links are to be forgotten. Returns the
--- numbers of the documents among it: to drop them is another script's work; nil where others have taken the run.
+-- Undoes some of what a run did since it was opened, from the end. ARGV: its number, the token, the lease's
+-- milliseconds, how much is left (the rest was undone before), how much at once, and 1 where its links are to be
+-- forgotten. Returns the numbers of the documents among it: to drop them is another script's work; nil where others
+-- have taken the run.
 local run, token, milliseconds, left, most = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 local forgets = ARGV[6] == '1'
 if call('HGET', root .. ':holders', run) ~= token then return false end

@@ -18,13 +18,18 @@ end
 -- hashes that find the one document, where they are known. `run`: only what is pending for it, or ''.
 function DO.drop(numbers, rows, run)  -- what it needs is made here: not for every call
   local function drop_links(number)
-    local t = opened('u')
-    local value = call('GET', links_key(number)) or ''
-    local mine = {}
+    local t, key = opened('u'), links_key(number)
+    local value = call('GET', key) or ''
+    local mine, rest = {}, {}
     for at = 1, #value, 9 do
-      if byte(value, at) == number % PER_BLOCK then mine[#mine + 1] = sub(value, at + 1, at + 8) end
+      if byte(value, at) == number % PER_BLOCK then
+        mine[#mine + 1] = sub(value, at + 1, at + 8)
+      else
+        rest[#rest + 1] = sub(value, at, at + 8)
+      end
     end
-    for _, url in ipairs(mine) do put_link(t, url, '') end
+    if #rest > 0 then call('SET', key, concat(rest)) else call('DEL', key) end  -- once: not for every URL
+    for _, url in ipairs(mine) do put_link(t, url, '', number) end
   end
 
   -- Takes an entry out of a bucket of a table.
