@@ -180,6 +180,23 @@ def test_run_that_is_forgotten_leaves_no_rows_in_the_log(path: str) -> None:
         assert [key for (key,) in db.execute("SELECT key FROM neardup") if key.startswith("segment/")] == []
 
 
+@pytest.mark.parametrize("ends", [SqliteStore.close, die])
+def test_run_that_went_on_since_the_store_was_opened_is_forgotten_whole(
+    path: str, ends: Callable[[SqliteStore], None]
+) -> None:
+    run = fill(path, 1)
+    with closing(opened(path)) as store:
+        resumed = opened(path, run=run)
+        for number in (2, 3, 4):
+            put(resumed, number)
+        ends(resumed)
+        assert store.forget(Selection(run=run)).documents == 4
+    with closing(opened(path, run=run)) as resumed:
+        put(resumed, 5)
+    assert held(path) == ["5"]
+    assert verify(path).whole
+
+
 def test_what_a_forgotten_document_replaced_does_not_come_back(path: str) -> None:
     with closing(opened(path)) as store:
         put(store, 3)

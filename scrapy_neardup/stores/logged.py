@@ -67,6 +67,17 @@ class LoggedStore(LayeredStore):
             self._news = self._asked_for()
         return more
 
+    def _catch_up(self) -> None:
+        """Take in all that was written by now."""
+        self.finish()
+        earlier, self._news = self._news, None
+        if earlier:
+            self._receive(earlier.result())
+            self.finish()
+        self._receive(self._asked_for().result())
+        self.finish()
+        self._raise_damage()
+
     def _asked_for(self) -> Future[News]:
         """Ask for what is new. The log's thread maps the parts, of which it may read much."""
         kinds = *(f"{kind}/{self._namespace}/" for kind in ("run", "segment")), self._manifest

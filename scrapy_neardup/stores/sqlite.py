@@ -213,6 +213,14 @@ class SqliteStore(LoggedStore):
         lock = RunLock(self._log.path, name)
         if name == self.run or not lock.acquire():
             raise StoreError(f"run {name!r} of store {self._log.path!r} is alive; end it first")
+        try:
+            self._catch_up()  # since this store was opened the run may have gone on, and ended
+            return self._forget_held(name)
+        finally:
+            lock.release()
+
+    def _forget_held(self, name: str) -> Forgotten:
+        """Forget all that a run committed of which this process has the lock."""
         documents, links = len(self), count_urls(self)
         numbers = [number for run, number in self.batches if run == name]
         run = self._runs[name]
@@ -224,7 +232,6 @@ class SqliteStore(LoggedStore):
             self._append(self._segment_key(name, number), None)
         self.learn(self.hosts.retract(trials))
         self._log.sync(wait=True)
-        lock.release()
         return Forgotten(documents - len(self), links - count_urls(self))
 
     def _trials_of(self, run: str) -> list[Row]:
