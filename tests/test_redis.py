@@ -172,6 +172,54 @@ def test_run_is_held_for_as_long_as_it_is_undone(namespace: str, monkeypatch: py
         assert held(looking) == []
 
 
+def test_run_can_not_be_resumed_while_it_is_forgotten(namespace: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(namespace, "a", run="job")
+    resumed: list[RedisStore] = []
+
+    def resume() -> None:
+        resumed.append(opened(namespace, run="job"))
+        commit(resumed[0], signature("b"))
+
+    with closing(opened(namespace)) as store:
+        before_asking(monkeypatch, "scan", resume)
+        assert store.forget(Selection(run="job")) == (1, 1)
+        assert (resumed[0].run, held(resumed[0])) == ("job-1", ["b"])
+        assert [run.closed is not None for run in store.runs() if run.forgotten] == [True]
+        assert not store.is_alive("job")
+    resumed[0].close()
+
+
+def test_run_that_is_resumed_all_the_same_is_not_forgotten(namespace: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(namespace, "a", run="job")
+    resumed: list[RedisStore] = []
+
+    def resume() -> None:
+        let_lapse(namespace, "job")
+        resumed.append(opened(namespace, run="job"))
+        commit(resumed[0], signature("b"))
+
+    with closing(opened(namespace)) as store:
+        before_asking(monkeypatch, "scan", resume)
+        with pytest.raises(StoreError, match="was resumed meanwhile"):
+            store.forget(Selection(run="job"))
+    assert (resumed[0].run, held(resumed[0])) == ("job", ["a", "b"])
+    resumed[0].close()
+
+
+def test_run_that_died_is_ended_before_it_is_forgotten(namespace: str) -> None:
+    fill(namespace, "a", run="job")
+    with closing(opened(namespace)) as store:
+        dead = opened(namespace, run="job")
+        commit(dead, signature("lost"))
+        dead.add(signature("pending"))
+        let_lapse(namespace, "job")
+        dead._abandon()
+        assert store.forget(Selection(run="job")) == (1, 1)
+        assert (held(store), len(store)) == ([], 0)
+        assert [bool(run.closed) for run in store.runs() if run.id == "job"] == [True]
+    assert server().tell("HLEN", f"{root_of(namespace)}:pending") == 0
+
+
 def test_live_run_is_left_alone(namespace: str) -> None:
     with closing(opened(namespace)) as store:
         commit(store, signature("a"))

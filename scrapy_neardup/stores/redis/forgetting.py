@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ...signature import Link, Signature
 from ...watching import watched
 from ..base import Forgotten, StoreError
+from ..runs import Run
 from .packing import LINK, origin_of, seen_of
 
 if TYPE_CHECKING:
@@ -28,21 +29,31 @@ def seen_before(store: RedisStore, when: float) -> Iterator[Signature]:
 
 def forget_run(store: RedisStore, name: str) -> Forgotten:
     """Forget all that a run committed; raise StoreError for one that is not known, or alive."""
-    shown, run = store.server.name, store.runs_known.get(name)
-    if run is None:
+    shown = store.server.name
+    if store.runs_known.get(name) is None:
         raise StoreError(f"store {shown!r} has no run {name!r}; `scrapy neardup runs` lists those it has")
-    if store.is_alive(name):
-        raise StoreError(f"run {name!r} of store {shown!r} is alive; end it first")
-    store.documents.learn_runs()
-    number = next((number for number, known in store.documents.runs.items() if known == name), 0)
-    documents = [each for each in watched(store.signatures(), "docs", len(store)) if each.key and each.key[0] == name]
+    alive = StoreError(f"run {name!r} of store {shown!r} is alive; end it first")
+    if name == store.run:
+        raise alive
+    with store.runs_known.held(name) as run:
+        if run is None:
+            raise alive
+        return _forget_held(store, run, store.runs_known.held_number)
+
+
+def _forget_held(store: RedisStore, run: Run, number: int) -> Forgotten:
+    """Forget a run that is held. All it has is listed first: should others get hold of it, what they add stays."""
+    documents = [each for each in watched(store.signatures(), "docs", len(store)) if each.key and each.key[0] == run.id]
     urls = {link.digest for each in documents for link in store.links(each)}
+    found = ((LINK.unpack_from(link)[0], link) for link in store.documents.packed_links())
+    others = {url: seen_of(link) for url, link in found if url not in urls and origin_of(link)[0] == number}
+    trials = store.learned.of(number)
+    store.runs_known.check_held()
     for each in documents:
         store.withdraw(each)
-    others = [link for link in store.documents.packed_links() if origin_of(link)[0] == number]
-    for packed in others:
-        store.record(Link("", None, False, seen_of(packed), digest=LINK.unpack_from(packed)[0], void=True))
-    store.learn(store.hosts.retract(store.learned.of(number)))
-    store.runs_known.save(run.without(run.sealed + 1))
+    for url, seen in others.items():
+        store.record(Link("", None, False, seen, digest=url, void=True))
+    store.learn(store.hosts.retract(trials))
     store.flush()
+    store.runs_known.let_go(run.without(run.sealed + 1))
     return Forgotten(len(documents), len(urls) + len(others))

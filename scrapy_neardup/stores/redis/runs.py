@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from threading import Event, Thread
 from uuid import uuid4
@@ -14,7 +14,7 @@ from ..runs import Run, new_id
 from .damage import sound
 from .documents import TOLD, pairs
 from .packing import place_of
-from .server import Server
+from .server import Command, Server
 
 LEASE = 10.0  # seconds for which a process is taken for alive that renews nothing
 GRACE = 30.0  # seconds after which one who reached the server ends runs of those that did not
@@ -35,6 +35,8 @@ class Runs:
         self._renewing: Thread | None = None
         self._look_at = time.monotonic() + GRACE
         self.number = 0
+        self.held_number = 0
+        """Of the run that is held to be forgotten."""
 
     def all(self) -> list[Run]:
         """Return what is known of all runs, oldest first."""
@@ -117,11 +119,16 @@ class Runs:
         while not self._stop.wait(LEASE / 4):
             with suppress(StoreError):  # it is tried again
                 self.renew()
+                if self.held_number:
+                    self._server.alone([self._renewing_of(self.held_number)])
 
     def renew(self) -> None:
         """Renew the lease; where others took this process for dead, have it begin anew. Raise StoreError."""
-        if not self._server.alone([self._server.call("renew", self.number, self._token, LEASE_MS)])[0]:
+        if not self._server.alone([self._renewing_of(self.number)])[0]:
             self._server.distrust()
+
+    def _renewing_of(self, number: int) -> Command:
+        return self._server.call("renew", number, self._token, LEASE_MS)
 
     def close(self, run: Run) -> None:
         """End this process's run with that record. Raise StoreError where others took it for dead."""
@@ -145,6 +152,35 @@ class Runs:
     def abandon(self) -> None:
         """Let the lease run out."""
         self._stop.set()
+
+    # One that is ended, to be forgotten
+
+    @contextmanager
+    def held(self, name: str) -> Iterator[Run | None]:
+        """Keep others from going on with a run, which is ended if it died; yield its record, None where it lives."""
+        if (run := self.get(name)) and run.closed is None:
+            self._end(name)
+        number = self._take(name)
+        now = self.get(name)
+        is_ended = bool(number and now and now.closed is not None)
+        self.held_number = number if is_ended else 0
+        try:
+            yield now if is_ended else None
+        finally:  # where it was not let go of, the lease runs out
+            self.held_number = 0
+
+    def check_held(self) -> None:
+        """Raise StoreError where others have gone on with the run that is held."""
+        if not self._server.run([self._renewing_of(self.held_number)])[0]:
+            raise self._gone_on()
+
+    def let_go(self, run: Run) -> None:
+        """Hold a run no more, which has that record now. Raise StoreError where others have gone on with it."""
+        if not self._server.ask("release", self.held_number, self._token, run.dump()):
+            raise self._gone_on()
+
+    def _gone_on(self) -> StoreError:
+        return StoreError(f"store {self._server.name!r}: the run was resumed meanwhile, so it is alive; end it first")
 
     # The dead
 
