@@ -46,8 +46,10 @@ def _sync(path: str | os.PathLike[str], how: int) -> None:
 
 
 def check_place(path: str | os.PathLike[str]) -> None:
-    """Raise OSError where no file can be at a path: it is a directory, or in none."""
+    """Raise OSError where no file can be put at a path: a directory, a pipe or a device is there, or no folder."""
     target = os.path.realpath(path)
     if os.path.isdir(target):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+    if os.path.exists(target) and not os.path.isfile(target):  # it would be gone, and who reads a pipe would wait
+        raise OSError(errno.EINVAL, "no regular file", os.fspath(path))
     os.stat(os.path.dirname(target))

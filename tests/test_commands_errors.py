@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -136,6 +137,9 @@ PARTICULAR = [
     ("dedupe in.jsonl -o out.xlsx", "out.xlsx: the feeds are JSON lines, and so is the output; allowed is .jsonl"),
     ("dedupe in.csv -o out.jsonl", "out.jsonl: the feeds are CSV, and so is the output; allowed is .csv"),
     ("dedupe in.jsonl -o missing/out.jsonl", "missing/out.jsonl: can't be written: No such file"),
+    ("dedupe in.jsonl -o pipe.jsonl", "pipe.jsonl: can't be written: no regular file"),
+    (f"{DEDUPE} --duplicates pipe.jsonl", "pipe.jsonl: can't be written: no regular file"),
+    (f"{DEDUPE} --bad-rows pipe.jsonl", "pipe.jsonl: can't be written: no regular file"),
     (f"{DEDUPE} --id-field absent", "in.jsonl, line 1: there is no id field 'absent'"),
     (f"{DEDUPE} --detectors simmhash", "not 'simmhash'; did you mean 'simhash'?"),
     (f"{DEDUPE} --duplicates", "argument --duplicates: expected one argument"),
@@ -174,6 +178,7 @@ PARTICULAR = [
     ("lexicon in.jsonl", REQUIRED),
     ("lexicon in.jsonl -o missing/out.lexicon", "missing/out.lexicon: can't be written: No such file"),
     ("lexicon in.jsonl -o in.jsonl", "both a feed and the output"),
+    ("lexicon in.jsonl -o pipe.jsonl --band 0 1", "pipe.jsonl: can't be written: no regular file"),
     (f"{LEXICON} --band 0.7 0.2", "--band 0.7 0.2: a band of normalized IDF needs 0 <= low <= high <= 1"),
     (f"{LEXICON} --band 0.999 1 --min-documents 50", "no term is in the band 0.999 to 1.0 of 3 documents"),
     (f"{LEXICON} --text-field nope --bad-rows bad_rows.jsonl", "no row has text in field 'nope'"),
@@ -185,6 +190,7 @@ PARTICULAR = [
     ("evaluate news --detectors no.such", "'no.such' can't be made into a detector"),
     ("evaluate news --json figures.txt", "figures.txt: no such kind of file; allowed is .json"),
     ("evaluate news --json missing/figures.json", "missing/figures.json: can't be written: No such file"),
+    ("evaluate news --json pipe.json", "pipe.json: can't be written: no regular file"),
     ("evaluate news --shuffle much", f"argument --shuffle: 'much' {FROM_0}"),
     ("calibrate news", "the following arguments are required: --precision"),
     ("calibrate news --precision 1.5", f"argument --precision: '1.5' {ABOVE_0}"),
@@ -216,6 +222,7 @@ PARTICULAR = [
     (REPORT, REQUIRED),
     (f"{REPORT} -o r.txt", "r.txt: no such kind of file; allowed is .html"),
     (f"{REPORT} -o no/r.html", "no/r.html: can't be written"),
+    (f"{REPORT} -o pipe.html", "pipe.html: can't be written: no regular file"),
     (f"{REPORT} -o held.sqlite", "can't be both the store and the report"),
 ]  # fmt: skip
 
@@ -237,6 +244,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("empty.jsonl", "in.warc"):
         (made / name).touch()
     (made / "folder.jsonl").mkdir()
+    os.mkfifo(made / "pipe.jsonl")
+    for name in ("pipe.html", "pipe.json"):
+        (made / name).symlink_to("pipe.jsonl")
     write_labelled(made / "news")
     pairs = (write_labelled(made / "other") / "pairs.jsonl").read_text()
     (made / "other" / "pairs.jsonl").write_text(pairs.replace('"dup"', '"copy"'))
