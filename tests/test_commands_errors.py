@@ -85,6 +85,7 @@ def feeds() -> Iterable[tuple[str, str]]:
         yield f"{verb} {rest}".format("in.xlsx"), "in.xlsx: no such kind of file; allowed is .jsonl"
         yield f"{verb} {rest}".format("cut.jsonl.gz"), "cut.jsonl.gz: can't be read"
         yield f"{verb} {rest}".format("folder.jsonl"), "folder.jsonl: can't be read"
+        yield f"{verb} {rest}".format("pipe.jsonl"), "pipe.jsonl: can't be read: no regular file"
         yield (
             f"{verb} {rest}".format(""),
             f"the following arguments are required: {'IN' if verb != 'import' else 'FILE'}",

@@ -155,10 +155,10 @@ def test_rows_again_are_dropped_within_a_feed_and_kept_where_they_were_held_befo
 
 
 def test_a_call_that_hangs_does_not_hang_the_tests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    os.mkfifo(tmp_path / "in.jsonl")  # nobody writes into it
+    os.mkfifo(tmp_path / "in.html")  # nobody writes into it
     monkeypatch.setattr("cli.TIMEOUT", 0.5)
     with pytest.raises(TimeoutExpired):
-        neardup(tmp_path, "dedupe", "in.jsonl", "-o", "out.jsonl")
+        neardup(tmp_path, "explain", "--files", "in.html", "in.html")
     monkeypatch.undo()
     assert neardup(tmp_path, "doctor", "--help").returncode == 0
 

@@ -254,6 +254,16 @@ def test_directory_is_no_feed(tmp_path: Path) -> None:
         rows_of(tmp_path / "x.jsonl")
 
 
+@pytest.mark.parametrize("ending", ["jsonl", "json", "csv", "parquet", "warc"])
+def test_pipe_is_no_feed(tmp_path: Path, ending: str) -> None:
+    reader, writer = os.pipe()  # nobody would wait for it
+    os.close(writer)
+    (tmp_path / f"x.{ending}").symlink_to(f"/dev/fd/{reader}")
+    with pytest.raises(FeedError, match="can't be read: no regular file"):
+        rows_of(tmp_path / f"x.{ending}")
+    os.close(reader)
+
+
 @pytest.mark.parametrize("name", ["out.jsonl", "out.jsonl.gz"])
 def test_written_file_appears_when_it_is_whole(tmp_path: Path, name: str) -> None:
     path = tmp_path / name

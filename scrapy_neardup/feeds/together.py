@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
+from stat import S_ISDIR, S_ISREG
 from typing import TypeAlias
 
 from .base import BadRowError, FeedError, Kind, Line, Row
@@ -95,6 +96,9 @@ def _by_name(path: str, allowed: Sequence[type[Kind]]) -> type[Kind]:
 
 def _size(path: str) -> int:
     try:
-        return os.stat(path).st_size
+        found = os.stat(path)
     except OSError as error:
         raise FeedError(f"{path}: can't be read: {error.strerror or error}") from error
+    if not S_ISREG(found.st_mode) and not S_ISDIR(found.st_mode):  # a pipe: some kinds are read more than once
+        raise FeedError(f"{path}: can't be read: no regular file")
+    return found.st_size
