@@ -5,6 +5,7 @@ What may live here: reading such a set, and counting. What predicts the clusters
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -161,4 +162,5 @@ def _id(row: Row, name: str, path: str) -> str | int:
 def _existing(path: Path) -> str:
     """Return a file's name, or that of the gzipped one where only that is there."""
     gzipped = Path(f"{path}.gz")
-    return str(gzipped if gzipped.exists() and not path.exists() else path)
+    # Not Path.exists, which raises where it can't look: opening the file will tell why.
+    return str(gzipped if os.path.exists(gzipped) and not os.path.exists(path) else path)

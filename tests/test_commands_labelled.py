@@ -142,6 +142,15 @@ def test_lexicon_keeps_the_terms_of_the_band(tmp_path: Path) -> None:
     assert gzip.decompress((tmp_path / "out.lexicon.gz").read_bytes()).endswith(b"everywhere\nonce\nsome\n")
 
 
+def test_lexicon_of_a_feed_whose_name_is_no_text(tmp_path: Path) -> None:
+    try:
+        write_rows(tmp_path / "bad\udcff 名.jsonl", [{"text": "one two"}, {"text": "two three"}])
+    except OSError:
+        pytest.skip("here all names are text")
+    succeeded(tmp_path, "lexicon", "bad\udcff 名.jsonl", "-o", "out.lexicon", "--band", "0", "1")
+    assert Lexicon.load(tmp_path / "out.lexicon").about["source"] == "bad\\udcff 名.jsonl"
+
+
 def test_lexicon_of_chinese_html_in_a_field(tmp_path: Path) -> None:
     rows = [{"main": f"<p>图书馆今天开放</p><p>{n}</p>" if n % 2 else "<p>市场关闭</p><p>x</p>"} for n in range(4)]
     write_rows(tmp_path / "in.jsonl", rows)

@@ -15,6 +15,7 @@ from ..whole import check_place
 from .feeding import BadRows, add_feeds, add_text_field, taking_bad_rows, with_fields
 from .options import add_json, check_apart, number, print_outcome, whole
 from .progress import through
+from .streams import shown
 
 EXAMPLES = """examples:
   scrapy neardup lexicon items.jsonl -o news.lexicon
@@ -62,10 +63,9 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
 
 def _saved(opts: argparse.Namespace, frequencies: Counter[str], documents: int) -> Lexicon:
     low, high = opts.band
+    source = shown(", ".join(opts.feeds))  # names of files need not be text
     try:
-        lexicon = Lexicon.from_frequencies(
-            frequencies, documents, low, high, opts.min_documents, source=", ".join(opts.feeds)
-        )
+        lexicon = Lexicon.from_frequencies(frequencies, documents, low, high, opts.min_documents, source)
     except ValueError as error:
         raise FeedError(f"--band {low} {high}: {error}") from error
     if not lexicon.terms:
