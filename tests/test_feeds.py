@@ -190,6 +190,13 @@ def test_empty_feed_has_no_rows(tmp_path: Path) -> None:
     assert rows_of(tmp_path / "x.jsonl", tmp_path / "x.jsonl.gz") == []
 
 
+@pytest.mark.parametrize("ending", ["jsonl", "json", "csv"])
+def test_file_of_no_bytes_has_no_rows(tmp_path: Path, ending: str) -> None:
+    (tmp_path / f"x.{ending}").touch()
+    full = write_feed(tmp_path / f"y.{ending}")
+    assert len(rows_of(tmp_path / f"x.{ending}", full)) == len(ROWS)
+
+
 def test_first_row_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
     (tmp_path / "x.jsonl").write_bytes(b'\xef\xbb\xbf{"a": 1}\n')
     assert [row.data for row in rows_of(tmp_path / "x.jsonl")] == [{"a": 1}]

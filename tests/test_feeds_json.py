@@ -37,6 +37,9 @@ def test_json_of_whatever_content_in_whatever_pieces(
 @pytest.mark.parametrize(
     ("data", "wanted"),
     [
+        (b"", []),  # a crawl that was killed leaves this
+        (b"\xef\xbb\xbf", []),
+        (b" \n\n", []),
         (b"[]", []),
         (b" [\n\n] \n", []),
         (b'\xef\xbb\xbf[{"a": 1}]', [{"a": 1}]),
@@ -51,7 +54,6 @@ def test_json_that_is_read(tmp_path: Path, data: bytes, wanted: list[dict[str, A
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "row 1, line 1: 'nothing' where an array was to begin"),
         (b'\n{"a": 1}\n{"a": 2}', "row 1, line 2: '{' where an array was to begin; JSON lines are named .jsonl"),
         (b'[{"a": 1}]\nmore', "row 2, line 2: 'more' where an array was to begin"),
         (b'text [{"a": 1}]', "row 1, line 1: 'text [' where an array was to begin"),

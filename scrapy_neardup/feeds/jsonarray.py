@@ -109,7 +109,7 @@ class _Splitter:
     def _rest(self) -> Iterator[Piece]:
         self._at = len(self._text) + 1
         if self._depth == 0:
-            if self._row() or not self._arrays:
+            if self._outside():
                 self._begin_array()
             return
         if self._depth == 1 and self._row():  # as when a crawl was killed: the last row is whole
@@ -152,14 +152,18 @@ class _Splitter:
 
     def _begin_array(self) -> None:
         """Raise FeedError where no array begins."""
-        found = self._text[self._begin : self._at].strip().removeprefix(b"" if self._arrays else BOM_UTF8).lstrip()
+        found = self._outside()
         if found != b"[":
-            shown = found[:20].decode(errors="replace") or "nothing"
+            shown = found[:20].decode(errors="replace")
             raise FeedError(
                 f"{self._path}, {self._place()}: {shown!r} where an array was to begin; JSON lines are named .jsonl"
             )
         self._pass_over()
         self._arrays += 1
+
+    def _outside(self) -> bytes:
+        """Return what stands where an array may begin: at the end of a file, or of an empty one, nothing."""
+        return self._text[self._begin : self._at].strip().removeprefix(b"" if self._arrays else BOM_UTF8).lstrip()
 
     def _row(self) -> bytes:
         """Return the text of the row that ends just before where we are."""
