@@ -178,6 +178,14 @@ def test_rows_come_as_they_stand(tmp_path: Path, name: str) -> None:
     ]
 
 
+def test_no_line_is_of_another_encoding(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(b'{"a": 1}\n' + '{"a": 2}'.encode("utf-16-le") + b'\n{"a": "\xed\xa0\x80"}\n')
+    feeds, bad = Feeds([str(path)]), list[str]()
+    assert [row.data for row in feeds.rows(lambda line, why: bad.append(why))] == [{"a": 1}, {"a": "\ud800"}]
+    assert [why.partition(": no JSON")[0] for why in bad] == [f"{path}, line 2"]
+
+
 def test_blank_lines_are_passed_over_and_line_ends_made_one(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_bytes(b'\n{"a": 1}\r\n  \n{"a": 2}')
@@ -220,6 +228,8 @@ def test_no_byte_order_mark_gets_into_the_middle_of_a_feed(tmp_path: Path, name:
         (b'{"a": 1}\n"text"\n', "line 2: a JSON str"),
         (b'{"a": "\xff"}\n', "line 1: no JSON"),
         (b"null\n", "line 1: a JSON"),
+        ('{"a": 1}\n{"a": 2}\n'.encode("utf-16"), "line 1: no JSON: 'utf-8' codec can't decode"),
+        ('{"a": 1}\n{"a": 2}\n'.encode("utf-16-le"), "line 1: no JSON"),
         (b"[" * 100_000 + b"\n", "line 1: no JSON"),
     ],
 )

@@ -42,7 +42,8 @@ def parse_object(raw: Raw) -> dict[str, Any]:
     """Return what a JSON object says; raise ValueError for what is none."""
     assert isinstance(raw, bytes)
     try:
-        data = json.loads(raw.rstrip())
+        # Given bytes, json would guess the encoding of each line anew; a mark of UTF-8 it passes over, and so do we.
+        data = json.loads(raw.rstrip().removeprefix(BOM_UTF8).decode("utf-8", "surrogatepass"))
     except RecursionError as error:
         raise ValueError("no JSON: too deep") from error
     except json.JSONDecodeError as error:
