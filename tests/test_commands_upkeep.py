@@ -163,6 +163,27 @@ def test_forget_a_host(path: str) -> None:  # noqa: F811
     assert urls(path) == set()
 
 
+def test_forget_a_host_however_it_is_written(path: str) -> None:  # noqa: F811
+    others = ["http://eighty.example:8080/", "http://[::1]:8080/", "https://sec.example:444/"]
+    stored = {
+        "bücher.example:81": "http://xn--bcher-kva.example:81/",
+        "bücher.example": "http://bücher.example/",
+        "sec.example:443": "https://sec.example/",
+        "eighty.example:80": "http://eighty.example:80/",
+        "Dot.example.": "http://dot.example./",
+        "plain.example.:80": "http://plain.example/",
+        "odd.example:443": "http://odd.example:443/",
+        "[::1]:80": "http://[::1]/",
+        "2001:db8::1": "http://[2001:db8::1]:8080/",
+    }
+    with opened(path) as dedup:
+        for number, url in enumerate([*stored.values(), *others], 100):
+            dedup.claim(Document(url=url, text=text(number))).commit()
+    said = {name: forget(path, "--host", name) for name in stored}
+    assert said == dict.fromkeys(stored, "1 documents and 1 URLs forgotten")
+    assert urls(path) == set(others)
+
+
 @pytest.mark.parametrize("before", ["90 days", "13 weeks", None, "time"])
 def test_forget_what_was_not_seen_for_long(path: str, before: str | None) -> None:  # noqa: F811
     now = time.time()

@@ -14,7 +14,7 @@ from ..index.hosts import Hosts
 from ..index.relations import Relation
 from ..report.data import HostMirror, RunSummary, build
 from ..report.page import write_page
-from ..text.shapes import site
+from ..text.shapes import named_site
 from .mirrors import sides
 from .options import add_json, add_store, check_apart, existing, print_outcome
 
@@ -47,7 +47,8 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
 
 def _host_mirrors(hosts: Hosts, named: Mapping[str, str]) -> Iterator[HostMirror]:
     yield from map(_learned, hosts.relations())
-    yield from (HostMirror(_site(mirror), _site(canonical), named=True) for mirror, canonical in named.items())
+    for mirror, canonical in named.items():
+        yield HostMirror(named_site(mirror), named_site(canonical), named=True)
 
 
 def _learned(relation: Relation) -> HostMirror:
@@ -55,8 +56,3 @@ def _learned(relation: Relation) -> HostMirror:
     tally = relation.tally
     agreeing = tally.same + tally.near
     return HostMirror(mirror, canonical, relation.confidence, agreeing, tally.different, relation.in_force)
-
-
-def _site(host: str) -> str:
-    """Return a host of the settings as URLs are compared: without a default port."""
-    return site(f"{'https' if host.endswith(':443') else 'http'}://{host}") or host

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Protocol
 
 from ..index.hosts import Hosts
 from ..index.relations import Row
 from ..signature import Link, Signature
-from ..text.shapes import site
+from ..text.shapes import named_site, site
 from ..text.urls import canonical_url, host
 from ..watching import watched
 from .base import Forgotten, Selection
+
+_WITH_PORT = re.compile(r"(?:\[[^]]*\]|[^:]*):\d+")
 
 
 class Forgetting(Protocol):
@@ -70,5 +73,10 @@ def _trials(hosts: Hosts, what: Selection) -> list[Row]:
 
 
 def is_of(name: str, url: str | None) -> bool:
-    """Say whether a URL is of a host, which is named with its port or without."""
-    return bool(url) and name.lower() in (host(url or ""), site(canonical_url(url or "")))
+    """Say whether a URL is of a host, which is named with its port or without, however it is written."""
+    if not url:
+        return False
+    if _WITH_PORT.fullmatch(name):
+        return site(canonical_url(url)) in (name.lower(), named_site(name))
+    # An address of version 6 without brackets is no host of a URL, but may be named.
+    return (host(url) or None) in (name.lower(), host(f"http://{name}"))

@@ -48,6 +48,11 @@ def site(url: str) -> str:
     return parts.netloc if parts else ""
 
 
+def named_site(host: str) -> str:
+    """Return a host, named with its port or without, as `site` returns it of URLs; as it is where it is none."""
+    return site(f"{'https' if host.endswith(':443') else 'http'}://{host}") or host
+
+
 def shape(a: str, b: str) -> Shape | None:
     """Return how two URLs correspond, by the longest end of the path that both share; else None.
 
