@@ -68,17 +68,18 @@ class Calibration(NamedTuple):
 def calibrate(labelled: LabelledSet, config: Config, precision: float, mode: str = "strict") -> Calibration:
     """Return the settings of highest recall that reach a precision on a set; ValueError where none do."""
     pairs = compared(labelled, config, mode)
-    best = 0.0
+    tried = []
     for margin in MARGINS:
         fit = best_fit(pairs, precision, margin)
         if fit is None:
             break
         settings = fit.settings()
         reached = evaluate(labelled, replace(config, **settings))
-        best = max(best, reached[mode]["precision"])
+        tried.append(reached[mode]["precision"])
         if reached[mode]["precision"] >= precision:
             return Calibration(settings, reached)
-    raise ValueError(f"no thresholds reach precision {precision} on {labelled.name}; the best found reach {best}")
+    best = f"; the best found reach {max(tried)}" if tried else ""
+    raise ValueError(f"no thresholds reach precision {precision} on {labelled.name}{best}")
 
 
 def best_fit(pairs: Pairs, precision: float, margin: int = 1) -> Fit | None:
@@ -130,7 +131,7 @@ def compared(labelled: LabelledSet, config: Config, mode: str = "strict") -> Pai
 
 def _proposed(labelled: LabelledSet, config: Config) -> Iterator[tuple[frozenset[Any], int, float]]:
     names: dict[Signature, Any] = {}
-    anyhow = replace(Rule.from_config(config), resemblance=0.0, short_allowance=0.0)
+    anyhow = replace(Rule.from_config(config), resemblance=0.0, short_allowance=0.0, min_tokens=MINIMA[0])
     with Deduplicator.from_config(replace(config, store=None)) as dedup:
         for name, row in watched(labelled.rows.items(), "docs", len(labelled.rows)):
             document = item_document(row, config)
