@@ -31,6 +31,10 @@ def texts(path: Path, *records: bytes) -> list[str | None]:
         answer(page({"text": CHINESE}).encode(), ""),
         answer(gzip.compress(page({"text": CHINESE}).encode()), Content_Encoding="gzip"),
         answer(page({"text": CHINESE}).encode(), Content_Encoding="gzip"),  # unpacked by who stored it
+        answer(gzip.compress(page({"text": CHINESE}).encode()), Content_Encoding="X-GZip"),
+        answer(gzip.compress(page({"text": CHINESE}).encode()), Content_Encoding="UTF-8, gzip"),
+        answer(page({"text": CHINESE}).encode(), Content_Encoding="UTF-8"),  # what is no coding changes nothing
+        answer(page({"text": CHINESE}).encode(), Content_Encoding="none"),
         answer(b"5\r\n<p>\xe5\x9b\r\n4\r\n\xbe.</\r\n3\r\np> \r\n0\r\n\r\n", Transfer_Encoding="chunked"),
         answer(page({"text": CHINESE}).encode()).replace(b"HTTP/1.1", b"HTTP/2"),
     ],
@@ -57,6 +61,8 @@ NO_PAGES = [
     record("response", URL, b""),
     record("response", "dns:a.example", b"20261121100000\na.example. 60 IN A 127.0.0.1\n", "text/dns"),
     record("response", URL, answer(b"\x00\x01", Content_Encoding="zstd")),
+    record("response", URL, answer(b"\x00\x01", Content_Encoding="x-compress")),
+    record("response", URL, answer(gzip.compress(gzip.compress(b"<p>twice")), Content_Encoding="gzip, gzip")),
     record("conversion", URL, b"{}", "application/json"),
     record("response", "", answer(b"<p>without URL</p>")),
 ]

@@ -18,6 +18,8 @@ from .records import GZIP, places
 
 CHUNK = 1 << 16
 SNIFFED = 5000  # bytes that tell the kind of a response that does not say it
+# Content codings as IANA lists them, but for `identity`; gzip and compress are also named with `x-`.
+CODINGS = frozenset(["aes128gcm", "br", "compress", "dcb", "dcz", "deflate", "exi", "gzip", "pack200-gzip", "zstd"])
 
 
 @dataclass(frozen=True)
@@ -132,10 +134,15 @@ def _html(record: Any, url: str) -> str | None:
 
 
 def _can_be_unpacked(record: Any) -> bool:
+    """Say whether content is not packed, or packed in a way that warcio can undo, and name that as warcio does."""
     from warcio.bufferedreaders import BufferedReader
 
-    coding = (record.http_headers.get_header("Content-Encoding") or "identity").lower()
-    return coding == "identity" or coding in BufferedReader.get_supported_decompressors()
+    named = (record.http_headers.get_header("Content-Encoding") or "").lower().split(",")
+    packed = [coding for each in named if (coding := each.strip().removeprefix("x-")) in CODINGS]
+    if not packed:  # as of `UTF-8` and `none`, which servers send too: Scrapy leaves such content as it is
+        return True
+    record.http_headers.replace_header("Content-Encoding", packed[0])
+    return len(packed) == 1 and packed[0] in BufferedReader.get_supported_decompressors()
 
 
 def _read(stream: Any) -> bytes:
