@@ -40,6 +40,20 @@ def test_tsv_is_not_what_is_parted_by_commas(tmp_path: Path) -> None:
         copied(tmp_path / "x.csv", tmp_path / "out.tsv")
 
 
+@pytest.mark.parametrize("head", ["text", "url\ttext, clean", '"text, clean"'])
+def test_tsv_is_parted_by_tabs_whatever_else_is_in_its_first_row(tmp_path: Path, head: str) -> None:
+    names = [name.strip('"') for name in head.split("\t")]
+    data = "\t".join(["one, two"] * len(names))
+    assert read(tmp_path / "x.tsv", f"{head}\n{data}\n".encode()) == [dict.fromkeys(names, "one, two")]
+    assert copied(tmp_path / "x.tsv", tmp_path / "out.tsv") == f"{head}\n{data}\n".encode()
+
+
+@pytest.mark.parametrize("name", ["price, EUR, incl. tax", 'a "", b"", c,, d'])
+def test_what_is_in_quotes_parts_no_columns(tmp_path: Path, name: str) -> None:
+    rows = read(tmp_path / "x.csv", f'"{name}";url;text\n1;2;3\n'.encode())
+    assert rows == [{name.replace('""', '"'): "1", "url": "2", "text": "3"}]
+
+
 def test_csv_without_any_row_goes_with_all_others(tmp_path: Path) -> None:
     (tmp_path / "a.csv").touch()  # as Scrapy leaves it where there are no items
     path = write_feed(tmp_path / "b.csv")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,9 +11,10 @@ from dataclasses import dataclass, field
 from typing import IO, Any, NamedTuple
 
 from .base import LARGEST, SPREAD, FeedError, Kind, Piece, Raw
-from .files import lines_of, position, reading
+from .files import has_ending, lines_of, position, reading
 
 DELIMITERS = ",;\t|"
+_QUOTED = re.compile(rb'"[^"]*"')
 
 
 @dataclass(frozen=True)
@@ -37,10 +39,10 @@ class Table(Kind):
 
     @classmethod
     def of(cls, path: str) -> Table:
-        """Read the names of the columns, which are parted by what of `DELIMITERS` their line has most of."""
+        """Read the names of the columns."""
         with reading(path) as file:
             line = next((line for line in lines_of(file, path) if line.strip()), b"")
-        delimiter = max(DELIMITERS, key=lambda each: line.count(each.encode()))
+        delimiter = _delimiter(line, is_tsv=has_ending(path, cls.names[1:], gzips=True))
         with reading(path) as file:
             first = next(_records(file, delimiter, path), None)
         if first is None:  # as of a crawl without items
@@ -68,6 +70,13 @@ class Table(Kind):
     def writer(self, file: IO[bytes], *, gzipped: bool) -> Iterator[Callable[[Any], object]]:
         file.write(self.head)
         yield file.write
+
+
+def _delimiter(head: bytes, *, is_tsv: bool) -> str:
+    """Return what of `DELIMITERS` the first line has most of; of TSV a tab, unless it has others only."""
+    unquoted = _QUOTED.sub(b"", head)
+    counts = {each: unquoted.count(each.encode()) for each in DELIMITERS}
+    return "\t" if is_tsv and (counts["\t"] or not any(counts.values())) else max(counts, key=counts.__getitem__)
 
 
 class _Record(NamedTuple):
