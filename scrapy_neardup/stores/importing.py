@@ -46,8 +46,7 @@ def load(path: str, namespace: str, rows: Iterable[Record], *, chunk: int = CHUN
     path, rows = os.path.realpath(path), iter(rows)
     head = read_head(next(rows, {}))
     runs, content = split_runs(map(read_row, rows))
-    with alone(path):
-        _begin(path, namespace, head, runs)
+    _begin(path, namespace, head, runs)
     taken = Imported(0, 0, 0)
     some: list[Content] = []
     for some in iter(lambda: list(islice(content, chunk)), []):
@@ -70,26 +69,32 @@ def split_runs(content: Iterator[Content]) -> tuple[list[Run], Iterator[Content]
 
 
 def _begin(path: str, namespace: str, head: Head, runs: Iterable[Run]) -> None:
-    """Have the store say what it is made with, and which runs it has. For whoever has the lock."""
+    """Have the store say what it is made with, and which runs it has."""
     prefix = quote(namespace, safe="")
     log = Log(path)
     try:
         meta = merge_meta(log.get(f"meta/{prefix}"), head.schemes, head.own)
-        known = {key: Run.load(value) for key, value in log.news(f"run/{prefix}/").result()}
-        new = {f"run/{prefix}/{run.id}": run for run in runs}
-
-        def held(run: str) -> bool:
-            return RunLock(path, run).is_held()
-
-        rows = [(key, said.dump()) for key, run in new.items() if (said := merged(run, known.get(key), held))]
-        if log.get(f"parts/{prefix}") is None:
-            rows.append((f"parts/{prefix}", manifest.dump(())))  # what a kill leaves then never counted
-        log.append_all([(f"meta/{prefix}", meta), *rows])
-        log.sync(wait=True)
+        with alone(path):  # once it is known that this is a store, which fits: the lock is a file beside it
+            rows = _new_runs(log, prefix, runs)
+            if log.get(f"parts/{prefix}") is None:
+                rows.append((f"parts/{prefix}", manifest.dump(())))  # what a kill leaves then never counted
+            log.append_all([(f"meta/{prefix}", meta), *rows])
+            log.sync(wait=True)
     except ValueError as error:
         raise StoreError(f"store {path!r} does not fit the export: {error}; it was left as it is") from error
     finally:
         log.close()
+
+
+def _new_runs(log: Log, prefix: str, runs: Iterable[Run]) -> list[tuple[str, bytes]]:
+    """Return the records of runs that a store is to have, by key."""
+
+    def held(run: str) -> bool:
+        return RunLock(log.path, run).is_held()
+
+    known = {key: Run.load(value) for key, value in log.news(f"run/{prefix}/").result()}
+    new = {f"run/{prefix}/{run.id}": run for run in runs}
+    return [(key, said.dump()) for key, run in new.items() if (said := merged(run, known.get(key), held))]
 
 
 def merged(run: Run, known: Run | None, is_alive: Callable[[str], bool]) -> Run | None:
