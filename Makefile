@@ -1,31 +1,45 @@
-# These do all the set-up: `make example`, `make fleet`, `make docs` and `make test`.
+# Each of these does all of its own set-up: example, fleet, docs, test, test-all, check. WORKERS is the number of test processes.
 PYTHON ?= python3
 VENV ?= .venv
+WORKERS ?= auto
 BIN = $(VENV)/bin
+PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS)
 
-.PHONY: example fleet docs test check clean
+.PHONY: example fleet docs test test-all check clean
+.SECONDARY:
 
-example: $(VENV)/installed
-	$(BIN)/python example_project/run.py
+example: $(VENV)/for-example
+	@$(BIN)/python example_project/run.py
 
-fleet: $(VENV)/installed
-	$(BIN)/python example_project/run_fleet.py
+fleet: $(VENV)/for-fleet
+	@$(BIN)/python example_project/run_fleet.py
 
-docs: $(VENV)/installed
+docs: $(VENV)/for-docs
 	$(BIN)/mkdocs build --strict
 
-test: $(VENV)/installed
-	$(BIN)/python -m pytest
+test: $(VENV)/for-test
+	$(PYTEST)
 
-check: $(VENV)/installed
+# The quick tests first, then those marked as slow.
+test-all: $(VENV)/for-dev test
+	$(PYTEST) -m slow
+
+check: $(VENV)/for-check
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
-$(VENV)/installed: setup.cfg setup.py pyproject.toml $(wildcard scrapy_neardup/native/*.[ch])
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
-	touch $@
+# Install the plugin and one extra of setup.cfg; `example` needs none. The dots show that pip is at work.
+$(VENV)/for-%: setup.cfg setup.py pyproject.toml $(wildcard scrapy_neardup/native/*.[ch]) | $(VENV)/bin/python
+	@printf 'Installing scrapy-neardup and what `make $*` needs into $(VENV) '; \
+	(while sleep 3; do printf .; done) & dots=$$!; \
+	$(BIN)/python -m pip install --quiet --editable '.[$(filter-out example,$*)]'; code=$$?; \
+	kill $$dots; echo; exit $$code
+	@touch $@
+
+$(VENV)/bin/python:
+	@echo 'Making a virtual environment in $(VENV)'
+	@$(PYTHON) -m venv $(VENV)
 
 clean:
 	rm -rf $(VENV) build dist site example_project/out

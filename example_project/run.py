@@ -1,6 +1,7 @@
-"""Crawls two newspapers three times, prints what scrapy-neardup saved, and exits with 1 if the story does not hold."""
+"""Crawl two newspapers three times, print what scrapy-neardup saved, and exit with 1 if the story does not hold."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,21 @@ from example.site import Newsstand, Site
 
 HERE = Path(__file__).parent
 OUT = HERE / "out"
+
+INTRODUCTION = """\
+Two made-up newspapers run on this machine. The Post writes ten articles. The Gazette, on another host and in another page
+template, copies them and adds four of its own. The Archive is a second server of the Gazette; it has one of the copies.
+A spider that knows nothing of scrapy-neardup crawls them three times.
+"""
+NEXT = """\
+
+What to try next, from this folder:
+  {scrapy} neardup clusters --store {store}
+  {scrapy} neardup mirrors --store {store}
+  {scrapy} neardup report --store {store} -o report.html
+The feeds and logs of the three runs are in {out}.
+The three lines that enable the plugin are in {settings}.
+docs/tutorial.md builds a project like this one from an empty folder."""
 
 
 class Run(NamedTuple):
@@ -27,6 +43,7 @@ class Run(NamedTuple):
 def main() -> int:
     shutil.rmtree(OUT, ignore_errors=True)  # an empty store, so that the story starts anew
     OUT.mkdir()
+    print(INTRODUCTION)
     with Newsstand() as stand:
         print("Run 1: both papers for the first time")
         first = crawl("run1", stand, [stand.post, stand.gazette])
@@ -76,7 +93,15 @@ def verdict(stand: Newsstand, first: Run, second: Run, third: Run) -> int:
     claims = story(stand, first, second, third)
     for claim, holds in claims.items():
         print("ok    " if holds else "FAILED", claim)
+    print(NEXT.format(**paths()))
     return 0 if all(claims.values()) else 1
+
+
+def paths() -> dict[str, Path]:
+    """Return what a reader needs to go on, relative to the folder in which the command was given."""
+    places = {"scrapy": Path(sys.executable).parent / "scrapy", "store": OUT / "neardup.sqlite", "out": OUT}
+    places["settings"] = HERE / "example" / "settings.py"
+    return {name: Path(os.path.relpath(place)) for name, place in places.items()}
 
 
 def story(stand: Newsstand, first: Run, second: Run, third: Run) -> dict[str, bool]:
