@@ -6,12 +6,17 @@ import csv
 import gzip
 import io
 import json
-from collections.abc import Iterable, Sequence
+import tracemalloc
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
-from scrapy_neardup.feeds import Feeds, writing_rows
+import pytest
+
+from scrapy_neardup.feeds import Feeds, Line, writing_rows
+from scrapy_neardup.feeds.base import Raw
 
 ROWS: list[dict[str, str]] = [
     {"url": "http://a.example/1", "title": "A, B", "text": "one two\nthree \"four\" ] } , 'five'"},
@@ -19,13 +24,22 @@ ROWS: list[dict[str, str]] = [
     {"url": "http://a.example/3?a=1&b=2", "title": "-", "text": "x" * 300_000},
     {"url": "http://b.example/", "title": " ", "text": "last"},
 ]
-PLAIN = ("jsonl", "jl", "json", "csv", "tsv", "parquet", "warc")
-ENDINGS = (*PLAIN, "jsonl.gz", "json.gz", "csv.gz", "tsv.gz", "warc.gz")
+TEXTS = ("jsonl", "json", "csv", "tsv")
+KINDS = ("jsonl", "json", "csv", "parquet", "warc.gz")
+"""An ending for each kind; the others differ in their names and in what is gzipped only."""
+ENDINGS = (*TEXTS, "parquet", "warc", *(f"{ending}.gz" for ending in (*TEXTS, "warc")))
+
+
+def kind_of(path: Path) -> str:
+    """Return the ending that tells the kind; skip the test where what reads it is not installed."""
+    ending = path.name.lower().removesuffix(".gz").rpartition(".")[2]
+    pytest.importorskip({"parquet": "pyarrow", "warc": "warcio", "wet": "warcio"}.get(ending, "json"))
+    return ending
 
 
 def write_feed(path: Path, rows: Sequence[dict[str, Any]] = ROWS) -> Path:
     """Write rows of text as the kind of feed that the name says; of WARC title and text make a page."""
-    ending = path.name.removesuffix(".gz").rpartition(".")[2]
+    ending = kind_of(path)
     if ending == "parquet":
         _write_parquet(path, rows)
     elif ending == "warc":
@@ -38,7 +52,7 @@ def write_feed(path: Path, rows: Sequence[dict[str, Any]] = ROWS) -> Path:
 
 def read_feed(path: Path) -> list[dict[str, Any]]:
     """Read rows as others do."""
-    ending = path.name.removesuffix(".gz").rpartition(".")[2]
+    ending = kind_of(path)
     if ending == "parquet":
         import pyarrow.parquet as pq
 
@@ -107,6 +121,7 @@ def answer(content: bytes, mime: str = "text/html; charset=utf-8", status: str =
 
 
 def write_records(path: Path, *records: bytes) -> Path:
+    kind_of(path)
     is_gzip = path.name.lower().endswith(".gz")
     path.write_bytes(b"".join(gzip.compress(each, mtime=0) if is_gzip else each for each in records))
     return path
@@ -124,24 +139,62 @@ def _read_warc(path: Path) -> Iterable[dict[str, Any]]:
             yield {"url": each.rec_headers["WARC-Target-URI"], "page": each.content_stream().read().decode()}
 
 
+def feeds_of(*paths: Path) -> Feeds:
+    return Feeds(list(map(str, paths)))
+
+
 def read(path: Path, data: bytes) -> list[dict[str, Any]]:
     """Return what the rows of a file with these bytes say."""
+    kind_of(path)
     path.write_bytes(data)
-    return [row.data for row in Feeds([str(path)]).rows()]
+    return [row.data for row in feeds_of(path).rows()]
 
 
-def bad_rows(path: Path, data: bytes) -> tuple[list[Any], list[tuple[Any, str]]]:
-    """Return what the rows say, and those that can't be read with what is said of them, without the path."""
+def bad_rows(path: Path, data: bytes) -> tuple[list[dict[str, Any]], list[tuple[bytes, str]]]:
+    """Return what the rows say, and those that can't be read with what is said of them, without the path.
+
+    These are also written as they stand, to the name of the file with `bad_` before it.
+    """
+    kind_of(path)
     path.write_bytes(data)
-    bad: list[tuple[Any, str]] = []
-    rows = Feeds([str(path)]).rows(lambda line, why: bad.append((line.raw, why.removeprefix(f"{path}, "))))
-    return [row.data for row in rows], bad
+    feeds, bad = feeds_of(path), list[tuple[bytes, str]]()
+    with writing_rows(str(path.with_name(f"bad_{path.name}")), feeds.kind) as write:
+
+        def take(line: Line, why: str) -> None:
+            assert why.startswith(f"{path}, ")
+            bad.append((_bytes(line.raw), why.removeprefix(f"{path}, ")))
+            write(line)
+
+        rows = [row.data for row in feeds.rows(take)]
+    return rows, bad
 
 
-def copied(path: Path, output: Path) -> bytes:
-    """Return the bytes of a feed whose rows were written as they stand."""
-    feeds = Feeds([str(path)])
+def _bytes(raw: Raw) -> bytes:
+    if isinstance(raw, bytes):
+        return raw
+    return Path(raw.path).read_bytes()[raw.start : raw.start + raw.size]
+
+
+def copy(output: Path, *paths: Path, only: Sequence[int] = ()) -> None:
+    """Write the rows of feeds as they stand, or some of them, as one feed."""
+    feeds = feeds_of(*paths)
     with writing_rows(str(output), feeds.kind) as write:
         for line in feeds.lines():
-            write(line)
+            if line.number in only or not only:
+                write(line)
+
+
+def copied(output: Path, *paths: Path) -> bytes:
+    copy(output, *paths)
     return output.read_bytes()
+
+
+@contextmanager
+def in_memory(size: int) -> Iterator[None]:
+    """Fail where more bytes than these are held at once; those of Arrow are not traced."""
+    tracemalloc.start()
+    try:
+        yield
+        assert tracemalloc.get_traced_memory()[1] < size
+    finally:
+        tracemalloc.stop()

@@ -1,77 +1,60 @@
-"""Feeds on disk: rows come out as they went in, and files appear as a whole or not at all."""
+"""Feeds of every kind: rows come out as they went in, and files appear as a whole or not at all."""
 
 from __future__ import annotations
 
 import gzip
 import os
 import pickle
-import random
 import stat
-import tracemalloc
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from feed_files import ENDINGS, ROWS, page, read_feed, write_feed
+from feed_cases import AROUND, BAD_ROWS, BOM, LINES, NO_FEEDS, READ, TOO_LONG, Rows
+from feed_files import (
+    ENDINGS,
+    ROWS,
+    TEXTS,
+    bad_rows,
+    copied,
+    copy,
+    feeds_of,
+    in_memory,
+    page,
+    read,
+    read_feed,
+    write_feed,
+)
 
-from scrapy_neardup.feeds import FORMATS, BadRowError, FeedError, Feeds, Line, Row, writing, writing_rows
+from scrapy_neardup.feeds import FORMATS, BadRowError, FeedError, Line, Row, writing
 
-LINES = [b'{"url": "http://a.example/", "n": 1.50}', '{ "text":"\u9e64\\u9e64",  "b": [1,2] }'.encode()]
-
-
-def rows_of(*paths: Path) -> list[Row]:
-    return list(Feeds(list(map(str, paths))).rows())
+ALSO = {"jsonl": ("jl", "jsonlines", "ndjson"), "jsonl.gz": ("jl.gz",)}
+every_kind = pytest.mark.parametrize("ending", ENDINGS)
 
 
 def said(path: Path, ending: str) -> list[dict[str, Any]]:
     """Return what a feed says, of WARC only what stands in other feeds too."""
     names = ("url", "text") if ending.startswith("warc") else tuple(ROWS[0])
-    return [{name: row.data[name] for name in names} for row in rows_of(path)]
+    return [{name: row.data[name] for name in names} for row in feeds_of(path).rows()]
 
 
 def wanted(ending: str, rows: Iterable[dict[str, str]] = ROWS) -> list[dict[str, Any]]:
     return [{"url": row["url"], "text": page(row)} if ending.startswith("warc") else row for row in rows]
 
 
-def copy(paths: list[Path], output: Path, *numbers: int) -> None:
-    """Write some rows of feeds, all where none are named."""
-    feeds = Feeds(list(map(str, paths)))
-    with writing_rows(str(output), feeds.kind) as write:
-        for line in feeds.lines():
-            if line.number in numbers or not numbers:
-                write(line)
-
-
-# What holds for every kind
-
-
-@pytest.fixture(params=ENDINGS)
-def ending(request: pytest.FixtureRequest) -> str:
-    """Return how the name of a feed ends, for each kind that there is."""
-    pytest.importorskip({"parquet": "pyarrow", "warc": "warcio"}.get(request.param.partition(".")[0], "json"))
-    return str(request.param)
-
-
-def test_rows_say_what_was_written(tmp_path: Path, ending: str) -> None:
-    path = write_feed(tmp_path / f"x.{ending}")
-    assert said(path, ending) == wanted(ending)
-    assert said(path.rename(tmp_path / f"X.{ending.upper()}"), ending) == wanted(ending)
-
-
-def test_rows_that_are_kept_are_what_others_read(tmp_path: Path, ending: str) -> None:
+@every_kind
+def test_rows_come_out_as_they_went_in(tmp_path: Path, ending: str) -> None:
     path, kept = write_feed(tmp_path / f"in.{ending}"), tmp_path / f"out.{ending}"
-    before = read_feed(path)
-    copy([path], kept, 1, 3)
-    assert read_feed(kept) == [before[0], before[2]]
-    copy([path], kept)
-    assert read_feed(kept) == before
-
-
-def test_kept_rows_have_their_very_bytes(tmp_path: Path, ending: str) -> None:
-    path, kept = write_feed(tmp_path / f"in.{ending}"), tmp_path / f"out.{ending}"
-    copy([path], kept)
-    before, after = path.read_bytes(), kept.read_bytes()
+    before, others = path.read_bytes(), read_feed(path)
+    for name in (ending, ending.upper(), *ALSO.get(ending, ())):
+        path = path.rename(tmp_path / f"in.{name}")
+        assert said(path, ending) == wanted(ending)
+    copy(kept, path, only=[1, 3])
+    assert read_feed(kept) == [others[0], others[2]]
+    after = copied(kept, path)
+    assert read_feed(kept) == others
     if ending == "parquet":  # it is pages of columns, so there are no bytes of a row
         import pyarrow.parquet as pq
 
@@ -83,212 +66,171 @@ def test_kept_rows_have_their_very_bytes(tmp_path: Path, ending: str) -> None:
     assert after.rstrip(b"\n") == before.rstrip(b"\n")
 
 
+@every_kind
 def test_feeds_of_one_kind_become_one(tmp_path: Path, ending: str) -> None:
     paths = [write_feed(tmp_path / f"{name}.{ending}", ROWS[n : n + 2]) for n, name in ((0, "a"), (2, "b"))]
-    copy(paths, tmp_path / f"out.{ending}")
+    copy(tmp_path / f"out.{ending}", *paths)
     assert said(tmp_path / f"out.{ending}", ending) == wanted(ending)
-    lines = list(Feeds(list(map(str, paths))).lines())
+    feeds = feeds_of(*paths)
+    lines, seen = zip(*((line, feeds.at) for line in feeds.lines()), strict=True)
     assert [line.number for line in lines] == [1, 2, 3, 4]
     assert [line.place.split(",")[0] for line in lines] == [str(path) for path in paths for _ in range(2)]
-
-
-def test_lines_can_be_sent_to_other_processes(tmp_path: Path, ending: str) -> None:
-    feeds = Feeds([str(write_feed(tmp_path / f"x.{ending}"))])
-    lines = list(feeds.lines())
-    sent: list[Line] = pickle.loads(pickle.dumps(lines))
+    assert feeds.size == feeds.at == sum(path.stat().st_size for path in paths)
+    assert [*seen, feeds.size] == sorted([*seen, feeds.size])
+    assert seen[1] <= paths[0].stat().st_size < seen[-1]
+    sent: tuple[Line, ...] = pickle.loads(pickle.dumps(lines))  # as to other processes
     assert sent == lines
     assert list(map(Row.of, sent)) == list(map(Row.of, lines))
 
 
-def test_it_tells_how_much_has_been_read(tmp_path: Path, ending: str) -> None:
-    paths = [write_feed(tmp_path / f"{name}.{ending}") for name in "ab"]
-    feeds = Feeds(list(map(str, paths)))
-    seen = [feeds.at for _ in feeds.lines()]
-    assert feeds.size == feeds.at == sum(path.stat().st_size for path in paths)
-    assert seen == sorted(seen)
-    assert paths[0].stat().st_size < seen[-1] <= feeds.size
-
-
-def test_no_more_than_some_of_it_is_in_memory(tmp_path: Path, ending: str) -> None:
-    rows = [{"url": f"http://a.example/{n}", "text": '\\ " 鹤' * 5000} for n in range(400)]
+@every_kind
+def test_no_more_than_some_of_it_is_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str) -> None:
+    monkeypatch.setattr("scrapy_neardup.feeds.parquet.GROUP", 1 << 21)
+    rows = [{"url": f"http://a.example/{n}", "text": ('\\ " 鹤' + "x" * 1995) * 50} for n in range(100)]
     path = write_feed(tmp_path / f"x.{ending}", rows)
-    next(Feeds([str(path)]).rows())  # what is imported counts no more
-    tracemalloc.start()
-    try:
-        copy([path], tmp_path / f"out.{ending}")
-        rows_of_it = sum(len(row.data["text"]) > 10_000 for row in Feeds([str(path)]).rows())
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert rows_of_it == 400
-    # Arrow's own memory is not traced; what is waits for a row group to be full.
-    assert peak < (40 << 20 if ending == "parquet" else 6 << 20)
+    next(feeds_of(path).rows())  # what is imported counts no more
+    with in_memory(6 << 20):  # of 10
+        copy(tmp_path / f"out.{ending}", path)
+        assert sum(len(row.data["text"]) > 10_000 for row in feeds_of(path).rows()) == 100
 
 
 @pytest.mark.parametrize("rows", [[], ROWS[:1]])
+@every_kind
 def test_feed_without_rows(tmp_path: Path, ending: str, rows: list[dict[str, str]]) -> None:
-    path = write_feed(tmp_path / f"x.{ending}", rows)
-    copy([path], tmp_path / f"out.{ending}", 99)
-    assert rows_of(tmp_path / f"out.{ending}") == []
-    copy([tmp_path / f"out.{ending}", write_feed(tmp_path / f"more.{ending}")], tmp_path / f"all.{ending}")
+    path, out = write_feed(tmp_path / f"x.{ending}", rows), tmp_path / f"out.{ending}"
+    copy(out, path, only=[99])
+    assert said(out, ending) == []
+    copy(tmp_path / f"all.{ending}", out, write_feed(tmp_path / f"more.{ending}"))
     assert said(tmp_path / f"all.{ending}", ending) == wanted(ending)
 
 
+@pytest.mark.parametrize("ending", [each for each in ENDINGS if each != "parquet"])
+def test_file_of_no_bytes_goes_with_all_others(tmp_path: Path, ending: str) -> None:
+    (tmp_path / f"a.{ending}").touch()  # as Scrapy leaves it where there are no items
+    paths = [tmp_path / f"a.{ending}", write_feed(tmp_path / f"b.{ending}"), tmp_path / f"a.{ending}"]
+    copy(tmp_path / f"out.{ending}", *paths)
+    assert said(tmp_path / f"out.{ending}", ending) == wanted(ending)
+
+
+@pytest.mark.parametrize("ending", TEXTS)
+def test_no_byte_order_mark_gets_into_the_middle_of_a_feed(tmp_path: Path, ending: str) -> None:
+    paths = [write_feed(tmp_path / f"{n}.{ending}", ROWS[n : n + 2]) for n in (0, 2)]
+    for path in paths:
+        path.write_bytes(BOM + path.read_bytes())
+    assert BOM not in copied(tmp_path / f"out.{ending}", *paths)[3:]
+    assert said(tmp_path / f"out.{ending}", ending) == wanted(ending)
+
+
+@pytest.mark.parametrize(("name", "data", "rows", "written"), READ.values(), ids=READ)
+def test_odd_feed_is_read_and_written(tmp_path: Path, name: str, data: bytes, rows: Rows, written: bytes) -> None:
+    assert read(tmp_path / name, data) == rows
+    assert copied(tmp_path / f"out_{name}", tmp_path / name) == written
+
+
+@pytest.mark.parametrize(("ending", "data", "raw", "message"), BAD_ROWS, ids=range(len(BAD_ROWS)))
+def test_bad_rows_are_named_and_can_be_taken(
+    tmp_path: Path, ending: str, data: bytes, raw: bytes, message: str
+) -> None:
+    before, after, wanted = AROUND[ending]
+    rows, ((_, why), *_) = bad_rows(tmp_path / f"x.{ending}", data)
+    assert rows == wanted
+    assert why.startswith(message)
+    assert (tmp_path / f"bad_x.{ending}").read_bytes() == before + raw + after
+    with pytest.raises(BadRowError) as caught:
+        list(feeds_of(tmp_path / f"x.{ending}").rows())
+    assert str(caught.value) == f"{tmp_path / 'x'}.{ending}, {why}"
+    assert "\n" not in why
+
+
+@every_kind
 def test_a_feed_that_was_cut_off_is_told(tmp_path: Path, ending: str) -> None:
     path = write_feed(tmp_path / f"x.{ending}")
-    path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(FeedError, match=r"x\.") as caught:
-        rows_of(path)
+        read(path, path.read_bytes()[:-20])
     assert "\n" not in str(caught.value)
 
 
-def test_the_output_is_of_the_kind_that_the_feeds_are(tmp_path: Path, ending: str) -> None:
-    path = write_feed(tmp_path / f"in.{ending}")
-    other = "json" if ending.startswith(("jsonl", "jl")) else "jsonl"
-    with pytest.raises(FeedError, match=rf"out\.{other}: the feeds are .+; allowed is \."):
-        copy([path], tmp_path / f"out.{other}")
-    with pytest.raises(FeedError, match=r"feeds of several kinds, .+ and .+; allowed"):
-        rows_of(path, write_feed(tmp_path / f"x.{other}"))
-    assert sorted(os.listdir(tmp_path)) == sorted([f"in.{ending}", f"x.{other}"])
-
-
-def test_bad_rows_can_be_taken_and_are_written_as_they_stand(tmp_path: Path) -> None:
-    path = tmp_path / "x.jsonl"
-    path.write_bytes(b'{"a": 1}\n{"a": \n\xff\n{"a": 2}\n')
-    feeds, bad = Feeds([str(path)]), []
-    with writing_rows(str(tmp_path / "bad.jsonl"), feeds.kind) as write:
-        rows = list(feeds.rows(lambda line, why: bad.append((write(line), line.number, why))))
-    assert [row.data for row in rows] == [{"a": 1}, {"a": 2}]
-    assert [number for _, number, _ in bad] == [2, 3]
-    assert bad[0][2].startswith(f"{path}, line 2: no JSON")
-    assert (tmp_path / "bad.jsonl").read_bytes() == b'{"a": \n\xff\n'
-
-
-# JSON lines
-
-
-@pytest.mark.parametrize("name", ["x.jsonl", "x.jl", "x.jsonlines", "x.ndjson", "X.JSONL", "x.jsonl.gz", "x.JL.GZ"])
-def test_rows_come_as_they_stand(tmp_path: Path, name: str) -> None:
-    path = tmp_path / name
-    data = b"\n".join(LINES) + b"\n"
-    path.write_bytes(gzip.compress(data) if name.lower().endswith(".gz") else data)
-    assert rows_of(path) == [
-        Row(1, LINES[0] + b"\n", {"url": "http://a.example/", "n": 1.5}, f"{path}, line 1"),
-        Row(2, LINES[1] + b"\n", {"text": "鹤鹤", "b": [1, 2]}, f"{path}, line 2"),
-    ]
-
-
-def test_no_line_is_of_another_encoding(tmp_path: Path) -> None:
-    path = tmp_path / "x.jsonl"
-    path.write_bytes(b'{"a": 1}\n' + '{"a": 2}'.encode("utf-16-le") + b'\n{"a": "\xed\xa0\x80"}\n')
-    feeds, bad = Feeds([str(path)]), list[str]()
-    assert [row.data for row in feeds.rows(lambda line, why: bad.append(why))] == [{"a": 1}, {"a": "\ud800"}]
-    assert [why.partition(": no JSON")[0] for why in bad] == [f"{path}, line 2"]
-
-
-def test_blank_lines_are_passed_over_and_line_ends_made_one(tmp_path: Path) -> None:
-    path = tmp_path / "x.jsonl"
-    path.write_bytes(b'\n{"a": 1}\r\n  \n{"a": 2}')
-    assert [(row.number, row.raw) for row in rows_of(path)] == [(1, b'{"a": 1}\n'), (2, b'{"a": 2}\n')]
-
-
-def test_empty_feed_has_no_rows(tmp_path: Path) -> None:
-    (tmp_path / "x.jsonl").touch()
-    (tmp_path / "x.jsonl.gz").write_bytes(gzip.compress(b""))
-    assert rows_of(tmp_path / "x.jsonl", tmp_path / "x.jsonl.gz") == []
-
-
-@pytest.mark.parametrize("ending", ["jsonl", "json", "csv"])
-def test_file_of_no_bytes_has_no_rows(tmp_path: Path, ending: str) -> None:
-    (tmp_path / f"x.{ending}").touch()
-    full = write_feed(tmp_path / f"y.{ending}")
-    assert len(rows_of(tmp_path / f"x.{ending}", full)) == len(ROWS)
-
-
-def test_first_row_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
-    (tmp_path / "x.jsonl").write_bytes(b'\xef\xbb\xbf{"a": 1}\n')
-    assert [row.data for row in rows_of(tmp_path / "x.jsonl")] == [{"a": 1}]
-
-
-@pytest.mark.parametrize("name", ["jsonl", "json", "csv"])
-def test_no_byte_order_mark_gets_into_the_middle_of_a_feed(tmp_path: Path, name: str) -> None:
-    paths = [write_feed(tmp_path / f"{n}.{name}", ROWS[n : n + 2]) for n in (0, 2)]
-    for path in paths:
-        path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
-    copy(paths, tmp_path / f"out.{name}")
-    assert b"\xef\xbb\xbf" not in (tmp_path / f"out.{name}").read_bytes()[3:]
-    assert said(tmp_path / f"out.{name}", name) == wanted(name)
-
-
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (b'{"a": 1}\n\n{"a": \n', "line 3: no JSON"),
-        (b"[1, 2]\n", "line 1: a JSON list; allowed is an object"),
-        (b'{"a": 1}\n"text"\n', "line 2: a JSON str"),
-        (b'{"a": "\xff"}\n', "line 1: no JSON"),
-        (b"null\n", "line 1: a JSON"),
-        ('{"a": 1}\n{"a": 2}\n'.encode("utf-16"), "line 1: no JSON: 'utf-8' codec can't decode"),
-        ('{"a": 1}\n{"a": 2}\n'.encode("utf-16-le"), "line 1: no JSON"),
-        (b"[" * 100_000 + b"\n", "line 1: no JSON"),
-    ],
-)
-def test_row_that_is_none_is_named(tmp_path: Path, data: bytes, message: str) -> None:
-    path = tmp_path / "x.jsonl"
-    path.write_bytes(data)
-    with pytest.raises(BadRowError) as caught:
-        rows_of(path)
-    assert str(caught.value).startswith(f"{path}, ")
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("name", "data", "message"),
-    [
-        ("missing.jsonl", None, "No such file"),
-        ("x.xlsx", b"", "no such kind of file"),
-        ("x", b"", "no such kind of file"),
-        ("x.jsonl.bz2", b"", "no such kind of file"),
-        ("x.jsonl.gz", b'{"a": 1}\n', "can't be read"),
-        ("x.jsonl.gz", gzip.compress(b'{"a": 1}\n' * 999)[:-12], "can't be read"),
-        ("x.jsonl.gz", gzip.compress(random.Random(1).randbytes(999))[:20] + b"\xff" * 500, "can't be read"),
-    ],
-)
-def test_feed_that_can_not_be_read_is_named(tmp_path: Path, name: str, data: bytes | None, message: str) -> None:
-    path = tmp_path / name
-    if data is not None:
-        path.write_bytes(data)
+@pytest.mark.parametrize(("name", "data", "message"), NO_FEEDS, ids=range(len(NO_FEEDS)))
+def test_what_is_no_feed_is_named(tmp_path: Path, name: str, data: bytes, message: str) -> None:
     with pytest.raises(FeedError) as caught:
-        rows_of(path)
-    assert str(caught.value).startswith(str(path))
+        bad_rows(tmp_path / name, data)
+    assert str(caught.value).startswith(f"{tmp_path / name}")
     assert message in str(caught.value)
+    assert "\n" not in str(caught.value).rstrip()  # pyarrow's own message ends in one
+    assert os.listdir(tmp_path) == [name]
 
 
-def test_directory_is_no_feed(tmp_path: Path) -> None:
-    (tmp_path / "x.jsonl").mkdir()
-    with pytest.raises(FeedError, match="can't be read"):
-        rows_of(tmp_path / "x.jsonl")
+@pytest.mark.parametrize(("name", "data", "message"), TOO_LONG, ids=["jsonl", "csv", "json"])
+def test_a_row_that_is_too_long_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, data: bytes, message: str
+) -> None:
+    for constant, value in (("files.LARGEST", 1000), ("jsonarray.LARGEST", 1000), ("jsonarray.CHUNK", 300)):
+        monkeypatch.setattr(f"scrapy_neardup.feeds.{constant}", value)
+    with pytest.raises(FeedError, match=f"{name}, {message}"):
+        bad_rows(tmp_path / name, data)
 
 
-@pytest.mark.parametrize("ending", ["jsonl", "json", "csv", "parquet", "warc"])
-def test_pipe_is_no_feed(tmp_path: Path, ending: str) -> None:
+@every_kind
+def test_only_a_regular_file_is_a_feed(tmp_path: Path, ending: str) -> None:
+    path = write_feed(tmp_path / f"x.{ending}")
+    path.unlink()
+    with pytest.raises(FeedError, match=f"{path}: can't be read: No such file"):
+        feeds_of(path)
+    path.mkdir()
+    with pytest.raises(FeedError, match=f"{path}: can't be read: Is a directory"):
+        list(feeds_of(path).rows())
+    path.rmdir()
     reader, writer = os.pipe()  # nobody would wait for it
     os.close(writer)
-    (tmp_path / f"x.{ending}").symlink_to(f"/dev/fd/{reader}")
-    with pytest.raises(FeedError, match="can't be read: no regular file"):
-        rows_of(tmp_path / f"x.{ending}")
+    path.symlink_to(f"/dev/fd/{reader}")
+    with pytest.raises(FeedError, match=f"{path}: can't be read: no regular file"):
+        feeds_of(path)
     os.close(reader)
+
+
+@every_kind
+def test_the_output_is_of_the_kind_that_the_feeds_are(tmp_path: Path, ending: str) -> None:
+    path = write_feed(tmp_path / f"in.{ending}")
+    for other in ["json" if ending.startswith("jsonl") else "jsonl", *(["tsv"] if ending.startswith("csv") else [])]:
+        with pytest.raises(FeedError, match=rf"out\.{other}: the feeds are .+, and so is the output; allowed is \."):
+            copy(tmp_path / f"out.{other}", path)
+        with pytest.raises(FeedError, match=r"several kinds, .+ and .+; allowed|its columns are not those of"):
+            feeds_of(path, write_feed(tmp_path / f"x.{other}"))
+    assert not list(tmp_path.glob("*out*"))
+
+
+@pytest.mark.parametrize("other", ["title,url,text\n", "url,text\n", "url;title;text\n", '"url,title,text"\n', None])
+def test_feed_of_other_columns_is_refused(tmp_path: Path, other: str | None) -> None:
+    ending = "csv" if other else "parquet"
+    paths = [write_feed(tmp_path / f"{name}.{ending}", rows) for name, rows in (("x", ROWS), ("y", [{"text": "b"}]))]
+    if other:
+        paths[1].write_text(other)
+    with pytest.raises(FeedError, match=rf"y\.{ending}: its columns are not those of .*x\.{ending}"):
+        feeds_of(*paths)
+
+
+@pytest.mark.parametrize(("package", "kind"), [("pyarrow", "Parquet"), ("warcio", "WARC")])
+def test_package_that_is_not_installed_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str, kind: str
+) -> None:
+    path = write_feed(tmp_path / f"x.{kind.lower()}")
+    monkeypatch.setitem(sys.modules, package, None)
+    why = rf"{kind} needs {package}: pip install 'scrapy-neardup\[{kind.lower()}\]'"
+    with pytest.raises(FeedError, match=f"{path}: {why}"):
+        feeds_of(path)
+
+
+# Files that are written
 
 
 @pytest.mark.parametrize("name", ["out.jsonl", "out.jsonl.gz"])
 def test_written_file_appears_when_it_is_whole(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     with writing(str(path), FORMATS) as file:
-        file.write(LINES[0] + b"\n")
+        file.write(LINES[0])
         assert not path.exists()
     data = path.read_bytes()
-    assert (gzip.decompress(data) if name.endswith(".gz") else data) == LINES[0] + b"\n"
+    assert (gzip.decompress(data) if name.endswith(".gz") else data) == LINES[0]
     assert os.listdir(tmp_path) == [name]
 
 
