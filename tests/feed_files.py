@@ -7,7 +7,7 @@ import gzip
 import io
 import json
 import tracemalloc
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,6 @@ from uuid import NAMESPACE_URL, uuid5
 import pytest
 
 from scrapy_neardup.feeds import Feeds, Line, writing_rows
-from scrapy_neardup.feeds.base import Raw
 
 ROWS: list[dict[str, str]] = [
     {"url": "http://a.example/1", "title": "A, B", "text": "one two\nthree \"four\" ] } , 'five'"},
@@ -24,6 +23,7 @@ ROWS: list[dict[str, str]] = [
     {"url": "http://a.example/3?a=1&b=2", "title": "-", "text": "x" * 300_000},
     {"url": "http://b.example/", "title": " ", "text": "last"},
 ]
+DELIMITERS = {"csv": ",", "tsv": "\t"}
 TEXTS = ("jsonl", "json", "csv", "tsv")
 KINDS = ("jsonl", "json", "csv", "parquet", "warc.gz")
 """An ending for each kind; the others differ in their names and in what is gzipped only."""
@@ -39,66 +39,59 @@ def kind_of(path: Path) -> str:
 
 def write_feed(path: Path, rows: Sequence[dict[str, Any]] = ROWS) -> Path:
     """Write rows of text as the kind of feed that the name says; of WARC title and text make a page."""
-    ending = kind_of(path)
-    if ending == "parquet":
-        _write_parquet(path, rows)
-    elif ending == "warc":
-        _write_warc(path, rows)
+    kind = kind_of(path)
+    if kind == "warc":
+        return write_records(path, *(record("response", row["url"], answer(page(row).encode())) for row in rows))
+    if kind == "parquet":
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        schema = pa.schema({name: pa.string() for name in (rows or ROWS)[0]}, metadata={"made": "by hand"})
+        pq.write_table(pa.Table.from_pylist(list(rows), schema), path, row_group_size=3, compression="zstd")
     else:
-        data = {"json": _json, "csv": _csv, "tsv": _tsv}.get(ending, _lines)(rows)
-        path.write_bytes(gzip.compress(data) if path.name.endswith(".gz") else data)
+        data = (_table(rows, DELIMITERS[kind]) if kind in DELIMITERS else _json(rows, kind)).encode()
+        path.write_bytes(gzip.compress(data, mtime=0) if path.name.endswith(".gz") else data)
     return path
+
+
+def _json(rows: Sequence[dict[str, Any]], kind: str) -> str:
+    is_array = kind == "json"
+    lines = [json.dumps(row, ensure_ascii=is_array, separators=(" ,", ":  ")) for row in rows]
+    return "[\n" + ",\n".join(lines) + "\n]" if is_array else "".join(f"{line}\n" for line in lines)
+
+
+def _table(rows: Sequence[dict[str, Any]], delimiter: str) -> str:
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, (rows or ROWS)[0], delimiter=delimiter)
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
 
 
 def read_feed(path: Path) -> list[dict[str, Any]]:
     """Read rows as others do."""
-    ending = kind_of(path)
-    if ending == "parquet":
-        import pyarrow.parquet as pq
-
-        return list(pq.read_table(path).to_pylist())
-    if ending == "warc":
-        return list(_read_warc(path))
+    kind = kind_of(path)
+    if kind == "parquet":
+        return list(pytest.importorskip("pyarrow.parquet").read_table(path).to_pylist())
+    if kind == "warc":
+        return list(_pages(path))
     data = gzip.decompress(path.read_bytes()) if path.name.endswith(".gz") else path.read_bytes()
-    if ending == "json":
-        return list(json.loads(data))
-    if ending in ("csv", "tsv"):
+    if kind in DELIMITERS:
         csv.field_size_limit(1 << 28)
-        text = io.StringIO(data.decode(), newline="")
-        return list(csv.DictReader(text, delimiter="\t" if ending == "tsv" else ","))
-    return list(map(json.loads, data.splitlines()))
+        return list(csv.DictReader(io.StringIO(data.decode(), newline=""), delimiter=DELIMITERS[kind]))
+    return list(json.loads(data)) if kind == "json" else list(map(json.loads, data.splitlines()))
+
+
+def _pages(path: Path) -> Iterator[dict[str, Any]]:
+    from warcio.archiveiterator import ArchiveIterator
+
+    with path.open("rb") as file:
+        for each in ArchiveIterator(file):
+            yield {"url": each.rec_headers["WARC-Target-URI"], "page": each.content_stream().read().decode()}
 
 
 def page(row: dict[str, Any]) -> str:
     return f"<html><head><title>{row.get('title', '')}</title></head><body><p>{row['text']}</p></body></html>"
-
-
-def _lines(rows: Iterable[dict[str, Any]]) -> bytes:
-    return "".join(json.dumps(row, ensure_ascii=False, separators=(" ,", ":  ")) + "\n" for row in rows).encode()
-
-
-def _json(rows: Iterable[dict[str, Any]]) -> bytes:
-    return ("[\n" + ",\n".join(json.dumps(row, separators=(" ,", ":  ")) for row in rows) + "\n]").encode()
-
-
-def _csv(rows: Sequence[dict[str, Any]], delimiter: str = ",") -> bytes:
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, list(rows[0]) if rows else ["url", "title", "text"], delimiter=delimiter)
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue().encode()
-
-
-def _tsv(rows: Sequence[dict[str, Any]]) -> bytes:
-    return _csv(rows, "\t")
-
-
-def _write_parquet(path: Path, rows: Sequence[dict[str, Any]]) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    schema = pa.schema({name: pa.string() for name in (rows or ROWS)[0]}, metadata={"made": "by hand"})
-    pq.write_table(pa.Table.from_pylist(list(rows), schema), path, row_group_size=3, compression="zstd")
 
 
 def record(kind: str, url: str, content: bytes, mime: str = "application/http; msgtype=response") -> bytes:
@@ -127,18 +120,6 @@ def write_records(path: Path, *records: bytes) -> Path:
     return path
 
 
-def _write_warc(path: Path, rows: Iterable[dict[str, Any]]) -> None:
-    write_records(path, *(record("response", row["url"], answer(page(row).encode())) for row in rows))
-
-
-def _read_warc(path: Path) -> Iterable[dict[str, Any]]:
-    from warcio.archiveiterator import ArchiveIterator
-
-    with path.open("rb") as file:
-        for each in ArchiveIterator(file):
-            yield {"url": each.rec_headers["WARC-Target-URI"], "page": each.content_stream().read().decode()}
-
-
 def feeds_of(*paths: Path) -> Feeds:
     return Feeds(list(map(str, paths)))
 
@@ -162,17 +143,13 @@ def bad_rows(path: Path, data: bytes) -> tuple[list[dict[str, Any]], list[tuple[
 
         def take(line: Line, why: str) -> None:
             assert why.startswith(f"{path}, ")
-            bad.append((_bytes(line.raw), why.removeprefix(f"{path}, ")))
+            raw = line.raw
+            stands = raw if isinstance(raw, bytes) else data[raw.start : raw.start + raw.size]
+            bad.append((stands, why.removeprefix(f"{path}, ")))
             write(line)
 
         rows = [row.data for row in feeds.rows(take)]
     return rows, bad
-
-
-def _bytes(raw: Raw) -> bytes:
-    if isinstance(raw, bytes):
-        return raw
-    return Path(raw.path).read_bytes()[raw.start : raw.start + raw.size]
 
 
 def copy(output: Path, *paths: Path, only: Sequence[int] = ()) -> None:

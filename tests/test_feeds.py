@@ -8,6 +8,7 @@ import pickle
 import stat
 import sys
 from collections.abc import Iterable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -104,20 +105,13 @@ def test_feed_without_rows(tmp_path: Path, ending: str, rows: list[dict[str, str
     assert said(tmp_path / f"all.{ending}", ending) == wanted(ending)
 
 
-@pytest.mark.parametrize("ending", [each for each in ENDINGS if each != "parquet"])
-def test_file_of_no_bytes_goes_with_all_others(tmp_path: Path, ending: str) -> None:
-    (tmp_path / f"a.{ending}").touch()  # as Scrapy leaves it where there are no items
-    paths = [tmp_path / f"a.{ending}", write_feed(tmp_path / f"b.{ending}"), tmp_path / f"a.{ending}"]
-    copy(tmp_path / f"out.{ending}", *paths)
-    assert said(tmp_path / f"out.{ending}", ending) == wanted(ending)
-
-
-@pytest.mark.parametrize("ending", TEXTS)
-def test_no_byte_order_mark_gets_into_the_middle_of_a_feed(tmp_path: Path, ending: str) -> None:
-    paths = [write_feed(tmp_path / f"{n}.{ending}", ROWS[n : n + 2]) for n in (0, 2)]
-    for path in paths:
-        path.write_bytes(BOM + path.read_bytes())
-    assert BOM not in copied(tmp_path / f"out.{ending}", *paths)[3:]
+@pytest.mark.parametrize(("ending", "begin"), [("warc", b""), *product(TEXTS, (b"", BOM))])
+def test_files_of_no_bytes_and_with_marks_go_with_all_others(tmp_path: Path, ending: str, begin: bytes) -> None:
+    empty, *paths = [tmp_path / f"{name}.{ending}" for name in "xab"]
+    empty.touch()  # as Scrapy leaves it where there are no items
+    for path, rows in zip(paths, (ROWS[:2], ROWS[2:]), strict=True):
+        path.write_bytes(begin + write_feed(path, rows).read_bytes())
+    assert BOM not in copied(tmp_path / f"out.{ending}", empty, *paths, empty)[3:]
     assert said(tmp_path / f"out.{ending}", ending) == wanted(ending)
 
 

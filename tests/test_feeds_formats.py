@@ -23,7 +23,6 @@ from feed_files import (
     page,
     read,
     record,
-    write_feed,
     write_records,
 )
 from helpers import run
@@ -146,7 +145,8 @@ def groups(path: Path) -> list[int]:
         return [file.metadata.row_group(n).num_rows for n in range(file.num_row_groups)]
 
 
-def test_parquet_of_many_types_and_row_groups(tmp_path: Path) -> None:
+def test_parquet_of_many_types_and_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scrapy_neardup.feeds.parquet.MOST", 400)
     pa = pytest.importorskip("pyarrow")
     columns = {
         "url": [f"http://a.example/{n}" for n in range(700)],
@@ -159,6 +159,7 @@ def test_parquet_of_many_types_and_row_groups(tmp_path: Path) -> None:
     table = write_table(tmp_path / "x.parquet", columns, row_group_size=300)
     assert [row.data for row in feeds_of(tmp_path / "x.parquet").rows()] == pa.table(columns).to_pylist()
     assert copied_table(tmp_path / "out.parquet", tmp_path / "x.parquet").equals(table, check_metadata=True)
+    assert groups(tmp_path / "out.parquet") == [400, 300]
 
 
 def test_parquet_of_times_that_python_can_not_hold(tmp_path: Path) -> None:
@@ -190,12 +191,6 @@ def test_parquet_whose_metadata_differ_goes_together(tmp_path: Path) -> None:
         fields = [pa.field("text", pa.string(), metadata=metadata), pa.field("tags", inner)]
         write_table(path, pa.table([[f"t{number}"], [["a"]]], schema=pa.schema(fields, metadata=metadata)))
     assert copied_table(tmp_path / "out.parquet", *paths)["text"].to_pylist() == ["t0", "t1", "t2"]
-
-
-def test_parquet_is_written_by_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scrapy_neardup.feeds.parquet.MOST", 3)
-    copy(tmp_path / "out.parquet", write_feed(tmp_path / "x.parquet"))
-    assert groups(tmp_path / "out.parquet") == [3, 1]
 
 
 def test_dictionaries_do_not_make_row_groups_small(tmp_path: Path) -> None:
@@ -258,9 +253,6 @@ def test_pages_of_a_warc_are_decoded(tmp_path: Path) -> None:
     *found, last = texts(tmp_path / "x.warc", *(record("response", URL, each) for each in (*sent, chunked)))
     assert [CHINESE in (text or "") for text in found] == [True] * len(sent)
     assert last == "<p>图.</p> "
-
-
-def test_wet_is_plain_text(tmp_path: Path) -> None:
     wet = record("conversion", URL, f"Title\n{CHINESE}".encode(), "text/plain")
     assert texts(tmp_path / "x.warc.wet.gz", wet) == [f"Title\n{CHINESE}"]
 
