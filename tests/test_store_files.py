@@ -1,0 +1,131 @@
+"""The file of a store on disk: what is beside it, and what damage to it does."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import sqlite3
+import zlib
+from collections.abc import Callable
+from contextlib import closing, suppress
+from pathlib import Path
+
+import msgpack
+import pytest
+from helpers import signature, until
+from store_kinds import Place, commit, on_disk
+
+from scrapy_neardup.stores import StoreError, sqlite
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    """Return where a store is that holds a document."""
+    place = on_disk(tmp_path)
+    place.fill("a")
+    return place
+
+
+def change(place: Place, key: str, value: bytes) -> None:
+    with closing(sqlite3.connect(place.address)) as connection, connection:
+        assert connection.execute("UPDATE neardup SET value = ? WHERE key = ?", (value, key)).rowcount == 1
+
+
+def first_key(place: Place, kind: str) -> str:
+    return next(key for key in place.content() if key.startswith(kind))
+
+
+def refusal(place: Place) -> str:
+    """Return the message for a store that can't be opened, which leaves the file as it is."""
+    before = Path(place.address).read_bytes()
+    with pytest.raises(StoreError) as caught:
+        place.open()
+    assert place.address in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert Path(place.address).read_bytes() == before
+    assert os.listdir(Path(place.address).parent) == ["store.sqlite"]
+    return str(caught.value)
+
+
+def test_no_file_is_left_beside_the_store(place: Place) -> None:
+    assert os.listdir(Path(place.address).parent) == ["store.sqlite"]
+
+
+def test_nothing_is_left_of_what_a_run_that_died_wrote(place: Place) -> None:
+    place.fill_and_die("lost")
+    place.fill()
+    assert not any(b"lost" in value for value in place.content().values())
+
+
+def test_store_reached_through_a_link_has_the_same_locks(place: Place, tmp_path: Path) -> None:
+    (tmp_path / "link.sqlite").symlink_to(place.address)
+    with place.opened() as store:
+        commit(store, signature("b"))
+        assert on_disk(tmp_path, "link").held() == ["a", "b"]
+
+
+def test_batch_is_written_without_being_asked_for(place: Place) -> None:
+    with place.opened() as store:
+        for number in range(sqlite.BATCH + 1):
+            store.add(each := signature(f"document-{number}", exact=number))
+            store.commit(each)
+        until(lambda: sum(key.startswith("segment/") for key in place.content()) == 2)
+
+
+def test_store_of_the_first_format_is_read(place: Place) -> None:
+    change(place, "meta/", json.dumps({**json.loads(place.content()["meta/"]), "format": 1}).encode())
+    key = first_key(place, "segment/")
+    names, documents, links, *_ = msgpack.unpackb(place.content()[key][4:])
+    body = msgpack.packb([names, [document[:4] for document in documents], links])
+    change(place, key, zlib.crc32(body).to_bytes(4, "big") + body)
+    assert place.held() == ["a"]
+
+
+# Damage
+
+
+def test_file_that_was_cut_off_or_has_a_damaged_page_is_refused_or_harmless(place: Place) -> None:
+    place.fill(*(f"document-{n}" for n in range(300)))
+    file = Path(place.address)
+    whole = file.read_bytes()
+    for share in (0.1, 0.5, 0.9):
+        file.write_bytes(whole[: int(len(whole) * share)])
+        refusal(place)
+    for start in range(2 * 4096, 9 * 4096, 4096):
+        file.write_bytes(damaged := whole[:start] + b"\xa5" * 4096 + whole[start + 4096 :])
+        with suppress(StoreError), place.opened(run=None) as store:
+            assert len(store) <= 301
+        assert file.read_bytes() == damaged
+
+
+@pytest.mark.parametrize("byte", [0, 4, 20, -1])
+def test_damaged_segment_is_refused(place: Place, byte: int) -> None:
+    key = first_key(place, "segment/")
+    damaged = bytearray(place.content()[key])
+    damaged[byte] ^= 0x10
+    change(place, key, bytes(damaged))
+    assert "damaged" in refusal(place)
+
+
+@pytest.mark.parametrize("kind", ["meta", "run", "segment"])
+@pytest.mark.parametrize("value", [b"", b"\xff\xfe", b"{}", b"[1]"])
+def test_row_of_nonsense_is_refused(place: Place, kind: str, value: bytes) -> None:
+    change(place, first_key(place, kind), value)
+    refusal(place)
+
+
+class Bomb:
+    """Unpickled, it leaves a file behind."""
+
+    def __init__(self, trace: Path) -> None:
+        self.trace = trace
+
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
+        return os.mkdir, (str(self.trace),)
+
+
+@pytest.mark.parametrize("kind", ["meta", "run", "segment"])
+def test_pickles_in_the_file_are_never_executed(place: Place, tmp_path: Path, kind: str) -> None:
+    change(place, first_key(place, kind), pickle.dumps(Bomb(tmp_path / "executed")))
+    refusal(place)  # no other file is there

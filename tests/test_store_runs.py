@@ -1,0 +1,213 @@
+"""Runs of a store on disk or on a server: those that die, those that are resumed, and several at once."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers import link, names, signature, until
+from store_kinds import KINDS, Place, commit, held, wait_for
+
+from scrapy_neardup.stores import Selection, StoreError
+
+MIRROR = "http://mirror.example/"
+LIVING = """
+import sys
+from store_kinds import Place, commit, signature
+with Place(sys.argv[1]).opened() as store:
+    commit(store, signature("a"))
+    print(store.run, flush=True)
+    sys.stdin.readline()
+    commit(store, signature("b"))
+    print("written", flush=True)
+    sys.stdin.readline()
+"""
+
+
+@pytest.fixture(params=KINDS)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    return KINDS[request.param](tmp_path)
+
+
+@pytest.fixture
+def living(place: Place) -> Iterator[subprocess.Popen[str]]:
+    """Run another process on the store; it holds `a`, and `b` once it is sent a line."""
+    command = [sys.executable, "-c", LIVING, place.address]
+    with subprocess.Popen(command, cwd=Path(__file__).parent, stdin=-1, stdout=-1, text=True) as process:
+        yield process
+        process.kill()
+
+
+def said(process: subprocess.Popen[str]) -> str:
+    assert process.stdout
+    return process.stdout.readline().strip()
+
+
+def say(process: subprocess.Popen[str]) -> None:
+    assert process.stdin
+    process.stdin.write("\n")
+    process.stdin.flush()
+
+
+# Runs that die
+
+
+@pytest.mark.parametrize(("unclean", "expected"), [("forget", ["old"]), ("keep", ["lost", "old", "too"])])
+def test_documents_of_a_run_that_died(place: Place, unclean: str, expected: list[str]) -> None:
+    place.fill("old")
+    run = place.fill_and_die("lost", "too")
+    for unclean_run in (unclean, "keep", "forget"):  # what is decided stays so
+        with place.opened(unclean_run=unclean_run) as store:
+            assert not store.is_alive(run)
+            assert (held(store), len(store)) == (expected, len(expected))
+            assert bool(store.resolve("http://site.example/lost")) == ("lost" in expected)
+            assert all(run.closed for run in store.runs() if run.id != store.run)
+    assert place.is_whole()
+
+
+def test_documents_of_a_process_that_was_killed(place: Place) -> None:
+    place.fill("old")
+    place.fill_and_kill("lost")
+    assert place.held() == ["old"]
+
+
+def test_link_to_what_was_forgotten_is_dropped(place: Place) -> None:
+    with place.opened() as store:
+        place.fill_and_die("lost")
+        wait_for(store, "lost")
+        [lost] = store.signatures()
+        store.record(link("http://m.example/x", lost, mirror=True))
+        store.record(link("http://m.example/y", None))
+    with place.opened() as store:
+        assert held(store) == []
+        assert store.resolve("http://m.example/x") is None
+        assert store.resolve("http://m.example/y") is not None
+
+
+def test_what_a_forgotten_document_replaced_does_not_come_back(place: Place) -> None:
+    with place.opened() as store:
+        commit(store, signature("older"))
+        store.record(link(MIRROR, next(iter(store.signatures())), mirror=True))
+    dying = place.open()
+    commit(dying, signature("newer", exact=2, simhash=2**40))
+    with place.opened() as living:
+        [newer] = [each for each in living.signatures() if names([each]) == ["newer"]]
+        living.record(link(MIRROR, newer, mirror=True, seen=3000.0))
+        living.flush()
+        place.die(dying)
+        assert place.held() == ["older"]
+        until(lambda: not living.refresh() and dying.run in {run.id for run in living.runs() if run.forgotten})
+        wait_for(living, "older")
+        assert living.resolve(MIRROR) is None
+    with place.opened() as store:
+        assert store.resolve(MIRROR) is None
+        assert held(store) == ["older"]
+
+
+def test_documents_of_a_run_that_dies_are_let_go_of_by_the_others(place: Place) -> None:
+    with place.opened() as store:
+        commit(store, signature("mine"))
+        place.fill_and_die("lost")
+        wait_for(store, "lost", "mine")
+        place.fill()  # a next run notices
+        wait_for(store, "mine")
+
+
+# Runs that live
+
+
+def test_documents_of_a_living_process_are_seen_and_stay(place: Place, living: subprocess.Popen[str]) -> None:
+    run = said(living)
+    for options in ({"run": None}, {}, {"unclean_run": "keep"}):
+        with place.opened(**options) as store:
+            assert held(store) == ["a"]
+            assert store.is_alive(run)
+            assert store.run != run
+    with place.opened() as store:
+        say(living)
+        assert said(living) == "written"
+        wait_for(store, "a", "b")
+        assert store.resolve("http://site.example/b") is not None
+    say(living)
+    assert living.wait(20) == 0
+    assert place.held() == ["a", "b"]
+
+
+def test_runs_at_once_have_ids_of_their_own(place: Place) -> None:
+    with place.opened() as one, place.opened() as other:
+        commit(one, signature("a"))
+        commit(other, signature("b"))
+        assert len({one.run, other.run, place.fill(), ""}) == 4
+    assert place.held() == ["a", "b"]
+
+
+# Runs that are resumed
+
+
+def test_resumed_run_keeps_its_id_and_its_documents(place: Place) -> None:
+    run = place.fill("a")
+    assert place.fill("b", run=run) == run
+    assert place.held() == ["a", "b"]
+
+
+def test_resumed_run_that_died_loses_only_what_came_after_it_was_paused(place: Place) -> None:
+    place.fill("a", run="job")
+    place.fill_and_die("lost", run="job")
+    with place.opened(run="job") as store:
+        assert (store.run, held(store)) == ("job", ["a"])
+        commit(store, signature("b"))
+    assert place.held() == ["a", "b"]
+
+
+def test_resumed_run_shows_the_others_what_it_holds_now(place: Place) -> None:
+    with place.opened() as store:
+        place.fill_and_die("lost", run="job")
+        wait_for(store, "lost")
+        place.fill("new", run="job")  # it forgets what was lost, and writes on from where the run began
+        wait_for(store, "new")
+
+
+# Runs that are forgotten
+
+
+@pytest.mark.parametrize("dies", [False, True])
+def test_run_that_went_on_since_the_store_was_opened_is_forgotten_whole(place: Place, dies: bool) -> None:
+    run = place.fill("a")
+    with place.opened() as store:
+        resumed = place.open(run=run)
+        commit(resumed, *map(signature, "bcd"))
+        resumed.add(signature("pending"))
+        place.die(resumed) if dies else resumed.close()
+        forgotten = store.forget(Selection(run=run)).documents
+        assert forgotten == (1 if dies and place.is_on_server else 4)  # a server is told of its death first
+        assert (held(store), len(store)) == ([], 0)
+    place.fill("e", run=run)
+    assert place.held() == ["e"]
+    assert place.is_whole()
+
+
+def test_living_run_is_not_forgotten(place: Place) -> None:
+    with place.opened() as living, place.opened() as store:
+        commit(living, signature("a"))
+        for run, reason in ((living.run, "is alive"), (store.run, "is alive"), ("stranger", "has no run 'stranger'")):
+            with pytest.raises(StoreError, match=reason):
+                store.forget(Selection(run=run))
+    assert place.held() == ["a"]
+
+
+@pytest.mark.parametrize("selected", [{"url": "http://site.example/a"}, {"host": "site.example"}, {"before": 2500.0}])
+def test_what_is_forgotten_is_gone_for_good_and_for_all(place: Place, selected: dict[str, Any]) -> None:
+    place.fill("a")
+    with place.opened() as store, place.opened() as other:
+        commit(store, signature("b", exact=2, simhash=2**40, url="http://other.example/b"))
+        b = next(each for each in store.signatures() if each.url == "http://other.example/b")
+        store.record(link(MIRROR, b, mirror=True, seen=3000.0))
+        assert store.forget(Selection(**selected)) == (1, 1)
+        assert store.forget(Selection(**selected)) == (0, 0)
+        store.flush()
+        wait_for(other, "b")
+    assert place.held() == ["b"]
