@@ -1,231 +1,285 @@
-"""`export`, `import` and `compact`: nothing is lost, nothing comes back, and a kill at any moment does no harm."""
+"""`export` and `import`: nothing is lost on the way, nothing comes back that was forgotten, and twice is as once."""
 
 from __future__ import annotations
 
-import json
 import math
-import os
-import random
 import re
-import subprocess
-import sys
-import time
-from collections.abc import Iterable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cli import refused, rows, succeeded, write
-from faulty import Disk, read_only_disk, small_disk  # noqa: F401 - fixtures
-from helpers import detectors, hashes, link, names, signature, sketch, text
+from helpers import hashes, link, names, signature, sketch, text
+from store_kinds import KINDS, Place, commit, held, on_disk, wait_for
 
-from scrapy_neardup import Deduplicator, Document
+from scrapy_neardup import Document
 from scrapy_neardup.index.relations import Row
 from scrapy_neardup.signature import Evidence, Link, Signature
-from scrapy_neardup.stores import Selection, SqliteStore, StoreError
+from scrapy_neardup.stores import Selection, Store, StoreError
 from scrapy_neardup.stores.absorbing import tidy
-from scrapy_neardup.stores.compacting import compact
-from scrapy_neardup.stores.importing import load
-from scrapy_neardup.stores.transfer import export_rows
 
-KILLS = int(os.environ.get("NEARDUP_TEST_KILLS", "4"))
 URL = "http://site.example/"
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> str:
-    return str(tmp_path / "store.sqlite")
+def source(tmp_path: Path) -> Place:
+    return on_disk(tmp_path)
 
 
-@pytest.fixture
-def copy(tmp_path: Path) -> str:
-    return str(tmp_path / "copy.sqlite")
+@pytest.fixture(params=KINDS)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    return KINDS[request.param](tmp_path)
 
 
-def opened(path: str, run: str | None = "", **options: Any) -> closing[SqliteStore]:
-    return closing(SqliteStore(path, detectors(), run=run, **options))
+@pytest.fixture(params=KINDS)
+def copy(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    return KINDS[request.param](tmp_path, "copy")
 
 
-def exported(path: str, namespace: str = "") -> list[dict[str, Any]]:
-    with export_rows(path, namespace) as found:
-        return [json.loads(json.dumps(row)) for row in found]
-
-
-def sorted_rows(path: str) -> list[str]:
-    return sorted(json.dumps(row, sort_keys=True) for row in exported(path))
-
-
-def commit(store: SqliteStore, each: Signature, *urls: str) -> Signature:
-    store.add(each)
-    store.commit(each)
-    for url in (each.url, *urls):
-        if url:
-            store.record(link(url, each, mirror=url != each.url))
-    return each
-
-
-def fill(path: str, first: int, count: int, **options: Any) -> str:
+def fill(place: Place, first: int, count: int, **options: Any) -> str:
     """Commit documents of these numbers, each under fingerprints of its own and with a mirror; return the run."""
-    with opened(path, **options) as store:
+    with place.opened(**options) as store:
         for number in range(first, first + count):
-            each = signature(str(number), exact=number + 1000, simhash=number << 30)
-            commit(store, each, f"http://m.example/{number}")
+            put(store, signature(str(number), exact=number + 1000, simhash=number << 30), f"http://m.example/{number}")
         return store.run
 
 
-def varied(path: str) -> None:
+def put(store: Store, each: Signature, *mirrors: str) -> None:
+    store.add(each)
+    store.commit(each)
+    for url in (each.url, *mirrors):
+        if url:
+            store.record(link(url, each, mirror=url != each.url))
+
+
+def absorb(place: Place) -> None:
+    """Have what is in the log of a file put into parts."""
+    if not place.is_on_server:
+        tidy(place.address, "")
+
+
+def varied(place: Place) -> None:
     """Commit one of everything: in a part, in the log, forgotten, replaced, nowhere, without URL, with evidence."""
-    fill(path, 0, 30)
-    forgotten = fill(path, 30, 5)
+    fill(place, 0, 30)
+    forgotten = fill(place, 30, 5)
     minima = sketch(77, hashes(60, seed=1), figures=[3, 9])
-    with opened(path) as store:
+    with place.opened() as store:
         whole = Signature(f"{URL}\udcff", {"exact": (2**64 - 1,), "simhash": (3,)}, minima, 1234.5678, layout=2**63)
-        commit(store, whole)
-        commit(store, Signature(None, {"exact": (8,), "simhash": ()}, minima, 6.0))
+        put(store, whole)
+        put(store, Signature(None, {"exact": (8,), "simhash": ()}, minima, 6.0))
         evidence = Evidence("simhash", 2, 0.875, 0.9, 1.25, "content")
-        store.record(Link("http://m.example/a?x=1", whole, True, 99.5, 4321, evidence, firm=False))
+        store.record(Link("http://m.example/a?x=1", whole, True, 2099.5, 4321, evidence, firm=False))
         store.record(link("http://m.example/list", None))
         trials = [Row(("a.example", "b.example"), ("", ""), (".html", ""), n, 0, n + 7, 3, 1, 50.0 + n) for n in (1, 2)]
         store.hosts.load(trials)
         store.learn(trials)
         store.forget(Selection(url=f"{URL}3"))
         store.forget(Selection(run=forgotten))
-    tidy(path, "")
-    fill(path, 40, 7)
-    with opened(path) as store:
+    absorb(place)
+    fill(place, 40, 7)
+    with place.opened() as store:
         store.forget(Selection(url=f"{URL}4"))
-        [(_, held)] = store.find({"exact": (1005,)})
-        store.record(link("http://m.example/6", held, mirror=True, seen=3000.0))
+        [(_, older)] = store.find({"exact": (1005,)})
+        store.record(link("http://m.example/6", older, mirror=True, seen=3000.0))
 
 
-@pytest.mark.parametrize("chunk", [7, 50_000])
-def test_nothing_is_lost(path: str, copy: str, chunk: int) -> None:
-    varied(path)
-    before = exported(path)
-    taken = load(copy, "", before, chunk=chunk)
+def test_nothing_is_lost_on_the_way_and_back(place: Place, copy: Place, tmp_path: Path) -> None:
+    varied(place)
+    taken = copy.load(place.exported(), chunk=7)
     assert (taken.documents, taken.known) == (37, 0)
-    assert sorted_rows(copy) == sorted_rows(path)
-    with opened(path, None) as one, opened(copy, None) as other:
+    back = on_disk(tmp_path, "back")
+    back.load(copy.exported())
+    assert back.sorted_rows() == copy.sorted_rows() == place.sorted_rows()
+    with place.opened(run=None) as one, copy.opened(run=None) as other:
         assert sorted(one.degrees()) == sorted(other.degrees())
         assert one.hosts.dump() == other.hosts.dump()
-        for wanted in [{"exact": (number,)} for number in range(1050)] + [{"simhash": (3,)}]:
+        for wanted in [{"exact": (number,)} for number in (3, 8, *range(1000, 1050))] + [{"simhash": (3,)}]:
             assert sorted(names(s for _, s in one.find(wanted))) == sorted(names(s for _, s in other.find(wanted)))
 
 
-def test_the_head_says_how_much_follows(path: str) -> None:
-    varied(path)
-    head, *following, end = exported(path)
+def test_the_head_says_how_much_follows(place: Place) -> None:
+    varied(place)
+    head, *following, end = place.exported()
     kinds = [row["type"] for row in following]
     assert (head["type"], head["documents"], head["links"]) == ("store", kinds.count("document"), kinds.count("link"))
     assert end == {"type": "end"}
 
 
-def test_decisions_stay_the_same(path: str, copy: str) -> None:
+def test_decisions_stay_the_same(source: Place, copy: Place) -> None:
     settings: dict[str, Any] = {"detectors": ["imatch", "simhash", "shingle", "feature_code"]}
-    with Deduplicator.open(path, **settings) as dedup:
+    with source.dedup(**settings) as dedup:
         for seed in range(20):
             dedup.claim(Document(f"{URL}{seed}", text(seed))).commit()
-    tidy(path, "")
-    load(copy, "", exported(path))
-    with Deduplicator.open(copy, **settings) as dedup:
+    absorb(source)
+    copy.load(source.exported())
+    with copy.dedup(**settings) as dedup:
         for seed in range(20):
             claim = dedup.claim(Document(f"http://n.example/{seed}", text(seed) + " one more"))
             assert claim.verdict.duplicate_of == f"{URL}{seed}"
         assert dedup.claim(Document("http://n.example/new", text(99))).verdict.status == "unique"
 
 
-def test_a_second_time_it_changes_nothing(path: str, copy: str) -> None:
-    varied(path)
-    load(copy, "", exported(path))
-    files = sorted(Path(f"{copy}.parts").iterdir())
-    assert load(copy, "", exported(path)) == (0, 0, 37)
-    assert sorted(Path(f"{copy}.parts").iterdir()) == files
-    assert load(path, "", exported(path)) == (0, 0, 37)
+def test_a_second_time_it_changes_nothing(source: Place, copy: Place) -> None:
+    varied(source)
+    everything = source.exported()
+    copy.load(everything)
+    for place in (source, copy):
+        before = place.content()
+        assert place.load(everything) == (0, 0, 37)
+        assert place.content() == before
 
 
-def test_what_was_cut_off_goes_on(path: str, copy: str) -> None:
-    varied(path)
-    everything = exported(path)
-    for end in (20, 45, 60):
+def test_what_was_cut_off_goes_on(source: Place, copy: Place) -> None:
+    varied(source)
+    everything = source.exported()
+    for end in (20, 60):
         with pytest.raises(ValueError, match="cut off"):
-            load(copy, "", everything[:end], chunk=4)
-    load(copy, "", everything, chunk=4)
-    assert sorted_rows(copy) == sorted_rows(path)
+            copy.load(everything[:end], chunk=9)
+    copy.load(everything, chunk=9)
+    assert copy.sorted_rows() == source.sorted_rows()
 
 
-def test_a_store_keeps_what_it_has(path: str, copy: str) -> None:
-    fill(path, 0, 5)
-    with opened(copy) as store:
-        own = commit(store, signature("own", exact=5), f"{URL}0")
+def test_a_store_keeps_what_it_has(source: Place, copy: Place) -> None:
+    fill(source, 0, 5)
+    with copy.opened() as store:
+        put(store, own := signature("own", exact=5), f"{URL}0")
         store.record(link("http://m.example/1", own, mirror=True, seen=5000.0))
-    load(copy, "", exported(path))
-    with opened(copy, None) as store:
+    copy.load(source.exported())
+    with copy.opened(run=None) as store:
         assert len(store) == 6
         newer, older = store.resolve("http://m.example/1"), store.resolve("http://m.example/2")
         assert names(filter(None, (newer and newer.signature, older and older.signature))) == ["own", "2"]
 
 
-def test_what_was_forgotten_stays_forgotten(path: str) -> None:
-    first = fill(path, 0, 5)
-    fill(path, 5, 5)
-    with opened(path) as store:
+def test_what_was_forgotten_stays_forgotten(place: Place) -> None:
+    first = fill(place, 0, 5)
+    fill(place, 5, 5)
+    with place.opened() as store:
         store.record(link("http://m.example/list", None))
-    everything = exported(path)
-    tidy(path, "")
-    with opened(path) as store:
-        store.forget(Selection(run=first))
-        store.forget(Selection(url=f"{URL}7"))
-        store.forget(Selection(url="http://m.example/list"))
+    everything = place.exported()
+    absorb(place)
+    with place.opened() as store:
+        assert store.forget(Selection(run=first)) == (5, 10)
+        assert store.forget(Selection(url=f"{URL}7")) == (1, 2)
+        assert store.forget(Selection(url="http://m.example/list")) == (0, 1)
     for _ in range(2):
-        assert load(path, "", everything) == (0, 0, 10)
-        with opened(path, None) as store:
-            assert sorted(names(store.signatures())) == ["5", "6", "8", "9"]
-            assert store.resolve("http://m.example/list") is None
-        tidy(path, "")
+        assert place.load(everything) == (0, 0, 10)
+        with place.opened(run=None) as store:
+            assert held(store) == ["5", "6", "8", "9"]
+            assert not store.resolve("http://m.example/list")
+        absorb(place)
+    with place.opened() as store:
+        assert store.forget(Selection(url="http://m.example/8")) == (0, 1)
+    assert place.load(everything) == (0, 0, 10)
+    with place.opened(run=None) as store:
+        assert not store.resolve("http://m.example/8")
 
 
-def test_a_run_that_was_imported_can_be_forgotten(path: str, copy: str) -> None:
-    fill(path, 0, 5)
-    second = fill(path, 5, 5)
-    load(copy, "", exported(path), chunk=3)
-    with opened(copy) as store:
+def test_a_run_that_was_imported_can_be_forgotten(source: Place, copy: Place) -> None:
+    fill(source, 0, 5)
+    second = fill(source, 5, 5)
+    copy.load(source.exported(), chunk=3)
+    with copy.opened() as store:
         assert store.forget(Selection(run=second)) == (5, 10)
-    with opened(copy, None) as store:
-        assert sorted(names(store.signatures())) == list("01234")
+    assert copy.held() == [*"01234"]
 
 
-def test_a_store_that_is_open_sees_what_was_imported(path: str, copy: str) -> None:
-    fill(path, 0, 5)
-    with opened(copy) as store:
+def test_a_store_that_is_open_sees_what_was_imported(source: Place, copy: Place) -> None:
+    fill(source, 0, 5)
+    with copy.opened() as store:
         commit(store, signature("own", exact=5))
-        store.flush()
-        load(copy, "", exported(path))
+        copy.load(source.exported())
         commit(store, signature("more", exact=6))
-        store.flush()
-        end = time.monotonic() + 10
-        while len(store) < 7 and time.monotonic() < end:
-            store.refresh()
-        assert sorted(names(store.signatures())) == [*"01234", "more", "own"]
-    assert len(exported(copy)) == len(exported(path)) + 2 + 2 + 1  # documents, URLs, a run
+        wait_for(store, *"01234", "more", "own")
+    assert len(copy.exported()) == len(source.exported()) + 2 + 2 + 1  # documents, URLs, a run
 
 
-def test_another_namespace(path: str) -> None:
-    fill(path, 0, 5)
-    load(path, "a/b", exported(path))
-    assert [row["url"] for row in exported(path, "a/b") if row["type"] == "document"] == [f"{URL}{n}" for n in range(5)]
-    fill(path, 5, 1)
-    assert len(exported(path, "a/b")) < len(exported(path))
+def test_another_namespace(place: Place) -> None:
+    fill(place, 0, 5)
+    place.load(place.exported(), "a/b")
+    assert [row["url"] for row in place.exported("a/b") if row["type"] == "document"] == [f"{URL}{n}" for n in range(5)]
+    fill(place, 5, 1)
+    assert len(place.exported("a/b")) < len(place.exported())
 
 
-def test_other_fingerprints_are_refused(path: str, copy: str) -> None:
-    with Deduplicator.open(path, imatch_lexicons=3):
-        pass
-    with Deduplicator.open(copy, imatch_lexicons=4):
-        pass
+def test_other_fingerprints_are_refused(source: Place, copy: Place) -> None:
+    source.dedup(imatch_lexicons=3).close()
+    copy.dedup(imatch_lexicons=4).close()
+    before = copy.content()
     with pytest.raises(StoreError, match="imatch"):
-        load(copy, "", exported(path))
+        copy.load(source.exported())
+    assert copy.content() == before
 
+
+# Runs that are open
+
+
+def test_import_leaves_a_living_run_alone(place: Place) -> None:
+    run = fill(place, 1, 1)
+    everything = place.exported()
+    resumed = place.open(run=run)
+    commit(resumed, signature("2"))
+    place.load(everything)
+    commit(resumed, signature("3"))
+    place.die(resumed)
+    assert place.held() == ["1"]
+
+
+def test_run_that_was_open_when_exported_is_forgotten_each_time(source: Place, copy: Place) -> None:
+    with source.opened() as store:
+        for name in ("1", "2"):
+            commit(store, signature(name))
+            copy.load(source.exported())
+            assert copy.held() == []
+
+
+@pytest.mark.parametrize(("unclean", "expected"), [("forget", ["1"]), ("keep", ["1", "2"])])
+def test_a_run_that_was_open_ends_as_after_a_kill(
+    source: Place, copy: Place, unclean: str, expected: list[str]
+) -> None:
+    everything = export_of_an_open_run(source)
+    copy.load(everything)
+    with copy.opened(unclean_run=unclean) as store:
+        assert held(store) == expected
+        assert bool(store.resolve("http://m.example/list")) == (unclean == "keep")
+        [job] = [run for run in store.runs() if run.id == "job"]
+        assert job.forgotten == (((1, 8),) if unclean == "forget" else ())
+        assert job.closed
+        assert job.sealed == 8
+    assert copy.load(everything).documents == 0
+
+
+def export_of_an_open_run(source: Place) -> list[dict[str, Any]]:
+    """Return the rows of a run that goes on, with what it wrote since in its eighth segment."""
+    fill(source, 1, 1, run="job")
+    with source.opened(run="job") as store:
+        put(store, signature("2", exact=2))
+        store.record(link("http://m.example/list", None))
+        store.flush()
+        exported = source.exported()
+    for row in exported:
+        for place in (row.get("key"), row.get("document"), row.get("segment")):
+            if place and place[1] == 1:
+                place[1] = 7
+    return exported
+
+
+def test_a_run_that_was_open_and_closed_since(source: Place, copy: Place) -> None:
+    copy.load(export_of_an_open_run(source))
+    copy.load(source.exported())
+    copy.fill_and_die("lost", run="job")
+    assert sorted({*copy.held()}) == ["1", "2"]
+
+
+def test_links_and_evidence_of_a_run_that_has_no_documents(place: Place) -> None:
+    with place.opened(run="only") as store:
+        store.record(link(URL, None))
+        store.learn([Row(("a.example", "b.example"), ("", ""), ("", ""), 1, 0, 7, 3, 1, 50.0)])
+    found = {row["type"]: row for row in place.exported()}
+    assert (found["link"]["segment"], found["trial"]["run"]) == (["only", 0], "only")
+
+
+# Rows that are none
 
 DOCUMENT = {"type": "document", "key": ["r", 0, 0], "url": URL, "first_seen": 1.0, "layout": 0, "keys": [1]}
 DOCUMENT |= {"fingerprints": {"exact": [1]}, "sketch": [1, 1, 0, "A" * 171 + "=", ""]}
@@ -235,6 +289,14 @@ EVIDENCE = {"detector": "exact", "hamming": 3, "resemblance": 0.9, "containment"
 TRIAL: dict[str, Any] = {"type": "trial", "run": "r", "sites": ["a", "b"], "prefixes": ["", ""], "endings": ["", ""]}
 TRIAL |= {"path": 1, "outcome": 0, "content": 1, "branch": 1, "holder": 0, "seen": 1.0, "claimed": False}
 RUN: dict[str, Any] = {"type": "run", "id": "r", "started": 1.0, "closed": 2.0, "sealed": 0, "forgotten": []}
+
+
+@pytest.fixture(scope="module")
+def three(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    """Return a store of three documents, which no test changes."""
+    place = on_disk(tmp_path_factory.mktemp("three"))
+    fill(place, 0, 3)
+    return place
 
 
 @pytest.mark.parametrize(
@@ -273,145 +335,47 @@ RUN: dict[str, Any] = {"type": "run", "id": "r", "started": 1.0, "closed": 2.0, 
         ({**RUN, "sealed": -1}, "32 bits"),
         ({**RUN, "forgotten": [[0, 2**60]]}, "32 bits"),
         ({**RUN, "stats": {"documents": "many"}}, "64 bits"),
+        ({**LINK, "evidence": {**EVIDENCE, "resemblance": "x"}}, "no link"),
+        ({**LINK, "evidence": {**EVIDENCE, "resemblance": 99.0}}, "no link"),
+        ({**LINK, "evidence": {**EVIDENCE, "containment": -0.1}}, "no link"),
+        ({**LINK, "evidence": {**EVIDENCE, "length_ratio": math.inf}}, "no link"),
+        ({**LINK, "evidence": {**EVIDENCE, "hamming": 300}}, "no link"),
+        ({**RUN, "started": "x"}, "no run"),
+        ({**RUN, "closed": "x"}, "no run"),
+        ({**RUN, "sealed": None}, "no run"),
+        ({**RUN, "stats": 7}, "no run"),
     ],
 )
-def test_rows_that_are_none(path: str, row: dict[str, Any], said: str) -> None:
-    fill(path, 0, 3)
-    before = exported(path)
+def test_rows_that_are_none(three: Place, row: dict[str, Any], said: str) -> None:
+    before = three.exported()
     with pytest.raises(ValueError, match=re.escape(said)):
-        load(path, "", [*before[:-1], row, before[-1]])
-    assert exported(path) == before
+        three.load([*before[:-1], row, before[-1]])
+    assert three.exported() == before
 
 
 @pytest.mark.parametrize(
     "first", [[], [{"type": "run"}], [{"type": "store", "format": 99}], [{"type": "store", "format": 1}]]
 )
-def test_files_that_are_no_export(copy: str, first: list[dict[str, Any]]) -> None:
+def test_files_that_are_no_export(copy: Place, first: list[dict[str, Any]]) -> None:
     with pytest.raises(ValueError, match=r"export|format|without"):
-        load(copy, "", first)
-    assert not Path(copy).exists()
+        copy.load(first)
+    assert copy.is_on_server or not Path(copy.address).exists()
 
 
-def test_the_command_says_which_row_is_none(path: str, tmp_path: Path) -> None:
-    fill(path, 0, 3)
-    everything = exported(path)
+def test_the_command_says_which_row_is_none(three: Place, tmp_path: Path) -> None:
+    everything = three.exported()
     write(tmp_path / "in.jsonl", [*everything[:4], {**DOCUMENT, "url": 5}, *everything[4:]])
     (tmp_path / "beside").mkdir()
     assert "in.jsonl, row 5: no document: 5 is no text" in refused(
-        tmp_path / "beside", "import", "../in.jsonl", "--store", path
+        tmp_path / "beside", "import", "../in.jsonl", "--store", three.address
     )
 
 
-def test_the_commands(path: str, tmp_path: Path) -> None:
-    fill(path, 0, 5)
-    said = succeeded(tmp_path, "export", "--store", path, "-o", "held.jsonl.gz").stderr
+def test_the_commands(source: Place, copy: Place, tmp_path: Path) -> None:
+    fill(source, 0, 5)
+    said = succeeded(tmp_path, "export", "--store", source.address, "-o", "held.jsonl.gz").stderr
     assert said == "5 documents, 10 URLs and 1 runs exported\n"
-    assert rows(tmp_path / "held.jsonl.gz") == exported(path)
-    said = succeeded(tmp_path, "import", "held.jsonl.gz", "--store", "new.sqlite").stderr
+    assert rows(tmp_path / "held.jsonl.gz") == source.exported()
+    said = succeeded(tmp_path, "import", "held.jsonl.gz", "--store", copy.address).stderr
     assert said == "held.jsonl.gz: 5 documents and 10 URLs imported; 0 documents were known\n"
-    assert sorted_rows(str(tmp_path / "new.sqlite")) == sorted_rows(path)
-
-
-# Compacting
-
-
-def size(path: str) -> int:
-    beside = Path(f"{path}.parts")
-    return sum(file.stat().st_size for file in [Path(path), *(beside.iterdir() if beside.exists() else [])])
-
-
-def test_compacting_gives_space_back_and_loses_nothing(path: str, tmp_path: Path) -> None:
-    fill(path, 0, 3000)
-    fill(path, 0, 300, namespace="other")
-    with opened(path) as store:
-        for number in filter(lambda number: number % 3, range(3000)):
-            store.forget(Selection(url=f"{URL}{number}"))
-    before, held, other = size(path), sorted_rows(path), exported(path, "other")
-    said = succeeded(tmp_path, "compact", "--store", path).stdout
-    assert size(path) < 0.6 * before
-    assert (sorted_rows(path), exported(path, "other")) == (held, other)
-    assert said.endswith(f" {size(path)} now\n")
-
-
-def test_compacting_beside_a_living_run(path: str) -> None:
-    fill(path, 0, 50)
-    with opened(path) as store:
-        for number in range(50, 80):
-            commit(store, signature(str(number), exact=number + 1000))
-            if number % 10 == 0:
-                store.flush()
-                compact(path)
-            store.refresh()
-            [(_, found)] = store.find({"exact": (number + 971,)})
-            assert names([found]) == [str(number - 29)]
-    assert sorted(map(int, names(found for found in all_documents(path)))) == list(range(80))
-
-
-def all_documents(path: str) -> Iterable[Signature]:
-    with opened(path, None) as store:
-        return list(store.signatures())
-
-
-def test_where_nothing_can_be_written_nothing_is_compacted(read_only_disk: Path, tmp_path: Path) -> None:  # noqa: F811
-    path = str(read_only_disk / "store.sqlite")
-    fill(path, 0, 5)
-    assert "can't be written" in refused(tmp_path, "compact", "--store", path)
-    assert len(list(all_documents(path))) == 5
-
-
-def test_an_import_that_fills_the_disk_loses_nothing(path: str, small_disk: Disk, tmp_path: Path) -> None:  # noqa: F811
-    fill(path, 0, 6000)
-    write(tmp_path / "in.jsonl", exported(path))
-    store = str(small_disk.path / "store.sqlite")
-    assert "can't be written: No space left" in refused(tmp_path, "import", "in.jsonl", "--store", store)
-    copy = str(small_disk.kept / "store.sqlite")
-    assert list(all_documents(copy)) == []
-    load(copy, "", exported(path))
-    assert sorted_rows(copy) == sorted_rows(path)
-
-
-# Kills
-
-CODE = """
-import json, sys
-from scrapy_neardup.stores.compacting import compact
-from scrapy_neardup.stores.importing import load
-print("begun", flush=True)
-if sys.argv[1] == "compact":
-    while True:
-        compact(sys.argv[2])
-else:
-    load(sys.argv[2], "", map(json.loads, open(sys.argv[3])), chunk=20)
-"""
-
-
-def killed(after: float, *arguments: str) -> None:
-    process = subprocess.Popen([sys.executable, "-c", CODE, *arguments], stdout=subprocess.PIPE)
-    assert process.stdout
-    process.stdout.readline()
-    time.sleep(after)
-    process.kill()
-    process.communicate()
-
-
-def test_compacting_that_is_killed_loses_nothing(path: str, tmp_path: Path) -> None:
-    moment = random.Random(1)
-    for kill in range(KILLS):
-        fill(path, 40 * kill, 40)
-        killed(moment.uniform(0, 0.3), "compact", path)
-        assert sorted(map(int, names(all_documents(path)))) == list(range(40 * kill + 40))
-    assert "whole" in succeeded(tmp_path, "verify", "--store", path).stdout
-
-
-def test_an_import_that_is_killed_goes_on(path: str, copy: str, tmp_path: Path) -> None:
-    moment = random.Random(2)
-    fill(path, 0, 400)
-    everything = sorted_rows(path)
-    write(tmp_path / "in.jsonl", exported(path))
-    for _ in range(KILLS):
-        for file in tmp_path.glob("copy*"):
-            subprocess.run(["rm", "-r", str(file)], check=True)
-        killed(moment.uniform(0, 0.5), "import", copy, str(tmp_path / "in.jsonl"))
-        assert "whole" in succeeded(tmp_path, "verify", "--store", copy).stdout
-        load(copy, "", exported(path))
-        assert sorted_rows(copy) == everything
+    assert copy.sorted_rows() == source.sorted_rows()

@@ -1,0 +1,128 @@
+"""`compact`, and imports into a file where the disk or the process gives up: nothing is lost."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from cli import refused, succeeded, write
+from faulty import Disk, read_only_disk, small_disk  # noqa: F401 - fixtures
+from helpers import names, signature
+from store_kinds import Place, on_disk
+from test_transfer import URL, fill, put
+
+from scrapy_neardup.stores import Selection
+from scrapy_neardup.stores.compacting import compact
+
+KILLS = [1, pytest.param(int(os.environ.get("NEARDUP_TEST_KILLS", "4")), marks=pytest.mark.slow)]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return on_disk(tmp_path)
+
+
+def size(place: Place) -> int:
+    return sum(file.stat().st_size for file in [Path(place.address), *Path(f"{place.address}.parts").glob("*")])
+
+
+def numbers(place: Place) -> list[int]:
+    return sorted(map(int, place.held(run=None)))
+
+
+def test_compacting_gives_space_back_and_loses_nothing(place: Place, tmp_path: Path) -> None:
+    fill(place, 0, 600)
+    fill(place, 0, 60, name="other")
+    with place.opened() as store:
+        for number in filter(lambda number: number % 3, range(600)):
+            store.forget(Selection(url=f"{URL}{number}"))
+    before, rows, other = size(place), place.sorted_rows(), place.exported("other")
+    said = succeeded(tmp_path, "compact", "--store", place.address).stdout
+    assert size(place) < 0.6 * before
+    assert (place.sorted_rows(), place.exported("other")) == (rows, other)
+    assert said.endswith(f" {size(place)} now\n")
+
+
+def test_compacting_beside_a_living_run(place: Place) -> None:
+    fill(place, 0, 50)
+    with place.opened() as store:
+        for number in range(50, 80):
+            put(store, signature(str(number), exact=number + 1000))
+            if number % 10 == 0:
+                store.flush()
+                compact(place.address)
+            store.refresh()
+            [(_, found)] = store.find({"exact": (number + 971,)})
+            assert names([found]) == [str(number - 29)]
+    assert numbers(place) == list(range(80))
+
+
+def test_where_nothing_can_be_written_nothing_is_compacted(read_only_disk: Path, tmp_path: Path) -> None:  # noqa: F811
+    place = on_disk(read_only_disk)
+    fill(place, 0, 5)
+    assert "can't be written" in refused(tmp_path, "compact", "--store", place.address)
+    assert numbers(place) == list(range(5))
+
+
+@pytest.mark.slow
+def test_an_import_that_fills_the_disk_loses_nothing(place: Place, small_disk: Disk, tmp_path: Path) -> None:  # noqa: F811
+    fill(place, 0, 3000)
+    write(tmp_path / "in.jsonl", everything := place.exported())
+    store = str(small_disk.path / "store.sqlite")
+    assert "can't be written: No space left" in refused(tmp_path, "import", "in.jsonl", "--store", store)
+    copy = on_disk(small_disk.kept)
+    assert numbers(copy) == []
+    copy.load(everything)
+    assert copy.sorted_rows() == place.sorted_rows()
+
+
+# Kills
+
+CODE = """
+import json, sys
+from scrapy_neardup.stores.compacting import compact
+from scrapy_neardup.stores.importing import load
+print("begun", flush=True)
+if sys.argv[1] == "compact":
+    while True:
+        compact(sys.argv[2])
+else:
+    load(sys.argv[2], "", map(json.loads, open(sys.argv[3])), chunk=20)
+"""
+
+
+def killed(after: float, *arguments: str) -> None:
+    process = subprocess.Popen([sys.executable, "-c", CODE, *arguments], stdout=subprocess.PIPE)
+    assert process.stdout
+    process.stdout.readline()
+    time.sleep(after)
+    process.kill()
+    process.communicate()
+
+
+@pytest.mark.parametrize("kills", KILLS)
+def test_compacting_that_is_killed_loses_nothing(place: Place, kills: int) -> None:
+    moment = random.Random(1)
+    for kill in range(kills):
+        fill(place, 40 * kill, 40)
+        killed(moment.uniform(0, 0.3), "compact", place.address)
+        assert numbers(place) == list(range(40 * kill + 40))
+    assert place.is_whole()
+
+
+@pytest.mark.parametrize("kills", KILLS)
+def test_an_import_that_is_killed_goes_on(place: Place, tmp_path: Path, kills: int) -> None:
+    moment = random.Random(2)
+    fill(place, 0, 200)
+    write(tmp_path / "in.jsonl", everything := place.exported())
+    for kill in range(kills):
+        copy = on_disk(tmp_path, f"copy{kill}")
+        killed(moment.uniform(0, 0.5), "import", copy.address, str(tmp_path / "in.jsonl"))
+        assert not Path(copy.address).exists() or copy.is_whole()
+        copy.load(everything)
+        assert copy.sorted_rows() == place.sorted_rows()
