@@ -5,19 +5,21 @@ from __future__ import annotations
 import random
 from contextlib import closing
 from itertools import count
+from pathlib import Path
 
 import pytest
 from helpers import detectors, edited, names, signature, text
 from redis_faults import document, held, keep, keep_all, reached, store_of, urls
 from redis_server import Server
-from redis_server import server as shared_server
+from store_kinds import Place, commit, on_server
 
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.stores.redis.store import RedisStore
 
 
-def opened(namespace: str) -> Deduplicator:
-    return Deduplicator.open(shared_server().address, namespace=namespace)
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return on_server(tmp_path)
 
 
 def random_texts(seed: int) -> list[str]:
@@ -34,40 +36,37 @@ def random_texts(seed: int) -> list[str]:
     return texts
 
 
-def decided(namespace: str, documents: list[Document], batch: int) -> list[tuple]:
-    with opened(namespace) as dedup:
-        found = []
+def decided(place: Place, name: str, documents: list[Document], batch: int) -> list[object]:
+    """Return what is decided of documents of which so many are foreseen at once, and what is held then."""
+    with Deduplicator.open(place.address, namespace=name) as dedup:
+        found: list[object] = []
         for start in range(0, len(documents), batch):
             some = documents[start : start + batch]
-            signatures = {id(each): dedup.sign(each) for each in some}
             if batch > 1:
-                dedup.store.foresee(list(signatures.values()))
-            dedup.sign = lambda each, known=signatures: known[id(each)]
+                dedup.foresee(some)
             for each in some:
                 claim = dedup.claim(each)
-                claim.withdraw() if "drop" in each.url else claim.commit()
+                claim.withdraw() if "drop" in (each.url or "") else claim.commit()
                 found.append((claim.verdict.status, claim.verdict.duplicate_of))
-            del dedup.sign
         dedup.flush()
-        held = sorted(each.url for each in dedup.store.signatures())
-        return [*found, *held, len(dedup)]
+        return [*found, *sorted(each.url or "" for each in dedup.store.signatures()), len(dedup)]
 
 
-@pytest.mark.parametrize("batch", [2, 7, 60])
-def test_what_is_foreseen_is_decided_as_one_after_another(request, batch: int) -> None:
-    for seed in range(6):
-        source = random.Random(seed)
-        urls = [f"http://{source.choice('ab')}.example/{source.choice(['', 'drop'])}{n // 2}" for n in range(60)]
-        documents = [Document(*each) for each in zip(urls, random_texts(seed), strict=True)]
-        expected = decided(f"{request.node.name}{seed}", documents, 1)
-        assert decided(f"{request.node.name}{seed}together", documents, batch) == expected
-        assert len({*expected[:60]}) > 5
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 6))])
+def test_what_is_foreseen_is_decided_as_one_after_another(place: Place, seed: int) -> None:
+    source = random.Random(seed)
+    urls = [f"http://{source.choice('ab')}.example/{source.choice(['', 'drop'])}{n // 2}" for n in range(60)]
+    documents = [Document(*each) for each in zip(urls, random_texts(seed), strict=True)]
+    expected = decided(place, "", documents, 1)
+    assert len({*expected[:60]}) > 5
+    for batch in (2, 7, 60):
+        assert decided(place, str(batch), documents, batch) == expected
 
 
-def test_what_was_foreseen_and_never_came_is_given_up(request) -> None:
-    with opened(request.node.name) as dedup:
-        dedup.store.foresee([dedup.sign(Document("http://a.example/1", text(1)))])
-        dedup.store.foresee([])
+def test_what_was_foreseen_and_never_came_is_given_up(place: Place) -> None:
+    with place.dedup() as dedup:
+        dedup.foresee([Document("http://a.example/1", text(1))])
+        dedup.foresee([])
         assert dedup.claim(Document("http://b.example/1", text(1))).verdict.status == "unique"
         assert len(dedup) == 1
 
@@ -123,8 +122,7 @@ def test_run_that_is_begun_anew_when_a_document_is_looked_for_again(server: Serv
     """One that is entered late, as it repeats nothing of what was found, has the next ones be looked for again."""
     old, late, last = signature("old"), signature("late", simhash=0xFF), signature("last", exact=2, simhash=0xFF00)
     with closing(RedisStore(server.address, detectors())) as store:
-        store.add(old)
-        store.commit(old)
+        commit(store, old)
         store.foresee([late, last])
         store.intend(late)
         assert names(s for _, s in store.find(late.fingerprints)) == ["old"]

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from helpers import link
+from helpers import link, until
 from redis_faults import document, held, keep, reached, store_of
 from redis_server import Server
 from tcp_proxy import TcpProxy
@@ -25,6 +25,8 @@ from scrapy_neardup.stores.redis.scripts import script
 
 KILLS = int(os.environ.get("NEARDUP_TEST_KILLS", "4"))
 
+# The quick tier has the parts: a process that is killed and a run that lost its lease (test_store_runs, test_redis),
+# claims of the dead (test_redis_claims), and each failure of the network (test_redis_faults).
 pytestmark = pytest.mark.usefixtures("impatient")
 
 WORKER = """
@@ -71,6 +73,7 @@ def kept(feed: Path) -> list[int]:
     return [int(line) for line in feed.read_text().split("\n")[:-1]] if feed.exists() else []
 
 
+@pytest.mark.slow
 def test_workers_that_are_killed_lose_nothing(server: Server, tmp_path: Path) -> None:
     """Of what a worker that died kept, its feed is lost, so others must keep it again; nobody waits for it for ever."""
     lives = tmp_path / "lives"
@@ -78,13 +81,13 @@ def test_workers_that_are_killed_lose_nothing(server: Server, tmp_path: Path) ->
     ended: list[int] = []  # what was kept by those that were quicker
     for kill in range(KILLS):
         victim = work(server, kill + 1, tmp_path / f"dies{kill}", count=40)
-        while len(kept(tmp_path / f"dies{kill}")) < random.Random(kill).randrange(1, 5) and victim.poll() is None:
-            time.sleep(0.01)
+        feed, enough = tmp_path / f"dies{kill}", random.Random(kill).randrange(1, 5)
+        until(lambda feed=feed, enough=enough, victim=victim: len(kept(feed)) >= enough or victim.poll() is not None)
         victim.kill()
         if victim.communicate()[0]:
-            ended += kept(tmp_path / f"dies{kill}")
+            ended += kept(feed)
     assert survivor.communicate(timeout=60) == ("closed\n", None)
-    time.sleep(1.5)  # until no lease is left
+    until(lambda: not server.tell("KEYS", "*lease*"))
     last = work(server, 99, tmp_path / "last", count=40)
     assert last.communicate(timeout=60) == ("closed\n", None)
     assert sorted(kept(lives) + kept(tmp_path / "last") + ended) == list(range(40))
@@ -107,13 +110,13 @@ def test_run_that_died_is_ended_by_those_that_live(server: Server, monkeypatch: 
         assert all(run.closed for run in other.store.runs() if run.id == one.store.run)
 
 
+@pytest.mark.slow
 def test_worker_that_was_stopped_for_longer_than_its_lease_goes_on(server: Server, tmp_path: Path) -> None:
     stopped, feed = tmp_path / "stopped", tmp_path / "other"
     one = work(server, 1, stopped)
-    while len(kept(stopped)) < 10:
-        time.sleep(0.01)
+    until(lambda: len(kept(stopped)) >= 10)
     one.send_signal(signal.SIGSTOP)
-    time.sleep(1.5)  # its lease runs out
+    until(lambda: not server.tell("KEYS", "*lease*"))
     other = work(server, 2, feed)
     try:
         assert other.communicate(timeout=60) == ("closed\n", None)
@@ -128,6 +131,7 @@ def test_worker_that_was_stopped_for_longer_than_its_lease_goes_on(server: Serve
 # All at once
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(int(os.environ.get("NEARDUP_TEST_CHAOS", "2"))))
 def test_of_each_document_a_copy_is_kept_whatever_the_network_does(server: Server, proxy: TcpProxy, seed: int) -> None:
     chosen, over, kept, lost = random.Random(seed), threading.Event(), set[int](), list[int]()
