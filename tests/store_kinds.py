@@ -20,7 +20,7 @@ from scrapy_neardup.stores import Store, importing, open_store
 from scrapy_neardup.stores.redis import importing as redis_importing
 from scrapy_neardup.stores.redis.address import is_server
 from scrapy_neardup.stores.redis.store import root_of
-from scrapy_neardup.stores.transfer import export_rows
+from scrapy_neardup.stores.transfer import export_rows, import_rows
 from scrapy_neardup.stores.verifying import verify
 
 KILLED = """
@@ -114,7 +114,9 @@ class Place:
         return sorted(json.dumps(row, sort_keys=True) for row in self.exported())
 
     def load(self, rows: Iterable[dict[str, Any]], name: str = "", **options: Any) -> importing.Imported:
-        load = redis_importing.load if self.is_on_server else importing.load
+        if not options:
+            return import_rows(self.address, name, rows)
+        load = redis_importing.load if self.is_on_server else importing.load  # these take in chunks of any size
         return load(self.address, name, rows, **options)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,6 @@ from scrapy_neardup.stores import Selection, Store, StoreError, open_store
 from scrapy_neardup.stores.redis import runs
 from scrapy_neardup.stores.redis.address import named
 from scrapy_neardup.stores.redis.connection import Connection
-from scrapy_neardup.stores.redis.exporting import read
 from scrapy_neardup.stores.redis.server import Server as RedisServer
 from scrapy_neardup.stores.redis.store import RedisStore, root_of
 from scrapy_neardup.stores.search import salt
@@ -215,34 +214,29 @@ def test_entries_of_a_table_that_tells_more_of_their_hashes(place: Place) -> Non
     hashes = [number % 7 << 20 | number % 3 // 2 << 19 | (1 << 19) - 1 for number in range(40)]
     first = [signature(f"{n}", exact=key_of_hash(hashed)) for n, hashed in enumerate(hashes)]
     later = [signature(f"later{n}", exact=key_of_hash(hashed)) for n, hashed in enumerate(hashes)]
+    values = {key_of_hash(hashed) for hashed in hashes}
     with place.opened() as store:
         grow(store, 0, (1 << 20) - 1)
         commit(store, *first)
-        assert in_buckets(store) == sorted(zip(hashes, range(40), strict=True))
+        assert found(store, values) == expected(values, *first)
         grow(store, (1 << 24) - 16, (1 << 20) - 1)
         commit(store, *later)
         assert store.documents.state()[:2] == [(1 << 24) + 24, (1 << 20) + 2]
-        numbers = [*range(40), *range((1 << 24) - 16, (1 << 24) + 24)]
-        assert in_buckets(store) == sorted(zip(hashes * 2, numbers, strict=True))
-        for hashed in {*hashes}:
-            expected = [each.url for each in (*first, *later) if each.fingerprints["exact"] == (key_of_hash(hashed),)]
-            assert [s.url for _, s in store.find({"exact": (key_of_hash(hashed),)})] == expected
+        assert found(store, values) == expected(values, *first, *later)
         for each in later:
             store.withdraw(each)
-        assert in_buckets(store) == sorted(zip(hashes, range(40), strict=True))
+        assert found(store, values) == expected(values, *first)
 
 
-def in_buckets(store: RedisStore) -> list[tuple[int, int]]:
-    """Return the hashes and numbers in the bucket that is split last of 2^20, and in what it is split into."""
-    found = []
-    for place in ((1 << 19) - 1, (1 << 20) - 1):
-        buckets, values = store.server.ask("scan", "k", place, 1)
-        for value in filter(None, values):
-            found += zip(*(column.tolist() for column in read(buckets, place, value)), strict=True)
-    return sorted(found)
+def found(store: Store, values: Iterable[int]) -> dict[int, list[str]]:
+    return {value: names(s for _, s in store.find({"exact": (value,)})) for value in values}
 
 
-def grow(store: RedisStore, number: int, buckets: int) -> None:
+def expected(values: Iterable[int], *given: Signature) -> dict[int, list[str]]:
+    return {value: names(each for each in given if each.fingerprints["exact"] == (value,)) for value in values}
+
+
+def grow(store: Store, number: int, buckets: int) -> None:
     """Have a store say that the next document has that number, and that its table has grown so far."""
     state = store.documents.state() if number else [0, 4096, 0, 1024, 0, 256, 0]
     counts = b"".join(each.to_bytes(5, "big") for each in [number, buckets, *state[2:]])

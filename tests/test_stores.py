@@ -2,57 +2,25 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import helpers
 import pytest
 from helpers import detectors, hashes, link, names, settle, signature
-from redis_server import server
 from store_kinds import KINDS, Place, commit, held
 
 from scrapy_neardup.detectors import Exact
-from scrapy_neardup.signature import Evidence, Link, Signature
+from scrapy_neardup.signature import Evidence, Signature
 from scrapy_neardup.stores import MemoryStore, SqliteStore, Store, StoreError, open_store
-from scrapy_neardup.stores.absorbing import tidy
 from scrapy_neardup.stores.redis.store import RedisStore
 
 
-class TidiedStore(SqliteStore):
-    """One whose log is put into parts after each thing that is written."""
-
-    def commit(self, signature: Signature) -> None:
-        super().commit(signature)
-        self.tidy()
-
-    def record(self, link: Link) -> None:
-        super().record(link)
-        if link.signature is None or self.parts.key(link.signature):  # what leads to a pending one is not written
-            self.tidy()
-
-    def tidy(self, *, whole: bool = False) -> None:
-        """Put all that is committed into parts; have them shown, and RAM let go."""
-        self.flush()
-        tidy(self._log.path, self._namespace, whole=whole)
-        deadline = time.monotonic() + 10
-        while self.batches and time.monotonic() < deadline:
-            self.refresh()
-        assert not self.batches
-
-
-ALL_KINDS: dict[str, Callable[[str], Store]] = {
-    "memory": lambda path: MemoryStore(detectors()),
-    "disk": lambda path: SqliteStore(path, detectors()),
-    "tidied": lambda path: TidiedStore(path, detectors()),
-    "server": lambda path: RedisStore(server().address, detectors(), namespace=path),
-}
-
-
-@pytest.fixture(params=ALL_KINDS)
+@pytest.fixture(params=["memory", *KINDS])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    with closing(ALL_KINDS[request.param](str(tmp_path / "store.sqlite"))) as opened:
+    is_lasting = request.param in KINDS
+    with closing(KINDS[request.param](tmp_path).open() if is_lasting else MemoryStore(detectors())) as opened:
         yield opened
 
 
