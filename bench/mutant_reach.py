@@ -1,0 +1,59 @@
+"""Runs tests, and tells which of them reaches which line of the package in its own process.
+
+    python bench/mutant_reach.py OUT [option of pytest]…
+
+Run in the folder of a checkout. OUT gets JSON: `seconds` of each test, `lines`: path → line → tests.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+from coverage import Coverage
+
+
+class Reach:
+    """A plugin of pytest. Tests are functions here: the cases of one are taken together."""
+
+    def __init__(self, coverage: Coverage) -> None:
+        self.coverage = coverage
+        self.seconds: defaultdict[str, float] = defaultdict(float)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        name, start = item.nodeid.partition("[")[0], time.perf_counter()
+        self.coverage.switch_context(name)
+        try:
+            return (yield)
+        finally:
+            self.coverage.switch_context("")
+            self.seconds[name] += time.perf_counter() - start
+
+    def lines(self) -> dict[str, dict[int, list[str]]]:
+        data = self.coverage.get_data()
+        return {
+            str(Path(path).relative_to(Path.cwd())): {
+                line: sorted(filter(None, tests)) for line, tests in data.contexts_by_lineno(path).items()
+            }
+            for path in data.measured_files()
+        }
+
+
+def main() -> None:
+    out, *options = sys.argv[1:]
+    coverage = Coverage(data_file=None, source=["scrapy_neardup"], config_file=False)
+    reach = Reach(coverage)
+    with coverage.collect():
+        code = pytest.main(options, plugins=[reach])
+    Path(out).write_text(json.dumps({"seconds": reach.seconds, "lines": reach.lines()}))
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()
