@@ -97,8 +97,11 @@ def ignored(node: ast.AST) -> bool:
             return True
         case ast.Expr(value=ast.Call(func=ast.Attribute(attr=name, value=ast.Name(id="logger" | "warnings")))):
             return name in LOGGING
-        case ast.If(test=test):
-            return any(name in ast.unparse(test) for name in ("TYPE_CHECKING", "os.name", "sys.platform", "__name__"))
+        case ast.Compare(left=ast.Attribute(value=ast.Name(id="os" | "sys"))):  # the system that this runs on
+            return True
+        case ast.If(test=test, body=body, orelse=other):
+            only_logs = not other and all(isinstance(part, ast.Expr) and ignored(part) for part in body)
+            return only_logs or any(name in ast.unparse(test) for name in ("TYPE_CHECKING", "__name__"))
     return False
 
 

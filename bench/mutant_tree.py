@@ -129,5 +129,6 @@ def marked(mark: bytes) -> Iterator[int]:
 
 def digest() -> str:
     """Return what changes with the package and its tests."""
-    paths = sorted(path for folder in ("scrapy_neardup", "tests") for path in (ROOT / folder).rglob("*.py"))
+    found = (path for folder in ("scrapy_neardup", "tests") for path in (ROOT / folder).rglob("*"))
+    paths = sorted(path for path in found if path.suffix in (".py", ".lua", ".c"))
     return hashlib.sha256(b"\0".join(path.read_bytes() for path in paths)).hexdigest()[:16]

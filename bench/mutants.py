@@ -30,6 +30,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
 from itertools import accumulate
 from pathlib import Path
 from statistics import median
@@ -86,7 +87,9 @@ class Clean:
     def _reaching(self, mutant: Mutant) -> list[str]:
         """Return options for the tests that reach the line or, where it runs on import only, the file."""
         lines, seconds = self._runs["lines"].get(mutant.path, {}), self._runs["seconds"]
-        tests = lines.get(str(mutant.line)) or {test for some in lines.values() for test in some}
+        tests = lines.get(str(mutant.line), [])
+        if "" in tests:
+            tests = {test for some in lines.values() for test in some} - {""}
         fastest = sorted(tests, key=lambda test: (seconds[test], test))
         until = accumulate(seconds[test] for test in fastest)
         chosen = [test for test, total in zip(fastest, until, strict=True) if total <= REACHING]
@@ -160,7 +163,8 @@ class Run:
         return row is None or not (row["by"] or self._stages[-1] in row["seconds"])
 
     def print(self) -> None:
-        rows = sorted(self._rows.values(), key=lambda row: row["place"])
+        if not (rows := sorted(self._rows.values(), key=lambda row: row["place"])):
+            return
         survivors = [row for row in rows if not row["by"]]
         slow = [row for row in rows if row["by"] and "slow" in row["seconds"]]  # its stages end with the one that kills
         quick, seconds = len(rows) - len(survivors) - len(slow), [sum(row["seconds"].values()) for row in rows]
@@ -190,11 +194,9 @@ def main() -> None:
     opts = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     stages = STAGES[: STAGES.index(opts.until) + 1]
-    run, clean = (
-        Run(drawn(opts.only, opts.mutants, opts.seed), opts.out, stages),
-        Clean(opts.tests, opts.out.with_suffix(".clean.json")),
-    )
-    with tempfile.TemporaryDirectory(prefix="mutants") as folder:
+    run = Run(drawn(opts.only, opts.mutants, opts.seed), opts.out, stages)
+    clean = Clean(opts.tests, opts.out.with_suffix(".clean.json"))
+    with suppress(KeyboardInterrupt), tempfile.TemporaryDirectory(prefix="mutants") as folder:
         trees = [Tree(Path(folder).resolve() / str(number)) for number in range(opts.workers)]
         for stage in stages:
             clean.run(trees[0], stage)
