@@ -1,27 +1,30 @@
 """Runs crawls and calls of `scrapy neardup`, each in a process that is forked from one that has imported all it needs.
 
 To import Scrapy takes a second, and there are some thousand of them. `python forks.py`: a request a line on stdin, as
-JSON, and its answer a line on stdout, until stdin ends. Linux and macOS only.
+JSON, and its answer a line on stdout, until stdin ends. Linux only.
 """
 
 from __future__ import annotations
 
 import atexit
+import gc
 import importlib
 import json
 import os
+import pkgutil
+import select
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
-import time
 import traceback
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
+from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 HERE = Path(__file__).parent
 
@@ -32,10 +35,11 @@ class Forks:
     def __init__(self) -> None:
         self._process: subprocess.Popen[str] | None = None
 
-    def start(self, folder: Path, arguments: Sequence[str], env: dict[str, str]) -> Fork:
-        """Run `neardup VERB …` or `crawl SPEC` in a folder."""
-        files = new_file(), new_file()
-        return Fork(self, self.ask("start", str(folder), list(arguments), env, *map(str, files)), files)
+    def start(self, folder: Path, arguments: Sequence[str], env: dict[str, str], terminal: str = "") -> Fork:
+        """Run `neardup VERB …` or `crawl SPEC` in a folder, with stdout and stderr in files or on a terminal."""
+        files = () if terminal else (new_file(), new_file())
+        streams = map(str, files or (terminal, terminal))
+        return Fork(self, self.ask("start", str(folder), list(arguments), env, *streams), files)
 
     def ask(self, *request: Any) -> Any:
         self._process = self._process or started()
@@ -60,11 +64,14 @@ class Fork:
         return self.returncode
 
     def wait(self, timeout: float = 120) -> int:
-        end = time.monotonic() + timeout
-        while (code := self.poll()) is None:
-            if time.monotonic() > end:
-                raise subprocess.TimeoutExpired(str(self.pid), timeout)
-            time.sleep(0.005)
+        if self.returncode is None:
+            ending = os.pidfd_open(self.pid)  # it can't be another's, since only `poll` reaps
+            try:
+                select.select([ending], [], [], timeout)
+            finally:
+                os.close(ending)
+        if (code := self.poll()) is None:
+            raise subprocess.TimeoutExpired(str(self.pid), timeout)
         return code
 
     def communicate(self, timeout: float = 120) -> tuple[str, str]:
@@ -97,6 +104,7 @@ def started() -> subprocess.Popen[str]:
 def main() -> None:
     import_all()
     sys.path.insert(0, "")  # as `python -m scrapy` has it
+    gc.freeze()  # or the first collection of a fork copies all that is imported
     answers = {"start": start, "poll": poll}
     for line in sys.stdin:
         what, *rest = json.loads(line)
@@ -109,6 +117,8 @@ def import_all() -> None:
 
     warnings.simplefilter("error", ScrapyDeprecationWarning)
     from scrapy_neardup.commands import VERBS, _module
+    from scrapy_neardup.config import Config
+    from scrapy_neardup.detectors.build import build_detectors
 
     for verb in VERBS:
         _module(verb)
@@ -116,6 +126,8 @@ def import_all() -> None:
     for module in ("scrapy.cmdline", "scrapy.core.engine", *(f"scrapy_neardup.{name}" for name in names), "spiders"):
         importlib.import_module(module)
     import_defaults()
+    import_commands()
+    build_detectors(Config())  # reads the lexicon, which most calls need
     warnings.resetwarnings()
     assert "twisted.internet.reactor" not in sys.modules
 
@@ -133,17 +145,39 @@ def import_defaults() -> None:
                         load_object(path)
 
 
+def import_commands() -> None:
+    """Import the other commands of Scrapy, and read the entry points, as each call does."""
+    import scrapy.commands
+
+    for module in pkgutil.iter_modules(scrapy.commands.__path__, "scrapy.commands."):
+        importlib.import_module(module.name)
+    entry_points(group="scrapy.commands")
+
+
 def start(folder: str, arguments: list[str], env: dict[str, str], out: str, err: str) -> int:
+    files = [os.open(name, os.O_WRONLY | os.O_NOCTTY) for name in (out, err)]
     child = os.fork()
-    if child:
-        return child
-    os.chdir(folder)
-    os.environ.clear()
-    os.environ.update(env)
-    sys.path[:0] = filter(None, env.get("PYTHONPATH", "").split(os.pathsep))
-    for number, name in ((1, out), (2, err)):
-        os.dup2(os.open(name, os.O_WRONLY), number)
-    os._exit(outcome(arguments))
+    if not child:
+        os.setsid()  # what is sent to its group is meant for it
+        os.chdir(folder)
+        os.environ.clear()
+        os.environ.update(env)
+        sys.path[:0] = filter(None, env.get("PYTHONPATH", "").split(os.pathsep))
+        for number, file in enumerate(files, 1):
+            os.dup2(file, number)
+    for file in files:
+        os.close(file)
+    if not child:
+        sys.stdout, sys.stderr = (stream(number) for number in (1, 2))
+        os._exit(outcome(arguments))
+    return child
+
+
+def stream(number: int) -> TextIO:
+    """Return stdout or stderr as an interpreter has it that starts; that of before does not know what it is now."""
+    errors = "strict" if number == 1 else "backslashreplace"
+    by_line = number == 2 or os.isatty(number)
+    return open(number, "w", encoding="utf-8", errors=errors, buffering=1 if by_line else -1, closefd=False)
 
 
 def poll(child: int) -> int | None:

@@ -38,13 +38,14 @@ def shell(folder: Path, arguments: str, end: str, **environment: str) -> tuple[i
     return int((folder / "code").read_text()), made.stdout, made.stderr
 
 
-@pytest.mark.parametrize("end", ["2>&1 | true", "2>/dev/full"])
+@pytest.mark.parametrize("end", ["2>&1 | true", pytest.param("2>/dev/full", marks=pytest.mark.slow)])
 def test_work_is_done_though_nobody_reads_what_is_told(folder: Path, end: str) -> None:
     assert shell(folder, "dedupe in.jsonl -o out.jsonl --bad-rows bad.jsonl", end)[0] == 0
     assert len(rows(folder / "out.jsonl")) == 9
     assert (folder / "bad.jsonl").read_text() == "{\n"
 
 
+@pytest.mark.slow
 def test_figures_are_written_though_nobody_reads_the_table(folder: Path) -> None:
     write_labelled(folder / "news")
     code, _, stderr = shell(folder, "evaluate news --detectors exact --json figures.json", "| true")
@@ -52,6 +53,7 @@ def test_figures_are_written_though_nobody_reads_the_table(folder: Path) -> None
     assert '"precision"' in (folder / "figures.json").read_text()
 
 
+@pytest.mark.slow
 def test_of_stdout_that_is_full_it_is_not_told_as_of_another_file(folder: Path) -> None:
     write_labelled(folder / "news")
     code, _, stderr = shell(folder, "evaluate news --detectors exact --json figures.json", ">/dev/full")
@@ -59,7 +61,9 @@ def test_of_stdout_that_is_full_it_is_not_told_as_of_another_file(folder: Path) 
     assert not (folder / "figures.json").exists()
 
 
-@pytest.mark.parametrize("end", ["| true", ">/dev/full", ">/dev/full 2>&1"])
+@pytest.mark.parametrize(
+    "end", ["| true", *(pytest.param(end, marks=pytest.mark.slow) for end in (">/dev/full", ">/dev/full 2>&1"))]
+)
 def test_what_is_found_shows_in_the_exit_code_though_nobody_reads_the_list(folder: Path, end: str) -> None:
     damaged = bytearray((folder / "held.sqlite").read_bytes())
     damaged[-3000:] = bytes(3000)
@@ -68,6 +72,7 @@ def test_what_is_found_shows_in_the_exit_code_though_nobody_reads_the_list(folde
     assert shell(folder, "verify --store held.sqlite", end)[0] == 2
 
 
+@pytest.mark.slow
 def test_doctor_keeps_its_exit_code_though_nobody_reads(folder: Path) -> None:
     assert shell(folder, "doctor --store missing.sqlite", "| true")[0] == 2
 
@@ -76,8 +81,12 @@ def test_doctor_keeps_its_exit_code_though_nobody_reads(folder: Path) -> None:
     ("arguments", "said"),
     [
         ("resolve http://中文.example/ --store held.sqlite", "http://\\u4e2d\\u6587.example/"),
-        ("mirrors --help", "\\u2194: neither host"),
-        ("""mirrors --store held.sqlite -s NEARDUP_MIRROR_HOSTS='{"b.example": "a.example"}'""", "\\u2192 a.example"),
+        pytest.param("mirrors --help", "\\u2194: neither host", marks=pytest.mark.slow),
+        pytest.param(
+            """mirrors --store held.sqlite -s NEARDUP_MIRROR_HOSTS='{"b.example": "a.example"}'""",
+            "\\u2192 a.example",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_what_an_encoding_does_not_have_is_written_as_its_number(folder: Path, arguments: str, said: str) -> None:

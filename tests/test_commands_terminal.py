@@ -18,8 +18,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from cli import succeeded
+from cli import FORKS, environment, succeeded
 from feed_files import write_feed
+from forks import Fork
 from helpers import text, write_labelled, write_rows
 
 from scrapy_neardup import Deduplicator, Document
@@ -47,22 +48,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @contextmanager
-def started(folder: Path, *arguments: str, columns: int = 100) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+def started(folder: Path, *arguments: str, columns: int = 100) -> Iterator[tuple[Fork, int]]:
     """Start a verb whose stdout and stderr are a terminal; give it, and what the terminal shows as a file to read."""
     shown, terminal = pty.openpty()
-    command = [sys.executable, "-m", "scrapy", "neardup", *arguments]
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
-    env = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
-    env["PYTHONIOENCODING"] = "utf-8"
-    process = subprocess.Popen(command, cwd=folder, env=env, stdout=terminal, stderr=terminal, start_new_session=True)
+    env = {name: value for name, value in environment().items() if name not in ("COLUMNS", "LINES")}
+    fork = FORKS.start(folder, ["neardup", *arguments], env, os.ttyname(terminal))
     os.close(terminal)
     try:
-        yield process, shown
+        yield fork, shown
     finally:
         os.close(shown)
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait(timeout=30)
+        fork.kill()
+        fork.wait(30)
 
 
 def read(shown: int) -> Iterator[str]:
@@ -88,7 +86,7 @@ def on_terminal(folder: Path, *arguments: str, columns: int = 100) -> str:
     "arguments",
     [
         "dedupe in.jsonl -o out.jsonl --workers 0",
-        "dedupe in.json in.json -o out.json --workers 2",
+        pytest.param("dedupe in.json in.json -o out.json --workers 2", marks=pytest.mark.slow),
         "dedupe in.csv.gz -o out.csv.gz",
         "cluster in.jsonl -o clusters.jsonl",
         "lexicon in.jsonl -o x.lexicon --band 0 1",
@@ -158,45 +156,48 @@ def test_tables_fit_the_terminal_and_are_whole_elsewhere(folder: Path, arguments
     assert max(map(len, whole.splitlines())) > 40
 
 
+@pytest.fixture(scope="module")
+def big(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a directory with a feed and a labelled set that take a while; a command that is ended leaves it so."""
+    made = tmp_path_factory.mktemp("long")
+    write_rows(made / "big.jsonl", [{"id": n, "text": text(n, 300)} for n in range(8000)])
+    (made / "big").mkdir()
+    (made / "big" / "docs.jsonl").symlink_to("../big.jsonl")
+    write_rows(made / "big" / "pairs.jsonl", [{"a": 0, "b": 1, "label": "dup"}])
+    return made
+
+
+SLOW_TO_END = [
+    (signal.SIGINT, "cluster big.jsonl -o out.jsonl --bad-rows bad.jsonl"),
+    (signal.SIGINT, "lexicon big.jsonl -o out.lexicon --bad-rows bad.jsonl"),
+    (signal.SIGINT, "evaluate big --detectors shingle --json figures.json"),
+    (signal.SIGINT, "calibrate big --precision 0.9"),
+    (signal.SIGTERM, "dedupe big.jsonl -o out.jsonl --workers 2"),
+    (signal.SIGHUP, "dedupe big.jsonl -o out.jsonl --workers 2"),
+]
+
+
 @pytest.mark.parametrize(
-    "arguments",
+    ("number", "arguments"),
     [
-        "dedupe big.jsonl -o out.jsonl --duplicates d.jsonl --bad-rows bad.jsonl --workers 0",
-        "cluster big.jsonl -o out.jsonl --bad-rows bad.jsonl",
-        "lexicon big.jsonl -o out.lexicon --bad-rows bad.jsonl",
-        "evaluate big --detectors shingle --json figures.json",
-        "calibrate big --precision 0.9",
+        (signal.SIGINT, "dedupe big.jsonl -o out.jsonl --duplicates d.jsonl --bad-rows bad.jsonl --workers 0"),
+        (signal.SIGTERM, "cluster big.jsonl -o out.jsonl --bad-rows bad.jsonl"),
+        *(pytest.param(*each, marks=pytest.mark.slow) for each in SLOW_TO_END),
     ],
 )
-def test_ctrl_c_leaves_no_half_written_file(tmp_path: Path, arguments: str) -> None:
-    rows = [{"id": n, "text": text(n, 300)} for n in range(8000)]
-    write_rows(tmp_path / "big.jsonl", rows)
-    (tmp_path / "big").mkdir()
-    (tmp_path / "big" / "docs.jsonl").write_bytes((tmp_path / "big.jsonl").read_bytes())
-    write_rows(tmp_path / "big" / "pairs.jsonl", [{"a": 0, "b": 1, "label": "dup"}])
-    with started(tmp_path, *arguments.split()) as (process, shown):
+def test_signals_end_a_command_without_half_written_files(big: Path, number: int, arguments: str) -> None:
+    with started(big, *arguments.split()) as (process, shown):
         said, parts = "", read(shown)
         while not re.search(r"\b[1-9]\d*%", said):  # until it is under way
             said += next(parts)
-        os.killpg(process.pid, signal.SIGINT)
-        said += "".join(parts)
-        assert process.wait(timeout=60) == 130, said
-    assert "Traceback" not in said
-    assert sorted(os.listdir(tmp_path)) == ["big", "big.jsonl"]
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_other_signals_end_a_command_as_ctrl_c_does(tmp_path: Path, number: signal.Signals) -> None:
-    write_rows(tmp_path / "big.jsonl", [{"id": n, "text": text(n, 300)} for n in range(8000)])
-    with started(tmp_path, "dedupe", "big.jsonl", "-o", "out.jsonl", "--workers", "2") as (process, shown):
-        said, parts = "", read(shown)
-        while not re.search(r"\b[1-9]\d*%", said):
-            said += next(parts)
-        process.send_signal(number)
+        if number == signal.SIGINT:  # as a terminal sends it
+            os.killpg(process.pid, number)
+        else:
+            process.send_signal(number)
         said += "".join(parts)  # until all of its processes have ended
         assert process.wait(timeout=60) == 128 + number, said
     assert "Traceback" not in said
-    assert os.listdir(tmp_path) == ["big.jsonl"]
+    assert sorted(os.listdir(big)) == ["big", "big.jsonl"]
 
 
 @pytest.mark.parametrize("before", [signal.SIG_IGN, print])
@@ -223,21 +224,23 @@ def test_signals_are_left_as_they_are_in_other_threads() -> None:
         assert pool.submit(work).result() is signal.SIG_DFL
 
 
-@pytest.mark.parametrize("unbuffered", ["", "1"])
-@pytest.mark.parametrize("options", ["", " --json"])
-def test_where_stdout_can_not_be_written_it_is_told(folder: Path, options: str, unbuffered: str) -> None:
+@pytest.mark.parametrize("unbuffered", ["", pytest.param("1", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("options", ["", pytest.param(" --json", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("end", "code", "said"),
+    [
+        (" >/dev/full", 2, "scrapy neardup stats: stdout can't be written: No space left on device\n"),
+        pytest.param(" >&-", 0, "", marks=pytest.mark.slow),
+        pytest.param(" | true", 0, "", marks=pytest.mark.slow),
+    ],
+)
+def test_where_stdout_can_not_be_written_it_is_told(
+    folder: Path, end: str, code: int, said: str, options: str, unbuffered: str
+) -> None:
     env = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
-    call = f"{sys.executable} -m scrapy neardup stats --store held.sqlite{options}"
-    full, closed, seen = (
-        subprocess.run(["sh", "-c", call + end], cwd=folder, env=env, capture_output=True, text=True, timeout=60)
-        for end in (" >/dev/full", " >&-", " | true")
-    )
-    assert (full.returncode, full.stderr) == (
-        2,
-        "scrapy neardup stats: stdout can't be written: No space left on device\n",
-    )
-    assert (closed.returncode, closed.stderr) == (0, "")
-    assert (seen.returncode, seen.stderr) == (0, "")
+    call = f"{sys.executable} -m scrapy neardup stats --store held.sqlite{options}{end}"
+    made = subprocess.run(["sh", "-c", call], cwd=folder, env=env, capture_output=True, text=True, timeout=60)
+    assert (made.returncode, made.stderr) == (code, said)
 
 
 LATE = """
@@ -253,7 +256,12 @@ execute(["scrapy", "neardup", "stats", "--store", "held.sqlite"])
 
 
 @pytest.mark.parametrize(
-    "module", ["scrapy_neardup.commands.stats", "scrapy_neardup.detectors", "scrapy_neardup.text.extractors"]
+    "module",
+    [
+        "scrapy_neardup.commands.stats",
+        pytest.param("scrapy_neardup.detectors", marks=pytest.mark.slow),
+        pytest.param("scrapy_neardup.text.extractors", marks=pytest.mark.slow),
+    ],
 )
 def test_ctrl_c_while_a_verb_is_imported(folder: Path, module: str) -> None:
     env = {**os.environ, "AT": f"{module}"}
