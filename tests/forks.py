@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import traceback
 import warnings
 from collections.abc import Sequence
@@ -162,6 +163,7 @@ def start(folder: str, arguments: list[str], env: dict[str, str], out: str, err:
         os.chdir(folder)
         os.environ.clear()
         os.environ.update(env)
+        time.tzset()
         sys.path[:0] = filter(None, env.get("PYTHONPATH", "").split(os.pathsep))
         for number, file in enumerate(files, 1):
             os.dup2(file, number)

@@ -163,6 +163,7 @@ def test_a_call_that_hangs_does_not_hang_the_tests(tmp_path: Path, monkeypatch: 
     assert neardup(tmp_path, "doctor", "--help").returncode == 0
 
 
+@pytest.mark.slow
 def test_a_store_that_can_not_remember_leaves_the_outputs_as_they_were(
     tmp_path: Path,
     small_disk: Disk,  # noqa: F811

@@ -199,6 +199,7 @@ def test_a_crawl_store_goes_with_one_lexicon_only(tmp_path: Path) -> None:
         assert len(dedup) == 20
 
 
+@pytest.mark.slow
 def test_evaluate_measures_every_detector(folder: Path) -> None:
     pytest.importorskip("snowballstemmer")
     printed = succeeded(folder, "evaluate", "news", "--detectors", "all").stdout.splitlines()

@@ -118,7 +118,7 @@ def test_numbers_within_bounds() -> None:
 # Rows
 
 
-@pytest.mark.parametrize("arguments", ["dedupe", "dedupe --workers 2", "cluster"])
+@pytest.mark.parametrize("arguments", ["dedupe", pytest.param("dedupe --workers 2", marks=pytest.mark.slow), "cluster"])
 def test_a_row_without_the_id_field_is_named_with_its_file(folder: Path, arguments: str) -> None:
     verb, *rest = arguments.split()
     (folder / "more.jsonl").write_text('{"text": "one", "id": 1}\n\n{"text": "two"}\n')

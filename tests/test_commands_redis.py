@@ -20,10 +20,8 @@ from redis_server import Server
 from site_server import Page, Site, article, html
 
 from scrapy_neardup import Deduplicator, Document, StoreError
-from scrapy_neardup.config import Config
 from scrapy_neardup.stores.compacting import compact
 from scrapy_neardup.stores.redis.store import RedisStore, root_of
-from scrapy_neardup.stores.transfer import import_rows
 from scrapy_neardup.stores.verifying import verify
 
 HERE = Path(__file__).parent
@@ -101,30 +99,6 @@ def test_what_goes_out_comes_back(folder: Path, both: tuple[str, str]) -> None:
         for name in ("held.jsonl", "again.jsonl.gz")
     )
     assert first == second
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--url", "http://a.example/1"], "1 documents and 2 URLs forgotten"),
-        (["--host", "b.example"], "0 documents and 26 URLs forgotten"),
-        (["--before", "1 day"], "0 documents and 0 URLs forgotten: nothing fits"),
-        (["--run"], "30 documents and 56 URLs forgotten"),
-    ],
-)
-def test_forget_and_compact(folder: Path, server: Server, arguments: list[str], said: str) -> None:
-    exported = rows(folder / "held.jsonl")
-    stores = [str(folder / f"{server.port}.sqlite"), server.address]
-    run = [row["id"] for row in exported if arguments == ["--run"] and row["type"] == "run"]
-    told_of = []
-    for store in stores:
-        import_rows(store, "", exported)
-        assert succeeded(folder, "forget", "--store", store, *arguments, *run).stdout == f"{said}\n"
-        compact(store)
-        assert verify(store).findings == []
-        with Deduplicator.from_config(Config(store=store), run=None) as dedup:
-            told_of.append(sorted((link.url, link.mirror) for link in dedup.store.all_links()))
-    assert told_of[0] == told_of[1]
 
 
 def test_project_can_name_it_in_its_settings(tmp_path: Path, server: Server) -> None:
@@ -238,7 +212,7 @@ def test_verify_while_others_write(server: Server, client: redis.Redis) -> None:
     process = subprocess.Popen(command, cwd=HERE)
     try:
         found = 0
-        for wanted in (80, 300, 600, 900):
+        for wanted in (80, 160, 320):
             until(lambda wanted=wanted: verify(server.address).read["documents"] > wanted, 60)
             survey = verify(server.address)
             assert survey.findings == []
@@ -247,7 +221,7 @@ def test_verify_while_others_write(server: Server, client: redis.Redis) -> None:
     finally:
         process.kill()
         process.wait()
-    assert found > 900
+    assert found > 320
     client.delete(*client.keys("*:lease.*"))  # as if it had run out
     assert verify(server.address).findings == []  # a run that died is no damage
     Deduplicator.open(server.address).close()
@@ -264,12 +238,15 @@ def test_verify_tells_of_a_server_that_drops_keys(server: Server, client: redis.
     assert (finding.harmless, "allkeys-lru" in finding.what) == (True, True)
 
 
-@pytest.mark.parametrize("kind", DAMAGES)
-def test_damage_is_found_and_causes_no_crash(kind: str, server: Server, client: redis.Redis) -> None:
+@pytest.mark.parametrize(
+    ("kind", "seeds"),
+    [(kind, 6) for kind in DAMAGES] + [pytest.param(kind, 30, marks=pytest.mark.slow) for kind in DAMAGES],
+)
+def test_damage_is_found_and_causes_no_crash(kind: str, seeds: int, server: Server, client: redis.Redis) -> None:
     fill(server.address)
     kept, right = contents(client), values(client)
     changed = found = 0
-    for seed in range(30):
+    for seed in range(seeds):
         restore(client, kept)
         DAMAGES[kind](client, random.Random(f"{kind} {seed}"))
         before = values(client)
@@ -278,7 +255,7 @@ def test_damage_is_found_and_causes_no_crash(kind: str, server: Server, client: 
         assert values(client) == before
         judge(server.address)
     # A bit of a sketch or of a time may have been any; what is missing, cut off or of another kind is always found.
-    assert changed // 4 < found if kind in ("flip", "exchange") else changed == found > 20
+    assert changed // 4 < found if kind in ("flip", "exchange") else changed == found > seeds * 2 // 3
 
 
 # What is not ours, or not yet
