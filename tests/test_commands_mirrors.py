@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli import refused, succeeded
+from cli import succeeded
 from helpers import text
 
 from scrapy_neardup import Deduplicator, Document
@@ -90,13 +90,6 @@ def test_resolve_prints_the_best_first(held: Path) -> None:
 def test_trusted_hosts_come_first(held: Path) -> None:
     (known,) = told(held, "resolve", f"{A}/0.html", "-s", "NEARDUP_TRUSTED_HOSTS=b.example")
     assert known["alternatives"][0]["url"] == f"{B}/0.html"
-
-
-@pytest.mark.parametrize(
-    "arguments", ["resolve", "resolve http://a.example/ --store no.sqlite", "mirrors --store no.sqlite"]
-)
-def test_errors(tmp_path: Path, arguments: str) -> None:
-    refused(tmp_path, *arguments.split())
 
 
 def test_what_is_no_url_has_no_alternatives(held: Path) -> None:

@@ -66,35 +66,7 @@ def test_other_global_options_count_before_and_after_the_verb(folder: Path, befo
     assert neardup(folder, *(["--pdb", "--nolog", *verb] if before else [*verb, "--pdb", "--nolog"])).returncode == 0
 
 
-def test_help_of_a_verb_says_how_to_call_it(folder: Path) -> None:
-    assert succeeded(folder, "cluster", "--help").stdout.startswith("usage: scrapy neardup cluster [-h]")
-
-
 # Numbers
-
-
-@pytest.mark.parametrize(
-    ("arguments", "allowed"),
-    [
-        ("clusters --limit {}", "a whole number from 0"),
-        ("dedupe in.jsonl -o out.jsonl --workers {}", "a whole number from 0"),
-        ("evaluate news --shuffle {}", "a whole number from 0"),
-        ("lexicon in.jsonl -o x.lexicon --min-documents {}", "a whole number from 0"),
-        ("lexicon in.jsonl -o x.lexicon --band 0 {}", "a number from 0 to 1"),
-        ("cluster in.jsonl -o out.jsonl --method som --title-weight {}", "a number from 0 to 1000"),
-        ("cluster in.jsonl -o out.jsonl --method som --similarity {}", "a number from 0 to 1"),
-        ("cluster in.jsonl -o out.jsonl --method som --seed {}", "a whole number from 0 to 4294967295"),
-        ("calibrate news --precision {}", "a number above 0 up to 1"),
-    ],
-)
-def test_what_is_no_number_is_refused_with_what_is_allowed(folder: Path, arguments: str, allowed: str) -> None:
-    verb, option = arguments.split()[0], next(word for word in arguments.split() if word in NUMBERS)
-    wanted = f"scrapy neardup {verb}: argument {option}: 'many' is not allowed; allowed is {allowed}\n"
-    assert refused(folder, *arguments.format("many").split()) == wanted
-
-
-NUMBERS = {"--limit", "--workers", "--shuffle", "--min-documents", "--band", "--title-weight", "--similarity", "--seed",
-           "--precision"}  # fmt: skip
 
 
 @pytest.mark.parametrize("given", ["-1", "8", "1.5", "nan", "inf", "", "9" * 5000])

@@ -52,11 +52,6 @@ def forget(store: str, *arguments: str) -> str:
     return succeeded(HERE, "forget", "--store", store, *arguments).stdout.strip()
 
 
-@pytest.mark.parametrize("verb", ["runs", "forget", "stats", "verify"])
-def test_help_has_examples(tmp_path: Path, verb: str) -> None:
-    assert f"  scrapy neardup {verb} " in succeeded(tmp_path, verb, "--help").stdout
-
-
 # Runs
 
 

@@ -90,7 +90,6 @@ def test_nothing_is_said_where_all_is_well(settings: dict[str, Any]) -> None:
 )
 def test_each_thing_is_named(settings: dict[str, Any], said: str) -> None:
     [advice] = advised(settings)
-
     assert advice.startswith(said)
 
 
@@ -148,7 +147,6 @@ def test_a_path_of_ours_that_leads_nowhere_is_an_error(setting: str, path: str) 
 )
 def test_a_bad_value_of_a_setting_of_others_is_named(settings: dict[str, Any], said: str) -> None:
     [advice] = advised({**ADD_ON, **settings})
-
     assert advice.startswith(f"error: {said}")
 
 
@@ -158,7 +156,6 @@ def test_ours_is_off_however_that_is_said() -> None:
 
 def test_the_worst_comes_first() -> None:
     levels = [advice.partition(":")[0] for advice in advised({"HTTPCACHE_ENABLED": True, "NEARDUP_ACTION": "tag"})]
-
     assert levels == ["error", "warning", "note"]
 
 
@@ -187,7 +184,6 @@ def advice(project: Path, *arguments: str) -> list[dict[str, str]]:
 
 def test_it_tells_versions_and_extras(project: Path) -> None:
     made = json.loads(succeeded(project, "doctor", "--json").stdout)
-
     assert {"Python", "scrapy-neardup", "scrapy", "numpy"} <= set(made["versions"])
     assert made["compiled"].startswith("yes" if native.compiled else "no")
     assert {"redis", "fast", "report", "som", "dwdcs", "warc"} <= set(made["extras"])
@@ -207,7 +203,6 @@ def test_the_project_s_store_is_found_where_it_was_made(project: Path, place: st
     with (project / "scrapy.cfg").open("a") as file:
         file.write(place)
     (project / "below").mkdir()
-
     assert "does not exist" in neardup(project / "below", "stats").stderr
     assert not [*project.rglob("kept"), *project.rglob(".scrapy")]
     succeeded(project, "import", str(project / "held.jsonl"))
@@ -225,7 +220,6 @@ def test_the_project_s_store_is_found_where_it_was_made(project: Path, place: st
 )
 def test_a_store_that_no_crawl_can_make_is_an_error(project: Path, store: str, said: str) -> None:
     made = neardup(project, "doctor", "-s", f"NEARDUP_STORE={store}")
-
     assert made.returncode == 2
     assert f"error: store '{store}'" in made.stdout
     assert said in made.stdout
@@ -236,7 +230,6 @@ def test_a_store_that_no_crawl_can_make_is_an_error(project: Path, store: str, s
 @pytest.mark.parametrize("arguments", [["-s", "NEARDUP_STORE=ftp://me:secret@x/y"], ["--store", "ftp://me:secret@x/y"]])
 def test_no_kind_of_store_is_an_error_among_the_others(project: Path, arguments: list[str]) -> None:
     made = neardup(project, "doctor", "-s", "NEARDUP_RECHECK=0", *arguments)
-
     assert made.returncode == 2
     assert "scrapy-neardup " in made.stdout
     assert "note: NEARDUP_RECHECK = 0" in made.stdout
@@ -247,7 +240,6 @@ def test_no_kind_of_store_is_an_error_among_the_others(project: Path, arguments:
 @pytest.mark.parametrize("verb", ["doctor", "stats"])
 def test_a_name_that_no_file_can_have_is_that_of_no_store(project: Path, verb: str) -> None:
     made = neardup(project, verb, "--store", "a" * 256)
-
     assert made.returncode == 2
     assert f"store '{'a' * 256}' does not exist" in made.stdout + made.stderr
     assert "Traceback" not in made.stderr
@@ -255,7 +247,6 @@ def test_a_name_that_no_file_can_have_is_that_of_no_store(project: Path, verb: s
 
 def test_a_store_named_by_hand_has_to_be_there(project: Path) -> None:
     made = neardup(project, "doctor", "--store", "typo.sqlite")
-
     assert made.returncode == 2
     assert "error: store 'typo.sqlite' does not exist\n" in made.stdout
     assert not (project / "typo.sqlite").exists()
@@ -263,14 +254,12 @@ def test_a_store_named_by_hand_has_to_be_there(project: Path) -> None:
 
 def test_of_a_server_that_does_not_answer_it_says_where_to_look(project: Path) -> None:
     made = neardup(project, "doctor", "--store", "redis://127.0.0.1:1")
-
     assert made.returncode == 2
     assert "to do: see docs/redis.md: whether the server runs" in made.stdout
 
 
 def test_a_store_in_order_needs_nothing(project: Path) -> None:
     fill(project)
-
     assert succeeded(project, "doctor", "--store", "held.sqlite").stdout.splitlines()[-1] == "nothing to mend"
 
 
@@ -282,9 +271,7 @@ def fill(project: Path) -> None:
 
 def test_a_bad_value_is_an_error(project: Path) -> None:
     adapt(project, "NEARDUP_ACTION = 'burn'")
-
     made = neardup(project, "doctor")
-
     assert made.returncode == 2
     assert "error: NEARDUP_ACTION = 'burn' is not allowed" in made.stdout
     assert made.stderr == "scrapy neardup doctor: 1 error found\n"
@@ -294,9 +281,7 @@ def test_a_store_of_another_scheme_is_an_error(project: Path) -> None:
     fill(project)
     adapt(project, f"ADDONS = {ADD_ON['ADDONS']}\nNEARDUP_STORE = 'held.sqlite'\nNEARDUP_IMATCH_LEXICONS = 3")
     before = (project / "held.sqlite").read_bytes()
-
     made = neardup(project, "doctor")
-
     assert made.returncode == 2
     assert "held.sqlite' does not fit: 'imatch' was made as" in made.stdout
     assert (project / "held.sqlite").read_bytes() == before
@@ -304,8 +289,6 @@ def test_a_store_of_another_scheme_is_an_error(project: Path) -> None:
 
 def test_a_server_that_throws_keys_away_is_an_error(project: Path, server: Server) -> None:
     server.tell("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
-
     made = neardup(project, "doctor", "--store", server.address)
-
     assert made.returncode == 2
     assert "maxmemory-policy is allkeys-lru" in made.stdout
