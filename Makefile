@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 WORKERS ?= auto
 BIN = $(VENV)/bin
-PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS)
+PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
 .PHONY: example fleet docs test test-all check clean
 .SECONDARY:
