@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 from helpers import edited, python, text
 
-from scrapy_neardup import Claim, ConfigError, Deduplicator, Document, StoreError, Verdict
+from scrapy_neardup import Claim, ConfigError, Deduplicator, Document, StoreError
 from scrapy_neardup.detectors import Exact
 from scrapy_neardup.detectors.ahead import prepare
 from scrapy_neardup.index.keys import KeyIndex
-from scrapy_neardup.matching import MAX_CANDIDATES
+from scrapy_neardup.signature import Link
+from scrapy_neardup.stores import memory
 
 A, B, C = "http://a.example/1", "http://b.example/2", "http://c.example/3"
 
@@ -40,59 +41,53 @@ def outcome(made: Claim) -> tuple[str, str | None]:
     return made.verdict.status, made.verdict.duplicate_of
 
 
+def known(dedup: Deduplicator, url: str) -> Link:
+    found = dedup.store.resolve(url)
+    assert found is not None
+    return found
+
+
 # Verdicts
 
 
-def test_first_document_is_unique(dedup: Deduplicator) -> None:
-    assert committed(dedup, A).verdict == Verdict("unique")
-    assert len(dedup) == 1
+NEAR, FEW = edited(text(1), 100), "just a few words"
 
 
-def test_other_text_is_unique(dedup: Deduplicator) -> None:
-    committed(dedup, A, 1)
-    assert committed(dedup, B, 2).verdict.status == "unique"
-    assert len(dedup) == 2
-
-
-def test_same_text_elsewhere_is_a_duplicate(dedup: Deduplicator) -> None:
-    committed(dedup, A)
-    assert outcome(committed(dedup, B)) == ("duplicate", A)
-    assert len(dedup) == 1
-
-
-def test_nearly_the_same_text_is_a_duplicate(dedup: Deduplicator) -> None:
-    committed(dedup, A, text(1))
-    assert outcome(claim(dedup, B, edited(text(1), 100))) == ("duplicate", A)
-
-
-@pytest.mark.parametrize("again", [A, "https://a.example:443/1?utm_source=feed#top"])
-def test_same_url_again_is_a_revisit(dedup: Deduplicator, again: str) -> None:
-    committed(dedup, A)
-    assert outcome(committed(dedup, again, edited(text(1), 100))) == ("revisit", A)
-
-
-def test_same_url_with_other_text_is_unique(dedup: Deduplicator) -> None:
-    committed(dedup, A, 1)
-    assert committed(dedup, A, 2).verdict.status == "unique"
-    assert len(dedup) == 2
+@pytest.mark.parametrize(
+    ("before", "last", "expected", "held"),
+    [
+        ([], (A, 1), ("unique", None), 1),
+        ([(A, 1)], (B, 2), ("unique", None), 2),
+        ([(A, 1)], (B, 1), ("duplicate", A), 1),
+        ([(A, 1)], (B, NEAR), ("duplicate", A), 1),
+        ([(A, 1)], (A, NEAR), ("revisit", A), 1),
+        ([(A, 1)], ("https://a.example:443/1?utm_source=feed#top", NEAR), ("revisit", A), 1),
+        ([(A, 1)], (A, 2), ("unique", None), 2),
+        ([(A, 1), (B, 1)], (B, 1), ("duplicate", A), 1),  # a mirror again
+        ([(None, 1)], (None, 1), ("duplicate", None), 1),
+        ([(None, 1)], (A, 1), ("duplicate", None), 1),
+        ([(A, text(1, 18))], (B, text(1, 30)), ("unique", None), 2),  # short and long ones are never compared
+        ([(A, FEW)], (A, FEW), ("revisit", A), 1),  # a short text repeats only what its own URL gave
+        ([(A, FEW)], (A, "just some other words"), ("unique", None), 2),
+        ([(A, FEW)], (B, FEW), ("unique", None), 2),
+    ],
+)
+def test_verdict(
+    dedup: Deduplicator,
+    before: list[tuple[str | None, str | int]],
+    last: tuple[str | None, str | int],
+    expected: tuple[str, str | None],
+    held: int,
+) -> None:
+    for each in before:
+        committed(dedup, *each)
+    assert outcome(committed(dedup, *last)) == expected
+    assert len(dedup) == held
 
 
 def test_alias_of_a_held_document_is_a_revisit(dedup: Deduplicator) -> None:
     committed(dedup, A, aliases=("http://short.example/x",))
     assert outcome(committed(dedup, "http://short.example/x")) == ("revisit", A)
-
-
-def test_mirror_again_is_a_duplicate_again(dedup: Deduplicator) -> None:
-    committed(dedup, A)
-    committed(dedup, B)
-    assert outcome(committed(dedup, B)) == ("duplicate", A)
-
-
-def test_document_without_url_is_a_duplicate_but_no_revisit(dedup: Deduplicator) -> None:
-    committed(dedup, None)
-    assert outcome(committed(dedup, None)) == ("duplicate", None)
-    assert outcome(committed(dedup, A)) == ("duplicate", None)
-    assert len(dedup) == 1
 
 
 def test_no_chains() -> None:
@@ -111,27 +106,17 @@ def test_no_chains() -> None:
 # Evidence
 
 
-def test_tag_has_exactly_these_keys(dedup: Deduplicator) -> None:
-    keys = ["status", "duplicate_of", "detector", "hamming", "resemblance", "containment", "length_ratio", "kind"]
+EQUAL = {
+    "status": "duplicate", "duplicate_of": A, "detector": "exact", "hamming": 0, "resemblance": 1.0,
+    "containment": 1.0, "length_ratio": 1.0, "kind": None, "mirrors": 0,
+}  # fmt: skip
+
+
+def test_tag_has_always_the_same_keys(dedup: Deduplicator) -> None:
     committed(dedup, A)
+    assert claim(dedup, B).verdict.tag() == EQUAL
     for made in (claim(dedup, A, 2), claim(dedup, A), claim(dedup, B)):
-        assert list(made.verdict.tag()) == [*keys, "mirrors"]
-        json.dumps(made.verdict.tag())
-
-
-def test_evidence_of_an_equal_text(dedup: Deduplicator) -> None:
-    committed(dedup, A)
-    assert claim(dedup, B).verdict.tag() == {
-        "status": "duplicate",
-        "duplicate_of": A,
-        "detector": "exact",
-        "hamming": 0,
-        "resemblance": 1.0,
-        "containment": 1.0,
-        "length_ratio": 1.0,
-        "kind": None,
-        "mirrors": 0,
-    }
+        assert list(json.loads(json.dumps(made.verdict.tag()))) == list(EQUAL)
 
 
 def test_evidence_of_a_near_text(dedup: Deduplicator) -> None:
@@ -257,11 +242,6 @@ def test_short_text_repeats_no_near_text() -> None:
     assert claim(dedup, B, edited(text(1), 3)).verdict.status == "unique"
 
 
-def test_short_and_long_text_are_never_compared(dedup: Deduplicator) -> None:
-    committed(dedup, A, text(1, 18))
-    assert claim(dedup, B, text(1, 30)).verdict.status == "unique"
-
-
 @pytest.mark.parametrize("nothing", ["", "  \n", "!!! …", "。"])
 @pytest.mark.parametrize("options", [{}, {"short_text": "exact", "min_tokens": 0}])
 def test_empty_text_never_repeats_anything(nothing: str, options: dict[str, Any]) -> None:
@@ -274,18 +254,14 @@ def test_empty_text_never_repeats_anything(nothing: str, options: dict[str, Any]
 # Claims
 
 
-def test_pending_twin_is_repeated(dedup: Deduplicator) -> None:
+def test_pending_twin_is_repeated_and_a_rival_until_it_is_settled(dedup: Deduplicator) -> None:
     first = claim(dedup, A)
     second = claim(dedup, B)
     assert outcome(second) == ("duplicate", A)
     assert second.rival is first
     assert len(dedup) == 1
-
-
-def test_settled_twin_is_no_rival(dedup: Deduplicator) -> None:
-    committed(dedup, A)
-    assert claim(dedup, B).rival is None
-    assert claim(dedup, C, 2).rival is None
+    first.commit()
+    assert claim(dedup, B).rival is claim(dedup, C, 2).rival is None
 
 
 def test_withdrawn_twin_is_not_repeated(dedup: Deduplicator) -> None:
@@ -295,13 +271,12 @@ def test_withdrawn_twin_is_not_repeated(dedup: Deduplicator) -> None:
     assert outcome(claim(dedup, A)) == ("duplicate", B)
 
 
-@pytest.mark.parametrize("end", ["commit", "withdraw"])
-def test_duplicate_waits_for_its_pending_twin(dedup: Deduplicator, end: str) -> None:
+@pytest.mark.parametrize(("end", "state"), [("commit", "committed"), ("withdraw", "withdrawn")])
+def test_duplicate_waits_for_its_pending_twin(dedup: Deduplicator, end: str, state: str) -> None:
     first, second = claim(dedup, A), claim(dedup, B)
     second.commit()
-    assert (second.state, dedup.store.resolve(B)) == ("pending", None)
+    assert (second.state, dedup.store.resolve(A), dedup.store.resolve(B)) == ("pending", None, None)
     getattr(first, end)()
-    state = {"commit": "committed", "withdraw": "withdrawn"}[end]
     assert (first.state, second.state) == (state, state)
     assert (dedup.store.resolve(B) is not None) is (end == "commit")
 
@@ -332,22 +307,14 @@ def test_claim_is_settled_once(dedup: Deduplicator, first: str) -> None:
     assert (made.state, len(dedup)) == (state, size)
 
 
-def test_observers_are_called_once_when_it_is_settled(dedup: Deduplicator) -> None:
+def test_observers_are_called_once_when_it_is_settled_and_may_claim_again(dedup: Deduplicator) -> None:
     calls: list[str] = []
     made = claim(dedup, A)
-    made.when_settled(lambda: calls.append(made.state))
+    made.when_settled(lambda: calls.extend((made.state, claim(dedup, B).verdict.status)))
     assert calls == []
+    made.withdraw()
     made.commit()
-    made.withdraw()
-    assert calls == ["committed"]
-
-
-def test_observer_may_claim_again(dedup: Deduplicator) -> None:
-    verdicts: list[str] = []
-    made = claim(dedup, A)
-    made.when_settled(lambda: verdicts.append(claim(dedup, B).verdict.status))
-    made.withdraw()
-    assert verdicts == ["unique"]
+    assert calls == ["withdrawn", "unique"]
 
 
 def test_closing_withdraws_what_is_pending() -> None:
@@ -360,96 +327,73 @@ def test_closing_withdraws_what_is_pending() -> None:
 
 
 def test_links_of_a_document_and_its_mirrors(dedup: Deduplicator) -> None:
-    held = committed(dedup, A, aliases=("http://a.example/old",), size=900).signature
-    committed(dedup, B, edited(text(1), 100), aliases=("http://b.example/old",), size=1000)
-    links = {known.url: (known.mirror, known.size) for known in dedup.store.links(held)}
-    assert links == {
-        A: (False, 900),
-        "http://a.example/old": (False, 900),
-        B: (True, 1000),
-        "http://b.example/old": (True, 1000),
-    }
-    evidence = list(dedup.store.links(held))[-1].evidence
-    assert evidence is not None
-    assert 0.5 < evidence.resemblance < 1
-
-
-def test_nothing_is_linked_before_the_commit(dedup: Deduplicator) -> None:
-    made = claim(dedup, A)
-    assert dedup.store.resolve(A) is None
-    made.commit()
-    assert dedup.store.resolve(A) is not None
+    old, other = "http://a.example/old", "http://b.example/old"
+    held = committed(dedup, A, aliases=(old,), size=900).signature
+    committed(dedup, B, NEAR, aliases=(other,), size=1000)
+    links = list(dedup.store.links(held))
+    told = {A: (False, 900), old: (False, 900), B: (True, 1000), other: (True, 1000)}
+    assert {link.url: (link.mirror, link.size) for link in links} == told
+    assert links[-1].evidence is not None
+    assert 0.5 < links[-1].evidence.resemblance < 1
 
 
 def test_url_that_gives_something_of_its_own_is_no_mirror(dedup: Deduplicator) -> None:
-    committed(dedup, A, 1)
+    for url, content in ((A, 1), (B, 1), (B, 2)):
+        committed(dedup, url, content)
+    assert not known(dedup, B).mirror
     committed(dedup, B, 1)
-    committed(dedup, B, 2)
-    known = dedup.store.resolve(B)
-    assert known is not None
-    assert not known.mirror
-    committed(dedup, B, 1)
-    known = dedup.store.resolve(B)
-    assert known is not None
-    assert not known.mirror
+    assert not known(dedup, B).mirror
 
 
-def test_mirror_that_gives_what_is_held_nowhere_is_fetched_from_then_on(dedup: Deduplicator) -> None:
+@pytest.mark.parametrize(
+    "end",
+    [
+        lambda dedup: dedup.keep_fetching(Document(B, "")),  # it gave what is held nowhere
+        lambda dedup: claim(dedup, B).withdraw(),  # its item was not stored
+    ],
+    ids=["elsewhere", "withdrawn"],
+)
+def test_mirror_that_fails_is_fetched_from_then_on(dedup: Deduplicator, end: Callable[[Deduplicator], None]) -> None:
     committed(dedup, A)
     committed(dedup, B)
-    dedup.keep_fetching(Document(B, ""))
-    known = dedup.store.resolve(B)
-    assert known is not None
-    assert (known.signature, known.mirror) == (None, False)
-
-
-def test_mirror_whose_item_was_not_stored_is_fetched_from_then_on(dedup: Deduplicator) -> None:
-    committed(dedup, A)
-    committed(dedup, B)
-    claim(dedup, B).withdraw()
-    known = dedup.store.resolve(B)
-    assert known is not None
-    assert known.signature is None
+    end(dedup)
+    assert (known(dedup, B).signature, known(dedup, B).mirror) == (None, False)
 
 
 def test_keep_fetching_leaves_what_is_no_mirror(dedup: Deduplicator) -> None:
     made = committed(dedup, A)
     dedup.keep_fetching(Document(A, "", aliases=(C,)))
-    known = dedup.store.resolve(A)
-    assert known is not None
-    assert known.signature is made.signature
+    assert known(dedup, A).signature is made.signature
     assert dedup.store.resolve(C) is None
 
 
-def test_short_text_is_a_revisit_of_its_own_url_only(dedup: Deduplicator) -> None:
-    committed(dedup, A, "just a few words")
-    assert outcome(claim(dedup, A, "just a few words")) == ("revisit", A)
-    assert claim(dedup, A, "just some other words").verdict.status == "unique"
-    assert claim(dedup, B, "just a few words").verdict.status == "unique"
-
-
 def test_loose_urls_are_known_but_not_firm(dedup: Deduplicator) -> None:
-    dedup.claim(Document(A, text(1), aliases=(C,), loose=frozenset({C}))).commit()
-    firm, loose = dedup.store.resolve(A), dedup.store.resolve(C)
-    assert firm is not None
-    assert loose is not None
-    assert (firm.firm, loose.firm) == (True, False)
+    committed(dedup, A, aliases=(C,), loose=frozenset({C}))
+    assert (known(dedup, A).firm, known(dedup, C).firm) == (True, False)
 
 
+FAMILY = 30  # documents that are alike: more than are looked at
+
+
+@pytest.fixture
+def few_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scrapy_neardup.matching.MAX_CANDIDATES", 20)
+
+
+@pytest.mark.usefixtures("few_candidates")
 def test_family_of_rejected_candidates_has_bounded_cost(dedup: Deduplicator) -> None:
-    from scrapy_neardup.matching import MAX_CANDIDATES
-
     form = text(1, 100)
-    for number in range(MAX_CANDIDATES + 50):
+    for number in range(FAMILY):
+        before = dedup.matcher.compared
         figures = " ".join(str(number * 100 + place) for place in range(12))
         assert committed(dedup, f"http://a.example/{number}", f"{form} {figures}").verdict.status == "unique"
+        assert dedup.matcher.compared - before <= 20 * len(dedup.detectors)
 
 
+@pytest.mark.usefixtures("few_candidates")
 def test_own_document_is_found_among_very_many_equal_ones() -> None:
-    from scrapy_neardup.matching import MAX_CANDIDATES
-
     dedup = Deduplicator.open(min_tokens=50)
-    urls = [f"http://a.example/{number}" for number in range(MAX_CANDIDATES + 50)]
+    urls = [f"http://a.example/{number}" for number in range(FAMILY)]
     assert {committed(dedup, url, text(1, 10)).verdict.status for url in urls} == {"unique"}
     assert {committed(dedup, url, text(1, 10)).verdict.status for url in urls} == {"revisit"}
 
@@ -461,11 +405,10 @@ def test_own_document_is_found_where_no_detector_proposes_it() -> None:
     assert (again.verdict.status, again.verdict.detector) == ("revisit", "url")
 
 
-def test_what_is_out_of_scope_costs_no_more_than_a_bounded_number_of_looks() -> None:
-    from scrapy_neardup.stores.memory import MAX_PROPOSED
-
+def test_what_is_out_of_scope_costs_no_more_than_a_bounded_number_of_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "MAX_PROPOSED", 50)
     dedup = Deduplicator.open(scope="host", detectors=["exact"])
-    for number in range(MAX_PROPOSED + 100):
+    for number in range(60):
         committed(dedup, f"http://{number}.example/", text(1, 30))
     start = dedup.matcher.compared
     assert committed(dedup, "http://1.example/copy", text(1, 30)).verdict.status == "duplicate"
@@ -505,17 +448,20 @@ def test_detector_of_ones_own(own: object) -> None:
 
 @pytest.mark.parametrize(
     "detectors",
-    [["nowhere.Detector"], ["test_dedup.Missing"], ["test_dedup.Needy"], ["exact", "exact"], ["misspelt"], []],
+    [
+        [],
+        ["exact", "exact"],
+        *([each] for each in ("nowhere.Detector", "test_dedup.Missing", "test_dedup.Needy")),
+        ["misspelt"],
+        [object()],
+        [7],
+        [FirstWord],
+    ],
+    ids=range(9),
 )
-def test_detector_that_can_not_be_made_is_refused(detectors: list[str]) -> None:
+def test_what_is_no_detector_is_refused(detectors: list[object]) -> None:
     with pytest.raises(ConfigError, match="NEARDUP_DETECTORS"):
         Deduplicator.open(detectors=detectors)
-
-
-@pytest.mark.parametrize("own", [object(), 7, FirstWord], ids=["object", "number", "class"])
-def test_what_is_no_detector_is_refused(own: object) -> None:
-    with pytest.raises(ConfigError, match="NEARDUP_DETECTORS"):
-        Deduplicator.open(detectors=[own])
 
 
 # On disk
@@ -552,9 +498,8 @@ def test_decisions_are_the_same_in_every_process() -> None:
     expected = decisions()
     assert {tag["status"] for tag in expected} == {"unique", "duplicate"}
     code = "import json, test_dedup; print(json.dumps(test_dedup.decisions()))"
-    for seed in ("0", "12345"):
-        made = python(code, PYTHONHASHSEED=seed)
-        assert json.loads(made.stdout) == expected, made.stderr
+    made = python(code, PYTHONHASHSEED="12345")
+    assert json.loads(made.stdout) == expected, made.stderr
 
 
 def test_document_may_be_html() -> None:
@@ -621,12 +566,13 @@ def test_an_index_that_fails_leaves_no_half_a_document() -> None:
         assert len(made) == 0
 
 
+@pytest.mark.usefixtures("few_candidates")
 @pytest.mark.parametrize("order", [("common", "shingle"), ("shingle", "common")])
 def test_a_detector_that_proposes_much_does_not_crowd_out_others(order: tuple[str, str]) -> None:
     common = Giving(1)
     common.name = "common"
     with Deduplicator.open(None, detectors=[common if name == "common" else name for name in order]) as made:
-        for number in range(MAX_CANDIDATES + 50):
+        for number in range(FAMILY):
             committed(made, f"http://c.example/{number}", 1000 + number)
         committed(made, A, 1)
         assert outcome(claim(made, B, 1)) == ("duplicate", A)

@@ -45,10 +45,7 @@ def test_code_is_what_stands_around_the_first_full_stop(text: str, code: str) ->
         ("the council repairs the old tower. it was built long ago", "airstheoldtower" + "itwasbuiltlonga"),
         ('he called it "the old harbour tower." (it was built long ago)', "oldharbourtower" + "itwasbuiltlonga"),
         ("version 3.11 of example.com costs 4.50 crowns. it was built long ago", "mcosts450crowns" + "itwasbuiltlonga"),
-        (
-            "the old harbour tower... it was built in 1874. then it lost its lamp",
-            "twasbuiltin1874" + "thenitlostitsla",
-        ),
+        ("the old harbour tower... it was built in 1874. then it lost its lamp", "twasbuiltin1874" + "thenitlostitsla"),
         ("the council met mr. smith of the harbour office", "thecouncilmetmr" + "smithoftheharbo"),
     ],
 )

@@ -56,13 +56,7 @@ def test_same_layout_up_to_a_distance(differing: int, same: bool) -> None:
 
 @pytest.mark.parametrize(
     ("resemblance", "earlier", "kind"),
-    [
-        (1.0, 7, "full"),
-        (0.95, 7, "full"),
-        (0.94, 7, "layout"),
-        (1.0, OTHER, "content"),
-        (0.5, OTHER, "partial"),
-    ],
+    [(1.0, 7, "full"), (0.95, 7, "full"), (0.94, 7, "layout"), (1.0, OTHER, "content"), (0.5, OTHER, "partial")],
 )
 def test_the_four_kinds(resemblance: float, earlier: int, kind: str) -> None:
     assert page_kind(resemblance, 7, earlier) == kind
