@@ -13,6 +13,7 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
@@ -152,6 +153,7 @@ def verb_parsers() -> dict[str, argparse.ArgumentParser]:
     return dict(verbs.choices)
 
 
+@cache
 def global_options() -> set[str]:
     command = ScrapyCommandOnly()
     command.settings = Settings()

@@ -14,6 +14,7 @@ from redis_server import server
 pytest.importorskip("scrapy_redis")
 
 
+@pytest.mark.slow
 def test_two_workers_share_queue_and_store(tmp_path: Path) -> None:
     folder = shutil.copytree(Path(__file__).parents[1] / "example_project", tmp_path / "example")
     made = run([sys.executable, "run_fleet.py", server().address], cwd=folder)

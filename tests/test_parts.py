@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
-import time
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-from helpers import detectors, hashes, link, names, signature, sketch
+from helpers import detectors, hashes, link, names, python, signature, sketch
 
 from scrapy_neardup.signature import Evidence, Link, Signature
 from scrapy_neardup.stores import SqliteStore, StoreError
 from scrapy_neardup.stores.absorbing import tidy
 from scrapy_neardup.stores.base import Selection
 
-TIDYING = [sys.executable, "-m", "scrapy_neardup.stores.tidying"]
+TIDYING = """
+import os, sys
+from scrapy_neardup.stores import absorbing, tidying
+left = int(sys.argv[2])
+def die_in_time(*_):
+    global left
+    left -= 1
+    if not left:
+        os.kill(os.getpid(), 9)
+sys.setprofile(die_in_time)
+tidying.main(sys.argv[1], "")
+sys.setprofile(None)
+print(-left)
+"""
+"""Tidy a store, die after so many calls and returns of functions, or print how many there were."""
 
 
 @pytest.fixture
@@ -121,26 +132,27 @@ def test_runs_that_can_not_be_forgotten(path: str, run: str) -> None:
         store.forget(Selection(run=store.run if run == "this" else run))
 
 
-def test_a_kill_leaves_it_whole(path: str) -> None:
-    rng = random.Random(1)
-    for kill in range(12):
+@pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.slow)])
+def test_a_kill_leaves_it_whole(path: str, kills: int) -> None:
+    rng = random.Random(kills)
+    fill(path, 0, 40)
+    steps = int(python(TIDYING, path, "0").stdout)
+    for kill in range(1, kills + 1):
         fill(path, 40 * kill, 40)
-        tidying = subprocess.Popen([*TIDYING, path, ""], stderr=subprocess.PIPE)
-        time.sleep(rng.random() * 0.6)
-        tidying.kill()
-        tidying.communicate()
+        assert python(TIDYING, path, str(rng.randint(1, steps))).returncode == -9
         assert held(path) == list(range(40 * kill + 40))
-    assert subprocess.run([*TIDYING, path, ""], check=True).returncode == 0
-    assert held(path) == list(range(480))
+    assert python(TIDYING, path, "0").returncode == 0
+    assert held(path) == list(range(40 * kills + 40))
     assert len(files(path)) <= 4
 
 
-def test_damage_is_told(path: str) -> None:
+@pytest.mark.parametrize("step", [29, pytest.param(7, marks=pytest.mark.slow)])
+def test_damage_is_told(path: str, step: int) -> None:
     fill(path, 0, 40)
     tidy(path, "")
     [part] = files(path)
     whole = part.read_bytes()
-    for place in [*range(0, 400, 7), *range(400, len(whole), 997)]:
+    for place in [*range(0, 400, step), *range(400, len(whole), 140 * step + 17)]:
         part.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
         assert told(path) in ("whole", "damaged")  # between two columns nothing lies
     part.write_bytes(whole[:-100])

@@ -213,6 +213,9 @@ def test_command_of_an_empty_store(tmp_path: Path) -> None:
 # In a browser
 
 
+SLOW, in_browser = pytest.mark.slow, pytest.mark.xdist_group("chromium")  # one browser, in one worker
+
+
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
     names = ("chromium", "chromium-browser", "google-chrome")
@@ -256,8 +259,11 @@ class Tab:
         self.page.locator("#found").get_by_text(wanted, exact=True).wait_for(timeout=60_000)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 390])
+@in_browser
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [(1280, "light"), *(pytest.param(*each, marks=SLOW) for each in ((1280, "dark"), (390, "light"), (390, "dark")))],
+)
 def test_page_opens_without_complaint(tmp_path: Path, chromium: Any, width: int, scheme: str) -> None:
     long = "http://a.example/" + "long" * 100
     page = write(tmp_path / "r.html", store(*SMALL, (long, {f"{long}/2": NEAR})), HOSTS, RUNS)
@@ -273,6 +279,8 @@ def test_page_opens_without_complaint(tmp_path: Path, chromium: Any, width: int,
         assert (tmp_path / "r.png").stat().st_size > 10_000
 
 
+@SLOW
+@in_browser
 def test_the_map_tells_rules_of_the_settings(tmp_path: Path, chromium: Any) -> None:
     named = HostMirror("m.a.example", "a.example", named=True)
     with Tab(chromium, write(tmp_path / "r.html", store(*SMALL), [named], RUNS), 1280, "light") as tab:
@@ -281,6 +289,8 @@ def test_the_map_tells_rules_of_the_settings(tmp_path: Path, chromium: Any) -> N
         assert tab.complaints == []
 
 
+@SLOW
+@in_browser
 def test_clusters_say_what_was_dropped_and_why(tmp_path: Path, chromium: Any) -> None:
     with Tab(chromium, write(tmp_path / "r.html", store(*SMALL))) as tab:
         assert tab.texts("#list h3") == ["https://a.example/3?q=1", "http://a.example/1"]
@@ -292,6 +302,8 @@ def test_clusters_say_what_was_dropped_and_why(tmp_path: Path, chromium: Any) ->
         assert tab.page.locator("#runs").inner_text() == "This store has no statistics of its runs."
 
 
+@SLOW
+@in_browser
 def test_a_hundred_thousand_clusters(tmp_path: Path, chromium: Any) -> None:
     held, one = MemoryStore([]), signature("")
     for n in range(100_000):
@@ -307,6 +319,8 @@ def test_a_hundred_thousand_clusters(tmp_path: Path, chromium: Any) -> None:
         assert tab.complaints == []
 
 
+@SLOW
+@in_browser
 def test_search_and_filters(tmp_path: Path, chromium: Any) -> None:
     with Tab(chromium, write(tmp_path / "r.html", store(*SMALL))) as tab:
         tab.page.fill("#text", "PRINT")
@@ -325,6 +339,8 @@ def test_search_and_filters(tmp_path: Path, chromium: Any) -> None:
         assert tab.complaints == []
 
 
+@SLOW
+@in_browser
 def test_clusters_are_shown_a_page_at_a_time(tmp_path: Path, chromium: Any) -> None:
     many = store(*((f"http://a.example/{n}", {f"http://b.example/{n}": NEAR}) for n in range(100, 145)))
     with Tab(chromium, write(tmp_path / "r.html", many)) as tab:
@@ -335,6 +351,8 @@ def test_clusters_are_shown_a_page_at_a_time(tmp_path: Path, chromium: Any) -> N
         assert tab.texts("#list h3") == [f"http://a.example/{n}" for n in range(140, 145)]
 
 
+@SLOW
+@in_browser
 def test_orders(tmp_path: Path, chromium: Any) -> None:
     doubtful = ("http://a.example/9", {"http://b.example/9": NEAR._replace(resemblance=0.4)})
     with Tab(chromium, write(tmp_path / "r.html", store(*SMALL, doubtful))) as tab:
@@ -343,6 +361,8 @@ def test_orders(tmp_path: Path, chromium: Any) -> None:
         tab.page.locator("#list > li:first-child h3").get_by_text("http://a.example/9").wait_for(timeout=5000)
 
 
+@SLOW
+@in_browser
 def test_mirrors_beyond_the_first_are_shown_on_demand(tmp_path: Path, chromium: Any) -> None:
     large = store(("http://a.example/", {f"http://b.example/{n}": NEAR for n in range(120)}))
     with Tab(chromium, write(tmp_path / "r.html", large)) as tab:
@@ -353,6 +373,8 @@ def test_mirrors_beyond_the_first_are_shown_on_demand(tmp_path: Path, chromium: 
         assert tab.page.get_by_role("button", name="more of 120 mirrors").count() == 0
 
 
+@SLOW
+@in_browser
 def test_a_very_long_url_takes_three_lines(tmp_path: Path, chromium: Any) -> None:
     long = "http://a.example/" + "long" * 500
     with Tab(chromium, write(tmp_path / "r.html", store((long, {f"{long}/2": NEAR}))), 390) as tab:
@@ -363,6 +385,8 @@ def test_a_very_long_url_takes_three_lines(tmp_path: Path, chromium: Any) -> Non
         assert tab.texts("#list li li .url") == [f"{long}/2"]  # to be copied
 
 
+@SLOW
+@in_browser
 def test_hostile_strings_do_nothing(tmp_path: Path, chromium: Any) -> None:
     evidence = NEAR._replace(kind="<img src=x onerror=alert(1)>", detector="</script><script>alert(1)</script>")
     clusters = [(url, dict.fromkeys((f"{other}#{n}" for other in HOSTILE), evidence)) for n, url in enumerate(HOSTILE)]
@@ -370,7 +394,7 @@ def test_hostile_strings_do_nothing(tmp_path: Path, chromium: Any) -> None:
     runs = [RunSummary("<img src=x onerror=alert(1)>", NOW, None, {})]
     with Tab(chromium, write(tmp_path / "r.html", store(*clusters), hosts, runs)) as tab:
         tab.found("6 of 6 clusters")
-        tab.page.wait_for_timeout(200)
+        tab.page.evaluate("new Promise((done) => requestIdleCallback(done))")  # whatever was to run has run
         assert (tab.complaints, tab.requests) == ([], [])
         assert tab.page.locator("img").count() == 0
         assert tab.page.locator("script").count() == 1
@@ -379,6 +403,8 @@ def test_hostile_strings_do_nothing(tmp_path: Path, chromium: Any) -> None:
         assert HOSTILE[0] in tab.texts("#list h3")
 
 
+@SLOW
+@in_browser
 def test_policy_lets_no_other_script_run(tmp_path: Path, chromium: Any) -> None:
     page = write(tmp_path / "r.html", store(*SMALL))
     page.write_text(page.read_text().replace("</body>", "<script>alert(1)</script></body>"))
@@ -388,6 +414,8 @@ def test_policy_lets_no_other_script_run(tmp_path: Path, chromium: Any) -> None:
         assert "Content Security Policy" in complaint
 
 
+@SLOW
+@in_browser
 def test_empty_store(tmp_path: Path, chromium: Any) -> None:
     with Tab(chromium, write(tmp_path / "r.html", store())) as tab:
         tab.found("This store knows no mirrors.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -15,12 +15,15 @@ from typing import Any
 import pytest
 from helpers import run
 from test_docs import PAIRS
-from test_report import chromium  # noqa: F401 - a fixture
+from test_report import chromium, in_browser  # noqa: F401 - a fixture
 from transcript import BLOCK
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 LOADED = re.compile(r"<(?:script|img|iframe)[^>]*\ssrc=\"?([^\s\">]+)|<link[^>]*\shref=\"?([^\s\">]+)|url\(([^)]+)\)")
+
+
+built = pytest.mark.slow  # the site: that takes some seconds
 
 
 def read(path: Path) -> str:
@@ -37,6 +40,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@built
 def test_every_page_is_in_the_site(site: Path) -> None:
     pages = {path.relative_to(DOCS).with_suffix(".html") for path in DOCS.rglob("*.md") if path.name != "README.md"}
     assert [page for page in sorted(pages) if not (site / page).is_file()] == []
@@ -44,6 +48,7 @@ def test_every_page_is_in_the_site(site: Path) -> None:
     assert (site / "zh" / "index.html").is_file()
 
 
+@built
 def test_what_is_linked_to_outside_the_docs_comes_along(site: Path) -> None:
     assert read(site / "LICENSE") == read(ROOT / "LICENSE")
     queue = Path("example_project", "fleet", "queue.py")
@@ -51,6 +56,7 @@ def test_what_is_linked_to_outside_the_docs_comes_along(site: Path) -> None:
     assert 'href="example_project/fleet/queue.py"' in read(site / "scaling.html")
 
 
+@built
 def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
     files = [*site.rglob("*.html"), *site.rglob("*.css")]
     loaded = {"".join(found).strip("'\"") for file in files for found in LOADED.findall(read(file))}
@@ -58,6 +64,8 @@ def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
     assert [address for address in loaded if re.match(r"(https?:)?//", address)] == []
 
 
+@built
+@in_browser
 @pytest.mark.parametrize(
     ("words", "page"), [("NEARDUP_SYNONYMS", "reference/settings"), ("增量", "zh/how-to/incremental")]
 )
@@ -80,7 +88,9 @@ def search(tab: Any, home: str, words: str, page: str) -> bool:
     tab.goto(f"{home}/index.html")
     tab.locator("input[name=query]").press_sequentially(words)
     link = tab.locator(f".md-search-result__link[href*='{page}']")
-    return any(link.count() or tab.wait_for_timeout(100) for _ in range(50))
+    with suppress(pytest.importorskip("playwright.sync_api").TimeoutError):
+        link.first.wait_for(state="attached", timeout=5000)
+    return bool(link.count())
 
 
 class Server(ThreadingHTTPServer):

@@ -41,6 +41,8 @@ from scrapy_neardup.spark.pairs import near, previous
 from scrapy_neardup.spark.reading import read
 from scrapy_neardup.spark.signing import signed
 
+# Spark is started once: with --dist loadgroup one worker has all of these tests.
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark")]
 OPTIONS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",

@@ -32,7 +32,7 @@ from scrapy_neardup.stores.part import Part
 from scrapy_neardup.stores.runs import Run
 
 EXAMPLES = int(os.environ.get("NEARDUP_TEST_EXAMPLES", "30"))
-cases = settings(max_examples=5 * EXAMPLES, derandomize=True, deadline=None)
+SOME_OR_ALL = [pytest.param(5, id="some"), pytest.param(EXAMPLES, id="all", marks=pytest.mark.slow)]
 
 
 @pytest.fixture(scope="module")
@@ -44,13 +44,14 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.parametrize("examples", SOME_OR_ALL)
 @pytest.mark.parametrize("kind", store_damage.DAMAGES)
-def test_damaged_store_is_refused_or_right(whole: Path, tmp_path: Path, kind: str) -> None:
+def test_damaged_store_is_refused_or_right(whole: Path, tmp_path: Path, kind: str, examples: int) -> None:
     folder = shutil.copytree(whole, tmp_path / "store")
-    made = run([sys.executable, store_damage.__file__, str(folder), kind, str(EXAMPLES)])
+    made = run([sys.executable, store_damage.__file__, str(folder), kind, str(examples)])
     assert made.returncode == 0, made.stdout[-200:] + made.stderr
     judged = made.stdout.splitlines()
-    assert len(judged) == EXAMPLES
+    assert len(judged) == examples
     assert [line for line in judged if not line.endswith((": fine", ": refused"))] == []
 
 
@@ -97,8 +98,9 @@ def refuses_or_reads(read: Callable[[bytes], object], data: bytes) -> None:
         assert "\n" not in str(error)  # noqa: PT017 - it may be read as well
 
 
+@pytest.mark.parametrize("examples", SOME_OR_ALL)
 @pytest.mark.parametrize("kind", READERS)
-def test_rows_of_anything(whole: Path, kind: str) -> None:
+def test_rows_of_anything(whole: Path, kind: str, examples: int) -> None:
     stored = rows(whole, kind)
     valid = st.sampled_from([value[4:] if kind == "segment" else value for value in stored])
     plain = st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False) | st.text()
@@ -106,7 +108,7 @@ def test_rows_of_anything(whole: Path, kind: str) -> None:
     pack = msgpack.packb if kind == "segment" else lambda value: json.dumps(value).encode()
     anything = st.binary() | nested.map(pack) | st.builds(mutated, valid, st.integers(0, 2**32))
 
-    @cases
+    @settings(max_examples=5 * examples, derandomize=True, deadline=None)
     @given(anything)
     @example(b'[["",1e310]]')
     @example(b"[" * 100_000)
@@ -147,12 +149,15 @@ def read_both(file: Path, data: bytes) -> None:
             refuses_or_reads(lambda _, read=read, check=check: read(file, check=check), data)
 
 
-@pytest.mark.parametrize("seed", range(EXAMPLES))
-def test_parts_of_anything(part: bytes, tmp_path: Path, seed: int) -> None:
-    rng = random.Random(seed)
+@pytest.mark.parametrize("examples", SOME_OR_ALL)
+def test_parts_of_anything(part: bytes, tmp_path: Path, examples: int) -> None:
     head, rest = head_of(part)
-    for data in (mutated(part, seed), rng.randbytes(rng.randrange(200)), b"", with_head(mutated(head, seed), rest)):
-        read_both(tmp_path / "x.part", data)
+    for seed in range(examples):
+        rng = random.Random(seed)
+        for data in (mutated(part, seed), rng.randbytes(rng.randrange(200)), b"", with_head(mutated(head, seed), rest)):
+            read_both(tmp_path / "x.part", data)
+        for _ in range(10):
+            read_both(tmp_path / "x.part", with_head(json.dumps(change(json.loads(head), rng)).encode(), rest))
 
 
 def change(tree: Any, rng: random.Random) -> Any:
@@ -163,14 +168,6 @@ def change(tree: Any, rng: random.Random) -> Any:
     key = rng.choice(list(copy)) if isinstance(copy, dict) else rng.randrange(len(copy))
     copy[key] = change(copy[key], rng)
     return copy
-
-
-@pytest.mark.parametrize("seed", range(EXAMPLES))
-def test_parts_with_a_head_that_someone_made(part: bytes, tmp_path: Path, seed: int) -> None:
-    rng = random.Random(seed)
-    head, rest = head_of(part)
-    for _ in range(10):
-        read_both(tmp_path / "x.part", with_head(json.dumps(change(json.loads(head), rng)).encode(), rest))
 
 
 # Data, not code
@@ -211,12 +208,15 @@ def damaged_columns(part: bytes, seed: int) -> bytes:
     return bytes(data)
 
 
-def test_damage_that_is_met_in_mid_run_is_told(whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("examples", SOME_OR_ALL)
+def test_damage_that_is_met_in_mid_run_is_told(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, examples: int
+) -> None:
     monkeypatch.setattr(manifest, "SMALL", 0)
     folder = shutil.copytree(whole, tmp_path / "store")
     part = max(folder.rglob("*.part"), key=lambda file: file.stat().st_size)
     intact = part.read_bytes()
-    for seed in range(EXAMPLES):
+    for seed in range(examples):
         part.write_bytes(damaged_columns(intact, seed))
         before = store_damage.contents(folder)
         assert what_went_wrong(folder) in ("", "told")

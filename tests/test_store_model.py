@@ -117,7 +117,7 @@ def model(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Model]:
 
 
 @pytest.mark.parametrize("steps", [1, 3, 200])
-@pytest.mark.parametrize("model", range(16), indirect=True)
+@pytest.mark.parametrize("model", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in range(1, 16))], indirect=True)
 def test_it_answers_as_the_store_in_ram(model: Model, steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """However little of what is in parts by now goes over to them at a time."""
     monkeypatch.setattr("scrapy_neardup.stores.layered.AT_ONCE", steps)

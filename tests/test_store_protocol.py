@@ -33,6 +33,7 @@ from scrapy_neardup.stores.redis.store import RedisStore
 from scrapy_neardup.text.shapes import Shape, place
 
 EXAMPLES = int(os.environ.get("NEARDUP_TEST_EXAMPLES", "25"))
+FEW = 4  # of them in the quick tier
 MOST = 16  # documents that a part finds by one fingerprint; of more it may choose
 
 
@@ -382,14 +383,15 @@ def shown(link: Link) -> tuple[object, ...]:
     return link.url, number, link.mirror, link.seen, link.size, link.evidence, link.firm
 
 
+@pytest.mark.parametrize("examples", [FEW, pytest.param(EXAMPLES, marks=pytest.mark.slow)], ids=["few", "many"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_store_answers_as_the_model(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_store_answers_as_the_model(kind: str, examples: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("scrapy_neardup.stores.sqlite.BATCH_SECONDS", 3600)  # what a kill takes must not hang on it
     monkeypatch.setattr("scrapy_neardup.stores.layered.AT_ONCE", 3)  # what is done little by little is seen half done
     run_state_machine_as_test(  # type: ignore[no-untyped-call]
         lambda: Histories(KINDS[kind]),
         settings=settings(
-            max_examples=EXAMPLES,
+            max_examples=examples,
             stateful_step_count=40,
             derandomize=True,
             deadline=None,
@@ -406,15 +408,8 @@ def path(tmp_path: Path) -> str:
     return str(tmp_path / "store.sqlite")
 
 
-@pytest.mark.parametrize(
-    ("asked", "gone"),
-    [
-        ({"exact": (7,)}, "old.example"),
-        ({"exact": (7,)}, "new.example"),
-        ({"simhash": (5,)}, "old.example"),
-        ({"simhash": (5,)}, "new.example"),
-    ],
-)
+@pytest.mark.parametrize("asked", [{"exact": (7,)}, {"simhash": (5,)}])
+@pytest.mark.parametrize("gone", ["old.example", "new.example"])
 def test_what_is_held_is_found_however_much_like_it_was_forgotten(
     path: str, asked: dict[str, tuple[int, ...]], gone: str
 ) -> None:

@@ -9,6 +9,7 @@ import os
 from contextlib import closing
 from pathlib import Path
 
+import pytest
 from test_report import data_of
 from transcript import BLOCK, Reader, masked
 
@@ -16,6 +17,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 PAGE, CHINESE = DOCS / "tutorial.md", DOCS / "zh" / "tutorial.md"
 
 
+@pytest.mark.slow
 def test_the_tutorial_prints_what_it_says(tmp_path: Path) -> None:
     written = PAGE.read_text(encoding="utf-8")
     with closing(Reader(tmp_path, ports=(8001, 8002))) as reader:
