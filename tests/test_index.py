@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from helpers import Entry, Finished
+from tiers import some
 
 from scrapy_neardup.fingerprints.simhash import hamming
 from scrapy_neardup.index import hamming as hamming_index
@@ -50,17 +51,12 @@ def index(request: pytest.FixtureRequest) -> Index[Any]:
     return make()
 
 
-def test_empty_index_finds_nothing(index: Index[Any]) -> None:
-    assert found(index, A) == []
-    assert found(index) == []
-
-
 def test_found_by_an_equal_fingerprint_only(index: Index[Any]) -> None:
-    index.add([A], Entry("a"))
-    index.add([B], Entry("b"))
-    assert found(index, A) == ["a"]
-    assert found(index, B) == ["b"]
-    assert found(index, C) == []
+    assert found(index, A) == found(index) == []
+    for values, name in (([A], "a"), ([B], "b"), ([], "abstains")):
+        index.add(values, Entry(name))
+    assert [found(index, value) for value in (A, B, C, 0)] == [["a"], ["b"], [], []]
+    assert found(index) == []
 
 
 def test_found_once_however_many_fingerprints_agree(index: Index[Any]) -> None:
@@ -75,12 +71,6 @@ def test_found_in_the_order_of_coming(index: Index[Any]) -> None:
     assert found(index, A) == list("xabcm")
 
 
-def test_document_without_fingerprints_is_never_found(index: Index[Any]) -> None:
-    index.add([], Entry("abstains"))
-    assert found(index, 0) == []
-    assert found(index) == []
-
-
 @pytest.mark.parametrize("value", [0, 1, 2**63, 2**64 - 1])
 def test_every_value_is_a_fingerprint(index: Index[Any], value: int) -> None:
     index.add([value], Entry("edge"))
@@ -91,17 +81,14 @@ def test_removed_is_not_found_and_others_stay(index: Index[Any]) -> None:
     first, second, third = Entry("first"), Entry("second"), Entry("third")
     for entry in (first, second, third):
         index.add([A, B], entry)
+    index.remove([A, C], Entry("stranger"))  # which is not there
     index.remove([A, B], second)
     assert found(index, A) == found(index, B) == ["first", "third"]
     index.remove([A, B], first)
     index.remove([A, B], third)
     assert found(index, A, B) == []
-
-
-def test_removing_what_is_not_there_changes_nothing(index: Index[Any]) -> None:
-    index.add([A], Entry("a"))
-    index.remove([A, C], Entry("stranger"))
-    assert found(index, A) == ["a"]
+    index.add([A], first)
+    assert found(index, A) == ["first"]
 
 
 def test_what_was_removed_is_let_go_of(index: Index[Any]) -> None:
@@ -125,16 +112,8 @@ def test_removal_while_others_are_found_does_not_fail() -> None:
     assert list(found) == []
 
 
-def test_added_again_after_removal_is_found_once(index: Index[Any]) -> None:
-    entry = Entry("again")
-    index.add([A], entry)
-    index.remove([A], entry)
-    index.add([A], entry)
-    assert found(index, A) == ["again"]
-
-
 @pytest.mark.parametrize("kind", [HammingIndex, Finished])
-@pytest.mark.parametrize("distance", range(16))
+@pytest.mark.parametrize("distance", some(range(16), 0, 3, 10, 15))
 def test_hamming_index_finds_what_trying_all_finds(distance: int, kind: Callable[[int], Index[Any]]) -> None:
     rng = random.Random(distance)
     values = [rng.getrandbits(64) for _ in range(150)]
@@ -172,7 +151,7 @@ class Trial:
 
 
 @pytest.mark.parametrize("finished", [False, True])
-@pytest.mark.parametrize("distance", [None, 0, 2, 3, 6, 7, 9, 13])
+@pytest.mark.parametrize("distance", some([None, 0, 2, 3, 6, 7, 9, 13], None, 3, 9))
 def test_whatever_comes_and_goes_it_finds_what_trying_all_finds(distance: int | None, finished: bool) -> None:
     rng = random.Random(distance)
     index: Index[Any] = Finished(distance) if finished else KeyIndex() if distance is None else HammingIndex(distance)
@@ -185,7 +164,7 @@ def test_whatever_comes_and_goes_it_finds_what_trying_all_finds(distance: int | 
         values = [centre ^ sum(1 << bit for bit in flips) for centre in rng.sample(centres, rng.randint(1, 3))]
         return values + values[: rng.random() < 0.2]
 
-    for step in range(500):
+    for step in range(150 if finished else 500):
         if trial.held and rng.random() < 0.4:
             values, entry = trial.held.pop(rng.randrange(len(trial.held)))
             index.remove(values, entry)
@@ -197,7 +176,7 @@ def test_whatever_comes_and_goes_it_finds_what_trying_all_finds(distance: int | 
 
 
 def test_documents_of_a_fingerprint_that_very_many_have_come_one_by_one(index: Index[Any]) -> None:
-    entries = [Entry(str(number)) for number in range(20_000)]
+    entries = [Entry(str(number)) for number in range(2000)]
     for entry in entries:
         index.add([A, B], entry)
     assert next(iter(index.find([A, B]))) is entries[0]
@@ -211,17 +190,13 @@ def test_documents_of_a_fingerprint_that_very_many_have_come_one_by_one(index: I
 def test_of_a_fingerprint_that_many_share_the_newest_are_found(kind: Callable[[int], Index[Any]]) -> None:
     index = kind(3)
     entries = [Entry(str(number)) for number in range(6)]
-
-    def found(*fingerprints: int) -> list[str]:
-        return [entry.name for entry in index.find(fingerprints)]
-
     for number, entry in enumerate(entries):
         index.add((7, 100 + number), entry)
-    assert found(7) == ["3", "4", "5"]
-    assert found(7, 100) == ["3", "4", "5", "0"]
+    assert found(index, 7) == ["3", "4", "5"]
+    assert found(index, 7, 100) == ["3", "4", "5", "0"]
     for entry in entries[3:]:
         index.remove((7,), entry)
-    assert found(7) == ["0", "1", "2"]
+    assert found(index, 7) == ["0", "1", "2"]
 
 
 def test_hamming_distance_beyond_the_limit_is_not_found() -> None:

@@ -19,6 +19,7 @@ import pytest
 from cli import refused, succeeded
 from faulty import Disk, common_user, read_only_disk, small_disk  # noqa: F401 - fixtures
 from helpers import python, text
+from tiers import some
 
 from scrapy_neardup import Deduplicator, Document, StoreError
 from scrapy_neardup.stores import database
@@ -297,7 +298,7 @@ os.kill(os.getpid(), 9)
 """
 
 
-FEW_OR_ALL = pytest.mark.parametrize("most", [20, pytest.param(10**6, marks=pytest.mark.slow)], ids=["few", "all"])
+FEW_OR_ALL = pytest.mark.parametrize("most", some([20, 10**6], 20))
 
 
 @FEW_OR_ALL
@@ -322,7 +323,7 @@ def test_store_with_a_flipped_bit_is_refused_or_whole(path: str, stored: list[Pa
     assert_refused_or_harmless(path, random.Random(5).sample(damages, min(most, len(damages))))
 
 
-@pytest.mark.parametrize("times", [5, pytest.param(50, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("times", some([5, 50], 5))
 def test_damaged_write_ahead_log_adds_nothing_wrong(path: str, times: int) -> None:
     fill(path, *range(5))
     assert python(DIE, path).returncode == -9
@@ -485,7 +486,7 @@ with opened(sys.argv[1]) as dedup:
 """
 
 
-@pytest.mark.parametrize("count", [2, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", some([2, 4], 2))
 def test_processes_that_write_at_once_lose_nothing(path: str, count: int) -> None:
     starts = range(0, 1000 * count, 1000)
     writers = [

@@ -24,6 +24,7 @@ import store_damage
 from helpers import run
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tiers import some
 
 from scrapy_neardup.stores import SqliteStore, StoreError, manifest, segments
 from scrapy_neardup.stores.columns import MAGIC, read_columns
@@ -32,7 +33,7 @@ from scrapy_neardup.stores.part import Part
 from scrapy_neardup.stores.runs import Run
 
 EXAMPLES = int(os.environ.get("NEARDUP_TEST_EXAMPLES", "30"))
-SOME_OR_ALL = [pytest.param(5, id="some"), pytest.param(EXAMPLES, id="all", marks=pytest.mark.slow)]
+SOME_OR_ALL = some([5, EXAMPLES], 5)
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,13 @@
+"""Which cases of a test with many of them belong to the quick tier: the others are marked slow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+
+def some(cases: Iterable[Any], *quick: Any) -> list[Any]:
+    """Return all cases as parameters, all but a few of them slow."""
+    return [case if case in quick else pytest.param(case, marks=pytest.mark.slow) for case in cases]
