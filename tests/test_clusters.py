@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from helpers import edited, hashes, python, text, words
 
-from scrapy_neardup.clusters import features, som
+from scrapy_neardup.clusters import features, shingle, som
 from scrapy_neardup.clusters.features import Occurrences, count_terms
 from scrapy_neardup.clusters.shingle import NEWEST, resemblance, shingle_clusters
 from scrapy_neardup.clusters.som import MissingExtraError, Parameters, map_side, near_on_map, som_clusters
@@ -130,14 +130,11 @@ def test_whole_vectors_have_all_terms_of_the_chosen_documents(three: Occurrences
     assert features.whole_vectors(three, weights, np.array([2])).tolist() == [[1]]
 
 
-def test_classes_are_numbered_as_they_come() -> None:
-    assert features.class_numbers(["b", None, "a", "b"]).tolist() == [0, 1, 2, 0]
-
-
-def test_rough_classes_hold_what_is_alike_together() -> None:
+def test_rough_classes_hold_what_is_alike_together_and_are_numbered_as_they_come() -> None:
     east, north = np.array([1.0, 0.1, 0.0]), np.array([0.0, 0.1, 1.0])
     vectors = features.normalized(np.array([east, east, north, east, north, north, east, north]))
     assert features.rough_classes(vectors).tolist() == [0, 0, 1, 0, 1, 1, 0, 1]
+    assert features.class_numbers(["b", None, "a", "b"]).tolist() == [0, 1, 2, 0]
 
 
 # The map
@@ -227,28 +224,26 @@ def test_som_of_almost_nothing() -> None:
     assert som_clusters(documents("one", "two"), classes=["a", "b"]) == []
 
 
+def trained() -> list[list[int]]:
+    """Return the units of the documents of a batch, not their clusters: those would agree anyway."""
+    found = features.count_terms(batch())
+    weights = features.term_weights(found, 2)
+    selected = features.highest(features.joint_score(found, features.class_numbers(range(60)), 0.5), 500)
+    vectors = features.unit_vectors(found, weights, selected)
+    return som.train(pytest.importorskip("minisom"), vectors, 1).tolist()  # type: ignore[no-any-return]
+
+
 def test_som_is_the_same_in_every_process_and_finds_the_same_with_another_seed() -> None:
-    pytest.importorskip("minisom")
-    # Units, not clusters: those would agree anyway.
-    code = """
-import minisom
-from test_clusters import batch
-from scrapy_neardup.clusters import features, som
-found = features.count_terms(batch())
-weights = features.term_weights(found, 2)
-selected = features.highest(features.joint_score(found, features.class_numbers(range(60)), 0.5), 500)
-print(som.train(minisom, features.unit_vectors(found, weights, selected), 1).tolist())
-"""
-    first, second = (python(code, PYTHONHASHSEED=seed) for seed in "12")
-    assert first.returncode == 0, first.stderr
-    assert first.stdout == second.stdout
+    expected = trained()
+    made = python("from test_clusters import trained; print(trained())", PYTHONHASHSEED="12345")
+    assert made.stdout == f"{expected}\n", made.stderr
     assert som_clusters(batch(), Parameters(seed=7)) == PAIRS
 
 
 def test_without_minisom_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "minisom", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'scrapy-neardup\[som\]'"):
-        som_clusters(batch())
+        som_clusters(batch(2))
 
 
 # Shingles
@@ -307,18 +302,10 @@ def test_figures_tell_texts_of_one_form_apart() -> None:
 
 
 def test_a_set_phrase_does_not_make_it_compare_everything(monkeypatch: pytest.MonkeyPatch) -> None:
-    from scrapy_neardup.clusters import shingle
-
-    compared = 0
-
-    def counting(*arguments: object) -> bool:
-        nonlocal compared
-        compared += 1
-        return False
-
-    monkeypatch.setattr(shingle, "repeats", counting)
+    compared: list[object] = []
+    monkeypatch.setattr(shingle, "repeats", lambda *pair: compared.append(pair))
     assert shingle_clusters([Document(text=text(1))] * 200, RULE) == []
-    assert compared == sum(min(number, NEWEST) for number in range(200))
+    assert len(compared) == sum(min(number, NEWEST) for number in range(200))
 
 
 def test_copies_beyond_the_newest_are_found_by_way_of_those_in_between() -> None:

@@ -46,7 +46,8 @@ def test_code_is_what_stands_around_the_first_full_stop(text: str, code: str) ->
 
 @pytest.mark.parametrize(
     "text",
-    ["", "。", "没有句号的文章", "拆除旧仓。改建湿地公园", "拆除旧仓库。改建湿地", "no stop", "Too little. on either side", "。" * 9],
+    ["", "。", "没有句号的文章", "拆除旧仓。改建湿地公园", "拆除旧仓库。改建湿地",
+     "no stop", "Too little. on either side", "。" * 9],
 )  # fmt: skip
 def test_no_code_without_a_stop_that_has_enough_on_both_sides(text: str) -> None:
     assert feature_codes(text) == ()

@@ -72,25 +72,19 @@ def test_normalized_idf_refuses_impossible_counts(count: int, documents: int) ->
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "terms"),
+    ("low", "high", "options", "terms"),
     [
-        (0.25, 0.75, {"often", "middle", "rare"}),
-        (0.26, 0.74, {"middle"}),
-        (0, 1, {"always", "often", "middle", "rare"}),  # "once" is in too few documents
-        (0.9, 1, set()),
+        (0.25, 0.75, {}, {"often", "middle", "rare"}),
+        (0.26, 0.74, {}, {"middle"}),
+        (0, 1, {}, {"always", "often", "middle", "rare"}),  # "once" is in too few documents
+        (0, 1, {"min_documents": 1}, {"always", "often", "middle", "rare", "once"}),
+        (0, 1, {"min_documents": 1_000}, {"always", "often"}),
+        (0.9, 1, {}, set()),
     ],
 )
-def test_band_keeps_its_edges(low: float, high: float, terms: set[str]) -> None:
-    assert Lexicon.from_frequencies(FREQUENCIES, 10_000, low, high).terms == terms
-
-
-def test_min_documents_is_the_callers_choice() -> None:
-    assert "once" in Lexicon.from_frequencies(FREQUENCIES, 10_000, 0, 1, min_documents=1).terms
-    assert Lexicon.from_frequencies(FREQUENCIES, 10_000, 0, 1, min_documents=1_000).terms == {"always", "often"}
-
-
-def test_no_frequencies_give_an_empty_lexicon() -> None:
-    assert Lexicon.from_frequencies({}, 0, 0.2, 0.8).terms == frozenset()
+def test_band_keeps_its_edges(low: float, high: float, options: dict[str, int], terms: set[str]) -> None:
+    assert Lexicon.from_frequencies(FREQUENCIES, 10_000, low, high, **options).terms == terms
+    assert Lexicon.from_frequencies({}, 0, low, high, **options).terms == frozenset()
 
 
 @pytest.mark.parametrize(("low", "high"), [(0.8, 0.2), (-0.1, 0.5), (0.5, 1.1), (float("nan"), 1)])

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tiers import some
 
 from scrapy_neardup import native
 from scrapy_neardup.text import jieba_data, tokens
@@ -69,7 +70,7 @@ def words_of(name: str, run: str) -> list[str]:
 
 
 @each
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(RUNS)
 @example("一")
 @example("一一")
@@ -82,19 +83,22 @@ def test_a_run_is_cut_as_jieba_cuts_it(name: str, run: str) -> None:
 
 
 @each
-def test_each_character_and_each_word_of_the_dictionary(name: str) -> None:
+@pytest.mark.parametrize("step", some([20, 1], 20))
+def test_each_character_and_each_word_of_the_dictionary(name: str, step: int) -> None:
     source = random.Random(5)
     mixed = [*WORDS[::7], *ALL, *ALL]
     source.shuffle(mixed)
-    for run in ["".join(ALL[at : at + 50]) for at in range(0, len(ALL), 50)]:
-        assert words_of(name, run) == jieba.lcut(run)
-    for run in ["".join(mixed[at : at + 50]) for at in range(0, len(mixed), 50)]:
-        assert words_of(name, run) == jieba.lcut(run)
+    for parts in (ALL, mixed):
+        for at in range(0, len(parts), 50 * step):
+            run = "".join(parts[at : at + 50])
+            assert words_of(name, run) == jieba.lcut(run)
 
 
 @each
-def test_a_run_of_a_megabyte(name: str) -> None:
-    run = "".join(random.Random(6).choices([word for word in WORDS if len(word) > 1], k=120_000))
+@pytest.mark.parametrize("count", some([12_000, 120_000], 12_000))
+def test_a_very_long_run(name: str, count: int) -> None:
+    """Of a megabyte, at most."""
+    run = "".join(random.Random(6).choices([word for word in WORDS if len(word) > 1], k=count))
     assert words_of(name, run) == jieba.lcut(run)
 
 
@@ -112,7 +116,7 @@ def test_what_is_between_runs_stays(name: str, pairs: list[tuple[str, str]], fir
     assert made(name)(parts).decode().split("\n") == expected
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.lists(RUNS | st.characters() | st.sampled_from(CHINESE) | st.sampled_from("\u200b一，。 豈㈠")).map("".join))
 @example("")
 @example("。".join(CHINESE * 2000))
