@@ -70,16 +70,20 @@ def words_of(name: str, run: str) -> list[str]:
 
 
 @each
-@settings(max_examples=200, deadline=None)
-@given(RUNS)
-@example("一")
-@example("一一")
-@example("龥鿕")
-@example("囧" * 1000)
-@example("的" * 1000)
-@example("中华人民共和国" * 300)
-def test_a_run_is_cut_as_jieba_cuts_it(name: str, run: str) -> None:
-    assert words_of(name, run) == jieba.lcut(run)
+@pytest.mark.parametrize("examples", some([50, 500], 50))
+def test_a_run_is_cut_as_jieba_cuts_it(name: str, examples: int) -> None:
+    @settings(max_examples=examples, deadline=None)
+    @given(RUNS)
+    @example("一")
+    @example("一一")
+    @example("龥鿕")
+    @example("囧" * 1000)
+    @example("的" * 1000)
+    @example("中华人民共和国" * 300)
+    def try_one(run: str) -> None:
+        assert words_of(name, run) == jieba.lcut(run)
+
+    try_one()
 
 
 @each
@@ -108,24 +112,34 @@ GAPS = st.lists(st.sampled_from(["x", "python3", "14", "タワ", "é", "𠀀", "
 
 
 @each
-@settings(deadline=None)
-@given(st.lists(st.tuples(RUNS, GAPS), min_size=1), st.sampled_from(["", " ", " one two "]))
-def test_what_is_between_runs_stays(name: str, pairs: list[tuple[str, str]], first: str) -> None:
-    parts = [first, *(part for pair in pairs for part in pair)]
-    expected = [word for n, part in enumerate(parts) for word in (jieba.lcut(part) if n % 2 else part.split())]
-    assert made(name)(parts).decode().split("\n") == expected
+@pytest.mark.parametrize("examples", some([20, 100], 20))
+def test_what_is_between_runs_stays(name: str, examples: int) -> None:
+    @settings(max_examples=examples, deadline=None)
+    @given(st.lists(st.tuples(RUNS, GAPS), min_size=1), st.sampled_from(["", " ", " one two "]))
+    def try_one(pairs: list[tuple[str, str]], first: str) -> None:
+        parts = [first, *(part for pair in pairs for part in pair)]
+        expected = [word for n, part in enumerate(parts) for word in (jieba.lcut(part) if n % 2 else part.split())]
+        assert made(name)(parts).decode().split("\n") == expected
+
+    try_one()
 
 
-@settings(max_examples=200, deadline=None)
-@given(st.lists(RUNS | st.characters() | st.sampled_from(CHINESE) | st.sampled_from("\u200b一，。 豈㈠")).map("".join))
-@example("")
-@example("。".join(CHINESE * 2000))
-def test_any_text_has_the_same_words_with_each_segmenter(text: str) -> None:
-    found = tokenize(text)
-    for name in ("rjieba", "python"):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(tokens, "segmenter", lambda name=name: made(name))
-            assert tokenize(text) == found
+@pytest.mark.parametrize("examples", some([50, 300], 50))
+def test_any_text_has_the_same_words_with_each_segmenter(examples: int) -> None:
+    parts = RUNS | st.characters() | st.sampled_from(CHINESE) | st.sampled_from("\u200b一，。 豈㈠")
+
+    @settings(max_examples=examples, deadline=None)
+    @given(st.lists(parts).map("".join))
+    @example("")
+    @example("。".join(CHINESE * 2000))
+    def try_one(text: str) -> None:
+        found = tokenize(text)
+        for name in ("rjieba", "python"):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(tokens, "segmenter", lambda name=name: made(name))
+                assert tokenize(text) == found
+
+    try_one()
 
 
 def test_the_quickest_that_is_there_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
