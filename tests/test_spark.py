@@ -406,10 +406,10 @@ def test_the_command_starts_spark(tmp_path: Path) -> None:
     assert len(parts(tmp_path / "out")) == 1
 
 
-def test_the_command_asks_for_what_it_needs(tmp_path: Path) -> None:
-    made = command(tmp_path, "in.jsonl", "--out", "x")
-    assert made.returncode == 2
-    assert made.stderr == "scrapy_neardup.spark: the following arguments are required: -o/--output\n"
-    made = command(tmp_path, "in.jsonl", "-o", "x", "-s", "NEARDUP_RESEMBLANC=1")
-    assert made.returncode == 2
-    assert made.stderr.startswith("scrapy_neardup.spark: NEARDUP_RESEMBLANC is no setting of scrapy-neardup")
+def test_the_command_asks_for_what_it_needs(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["in.jsonl", "--out", "x"])
+    required = "scrapy_neardup.spark: the following arguments are required: -o/--output\n"
+    assert capsys.readouterr().err == required
+    said = told(capsys, 2, "in.jsonl", "-o", "x", "-s", "NEARDUP_RESEMBLANC=1")
+    assert said.startswith("scrapy_neardup.spark: NEARDUP_RESEMBLANC is no setting of scrapy-neardup")

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from site_server import Page as Served
 from site_server import article
+from tiers import some
 
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.templates import CLUSTERS, DOCUMENTS, LINES, SITES, Page, Site, Templates, split_lines
@@ -92,17 +93,11 @@ def test_a_page_that_was_withdrawn_does_not_count_against_its_twin() -> None:
         assert dedup.claim(page(3, text(3, 80))).verdict.status == "duplicate"
 
 
-def test_other_sites_are_judged_as_ever() -> None:
-    assert verdicts(page(1, text(1, 80)), page(2, text(2, 80), site="b.example"))[1] == "duplicate"
-
-
-def test_a_page_that_changed_is_a_revisit_as_ever() -> None:
-    before, after = page(1, text(1, 80)), page(1, text(2, 80))
-    assert verdicts(before, after) == ["unique", "revisit"]
-
-
-def test_documents_without_url_are_judged_as_ever() -> None:
-    assert verdicts(*(Document(None, page(n, text(n, 80)).text) for n in range(2))) == ["unique", "duplicate"]
+def test_other_sites_revisits_and_documents_without_url_are_judged_as_ever() -> None:
+    first, second = page(1, text(1, 80)), page(2, text(2, 80))
+    assert verdicts(first, page(2, text(2, 80), site="b.example")) == ["unique", "duplicate"]
+    assert verdicts(first, page(1, text(2, 80))) == ["unique", "revisit"]
+    assert verdicts(Document(None, first.text), Document(None, second.text)) == ["unique", "duplicate"]
 
 
 def lines(first: int, number: int) -> list[str]:
@@ -121,16 +116,17 @@ def test_a_template_is_known_after_many_pages_of_another() -> None:
     assert found[-30:].count("unique") >= 25
 
 
-def test_little_text_beside_much_template_is_not_taken_for_the_earlier_by_chance() -> None:
+@pytest.mark.parametrize("count", some([100, 400], 100))
+def test_little_text_beside_much_template_is_not_taken_for_the_earlier_by_chance(count: int) -> None:
     source = random.Random(1)
 
     def paragraph(words: int = 30) -> str:
         return " ".join(f"w{source.getrandbits(20):x}" for _ in range(words))
 
     template = [paragraph() for _ in range(16)]
-    texts = ("\n".join([*template, *(paragraph() for _ in range(source.choice([3, 6, 9])))]) for _ in range(400))
+    texts = ("\n".join([*template, *(paragraph() for _ in range(source.choice([3, 6, 9])))]) for _ in range(count))
     found = verdicts(*(Document(f"http://a.example/{n}", each) for n, each in enumerate(texts)))
-    assert found.count("unique") >= 399
+    assert found.count("unique") >= count - 1
 
 
 def test_the_template_of_long_pages_is_known() -> None:
