@@ -25,6 +25,7 @@ def main(spec: dict) -> None:
         "NEARDUP_RECHECK": 0,
         "RETRY_ENABLED": False,
         "TELNETCONSOLE_ENABLED": False,
+        "WARN_ON_GENERATOR_RETURN_VALUE": False,  # looks for the source of each callback
         "LOG_FILE": spec["log"],
         **spec["settings"],
     }
