@@ -93,14 +93,18 @@ class Crawler:
         lines = self.feed(run).read_text().split("\n")[:-1] if self.feed(run).exists() else []
         return [json.loads(line) for line in lines]
 
+    def log(self) -> str:
+        """Return the last crawl's log so far."""
+        path = self.folder / f"log{self.runs}.txt"
+        return path.read_text() if path.exists() else ""
+
     def finish(self, process: Fork | subprocess.Popen[str]) -> Crawl:
         _, errors = process.communicate(timeout=120)
         stats = self.folder / f"stats{self.runs}.txt"
-        log = self.folder / f"log{self.runs}.txt"
         return Crawl(
             self.items(self.runs),
             json.loads(stats.read_text()) if stats.exists() else {},
-            log.read_text() if log.exists() else "",
+            self.log(),
             process.returncode,
             errors,
         )

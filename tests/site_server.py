@@ -41,14 +41,14 @@ class Page:
 
 
 class Gate(dict[str, Page]):
-    """Pages of which one waits until the test opens it."""
+    """Pages of which some wait until the test opens the gate."""
 
-    def __init__(self, pages: dict[str, Page], path: str) -> None:
+    def __init__(self, pages: dict[str, Page], *paths: str) -> None:
         super().__init__(pages)
-        self.path, self.reached, self.opened = path, threading.Event(), threading.Event()
+        self.paths, self.reached, self.opened = paths, threading.Event(), threading.Event()
 
     def get(self, path: str, default: Any = None) -> Any:
-        if path == self.path:
+        if path in self.paths:
             self.reached.set()
             self.opened.wait(60)
         return super().get(path, default)

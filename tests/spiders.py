@@ -183,18 +183,36 @@ class OddSpider(ListSpider):
         yield {"url": 7, "text": ["", None, 3]}
 
 
-class CancelFirst:
-    """Ends the first item in a way that Scrapy gives no signal for."""
+class Hold:
+    """Holds items until so many responses have come as HOLD_RESPONSES says; drops the first item if told so."""
 
-    def __init__(self) -> None:
-        self.cancelled = False
+    def __init__(self, crawler) -> None:
+        self.stats, self.responses = crawler.stats, crawler.settings.getint("HOLD_RESPONSES")
+        self.drop_first = crawler.settings.getbool("HOLD_DROPS_FIRST")
+
+    @classmethod
+    def from_crawler(cls, crawler):
+        return cls(crawler)
 
     async def process_item(self, item):
-        await _sleep(0.3)
-        if not self.cancelled:
-            self.cancelled = True
-            raise asyncio.CancelledError
+        end = time.monotonic() + 60
+        while self.stats.get_value("response_received_count", 0) < self.responses and time.monotonic() < end:
+            await _sleep(0.01)
+        await _sleep(0.05)  # until the items of the last of them have come
+        if self.drop_first:
+            self.drop_first = False
+            self.drop()
         return item
+
+    def drop(self):
+        raise DropItem("the first")
+
+
+class CancelFirst(Hold):
+    """Ends the first item in a way that Scrapy gives no signal for."""
+
+    def drop(self):
+        raise asyncio.CancelledError
 
 
 class DropEverySecond:
@@ -238,25 +256,6 @@ class ReplaceItem:
 
     def process_item(self, item):
         return {"replaced": len(item.get("text", ""))}
-
-
-class Slow:
-    """Holds each item for a while; drops the first one if told so."""
-
-    def __init__(self, seconds: float, drop_first: bool) -> None:
-        self.seconds = seconds
-        self.drop_first = drop_first
-
-    @classmethod
-    def from_crawler(cls, crawler):
-        return cls(crawler.settings.getfloat("SLOW_SECONDS", 0.5), crawler.settings.getbool("SLOW_DROPS_FIRST"))
-
-    async def process_item(self, item):
-        await _sleep(self.seconds)
-        if self.drop_first:
-            self.drop_first = False
-            raise DropItem("the first")
-        return item
 
 
 async def _sleep(seconds: float) -> None:

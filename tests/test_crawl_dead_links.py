@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from site_server import Page, article, html, serving
+from site_server import Gate, Page, article, html, serving
 
 from scrapy_neardup import Deduplicator, Document
 
@@ -64,10 +64,11 @@ def test_a_host_without_address(crawl, a):
 
 def test_a_host_that_does_not_answer(crawl, a, b):
     original, copy = live(a), f"{b.url}/copy.html"
-    b.pages["/copy.html"] = Page("late", delay=3)
+    gate = b.pages = Gate({}, "/copy.html")
     hold(crawl, original, copy)
     settings = {"DOWNLOAD_TIMEOUT": 0.5, "NEARDUP_SKIP_MIRRORS": False}
     assert rescued(crawl(urls=[copy], settings=settings, with_meta=True)) == [(copy, original)]
+    gate.opened.set()
 
 
 def test_a_canonical_that_is_gone_comes_from_a_mirror_past_others_that_are_gone_too(crawl, a, b):

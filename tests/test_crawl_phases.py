@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 import os
-import random
 import signal
-import time
-from contextlib import closing
+import sqlite3
+from contextlib import closing, suppress
 
 import pytest
 from helpers import until
 from site_server import Gate, Page, article, html
 
 KILLS = int(os.environ.get("NEARDUP_TEST_KILLS", "4"))
+COUNT = 40
 
 
-def pages(site, count, template="a", delay=0.0):
+def pages(site, count, template="a"):
     for n in range(count):
-        site.pages[f"/{n}.html"] = Page(html(article(n), template), delay=delay)
+        site.pages[f"/{n}.html"] = Page(html(article(n), template))
     return [f"{site.url}/{n}.html" for n in range(count)]
+
+
+def paths(start, stop):
+    return [f"/{n}.html" for n in range(start, stop)]
+
+
+def committed(store):
+    """Count the documents in a store's file that is being written."""
+    with suppress(sqlite3.OperationalError), closing(sqlite3.connect(f"file:{store}?mode=ro", uri=True)) as file:
+        [[count]] = file.execute("SELECT COUNT(*) FROM neardup WHERE key LIKE 'segment%'")
+        return count
+    return 0
 
 
 def texts(items):
@@ -76,7 +88,7 @@ def test_an_item_that_waits_for_another_one_is_settled_like_any(crawl, a, b):
 @pytest.mark.parametrize("lost", [False, True])
 def test_a_twin_waits_for_what_becomes_of_the_first(crawl, a, b, lost):
     urls = pages(a, 1) + pages(b, 1, "b")
-    result = crawl("ListSpider", pipelines("Slow", SLOW_SECONDS=1, SLOW_DROPS_FIRST=lost), urls=urls)
+    result = crawl("ListSpider", pipelines("Hold", HOLD_RESPONSES=3, HOLD_DROPS_FIRST=lost), urls=urls)
     assert len(result.items) == 1
     assert result.count("withdrawn") == lost
     assert result.count("duplicates") == (not lost)
@@ -84,43 +96,54 @@ def test_a_twin_waits_for_what_becomes_of_the_first(crawl, a, b, lost):
 
 
 def test_of_copies_that_come_together_the_one_of_higher_priority_is_kept(crawl, a, b):
-    urls = pages(a, 3, delay=0.2) + pages(b, 3, "b")
-    result = crawl("ListSpider", urls=urls)
+    urls = pages(a, 3) + pages(b, 3, "b")
+    gate = a.pages = Gate(a.pages, *paths(0, 3))
+    process = crawl.start("ListSpider", urls=urls)
+    until(lambda: all(f"Crawled (200) <GET {url}>" in crawl.log() for url in urls[3:]))
+    gate.opened.set()
+    result = crawl.finish(process)
     assert sorted(result.urls) == [f"{a.url}/{n}.html" for n in range(3)]
 
 
-@pytest.mark.parametrize("revisit", ["keep", "drop"])
-def test_a_run_that_was_killed_loses_nothing(crawl, a, b, revisit, tmp_path):
-    urls = pages(a, 40, delay=0.02) + pages(b, 40, "b", delay=0.02)
+def kills():
+    """Return when to kill a run: before which request, and whether what came before it is written by then."""
+    for kill in range(KILLS):
+        for revisit in ("keep", "drop"):
+            is_quick = (kill, revisit) == (KILLS - 1, "keep")
+            moment = 1 + (2 * COUNT - 1) * kill // KILLS, (KILLS - kill) % 2 == 1
+            yield pytest.param(revisit, *moment, marks=() if is_quick else pytest.mark.slow)
+
+
+@pytest.mark.parametrize(("revisit", "before", "is_written"), [*kills()])
+def test_a_run_that_was_killed_loses_nothing(crawl, a, b, revisit, before, is_written):
+    urls = pages(a, COUNT) + pages(b, COUNT, "b")
     settings = {"NEARDUP_REVISIT": revisit, "CONCURRENT_REQUESTS": 4}
-    moment = random.Random(revisit)
-    died = 0
-    for _ in range(KILLS):
-        crawl.store = str(tmp_path / f"store-{crawl.runs}.sqlite")
-        asked = len(a.requests)
-        process = crawl.start("ListSpider", settings, urls=urls)
-        while len(a.requests) == asked:
-            time.sleep(0.01)
-        time.sleep(moment.uniform(0, 0.9))
-        process.send_signal(signal.SIGKILL)
-        crawl.finish(process)
-        died += process.returncode == -signal.SIGKILL
-        left = crawl.items(crawl.runs)
-        then = crawl("ListSpider", settings, urls=urls)
-        assert texts(left) | texts(then.items) == {article(n) for n in range(40)}
-        assert then.count("store/documents") == 40
-        assert crawl("ListSpider", {"NEARDUP_REVISIT": "drop"}, urls=urls).items == []
-    assert died == KILLS
+    site, number = (a, before) if before < COUNT else (b, before - COUNT)
+    gate = site.pages = Gate(site.pages, *paths(number, COUNT))
+    process = crawl.start("ListSpider", settings, urls=urls)
+    assert gate.reached.wait(60)
+    if is_written:
+        until(lambda: committed(crawl.store))
+    process.send_signal(signal.SIGKILL)
+    crawl.finish(process)
+    gate.opened.set()
+    assert process.returncode == -signal.SIGKILL
+    left = crawl.items(crawl.runs)
+    then = crawl("ListSpider", settings, urls=urls)
+    assert texts(left) | texts(then.items) == {article(n) for n in range(COUNT)}
+    assert then.count("store/documents") == COUNT
+    assert crawl("ListSpider", {"NEARDUP_REVISIT": "drop"}, urls=urls).items == []
 
 
 def test_what_a_killed_run_committed_is_kept_where_the_user_says_so(crawl, a):
-    urls = pages(a, 30, delay=0.05)
+    urls = pages(a, 30)
     settings = {"NEARDUP_UNCLEAN_RUN": "keep", "NEARDUP_REVISIT": "drop", "CONCURRENT_REQUESTS": 2}
+    gate = a.pages = Gate(a.pages, *paths(20, 30))
     process = crawl.start("ListSpider", settings, urls=urls)
-    while len(a.asked()) < 28:
-        time.sleep(0.01)
+    until(lambda: committed(crawl.store))
     process.send_signal(signal.SIGKILL)
     crawl.finish(process)
+    gate.opened.set()
     then = crawl("ListSpider", settings, urls=urls)
     assert 0 < then.count("revisits") < 30
     assert then.count("unique") == 30 - then.count("revisits")
@@ -129,12 +152,14 @@ def test_what_a_killed_run_committed_is_kept_where_the_user_says_so(crawl, a):
 def test_a_paused_crawl_goes_on_as_the_same_run(crawl, a, b, tmp_path):
     from scrapy_neardup import Deduplicator
 
-    urls = pages(a, 30, delay=0.05) + pages(b, 30, "b")
+    urls = pages(a, 30) + pages(b, 30, "b")
     settings = {"JOBDIR": str(tmp_path / "job"), "CONCURRENT_REQUESTS": 2}
+    gate = a.pages = Gate(a.pages, *paths(10, 30))
     process = crawl.start("ListSpider", settings, urls=urls, start=True)
-    while len(a.requests) < 10:
-        time.sleep(0.01)
+    assert gate.reached.wait(60)
     process.send_signal(signal.SIGINT)
+    until(lambda: "Received SIGINT" in crawl.log())
+    gate.opened.set()
     paused = crawl.finish(process)
     run = (tmp_path / "job" / "neardup.run").read_text()
     resumed = crawl("ListSpider", settings, urls=urls, start=True)
@@ -146,18 +171,18 @@ def test_a_paused_crawl_goes_on_as_the_same_run(crawl, a, b, tmp_path):
         assert {s.key[0] for s in dedup.store.signatures()} == {run}
 
 
-def test_items_pass_while_the_store_can_not_be_written(crawl, a, tmp_path):
-    import sqlite3
-
-    urls = pages(a, 40, delay=0.1)
-    gate = a.pages = Gate(a.pages, "/39.html")
+@pytest.mark.slow
+def test_items_pass_while_the_store_can_not_be_written(crawl, a):
+    urls = pages(a, 40)
+    first = a.pages = Gate(a.pages, "/3.html")
     process = crawl.start("ListSpider", {"CONCURRENT_REQUESTS": 1}, urls=urls)
-    while len(a.requests) < 3:
-        time.sleep(0.01)
+    assert first.reached.wait(60)
+    last = a.pages = Gate(a.pages, "/39.html")
     with closing(sqlite3.connect(crawl.store, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")  # longer than the store waits, which on a busy machine may be long
-        until(lambda: "Items pass" in (tmp_path / "log1.txt").read_text(), 50)
-        gate.opened.set()
+        first.opened.set()
+        until(lambda: "Items pass" in crawl.log(), 50)
+        last.opened.set()
         process.wait(timeout=60)
         other.execute("ROLLBACK")
     result = crawl.finish(process)
@@ -168,7 +193,8 @@ def test_items_pass_while_the_store_can_not_be_written(crawl, a, tmp_path):
 
 def test_a_twin_does_not_wait_for_what_was_cancelled(crawl, a, b):
     urls = pages(a, 1) + pages(b, 1, "b")
-    result = crawl.finish(crawl.start("ListSpider", pipelines("CancelFirst"), urls=urls))
+    settings = pipelines("CancelFirst", HOLD_RESPONSES=3, HOLD_DROPS_FIRST=True)
+    result = crawl.finish(crawl.start("ListSpider", settings, urls=urls))
     assert len(result.items) == 1
     assert result.count("store/documents") == 1
 

@@ -2,67 +2,93 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from typing import Any
 
 import pytest
-from site_server import Page, article, html
+from helpers import until
+from redis_server import Server
+from site_server import Gate, Page, Site, article, html
 
-COUNT = 100
-SLOW = {"CONCURRENT_REQUESTS": 2}
+COUNT = 40
+FIRST, LAST = 10, 30  # what is asked for before the server fails, and what before it is back
+PAIRS = {"CONCURRENT_REQUESTS": 2}
 
 pytestmark = pytest.mark.parametrize("crawl", ["redis"], indirect=True)
 
 
 def pages(site, template="a"):
     for n in range(COUNT):
-        site.pages[f"/{n}.html"] = Page(html(article(n), template), delay=0.1)
+        site.pages[f"/{n}.html"] = Page(html(article(n), template))
     return [f"{site.url}/{n}.html" for n in range(COUNT)]
 
 
-def crawl_with(crawl, site, failure: Callable[[Any], None], settings: dict[str, Any] | None = None):
-    """Crawl a site, and have the server fail when some of it is done."""
+def gate(site: Site, start: int) -> Gate:
+    """Hold back all pages from this one on."""
+    made = site.pages = Gate(site.pages, *(f"/{n}.html" for n in range(start, COUNT)))
+    return made
+
+
+def crawl_with(crawl, site, failure: Callable[[Server, Callable[[], None]], None], sign: str, **settings: bool):
+    """Crawl a site, and have the server fail when some of it is done, until the log has this sign and is told of."""
     urls = pages(site)
-    process = crawl.start(urls=urls, settings={**SLOW, **(settings or {})})
-    end = time.monotonic() + 30
-    while len(crawl.items(crawl.runs)) < COUNT // 4 and len(site.asked()) < COUNT // 4 and time.monotonic() < end:
-        time.sleep(0.02)
-    failure(crawl.server)
+    first = gate(site, FIRST)
+    process = crawl.start(urls=urls, settings={**PAIRS, **settings})
+    assert first.reached.wait(60)
+    last = gate(site, LAST)
+
+    def go_on() -> None:
+        first.opened.set()
+        until(lambda: sign in crawl.log(), 60)
+
+    failure(crawl.server, go_on)
+    if crawl.server.process.poll() is None:
+        until(lambda: BACK in crawl.log(), 60)
+    last.opened.set()
     return urls, crawl.finish(process)
 
 
-def restart(server) -> None:
+BACK = "The store answers again"
+PASSING = "Items pass"
+
+
+def restart(server: Server, go_on: Callable[[], None]) -> None:
     server.kill()
-    time.sleep(1)
+    go_on()
     server.start()
 
 
-def hang(server) -> None:
+def hang(server: Server, go_on: Callable[[], None]) -> None:
     with server.hung():
-        time.sleep(5)
+        go_on()
 
 
-@pytest.mark.parametrize("failure", [restart, hang])
+def end(server: Server, go_on: Callable[[], None]) -> None:
+    server.kill()
+    go_on()
+
+
+@pytest.mark.parametrize("failure", [restart, pytest.param(hang, marks=pytest.mark.slow)])
 def test_items_pass_while_the_server_fails_and_are_known_afterwards(crawl, a, b, failure):
-    urls, result = crawl_with(crawl, a, failure)
+    urls, result = crawl_with(crawl, a, failure, PASSING)
     assert (result.code, sorted(result.urls)) == (0, sorted(urls)), result.log[-3000:]
-    assert result.log.count("WARNING: Items pass") == (result.count("store/errors") > 0)
-    assert result.count("store/unjudged") == result.count("store/caught_up")
-    assert result.count("store/unjudged") > 0 or failure is hang  # whose end may come before the time-out
+    assert result.count("store/errors") > 0
+    assert result.log.count("WARNING: Items pass") == 1
+    assert result.count("store/unjudged") == result.count("store/caught_up") > 0
     copies = crawl(urls=pages(b, "b"))
     assert (copies.urls, copies.count("duplicates") + copies.count("requests/skipped")) == ([], COUNT)
 
 
+@pytest.mark.slow
 def test_items_pass_when_the_server_does_not_come_back(crawl, a):
-    urls, result = crawl_with(crawl, a, lambda server: server.kill())
+    urls, result = crawl_with(crawl, a, end, PASSING)
     assert (result.code, sorted(result.urls)) == (0, sorted(urls)), result.log[-3000:]
     assert result.log.count("WARNING: Items pass") == 1
     assert "The store was not closed well" in result.log
 
 
+@pytest.mark.slow
 def test_a_store_that_is_required_stops_the_crawl(crawl, a):
-    _, result = crawl_with(crawl, a, lambda server: server.kill(), {"NEARDUP_STORE_REQUIRED": True})
+    _, result = crawl_with(crawl, a, end, "Closing spider (neardup_store_failed)", NEARDUP_STORE_REQUIRED=True)
     assert result.stats["finish_reason"] == "neardup_store_failed"
     assert 0 < len(a.asked()) < COUNT
-    assert len(result.urls) >= len(a.asked()) - 2 * SLOW["CONCURRENT_REQUESTS"]  # what had arrived passes
+    assert len(result.urls) >= len(a.asked()) - 2 * PAIRS["CONCURRENT_REQUESTS"]  # what had arrived passes
