@@ -56,6 +56,7 @@ def test_what_may_not_be_done_twice_is_not(server: Server, proxy: TcpProxy) -> N
         assert len(list(store.learned.all())) == 1
 
 
+@pytest.mark.slow
 def test_late_answer_to_a_claim_leaves_nothing_pending(server: Server, proxy: TcpProxy) -> None:
     with Deduplicator.open(proxy.address) as dedup:
         keep(dedup, 1)
@@ -87,6 +88,7 @@ def test_hung_server_holds_up_one_claim_only(server: Server) -> None:
     assert held(server) == urls(1, 2)
 
 
+@pytest.mark.slow
 def test_claims_go_on_when_a_network_that_dropped_all_is_back(server: Server, proxy: TcpProxy) -> None:
     with Deduplicator.open(proxy.address) as dedup:
         pending = dedup.claim(document(1))
@@ -140,6 +142,7 @@ except StoreError as error:
 """
 
 
+@pytest.mark.slow
 def test_process_ends_while_the_server_is_hung(server: Server) -> None:
     with started(CLOSED_WHILE_HUNG, server.address) as process:
         assert process.stdout
@@ -341,6 +344,7 @@ def test_server_that_takes_nobody_in(options: tuple[str, ...], user: str, advice
         server.close()
 
 
+@pytest.mark.slow
 def test_server_that_still_loads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(address, "SECONDS", 5.0)  # it answers slowly meanwhile
     server = Server("--loading-process-events-interval-bytes", "1024", "--rdbcompression", "no")
@@ -371,6 +375,7 @@ def test_server_that_drops_keys_is_told_of(server: Server, caplog: pytest.LogCap
 # In between
 
 
+@pytest.mark.slow
 def test_documents_that_passed_meanwhile_are_found_later(server: Server) -> None:
     with Deduplicator.open(server.address) as dedup:
         store = store_of(dedup)

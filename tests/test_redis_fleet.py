@@ -6,15 +6,14 @@ import json
 import os
 import random
 import subprocess
-import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 import redis
 from conftest import Crawler
-from helpers import edited
+from helpers import edited, until
 from redis_server import server
 from site_server import Page, Site, article, html
 
@@ -78,6 +77,7 @@ class Fleet:
         return sum((labels(self._crawl.items(number)) for number, _ in workers), Counter())
 
 
+@pytest.mark.slow
 def test_workers_keep_what_one_alone_keeps(crawl, a, b, request) -> None:
     urls = publish(a, b, 300)
     alone, same, random_order = (Fleet(crawl, f"{request.node.name} {each}", urls) for each in range(3))
@@ -88,12 +88,12 @@ def test_workers_keep_what_one_alone_keeps(crawl, a, b, request) -> None:
     assert len(a.asked()) + len(b.asked()) == (1 + 2 * WORKERS) * len(urls)
 
 
-@pytest.mark.parametrize("kill", range(KILLS))
+@pytest.mark.parametrize("kill", [0, *(pytest.param(kill, marks=pytest.mark.slow) for kill in range(1, KILLS))])
 def test_worker_that_is_killed_costs_nothing(crawl, a, b, request, kill) -> None:
     urls = publish(a, b, 100)
     fleet = Fleet(crawl, request.node.name, urls)
     victim, *others = [fleet.start(seed, name) for seed, name in enumerate(("victim", "worker", "worker"))]
-    wait_for(lambda: asked_by("victim", a, b) > 90 * (kill + 1) // (KILLS + 1))
+    until(lambda: asked_by("victim", a, b) > 90 * (kill + 1) // (KILLS + 1), 180)
     victim[1].kill()
     victim[1].communicate()
     end_lease(fleet.root, victim[1].pid)
@@ -105,13 +105,6 @@ def test_worker_that_is_killed_costs_nothing(crawl, a, b, request, kill) -> None
 def asked_by(name: str, *sites: Site) -> int:
     """Count the requests of a worker."""
     return sum(headers["User-Agent"] == name for site in sites for headers in site.headers)
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 180
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.005)
 
 
 def end_lease(root: str, pid: int) -> None:

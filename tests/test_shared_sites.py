@@ -30,7 +30,7 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
         pass
 
 
-@pytest.fixture(params=["zh_CN", "en"])
+@pytest.fixture(params=["en", pytest.param("zh_CN", marks=pytest.mark.slow)])
 def sites(request):
     """Serve both sites; give the servers, the URLs of the pages they share, and the similarity of each pair."""
     servers = []
@@ -39,7 +39,7 @@ def sites(request):
         server = http.server.ThreadingHTTPServer((address, 0), functools.partial(Quiet, directory=str(folder)))
         server.requests, server.is_dead = [], False
         server.url = f"http://{address}:{server.server_port}"
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         servers.append(server)
     similarity = {}
     for line in (SITES / "installation-guide-pairs.jsonl").read_text().splitlines():
@@ -77,6 +77,7 @@ FRAME = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", ["zh_CN", "en"])
 def test_a_true_mirror_in_another_frame_is_learned_and_misses_no_page(crawl, a, b, language):
     folder = SITES / "installation-guide-amd64" / language
@@ -98,6 +99,7 @@ def test_a_true_mirror_in_another_frame_is_learned_and_misses_no_page(crawl, a, 
     assert len(b.asked(since=asked)) <= 0.1 * len(b.pages)  # rechecks: 1 to 3
 
 
+@pytest.mark.slow
 def test_when_the_second_host_dies_the_first_one_answers(crawl, sites):
     servers, similarity = sites
     urls = [[f"{server.url}/{page}" for page in sorted(similarity)] for server in servers]

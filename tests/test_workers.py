@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-import time
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import python, text
+from helpers import python, text, until
 
 from scrapy_neardup.config import Config, ConfigError
 from scrapy_neardup.detectors import Exact, SimHash
@@ -126,7 +125,7 @@ def test_what_a_process_was_at_when_it_died_is_tried_again(tmp_path: Path) -> No
     assert restarts == 1
 
 
-@pytest.mark.parametrize("retry", [0.0, 1000.0])
+@pytest.mark.parametrize("retry", [0.0, pytest.param(1000.0, marks=pytest.mark.slow)])
 def test_processes_that_can_not_begin_are_tried_again_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, retry: float
 ) -> None:
@@ -155,7 +154,10 @@ def test_a_detector_that_can_not_be_sent_is_refused() -> None:
         Workers([detector], 1)
 
 
-@pytest.mark.parametrize("reactor", ["asyncioreactor.AsyncioSelectorReactor", "selectreactor.SelectReactor"])
+@pytest.mark.parametrize(
+    "reactor",
+    ["asyncioreactor.AsyncioSelectorReactor", pytest.param("selectreactor.SelectReactor", marks=pytest.mark.slow)],
+)
 def test_a_crawl_makes_them_elsewhere(crawl: Any, a: Any, b: Any, reactor: str) -> None:
     from site_server import Page, article, html
 
@@ -166,7 +168,11 @@ def test_a_crawl_makes_them_elsewhere(crawl: Any, a: Any, b: Any, reactor: str) 
 
 
 @pytest.mark.parametrize(
-    "settings", [{"NEARDUP_DETECTORS": ["spiders.WhenTold"]}, {"NEARDUP_EXTRACTOR": "spiders.read_when_told"}]
+    "settings",
+    [
+        {"NEARDUP_DETECTORS": ["spiders.WhenTold"]},
+        pytest.param({"NEARDUP_EXTRACTOR": "spiders.read_when_told"}, marks=pytest.mark.slow),
+    ],
 )
 def test_the_crawl_goes_on_meanwhile_but_takes_in_no_more_than_it_has_room_for(
     crawl: Any, a: Any, tmp_path: Path, settings: dict[str, Any]
@@ -266,11 +272,12 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 def test_a_crawl_that_is_killed_leaves_no_process_behind() -> None:
     worker = int(python(KILLED).stdout)
-    for _ in range(100):
-        try:
-            os.kill(worker, 0)
-        except ProcessLookupError:
-            break
-        time.sleep(0.1)
-    else:
-        pytest.fail("the worker lives on")
+    until(lambda: not is_alive(worker))
+
+
+def is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
