@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 WORKERS ?= auto
 BIN = $(VENV)/bin
-PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
+PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS)
 
 .PHONY: example fleet docs test test-all check clean
 .SECONDARY:
@@ -18,11 +18,11 @@ docs: $(VENV)/for-docs
 	$(BIN)/mkdocs build --strict
 
 test: $(VENV)/for-test
-	$(PYTEST)
+	$(PYTEST) --dist worksteal
 
-# The quick tests first, then those marked as slow.
+# The quick tests first, then those marked as slow. Tests of one group share a worker, and so a browser or Spark.
 test-all: $(VENV)/for-dev test
-	$(PYTEST) -m slow
+	$(PYTEST) --dist loadgroup -m slow
 
 check: $(VENV)/for-check
 	$(BIN)/ruff check
