@@ -1,7 +1,8 @@
-# Each of these does all of its own set-up: example, fleet, docs, test, test-all, check. WORKERS is the number of test processes.
+# Each of these does all of its own set-up: example, fleet, docs, test, test-all, check.
 PYTHON ?= python3
 VENV ?= .venv
-WORKERS ?= auto
+# Processes that run tests: more than there are cores pays, since some tests wait for servers.
+WORKERS ?= 3
 BIN = $(VENV)/bin
 PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS)
 

@@ -233,6 +233,7 @@ def trained() -> list[list[int]]:
     return som.train(pytest.importorskip("minisom"), vectors, 1).tolist()  # type: ignore[no-any-return]
 
 
+@pytest.mark.slow
 def test_som_is_the_same_in_every_process_and_finds_the_same_with_another_seed() -> None:
     expected = trained()
     made = python("from test_clusters import trained; print(trained())", PYTHONHASHSEED="12345")

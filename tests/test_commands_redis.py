@@ -206,6 +206,7 @@ with Deduplicator.open(sys.argv[1]) as dedup:
 """
 
 
+@pytest.mark.slow
 def test_verify_while_others_write(server: Server, client: redis.Redis) -> None:
     fill(server.address)
     command = [sys.executable, "-c", BUSY, server.address]

@@ -84,6 +84,7 @@ def test_it_is_the_same_for_every_number(tmp_path: Path, expected: tuple[bytes, 
     assert outcome(tmp_path, *options.split()) == expected
 
 
+@pytest.mark.slow
 def test_it_is_the_same_on_a_store(tmp_path: Path) -> None:
     made = made_up()
     seen = []
@@ -177,6 +178,7 @@ def test_the_first_of_two_faults_is_told(project: Path) -> None:
     assert made[0] == made[1]
 
 
+@pytest.mark.slow
 def test_a_row_that_kills_its_process_is_named(project: Path) -> None:
     made = neardup(project, *with_one(project, "die"), "2")
     assert (made.returncode, made.stderr.count("\n")) == (2, 1), made.stderr

@@ -13,6 +13,8 @@ from site_server import Page, Site, article, html
 from transcript import BLOCK
 
 HOWTO = Path(__file__).parents[1] / "docs" / "how-to"
+pytestmark = pytest.mark.slow
+
 SETTINGS = """
 import warnings
 

@@ -162,6 +162,7 @@ def test_sentinels_name_the_master(sentinels: Sentinels) -> None:
     works(sentinels.address)
 
 
+@pytest.mark.slow
 def test_store_follows_to_the_new_master(sentinels: Sentinels) -> None:
     with Deduplicator.open(sentinels.address) as dedup:
         assert [commit(dedup, number) for number in range(5)] == ["unique"] * 5
@@ -182,6 +183,7 @@ def test_cluster_keeps_a_namespace_on_one_node(cluster: Cluster) -> None:
     assert verify(cluster.address).read["namespaces"] == 5
 
 
+@pytest.mark.slow
 def test_store_follows_its_keys_to_another_node(cluster: Cluster) -> None:
     root = root_of("")
     with Deduplicator.open(cluster.address) as dedup:

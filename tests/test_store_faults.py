@@ -200,6 +200,7 @@ def test_file_that_may_not_be_read_is_refused(path: str) -> None:
     assert urls(path) == expected(3)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("common_user")
 def test_file_that_may_not_be_written_can_be_read(path: str) -> None:
     fill(path, 3)

@@ -119,13 +119,15 @@ def test_a_document_that_kills_its_process_harms_no_other(caplog: pytest.LogCapt
     assert {record.levelname for record in caplog.records} == {"WARNING"}
 
 
+@pytest.mark.slow
 def test_what_a_process_was_at_when_it_died_is_tried_again(tmp_path: Path) -> None:
     made, restarts = prepared([Heavy()], Document(text="once", title=str(tmp_path / "died")), *documents(2))
     assert [list(each) for each in made] == [["heavy"]] * 3
     assert restarts == 1
 
 
-@pytest.mark.parametrize("retry", [0.0, pytest.param(1000.0, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("retry", [0.0, 1000.0])
 def test_processes_that_can_not_begin_are_tried_again_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, retry: float
 ) -> None:
@@ -270,6 +272,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
+@pytest.mark.slow
 def test_a_crawl_that_is_killed_leaves_no_process_behind() -> None:
     worker = int(python(KILLED).stdout)
     until(lambda: not is_alive(worker))
