@@ -1,19 +1,21 @@
 # Each of these does all of its own set-up: example, fleet, docs, test, test-all, check.
 PYTHON ?= python3
 VENV ?= .venv
-# Processes that run tests: more than there are cores pays, since some tests wait for servers.
+# Test processes. More than cores, since some tests wait for servers.
 WORKERS ?= 3
 BIN = $(VENV)/bin
 PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS)
+EXTRA = $(patsubst %,[%],$(filter-out example,$*))
 
 .PHONY: example fleet docs test test-all check clean
-.SECONDARY:
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
 
 example: $(VENV)/for-example
-	@$(BIN)/python example_project/run.py
+	@$(BIN)/python -u example_project/run.py
 
 fleet: $(VENV)/for-fleet
-	@$(BIN)/python example_project/run_fleet.py
+	@$(BIN)/python -u example_project/run_fleet.py
 
 docs: $(VENV)/for-docs
 	$(BIN)/mkdocs build --strict
@@ -21,7 +23,7 @@ docs: $(VENV)/for-docs
 test: $(VENV)/for-test
 	$(PYTEST) --dist worksteal
 
-# The quick tests first, then those marked as slow. Tests of one group share a worker, and so a browser or Spark.
+# The quick tests first, then the slow ones. Tests of one group share a worker, and so a browser or Spark.
 test-all: $(VENV)/for-dev test
 	$(PYTEST) --dist loadgroup -m slow
 
@@ -30,12 +32,12 @@ check: $(VENV)/for-check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
-# Install the plugin and one extra of setup.cfg; `example` needs none. The dots show that pip is at work.
+# Install the plugin with one extra of setup.cfg; the example needs none. The dots show that pip is at work.
 $(VENV)/for-%: setup.cfg setup.py pyproject.toml $(wildcard scrapy_neardup/native/*.[ch]) | $(VENV)/bin/python
-	@printf 'Installing scrapy-neardup and what `make $*` needs into $(VENV) '; \
-	(while sleep 3; do printf .; done) & dots=$$!; \
-	$(BIN)/python -m pip install --quiet --editable '.[$(filter-out example,$*)]'; code=$$?; \
-	kill $$dots; echo; exit $$code
+	@printf 'Installing scrapy-neardup$(EXTRA) into $(VENV) '
+	@(while sleep 2 >/dev/null && kill -0 $$$$; do printf .; done) 2>/dev/null & \
+	$(BIN)/python -m pip install --quiet --editable '.$(EXTRA)'
+	@echo
 	@touch $@
 
 $(VENV)/bin/python:

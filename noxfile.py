@@ -16,6 +16,8 @@ from pathlib import Path
 import nox
 
 PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
+TESTED = "test,docs,browser"
+PYTEST = ("pytest", "--numprocesses", "3", "--dist", "loadgroup", "-m", "slow or not slow")
 nox.needs_version = ">=2024.4"
 nox.options.error_on_missing_interpreters = False
 
@@ -29,9 +31,9 @@ def runs(program: str) -> bool:
 @nox.session(python=PYTHONS)
 @nox.parametrize("scrapy", ["oldest", "newest"])
 def tests(session: nox.Session, scrapy: str) -> None:
-    """Run the tests; what needs Spark only where it is installed."""
-    session.install(".[test,docs]", *(["scrapy~=2.15.0"] if scrapy == "oldest" else []))
-    session.run("pytest", *session.posargs)
+    """Run all tests but those of Spark."""
+    session.install(f".[{TESTED}]", *(["scrapy~=2.15.0"] if scrapy == "oldest" else []))
+    session.run(*PYTEST, *session.posargs)
 
 
 @nox.session(python=PYTHONS[0] if runs(f"python{PYTHONS[0]}") else None)
@@ -41,8 +43,8 @@ def minimum(session: nox.Session) -> None:
         session.error(f"this needs Python {PYTHONS[0]}")
     oldest = Path(session.create_tmp(), "oldest.txt")
     oldest.write_text("\n".join(oldest_versions()) + "\n")
-    session.install(".[test,docs]", "--constraint", str(oldest))
-    session.run("pytest", *session.posargs)
+    session.install(f".[{TESTED}]", "--constraint", str(oldest))
+    session.run(*PYTEST, *session.posargs)
 
 
 @nox.session

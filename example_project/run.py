@@ -15,9 +15,9 @@ HERE = Path(__file__).parent
 OUT = HERE / "out"
 
 INTRODUCTION = """\
-Two made-up newspapers run on this machine. The Post writes ten articles. The Gazette, on another host and in another page
-template, copies them and adds four of its own. The Archive is a second server of the Gazette; it has one of the copies.
-A spider that knows nothing of scrapy-neardup crawls them three times.
+Two made-up newspapers run on this machine. The Post writes ten articles. The Gazette, on another host and in another
+page template, copies them and adds four of its own. The Archive is a second server of the Gazette, with one of the
+copies. A spider that knows nothing of scrapy-neardup crawls them three times.
 """
 NEXT = """\
 

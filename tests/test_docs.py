@@ -214,6 +214,25 @@ def test_commands_have_the_options_of_their_help() -> None:
         assert OPTIONS.findall(section) == [table(parsers[verb])], f"{verb}: NEARDUP_WRITE_DOCS=1 mends it"
 
 
+# CONTRIBUTING
+
+
+def test_every_feature_has_a_quick_test() -> None:
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    cells = re.findall(r"^\| .* \| (`test_.*) \|$", page, re.MULTILINE)
+    assert len(cells) > 30
+    for name, *tests in (re.findall(r"\btest_\w+(?:\.py)?", cell) for cell in cells):
+        source = (ROOT / "tests" / name).read_text(encoding="utf-8")
+        assert "pytestmark = pytest.mark.slow" not in source
+        for test in tests:
+            if test.endswith(".py"):
+                source = (ROOT / "tests" / test).read_text(encoding="utf-8")
+            else:
+                found = re.search(rf"((?:^[@ )].*\n)*)^def {test}\(", source, re.MULTILINE)
+                assert found, f"there is no {test}"
+                assert "@pytest.mark.slow" not in found[1], f"{test} is slow"
+
+
 # Python
 
 
