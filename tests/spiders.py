@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from pydantic import BaseModel
 from scrapy.exceptions import DropItem
 
 from scrapy_neardup.detectors import Exact
+from scrapy_neardup.waiting import pause
 
 
 @dataclass
@@ -184,10 +186,14 @@ class OddSpider(ListSpider):
 
 
 class Hold:
-    """Holds items until so many responses have come as HOLD_RESPONSES says; drops the first item if told so."""
+    """Holds items until so many responses have come as HOLD_RESPONSES says; drops the first item if told so.
+
+    The first is held, too, until as many documents wait for what becomes of others as HOLD_WAITING says.
+    """
 
     def __init__(self, crawler) -> None:
-        self.stats, self.responses = crawler.stats, crawler.settings.getint("HOLD_RESPONSES")
+        self.crawler, self.responses = crawler, crawler.settings.getint("HOLD_RESPONSES")
+        self.waiting = crawler.settings.getint("HOLD_WAITING")
         self.drop_first = crawler.settings.getbool("HOLD_DROPS_FIRST")
 
     @classmethod
@@ -195,14 +201,16 @@ class Hold:
         return cls(crawler)
 
     async def process_item(self, item):
-        end = time.monotonic() + 60
-        while self.stats.get_value("response_received_count", 0) < self.responses and time.monotonic() < end:
-            await _sleep(0.01)
-        await _sleep(0.05)  # until the items of the last of them have come
+        waiting, self.waiting = self.waiting, 0
+        await _until(lambda: self.crawler.stats.get_value("response_received_count", 0) >= self.responses)
+        await _until(lambda: self.count_waiting() >= waiting)
         if self.drop_first:
             self.drop_first = False
             self.drop()
         return item
+
+    def count_waiting(self):
+        return sum(len(claim._observers) for claim in self.crawler.neardup.dedup._pending.values())
 
     def drop(self):
         raise DropItem("the first")
@@ -258,14 +266,13 @@ class ReplaceItem:
         return {"replaced": len(item.get("text", ""))}
 
 
-async def _sleep(seconds: float) -> None:
-    from scrapy.utils.asyncio import call_later
-    from scrapy.utils.defer import maybe_deferred_to_future
-    from twisted.internet.defer import Deferred
-
-    moment: Deferred[None] = Deferred()
-    call_later(seconds, moment.callback, None)
-    await maybe_deferred_to_future(moment)
+async def _until(true: Callable[[], bool]) -> None:
+    """Wait until something is true; where it never is, end the crawl so that its test fails, whatever that asserts."""
+    end = time.monotonic() + 60
+    while not true():
+        if time.monotonic() > end:
+            os._exit(70)
+        await pause(0.01)
 
 
 class Failing:

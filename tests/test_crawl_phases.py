@@ -88,7 +88,8 @@ def test_an_item_that_waits_for_another_one_is_settled_like_any(crawl, a, b):
 @pytest.mark.parametrize("lost", [False, True])
 def test_a_twin_waits_for_what_becomes_of_the_first(crawl, a, b, lost):
     urls = pages(a, 1) + pages(b, 1, "b")
-    result = crawl("ListSpider", pipelines("Hold", HOLD_RESPONSES=3, HOLD_DROPS_FIRST=lost), urls=urls)
+    settings = pipelines("Hold", HOLD_WAITING=1, HOLD_DROPS_FIRST=lost)
+    result = crawl("ListSpider", settings, urls=urls, start=True)  # of the same priority: neither waits for its turn
     assert len(result.items) == 1
     assert result.count("withdrawn") == lost
     assert result.count("duplicates") == (not lost)
@@ -193,8 +194,8 @@ def test_items_pass_while_the_store_can_not_be_written(crawl, a):
 
 def test_a_twin_does_not_wait_for_what_was_cancelled(crawl, a, b):
     urls = pages(a, 1) + pages(b, 1, "b")
-    settings = pipelines("CancelFirst", HOLD_RESPONSES=3, HOLD_DROPS_FIRST=True)
-    result = crawl.finish(crawl.start("ListSpider", settings, urls=urls))
+    settings = pipelines("CancelFirst", HOLD_WAITING=1, HOLD_DROPS_FIRST=True)
+    result = crawl.finish(crawl.start("ListSpider", settings, urls=urls, start=True))
     assert len(result.items) == 1
     assert result.count("store/documents") == 1
 
