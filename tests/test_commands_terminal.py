@@ -157,14 +157,20 @@ def test_tables_fit_the_terminal_and_are_whole_elsewhere(folder: Path, arguments
 
 
 @pytest.fixture(scope="module")
-def big(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a directory with a feed and a labelled set that take a while; a command that is ended leaves it so."""
-    made = tmp_path_factory.mktemp("long")
-    write_rows(made / "big.jsonl", [{"id": n, "text": text(n, 300)} for n in range(8000)])
-    (made / "big").mkdir()
-    (made / "big" / "docs.jsonl").symlink_to("../big.jsonl")
-    write_rows(made / "big" / "pairs.jsonl", [{"a": 0, "b": 1, "label": "dup"}])
+def long_feed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("long") / "big.jsonl"
+    write_rows(made, [{"id": n, "text": text(n, 300)} for n in range(8000)])
     return made
+
+
+@pytest.fixture
+def big(tmp_path: Path, long_feed: Path) -> Path:
+    """Return a directory with a feed and a labelled set that take a while; a command that is ended leaves it so."""
+    (tmp_path / "big").mkdir()
+    for name in ("big.jsonl", "big/docs.jsonl"):
+        (tmp_path / name).symlink_to(long_feed)
+    write_rows(tmp_path / "big" / "pairs.jsonl", [{"a": 0, "b": 1, "label": "dup"}])
+    return tmp_path
 
 
 SLOW_TO_END = [
@@ -189,7 +195,9 @@ def test_signals_end_a_command_without_half_written_files(big: Path, number: int
     with started(big, *arguments.split()) as (process, shown):
         said, parts = "", read(shown)
         while not re.search(r"\b[1-9]\d*%", said):  # until it is under way
-            said += next(parts)
+            part = next(parts, None)
+            assert part is not None, f"it ended before: {said}"
+            said += part
         if number == signal.SIGINT:  # as a terminal sends it
             os.killpg(process.pid, number)
         else:
