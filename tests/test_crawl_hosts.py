@@ -52,7 +52,10 @@ def b(servers):
 
 
 LEARNED: dict[tuple[str, str], bytes] = {}
-"""The store in which a rule is in force, by the URLs of both hosts."""
+"""The store in which a rule is in force, by the URLs of both hosts.
+
+Its file is all there is of so small a store: its run has ended, so that all is written into it, and nothing in parts.
+"""
 
 
 def learn(crawl, a, b):
@@ -64,6 +67,7 @@ def learn(crawl, a, b):
         return
     assert crawl("OneAfterAnother", urls=urls(a, known) + urls(b, known)).count("mirror_hosts/learned") == 1
     if crawl.server is None:
+        assert [*Path(crawl.store).parent.glob("store.sqlite?*")] == []
         LEARNED[hosts] = Path(crawl.store).read_bytes()
 
 
