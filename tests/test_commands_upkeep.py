@@ -21,6 +21,7 @@ from cli import neardup, refused, succeeded, write
 from conftest import Crawler
 from faulty import common_user  # noqa: F401 - a fixture
 from helpers import python, text, until
+from redis_server import Server
 from site_server import Gate, Page, Site, article, html
 from test_store_faults import DIE, commit, contents, expected, fill, held, opened, path, urls  # noqa: F401 - a fixture
 
@@ -152,6 +153,26 @@ def test_forget_says_how_much(store: str) -> None:
     assert "forgot 1 documents and 2 URLs" in succeeded(HERE, "runs", "--store", store).stdout
     assert len(others) == 4
     assert verify(store).whole
+
+
+def test_forget_leaves_the_same_links_in_a_file_and_on_a_server(path: str, server: Server) -> None:  # noqa: F811
+    left: dict[str, list[Any]] = {path: [], server.address: []}
+    for store, links in left.items():
+        fill(store, *range(12))
+        [first] = told(store, "runs")
+        fill(store, 20)
+        for what in (
+            "--url http://a.example/0",
+            "--url http://b.example/3",
+            "--host b.example",
+            f"--run {first['run']}",
+        ):
+            forget(store, *what.split())
+            compact(store)
+            with opened(store) as dedup:
+                links.append(sorted((link.url, link.mirror) for link in dedup.store.all_links()))
+    assert left[path] == left[server.address]
+    assert [*map(len, left[path])] == [15, 14, 12, 1]
 
 
 def test_forget_a_host(store: str) -> None:
