@@ -23,6 +23,9 @@ from scrapy_neardup.stores.redis.store import root_of
 from scrapy_neardup.stores.transfer import export_rows, import_rows
 from scrapy_neardup.stores.verifying import verify
 
+URL = "http://site.example/"
+"""What the URLs of `signature` begin with."""
+
 KILLED = """
 import os, sys
 from store_kinds import Place, commit, signature
@@ -134,13 +137,33 @@ DATABASES = {"store": 1, "copy": 2}
 KINDS: dict[str, Callable[..., Place]] = {"disk": on_disk, "server": on_server}
 
 
+def put(store: Store, each: Signature, *mirrors: str) -> None:
+    """Keep a document for good, with its own URL and those of mirrors; `flush` is left to the store."""
+    store.add(each)
+    store.commit(each)
+    for url in (each.url, *mirrors):
+        if url:
+            store.record(link(url, each, mirror=url != each.url))
+
+
 def commit(store: Store, *given: Signature) -> None:
     """Keep documents for good, each with its own URL."""
     for each in given:
-        store.add(each)
-        store.commit(each)
-        store.record(link(each.url or "", each))
+        put(store, each)
     store.flush()
+
+
+def numbered(number: int) -> Signature:
+    """Return one that is found by fingerprints of its own."""
+    return signature(str(number), exact=number + 1000, simhash=number << 30)
+
+
+def fill_numbered(place: Place, first: int, count: int, **options: Any) -> str:
+    """Commit documents of these numbers, each under fingerprints of its own and with a mirror; return the run."""
+    with place.opened(**options) as store:
+        for number in range(first, first + count):
+            put(store, numbered(number), f"http://m.example/{number}")
+        return store.run
 
 
 def held(store: Store) -> list[str]:

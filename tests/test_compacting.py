@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -13,8 +14,7 @@ import pytest
 from cli import refused, succeeded, write
 from faulty import Disk, read_only_disk, small_disk  # noqa: F401 - fixtures
 from helpers import names, signature
-from store_kinds import Place, on_disk
-from test_transfer import URL, fill, put
+from store_kinds import URL, Place, fill_numbered, on_disk, put
 
 from scrapy_neardup.stores import Selection
 from scrapy_neardup.stores.compacting import compact
@@ -36,8 +36,8 @@ def numbers(place: Place) -> list[int]:
 
 
 def test_compacting_gives_space_back_and_loses_nothing(place: Place, tmp_path: Path) -> None:
-    fill(place, 0, 600)
-    fill(place, 0, 60, name="other")
+    fill_numbered(place, 0, 600)
+    fill_numbered(place, 0, 60, name="other")
     with place.opened() as store:
         for number in filter(lambda number: number % 3, range(600)):
             store.forget(Selection(url=f"{URL}{number}"))
@@ -49,7 +49,7 @@ def test_compacting_gives_space_back_and_loses_nothing(place: Place, tmp_path: P
 
 
 def test_compacting_beside_a_living_run(place: Place) -> None:
-    fill(place, 0, 50)
+    fill_numbered(place, 0, 50)
     with place.opened() as store:
         for number in range(50, 80):
             put(store, signature(str(number), exact=number + 1000))
@@ -64,14 +64,14 @@ def test_compacting_beside_a_living_run(place: Place) -> None:
 
 def test_where_nothing_can_be_written_nothing_is_compacted(read_only_disk: Path, tmp_path: Path) -> None:  # noqa: F811
     place = on_disk(read_only_disk)
-    fill(place, 0, 5)
+    fill_numbered(place, 0, 5)
     assert "can't be written" in refused(tmp_path, "compact", "--store", place.address)
     assert numbers(place) == list(range(5))
 
 
 @pytest.mark.slow
 def test_an_import_that_fills_the_disk_loses_nothing(place: Place, small_disk: Disk, tmp_path: Path) -> None:  # noqa: F811
-    fill(place, 0, 3000)
+    fill_numbered(place, 0, 3000)
     write(tmp_path / "in.jsonl", everything := place.exported())
     store = str(small_disk.path / "store.sqlite")
     assert "can't be written: No space left" in refused(tmp_path, "import", "in.jsonl", "--store", store)
@@ -87,29 +87,41 @@ CODE = """
 import json, sys
 from scrapy_neardup.stores.compacting import compact
 from scrapy_neardup.stores.importing import load
-print("begun", flush=True)
+
+def rows():
+    *first, last = open(sys.argv[3])
+    for number, line in enumerate(first):
+        if number == int(sys.argv[4]):
+            print("begun", flush=True)
+        yield json.loads(line)
+    sys.stdin.read()  # until it is killed
+    yield json.loads(last)
+
 if sys.argv[1] == "compact":
+    print("begun", flush=True)
     while True:
         compact(sys.argv[2])
 else:
-    load(sys.argv[2], "", map(json.loads, open(sys.argv[3])), chunk=20)
+    load(sys.argv[2], "", rows(), chunk=20)
 """
 
 
 def killed(after: float, *arguments: str) -> None:
-    process = subprocess.Popen([sys.executable, "-c", CODE, *arguments], stdout=subprocess.PIPE)
+    """Run a process that has no end, and kill it so many seconds after it says that it is under way."""
+    process = subprocess.Popen([sys.executable, "-c", CODE, *arguments], stdin=-1, stdout=-1)
     assert process.stdout
-    process.stdout.readline()
+    assert process.stdout.readline() == b"begun\n"
     time.sleep(after)
     process.kill()
     process.communicate()
+    assert process.returncode == -signal.SIGKILL
 
 
 @pytest.mark.parametrize("kills", KILLS)
 def test_compacting_that_is_killed_loses_nothing(place: Place, kills: int) -> None:
     moment = random.Random(1)
     for kill in range(kills):
-        fill(place, 40 * kill, 40)
+        fill_numbered(place, 40 * kill, 40)
         killed(moment.uniform(0, 0.3), "compact", place.address)
         assert numbers(place) == list(range(40 * kill + 40))
     assert place.is_whole()
@@ -118,11 +130,12 @@ def test_compacting_that_is_killed_loses_nothing(place: Place, kills: int) -> No
 @pytest.mark.parametrize("kills", KILLS)
 def test_an_import_that_is_killed_goes_on(place: Place, tmp_path: Path, kills: int) -> None:
     moment = random.Random(2)
-    fill(place, 0, 200)
+    fill_numbered(place, 0, 200)
     write(tmp_path / "in.jsonl", everything := place.exported())
     for kill in range(kills):
         copy = on_disk(tmp_path, f"copy{kill}")
-        killed(moment.uniform(0, 0.5), "import", copy.address, str(tmp_path / "in.jsonl"))
+        row = moment.randrange(len(everything) - 1)
+        killed(moment.uniform(0, 0.02), "import", copy.address, str(tmp_path / "in.jsonl"), str(row))
         assert not Path(copy.address).exists() or copy.is_whole()
         copy.load(everything)
         assert copy.sorted_rows() == place.sorted_rows()

@@ -12,8 +12,7 @@ from helpers import detectors, link, names, signature, sketch
 from redis_faults import Killed, killed_after
 from redis_server import Server, free_port
 from store_inputs import Keys
-from store_kinds import Place, commit, held, on_disk, on_server
-from test_transfer import fill as numbered
+from store_kinds import Place, commit, fill_numbered, held, on_disk, on_server
 
 from scrapy_neardup.fingerprints.hashing import MULTIPLIER
 from scrapy_neardup.signature import Signature
@@ -78,7 +77,7 @@ def test_import_that_was_killed_goes_on(
     place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
 ) -> None:
     source = on_disk(tmp_path)
-    numbered(source, 0, 4)
+    fill_numbered(source, 0, 4)
     everything = source.exported()
     for moment in range(0, 100, step):
         with monkeypatch.context() as patched, suppress(Killed):
@@ -96,7 +95,7 @@ def test_import_that_was_killed_goes_on(
 
 def test_documents_that_an_import_left_pending(place: Place, tmp_path: Path) -> None:
     source = on_disk(tmp_path)
-    numbered(source, 0, 3)
+    fill_numbered(source, 0, 3)
     place.load(source.exported())
     place.tell("HSET", f"{root_of('')}:pending", "1", "0")
     place.load(source.exported())

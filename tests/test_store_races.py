@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers import link, signature, until
-from store_kinds import Place, commit, held, on_disk
+from helpers import link, until
+from store_kinds import Place, commit, fill_numbered, held, numbered, on_disk
 
 from scrapy_neardup.stores import Selection, SqliteStore, Store, StoreError, absorbing, manifest, tidying
 from scrapy_neardup.stores.columns import write_columns
@@ -27,17 +27,6 @@ MIRROR = "http://mirror.example/"
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
     return on_disk(tmp_path)
-
-
-def put(store: Store, *numbers: int) -> None:
-    commit(store, *(signature(str(number), exact=number, simhash=number << 30) for number in numbers))
-
-
-def fill(place: Place, *numbers: int) -> str:
-    """Commit documents in a run that ends well; return its id."""
-    with place.opened() as store:
-        put(store, *numbers)
-        return store.run
 
 
 def just_before(patch: pytest.MonkeyPatch, of: type, name: str, *acts: Callable[[], object]) -> None:
@@ -58,31 +47,31 @@ def just_before(patch: pytest.MonkeyPatch, of: type, name: str, *acts: Callable[
 
 def test_run_that_dies_while_another_opens(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     dying = place.open()
-    put(dying, 1)
-    just_before(monkeypatch, SqliteStore, "_read_runs", partial(put, dying, 2), partial(place.die, dying))
+    commit(dying, numbered(1))
+    just_before(monkeypatch, SqliteStore, "_read_runs", partial(commit, dying, numbered(2)), partial(place.die, dying))
     assert place.held() == []
     assert place.held() == []
 
 
 def test_run_that_closes_while_it_is_resumed(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     ending = place.open()
-    put(ending, 1)
-    just_before(monkeypatch, SqliteStore, "_read_runs", partial(put, ending, 2), ending.close)
+    commit(ending, numbered(1))
+    just_before(monkeypatch, SqliteStore, "_read_runs", partial(commit, ending, numbered(2)), ending.close)
     with place.opened(run=ending.run) as store:
         assert store.run == ending.run
         assert held(store) == ["1", "2"]
-        put(store, 3)
+        commit(store, numbered(3))
     assert place.held() == ["1", "2", "3"]
 
 
 def test_run_that_is_resumed_while_another_ends_it(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     dead = place.open()
-    put(dead, 1)
+    commit(dead, numbered(1))
     place.die(dead)
     resumed: list[Store] = []
     just_before(monkeypatch, SqliteStore, "_take_in", lambda: resumed.append(place.open(run=dead.run)))
     with place.opened():
-        put(resumed[0], 5)
+        commit(resumed[0], numbered(5))
         place.die(resumed[0])
     assert place.held() == []
 
@@ -105,8 +94,8 @@ def test_import_that_begins_while_another_process_tidies_for_the_first_time(
     place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = on_disk(tmp_path, "other")
-    fill(place, 1)
-    fill(other, 2)
+    fill_numbered(place, 1, 1)
+    fill_numbered(other, 2, 1)
     rows = other.exported()
 
     def tidy() -> None:
@@ -119,7 +108,7 @@ def test_import_that_begins_while_another_process_tidies_for_the_first_time(
 
 
 def test_run_that_is_forgotten_leaves_no_rows_in_the_log(place: Place) -> None:
-    run = fill(place, 1, 2)
+    run = fill_numbered(place, 1, 2)
     with place.opened() as store:
         assert store.forget(Selection(run=run)).documents == 2
     with closing(sqlite3.connect(place.address)) as db:
@@ -133,14 +122,14 @@ def test_damaged_record_of_a_run_is_told_and_the_rest_taken_in(place: Place) -> 
     with place.opened() as store, place.opened() as other:
         with closing(sqlite3.connect(place.address)) as db, db:
             db.execute("INSERT INTO neardup (key, value) VALUES ('run//other', ?)", (b"{bad",))
-        put(other, 1)
+        commit(other, numbered(1))
         until(lambda: (store.read_on(), held(store))[1] == ["1"])
         with pytest.raises(StoreError, match="the record of a run is damaged"):
             store.refresh()
 
 
 def test_verify_looks_into_a_part_without_documents(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    fill(place, *range(20))
+    fill_numbered(place, 0, 20)
     compact(place.address)
     with place.opened() as store:
         store.record(link(MIRROR, None))
@@ -148,7 +137,7 @@ def test_verify_looks_into_a_part_without_documents(place: Place, monkeypatch: p
     absorbing.tidy(place.address, "")
     survey = verify(place.address)
     assert survey.whole
-    assert (survey.read["parts"], survey.read["documents"], survey.read["links"]) == (2, 20, 21)
+    assert (survey.read["parts"], survey.read["documents"], survey.read["links"]) == (2, 20, 41)
     [part] = manifest.folder(place.address).glob("20-*.part")
     part.write_bytes(part.read_bytes().replace(MIRROR.encode(), MIRROR.upper().encode()))
     [finding] = verify(place.address).findings
@@ -156,12 +145,12 @@ def test_verify_looks_into_a_part_without_documents(place: Place, monkeypatch: p
 
 
 def test_part_that_has_what_is_nowhere_else_is_kept(place: Place) -> None:
-    fill(place, *range(20))
+    fill_numbered(place, 0, 20)
     compact(place.address)
     [part] = manifest.folder(place.address).iterdir()
     with closing(sqlite3.connect(place.address)) as db, db:
         db.execute("DELETE FROM neardup WHERE key = 'parts/'")
-    fill(place, 20)
+    fill_numbered(place, 20, 1)
     compact(place.address)
     assert part.exists()
     [finding] = [each for each in verify(place.address).findings if not each.harmless]

@@ -10,15 +10,13 @@ from typing import Any
 import pytest
 from cli import refused, rows, succeeded, write
 from helpers import hashes, link, names, signature, sketch, text
-from store_kinds import KINDS, Place, commit, held, on_disk, wait_for
+from store_kinds import KINDS, URL, Place, commit, fill_numbered, held, on_disk, put, wait_for
 
 from scrapy_neardup import Document
 from scrapy_neardup.index.relations import Row
 from scrapy_neardup.signature import Evidence, Link, Signature
-from scrapy_neardup.stores import Selection, Store, StoreError
+from scrapy_neardup.stores import Selection, StoreError
 from scrapy_neardup.stores.absorbing import tidy
-
-URL = "http://site.example/"
 
 
 @pytest.fixture
@@ -36,22 +34,6 @@ def copy(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     return KINDS[request.param](tmp_path, "copy")
 
 
-def fill(place: Place, first: int, count: int, **options: Any) -> str:
-    """Commit documents of these numbers, each under fingerprints of its own and with a mirror; return the run."""
-    with place.opened(**options) as store:
-        for number in range(first, first + count):
-            put(store, signature(str(number), exact=number + 1000, simhash=number << 30), f"http://m.example/{number}")
-        return store.run
-
-
-def put(store: Store, each: Signature, *mirrors: str) -> None:
-    store.add(each)
-    store.commit(each)
-    for url in (each.url, *mirrors):
-        if url:
-            store.record(link(url, each, mirror=url != each.url))
-
-
 def absorb(place: Place) -> None:
     """Have what is in the log of a file put into parts."""
     if not place.is_on_server:
@@ -60,8 +42,8 @@ def absorb(place: Place) -> None:
 
 def varied(place: Place) -> None:
     """Commit one of everything: in a part, in the log, forgotten, replaced, nowhere, without URL, with evidence."""
-    fill(place, 0, 30)
-    forgotten = fill(place, 30, 5)
+    fill_numbered(place, 0, 30)
+    forgotten = fill_numbered(place, 30, 5)
     minima = sketch(77, hashes(60, seed=1), figures=[3, 9])
     with place.opened() as store:
         whole = Signature(f"{URL}\udcff", {"exact": (2**64 - 1,), "simhash": (3,)}, minima, 1234.5678, layout=2**63)
@@ -76,7 +58,7 @@ def varied(place: Place) -> None:
         store.forget(Selection(url=f"{URL}3"))
         store.forget(Selection(run=forgotten))
     absorb(place)
-    fill(place, 40, 7)
+    fill_numbered(place, 40, 7)
     with place.opened() as store:
         store.forget(Selection(url=f"{URL}4"))
         [(_, older)] = store.find({"exact": (1005,)})
@@ -140,7 +122,7 @@ def test_what_was_cut_off_goes_on(source: Place, copy: Place) -> None:
 
 
 def test_a_store_keeps_what_it_has(source: Place, copy: Place) -> None:
-    fill(source, 0, 5)
+    fill_numbered(source, 0, 5)
     with copy.opened() as store:
         put(store, own := signature("own", exact=5), f"{URL}0")
         store.record(link("http://m.example/1", own, mirror=True, seen=5000.0))
@@ -152,8 +134,8 @@ def test_a_store_keeps_what_it_has(source: Place, copy: Place) -> None:
 
 
 def test_what_was_forgotten_stays_forgotten(place: Place) -> None:
-    first = fill(place, 0, 5)
-    fill(place, 5, 5)
+    first = fill_numbered(place, 0, 5)
+    fill_numbered(place, 5, 5)
     with place.opened() as store:
         store.record(link("http://m.example/list", None))
     everything = place.exported()
@@ -176,8 +158,8 @@ def test_what_was_forgotten_stays_forgotten(place: Place) -> None:
 
 
 def test_a_run_that_was_imported_can_be_forgotten(source: Place, copy: Place) -> None:
-    fill(source, 0, 5)
-    second = fill(source, 5, 5)
+    fill_numbered(source, 0, 5)
+    second = fill_numbered(source, 5, 5)
     copy.load(source.exported(), chunk=3)
     with copy.opened() as store:
         assert store.forget(Selection(run=second)) == (5, 10)
@@ -185,7 +167,7 @@ def test_a_run_that_was_imported_can_be_forgotten(source: Place, copy: Place) ->
 
 
 def test_a_store_that_is_open_sees_what_was_imported(source: Place, copy: Place) -> None:
-    fill(source, 0, 5)
+    fill_numbered(source, 0, 5)
     with copy.opened() as store:
         commit(store, signature("own", exact=5))
         copy.load(source.exported())
@@ -195,10 +177,10 @@ def test_a_store_that_is_open_sees_what_was_imported(source: Place, copy: Place)
 
 
 def test_another_namespace(place: Place) -> None:
-    fill(place, 0, 5)
+    fill_numbered(place, 0, 5)
     place.load(place.exported(), "a/b")
     assert [row["url"] for row in place.exported("a/b") if row["type"] == "document"] == [f"{URL}{n}" for n in range(5)]
-    fill(place, 5, 1)
+    fill_numbered(place, 5, 1)
     assert len(place.exported("a/b")) < len(place.exported())
 
 
@@ -215,7 +197,7 @@ def test_other_fingerprints_are_refused(source: Place, copy: Place) -> None:
 
 
 def test_import_leaves_a_living_run_alone(place: Place) -> None:
-    run = fill(place, 1, 1)
+    run = fill_numbered(place, 1, 1)
     everything = place.exported()
     resumed = place.open(run=run)
     commit(resumed, signature("2"))
@@ -251,7 +233,7 @@ def test_a_run_that_was_open_ends_as_after_a_kill(
 
 def export_of_an_open_run(source: Place) -> list[dict[str, Any]]:
     """Return the rows of a run that goes on, with what it wrote since in its eighth segment."""
-    fill(source, 1, 1, run="job")
+    fill_numbered(source, 1, 1, run="job")
     with source.opened(run="job") as store:
         put(store, signature("2", exact=2))
         store.record(link("http://m.example/list", None))
@@ -295,7 +277,7 @@ RUN: dict[str, Any] = {"type": "run", "id": "r", "started": 1.0, "closed": 2.0, 
 def three(tmp_path_factory: pytest.TempPathFactory) -> Place:
     """Return a store of three documents, which no test changes."""
     place = on_disk(tmp_path_factory.mktemp("three"))
-    fill(place, 0, 3)
+    fill_numbered(place, 0, 3)
     return place
 
 
@@ -372,7 +354,7 @@ def test_the_command_says_which_row_is_none(three: Place, tmp_path: Path) -> Non
 
 
 def test_the_commands(source: Place, copy: Place, tmp_path: Path) -> None:
-    fill(source, 0, 5)
+    fill_numbered(source, 0, 5)
     said = succeeded(tmp_path, "export", "--store", source.address, "-o", "held.jsonl.gz").stderr
     assert said == "5 documents, 10 URLs and 1 runs exported\n"
     assert rows(tmp_path / "held.jsonl.gz") == source.exported()
