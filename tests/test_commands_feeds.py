@@ -15,6 +15,7 @@ from conftest import Crawler
 from feed_files import KINDS, answer, page, read_feed, record, write_feed, write_records
 from helpers import edited, run, text
 from site_server import Site, mirror
+from tiers import slow
 
 from scrapy_neardup.text.jsons import json_text
 from scrapy_neardup.text.lexicon import Lexicon
@@ -46,9 +47,7 @@ def test_verbs_read_and_write_every_kind(tmp_path: Path, ending: str) -> None:
     assert set(text(0, 60).split()) - {text(0, 60).split()[30]} <= Lexicon.load(tmp_path / "x.lexicon").terms
 
 
-@pytest.mark.parametrize(
-    "ending", ["jsonl", *(pytest.param(each, marks=pytest.mark.slow) for each in KINDS if each != "jsonl")]
-)
+@pytest.mark.parametrize("ending", ["jsonl", *slow(*(each for each in KINDS if each != "jsonl"))])
 def test_workers_write_what_one_process_writes(tmp_path: Path, ending: str) -> None:
     before, made = read_feed(write_feed(tmp_path / f"in.{ending}", made_up())), []
     for workers in ("0", "2"):
@@ -131,7 +130,7 @@ def test_what_is_not_installed_is_named(tmp_path: Path) -> None:
 # Rows that can't be read
 
 
-@pytest.mark.parametrize("workers", ["0", pytest.param("2", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("workers", ["0", *slow("2")])
 def test_bad_rows_go_to_a_file_as_they_stand(tmp_path: Path, workers: str) -> None:
     (tmp_path / "in.csv").write_bytes(b"text,n\none,1\ntoo,many,2\ntwo,2\n7\n")
     call = ("dedupe", "in.csv", "-o", "out.csv", "--workers", workers)

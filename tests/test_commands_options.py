@@ -10,6 +10,7 @@ import pytest
 from cli import neardup, refused, succeeded
 from helpers import text, write_rows
 from test_commands import PROJECT
+from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.commands.options import number, whole
@@ -90,7 +91,7 @@ def test_numbers_within_bounds() -> None:
 # Rows
 
 
-@pytest.mark.parametrize("arguments", ["dedupe", pytest.param("dedupe --workers 2", marks=pytest.mark.slow), "cluster"])
+@pytest.mark.parametrize("arguments", ["dedupe", *slow("dedupe --workers 2"), "cluster"])
 def test_a_row_without_the_id_field_is_named_with_its_file(folder: Path, arguments: str) -> None:
     verb, *rest = arguments.split()
     (folder / "more.jsonl").write_text('{"text": "one", "id": 1}\n\n{"text": "two"}\n')

@@ -18,6 +18,7 @@ from helpers import detectors, edited, signature, text, until
 from redis_damage import DAMAGES, contents, fill, judge, restore, values
 from redis_server import Server
 from site_server import Page, Site, article, html
+from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document, StoreError
 from scrapy_neardup.stores.compacting import compact
@@ -241,7 +242,7 @@ def test_verify_tells_of_a_server_that_drops_keys(server: Server, client: redis.
 
 @pytest.mark.parametrize(
     ("kind", "seeds"),
-    [(kind, 6) for kind in DAMAGES] + [pytest.param(kind, 30, marks=pytest.mark.slow) for kind in DAMAGES],
+    [*((kind, 6) for kind in DAMAGES), *slow(*((kind, 30) for kind in DAMAGES))],
 )
 def test_damage_is_found_and_causes_no_crash(kind: str, seeds: int, server: Server, client: redis.Redis) -> None:
     fill(server.address)

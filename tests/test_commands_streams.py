@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from cli import neardup, refused, rows, succeeded, write
 from helpers import text, write_labelled
+from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.commands.streams import shown
@@ -38,7 +39,7 @@ def shell(folder: Path, arguments: str, end: str, **environment: str) -> tuple[i
     return int((folder / "code").read_text()), made.stdout, made.stderr
 
 
-@pytest.mark.parametrize("end", ["2>&1 | true", pytest.param("2>/dev/full", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("end", ["2>&1 | true", *slow("2>/dev/full")])
 def test_work_is_done_though_nobody_reads_what_is_told(folder: Path, end: str) -> None:
     assert shell(folder, "dedupe in.jsonl -o out.jsonl --bad-rows bad.jsonl", end)[0] == 0
     assert len(rows(folder / "out.jsonl")) == 9
@@ -61,9 +62,7 @@ def test_of_stdout_that_is_full_it_is_not_told_as_of_another_file(folder: Path) 
     assert not (folder / "figures.json").exists()
 
 
-@pytest.mark.parametrize(
-    "end", ["| true", *(pytest.param(end, marks=pytest.mark.slow) for end in (">/dev/full", ">/dev/full 2>&1"))]
-)
+@pytest.mark.parametrize("end", ["| true", *slow(">/dev/full", ">/dev/full 2>&1")])
 def test_what_is_found_shows_in_the_exit_code_though_nobody_reads_the_list(folder: Path, end: str) -> None:
     damaged = bytearray((folder / "held.sqlite").read_bytes())
     damaged[-3000:] = bytes(3000)
@@ -81,11 +80,12 @@ def test_doctor_keeps_its_exit_code_though_nobody_reads(folder: Path) -> None:
     ("arguments", "said"),
     [
         ("resolve http://中文.example/ --store held.sqlite", "http://\\u4e2d\\u6587.example/"),
-        pytest.param("mirrors --help", "\\u2194: neither host", marks=pytest.mark.slow),
-        pytest.param(
-            """mirrors --store held.sqlite -s NEARDUP_MIRROR_HOSTS='{"b.example": "a.example"}'""",
-            "\\u2192 a.example",
-            marks=pytest.mark.slow,
+        *slow(
+            ("mirrors --help", "\\u2194: neither host"),
+            (
+                """mirrors --store held.sqlite -s NEARDUP_MIRROR_HOSTS='{"b.example": "a.example"}'""",
+                "\\u2192 a.example",
+            ),
         ),
     ],
 )

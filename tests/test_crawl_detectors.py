@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 from site_server import Page, Site, html
+from tiers import slow
 
 sys.path.append(str(Path(__file__).parents[1] / "example_project"))
 
 from example import papers
 
 EXTRAS = {"dwdcs": "snowballstemmer", "dwswn": "snowballstemmer"}
-DWDCS = pytest.param("dwdcs", marks=pytest.mark.slow)  # as heavy as the one after it
 TOO_SHORT = {"dwdcs": 1, "dwswn": 1}  # articles with less than 20 joined concepts, of which these two say nothing
 
 
@@ -27,7 +27,7 @@ def mirrored(a: Site, b: Site) -> list[str]:
     return [f"{site.url}/{name}" for site in (a, b) for name in papers.MIRRORED]
 
 
-@pytest.mark.parametrize("detector", ["exact", "imatch", "simhash", "shingle", "feature_code", DWDCS, "dwswn"])
+@pytest.mark.parametrize("detector", ["exact", "imatch", "simhash", "shingle", "feature_code", *slow("dwdcs"), "dwswn"])
 def test_one_detector_alone_drops_copies_and_skips_them_in_the_next_run(crawl, a, b, detector):
     if detector in EXTRAS:
         pytest.importorskip(EXTRAS[detector])

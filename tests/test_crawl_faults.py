@@ -16,7 +16,7 @@ from scrapy_neardup import Deduplicator, extension
 
 COUNT = 22
 BACK = "The store answers again"
-SLOW = {"CONCURRENT_REQUESTS": 1}
+ONE_AT_A_TIME = {"CONCURRENT_REQUESTS": 1}
 
 
 class FullDisk:
@@ -61,7 +61,7 @@ async def until(done):
 
 
 def full_disk(*, room):
-    return {**SLOW, "ITEM_PIPELINES": {"test_crawl_faults.FullDisk": 600}, "ROOM_AGAIN": room}
+    return {**ONE_AT_A_TIME, "ITEM_PIPELINES": {"test_crawl_faults.FullDisk": 600}, "ROOM_AGAIN": room}
 
 
 def pages(site, count=COUNT):

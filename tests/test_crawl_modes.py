@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from site_server import mirror
+from tiers import slow
 
 MODES = {
     "asyncio": {},
@@ -22,10 +23,7 @@ def urls(a, b):
 
 @pytest.mark.parametrize(
     ("crawl", "mode"),
-    [
-        ("file", "asyncio"),
-        *(pytest.param(store, mode, marks=pytest.mark.slow) for store, mode in STORES_AND_MODES[1:]),
-    ],
+    [STORES_AND_MODES[0], *slow(*STORES_AND_MODES[1:])],
     indirect=["crawl"],
 )
 def test_the_same_on_every_reactor(crawl, a, b, urls, mode):

@@ -10,6 +10,7 @@ from contextlib import closing, suppress
 import pytest
 from helpers import until
 from site_server import Gate, Page, article, html
+from tiers import slow
 
 KILLS = int(os.environ.get("NEARDUP_TEST_KILLS", "4"))
 COUNT = 40
@@ -112,7 +113,7 @@ def kills():
         for revisit in ("keep", "drop"):
             is_quick = (kill, revisit) == (KILLS - 1, "keep")
             moment = 1 + (2 * COUNT - 1) * kill // KILLS, (KILLS - kill) % 2 == 1
-            yield pytest.param(revisit, *moment, marks=() if is_quick else pytest.mark.slow)
+            yield from [(revisit, *moment)] if is_quick else slow((revisit, *moment))
 
 
 @pytest.mark.parametrize(("revisit", "before", "is_written"), [*kills()])

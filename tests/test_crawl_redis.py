@@ -8,6 +8,7 @@ import pytest
 from helpers import until
 from redis_server import Server
 from site_server import Gate, Page, Site, article, html
+from tiers import slow
 
 COUNT = 40
 FIRST, LAST = 10, 30  # what is asked for before the server fails, and what before it is back
@@ -67,7 +68,7 @@ def end(server: Server, go_on: Callable[[], None]) -> None:
     go_on()
 
 
-@pytest.mark.parametrize("failure", [restart, pytest.param(hang, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("failure", [restart, *slow(hang)])
 def test_items_pass_while_the_server_fails_and_are_known_afterwards(crawl, a, b, failure):
     urls, result = crawl_with(crawl, a, failure, PASSING)
     assert (result.code, sorted(result.urls)) == (0, sorted(urls)), result.log[-3000:]

@@ -16,6 +16,7 @@ import pytest
 from cli import neardup, refused, rows, succeeded, write
 from helpers import edited, text, until
 from site_server import html
+from tiers import slow
 
 CHINESE = "秋天的傍晚河边的老桥上站满了看风筝的人孩子们跑来跑去卖茶的老人把水烧开远处的山慢慢变成蓝色船从桥下过去"
 TEMPLATE = "\n".join(text(900 + line, 40) for line in range(4))
@@ -75,10 +76,7 @@ def test_the_feed_has_something_of_everything(tmp_path: Path, expected: tuple[by
     assert 50 < len(found) < 350
 
 
-@pytest.mark.parametrize(
-    "options",
-    ["--workers 1", "--workers 2", *(pytest.param(each, marks=pytest.mark.slow) for each in ("", "--workers 4"))],
-)
+@pytest.mark.parametrize("options", ["--workers 1", "--workers 2", *slow("", "--workers 4")])
 def test_it_is_the_same_for_every_number(tmp_path: Path, expected: tuple[bytes, bytes, str], options: str) -> None:
     write_rows(tmp_path, made_up())
     assert outcome(tmp_path, *options.split()) == expected
@@ -193,10 +191,7 @@ def test_what_a_process_was_at_when_it_died_is_tried_again(project: Path) -> Non
     assert (project / "out.jsonl").read_bytes() == (project / "in.jsonl").read_bytes()
 
 
-@pytest.mark.parametrize(
-    ("count", "most"),
-    [(10, 1), (300, 2), *(pytest.param(*each, marks=pytest.mark.slow) for each in ((200, 1), (600, 3)))],
-)
+@pytest.mark.parametrize(("count", "most"), [(10, 1), (300, 2), *slow((200, 1), (600, 3))])
 def test_no_more_processes_are_started_than_there_is_work_for(project: Path, count: int, most: int) -> None:
     write(project / "in.jsonl", [{"text": text(n, 30)} for n in range(count)])
     succeeded(project, "dedupe", "in.jsonl", "-o", "out.jsonl", "--workers", "50", "--detectors", "odd.Counted")

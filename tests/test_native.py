@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tiers import slow
 
 from scrapy_neardup import native
 from scrapy_neardup.document import Document
@@ -101,7 +102,7 @@ def test_any_text(text: str) -> None:
     assert_equal(values_of, text)
 
 
-@pytest.mark.parametrize("text", [MANY, *(pytest.param(each, marks=pytest.mark.slow) for each in LARGE)], ids="abcd")
+@pytest.mark.parametrize("text", [MANY, *slow(*LARGE)], ids="abcd")
 def test_a_text_of_a_megabyte(text: str) -> None:
     assert_equal(values_of, text)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from helpers import detectors, hashes, link, names, python, signature, sketch
-from tiers import some
+from tiers import slow
 
 from scrapy_neardup.signature import Evidence, Link, Signature
 from scrapy_neardup.stores import SqliteStore, StoreError
@@ -133,7 +133,7 @@ def test_runs_that_can_not_be_forgotten(path: str, run: str) -> None:
         store.forget(Selection(run=store.run if run == "this" else run))
 
 
-@pytest.mark.parametrize("kills", some([3, 20], 3))
+@pytest.mark.parametrize("kills", [3, *slow(20)])
 def test_a_kill_leaves_it_whole(path: str, kills: int) -> None:
     rng = random.Random(kills)
     fill(path, 0, 40)
@@ -147,7 +147,7 @@ def test_a_kill_leaves_it_whole(path: str, kills: int) -> None:
     assert len(files(path)) <= 4
 
 
-@pytest.mark.parametrize("step", some([29, 7], 29))
+@pytest.mark.parametrize("step", [29, *slow(7)])
 def test_damage_is_told(path: str, step: int) -> None:
     fill(path, 0, 40)
     tidy(path, "")

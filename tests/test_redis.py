@@ -13,6 +13,7 @@ from redis_faults import Killed, killed_after
 from redis_server import Server, free_port
 from store_inputs import Keys
 from store_kinds import Place, commit, fill_numbered, held, on_disk, on_server
+from tiers import slow
 
 from scrapy_neardup.fingerprints.hashing import MULTIPLIER
 from scrapy_neardup.signature import Signature
@@ -46,7 +47,7 @@ def before_asking(patch: pytest.MonkeyPatch, name: str, *acts: Callable[[], obje
 
 # Kills after each exchange with the server; in the quick tier after some of them
 
-STEPS = [7, pytest.param(1, marks=pytest.mark.slow)]
+STEPS = [7, *slow(1)]
 
 
 @pytest.mark.parametrize("step", STEPS)

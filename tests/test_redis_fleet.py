@@ -16,6 +16,7 @@ from conftest import Crawler
 from helpers import edited, until
 from redis_server import server
 from site_server import Page, Site, article, html
+from tiers import slow
 
 from scrapy_neardup.stores.redis.store import root_of
 
@@ -88,7 +89,7 @@ def test_workers_keep_what_one_alone_keeps(crawl, a, b, request) -> None:
     assert len(a.asked()) + len(b.asked()) == (1 + 2 * WORKERS) * len(urls)
 
 
-@pytest.mark.parametrize("kill", [0, *(pytest.param(kill, marks=pytest.mark.slow) for kill in range(1, KILLS))])
+@pytest.mark.parametrize("kill", [0, *slow(*range(1, KILLS))])
 def test_worker_that_is_killed_costs_nothing(crawl, a, b, request, kill) -> None:
     urls = publish(a, b, 100)
     fleet = Fleet(crawl, request.node.name, urls)

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from cli import neardup, refused, succeeded
 from helpers import edited, signature, text
+from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.report.data import HostMirror, RunSummary, build
@@ -213,7 +214,7 @@ def test_command_of_an_empty_store(tmp_path: Path) -> None:
 # In a browser
 
 
-SLOW, in_browser = pytest.mark.slow, pytest.mark.xdist_group("chromium")  # one browser, in one worker
+in_browser = pytest.mark.xdist_group("chromium")  # one browser, in one worker
 
 
 @pytest.fixture(scope="module")
@@ -260,10 +261,7 @@ class Tab:
 
 
 @in_browser
-@pytest.mark.parametrize(
-    ("width", "scheme"),
-    [(1280, "light"), *(pytest.param(*each, marks=SLOW) for each in ((1280, "dark"), (390, "light"), (390, "dark")))],
-)
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), *slow((1280, "dark"), (390, "light"), (390, "dark"))])
 def test_page_opens_without_complaint(tmp_path: Path, chromium: Any, width: int, scheme: str) -> None:
     long = "http://a.example/" + "long" * 100
     page = write(tmp_path / "r.html", store(*SMALL, (long, {f"{long}/2": NEAR})), HOSTS, RUNS)
@@ -279,7 +277,7 @@ def test_page_opens_without_complaint(tmp_path: Path, chromium: Any, width: int,
         assert (tmp_path / "r.png").stat().st_size > 10_000
 
 
-@SLOW
+@pytest.mark.slow
 @in_browser
 def test_the_map_tells_rules_of_the_settings(tmp_path: Path, chromium: Any) -> None:
     named = HostMirror("m.a.example", "a.example", named=True)
@@ -289,7 +287,7 @@ def test_the_map_tells_rules_of_the_settings(tmp_path: Path, chromium: Any) -> N
         assert tab.complaints == []
 
 
-@SLOW
+@pytest.mark.slow
 @in_browser
 def test_clusters_say_what_was_dropped_and_why(tmp_path: Path, chromium: Any) -> None:
     with Tab(chromium, write(tmp_path / "r.html", store(*SMALL))) as tab:
@@ -302,7 +300,7 @@ def test_clusters_say_what_was_dropped_and_why(tmp_path: Path, chromium: Any) ->
         assert tab.page.locator("#runs").inner_text() == "This store has no statistics of its runs."
 
 
-@SLOW
+@pytest.mark.slow
 @in_browser
 def test_a_hundred_thousand_clusters(tmp_path: Path, chromium: Any) -> None:
     held, one = MemoryStore([]), signature("")
@@ -319,7 +317,7 @@ def test_a_hundred_thousand_clusters(tmp_path: Path, chromium: Any) -> None:
         assert tab.complaints == []
 
 
-@SLOW
+@pytest.mark.slow
 @in_browser
 def test_search_and_filters(tmp_path: Path, chromium: Any) -> None:
     with Tab(chromium, write(tmp_path / "r.html", store(*SMALL))) as tab:
@@ -339,7 +337,7 @@ def test_search_and_filters(tmp_path: Path, chromium: Any) -> None:
         assert tab.complaints == []
 
 
-@SLOW
+@pytest.mark.slow
 @in_browser
 def test_clusters_are_shown_a_page_at_a_time(tmp_path: Path, chromium: Any) -> None:
     many = store(*((f"http://a.example/{n}", {f"http://b.example/{n}": NEAR}) for n in range(100, 145)))
@@ -351,7 +349,7 @@ def test_clusters_are_shown_a_page_at_a_time(tmp_path: Path, chromium: Any) -> N
         assert tab.texts("#list h3") == [f"http://a.example/{n}" for n in range(140, 145)]
 
 
-@SLOW
+@pytest.mark.slow
 @in_browser
 def test_orders(tmp_path: Path, chromium: Any) -> None:
     doubtful = ("http://a.example/9", {"http://b.example/9": NEAR._replace(resemblance=0.4)})
@@ -361,7 +359,7 @@ def test_orders(tmp_path: Path, chromium: Any) -> None:
         tab.page.locator("#list > li:first-child h3").get_by_text("http://a.example/9").wait_for(timeout=5000)
 
 
-@SLOW
+@pytest.mark.slow
 @in_browser
 def test_mirrors_beyond_the_first_are_shown_on_demand(tmp_path: Path, chromium: Any) -> None:
     large = store(("http://a.example/", {f"http://b.example/{n}": NEAR for n in range(120)}))
@@ -373,7 +371,7 @@ def test_mirrors_beyond_the_first_are_shown_on_demand(tmp_path: Path, chromium: 
         assert tab.page.get_by_role("button", name="more of 120 mirrors").count() == 0
 
 
-@SLOW
+@pytest.mark.slow
 @in_browser
 def test_a_very_long_url_takes_three_lines(tmp_path: Path, chromium: Any) -> None:
     long = "http://a.example/" + "long" * 500
@@ -385,7 +383,7 @@ def test_a_very_long_url_takes_three_lines(tmp_path: Path, chromium: Any) -> Non
         assert tab.texts("#list li li .url") == [f"{long}/2"]  # to be copied
 
 
-@SLOW
+@pytest.mark.slow
 @in_browser
 def test_hostile_strings_do_nothing(tmp_path: Path, chromium: Any) -> None:
     evidence = NEAR._replace(kind="<img src=x onerror=alert(1)>", detector="</script><script>alert(1)</script>")
@@ -403,7 +401,7 @@ def test_hostile_strings_do_nothing(tmp_path: Path, chromium: Any) -> None:
         assert HOSTILE[0] in tab.texts("#list h3")
 
 
-@SLOW
+@pytest.mark.slow
 @in_browser
 def test_policy_lets_no_other_script_run(tmp_path: Path, chromium: Any) -> None:
     page = write(tmp_path / "r.html", store(*SMALL))
@@ -414,7 +412,7 @@ def test_policy_lets_no_other_script_run(tmp_path: Path, chromium: Any) -> None:
         assert "Content Security Policy" in complaint
 
 
-@SLOW
+@pytest.mark.slow
 @in_browser
 def test_empty_store(tmp_path: Path, chromium: Any) -> None:
     with Tab(chromium, write(tmp_path / "r.html", store())) as tab:

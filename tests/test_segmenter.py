@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tiers import some
+from tiers import slow
 
 from scrapy_neardup import native
 from scrapy_neardup.text import jieba_data, tokens
@@ -70,7 +70,7 @@ def words_of(name: str, run: str) -> list[str]:
 
 
 @each
-@pytest.mark.parametrize("examples", some([50, 500], 50))
+@pytest.mark.parametrize("examples", [50, *slow(500)])
 def test_a_run_is_cut_as_jieba_cuts_it(name: str, examples: int) -> None:
     @settings(max_examples=examples, deadline=None)
     @given(RUNS)
@@ -87,7 +87,7 @@ def test_a_run_is_cut_as_jieba_cuts_it(name: str, examples: int) -> None:
 
 
 @each
-@pytest.mark.parametrize("step", some([20, 1], 20))
+@pytest.mark.parametrize("step", [20, *slow(1)])
 def test_each_character_and_each_word_of_the_dictionary(name: str, step: int) -> None:
     source = random.Random(5)
     mixed = [*WORDS[::7], *ALL, *ALL]
@@ -99,7 +99,7 @@ def test_each_character_and_each_word_of_the_dictionary(name: str, step: int) ->
 
 
 @each
-@pytest.mark.parametrize("count", some([12_000, 120_000], 12_000))
+@pytest.mark.parametrize("count", [12_000, *slow(120_000)])
 def test_a_very_long_run(name: str, count: int) -> None:
     """Of a megabyte, at most."""
     run = "".join(random.Random(6).choices([word for word in WORDS if len(word) > 1], k=count))
@@ -112,7 +112,7 @@ GAPS = st.lists(st.sampled_from(["x", "python3", "14", "タワ", "é", "𠀀", "
 
 
 @each
-@pytest.mark.parametrize("examples", some([20, 100], 20))
+@pytest.mark.parametrize("examples", [20, *slow(100)])
 def test_what_is_between_runs_stays(name: str, examples: int) -> None:
     @settings(max_examples=examples, deadline=None)
     @given(st.lists(st.tuples(RUNS, GAPS), min_size=1), st.sampled_from(["", " ", " one two "]))
@@ -124,7 +124,7 @@ def test_what_is_between_runs_stays(name: str, examples: int) -> None:
     try_one()
 
 
-@pytest.mark.parametrize("examples", some([50, 300], 50))
+@pytest.mark.parametrize("examples", [50, *slow(300)])
 def test_any_text_has_the_same_words_with_each_segmenter(examples: int) -> None:
     parts = RUNS | st.characters() | st.sampled_from(CHINESE) | st.sampled_from("\u200b一，。 豈㈠")
 

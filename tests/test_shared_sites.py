@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from site_server import Page
+from tiers import slow
 
 SITES = Path(__file__).parents[2] / "shared" / "eval" / "sites"
 HOSTS = {"127.0.0.1": "amd64", "127.0.0.2": "i386"}
@@ -30,7 +31,7 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
         pass
 
 
-@pytest.fixture(params=["en", pytest.param("zh_CN", marks=pytest.mark.slow)])
+@pytest.fixture(params=["en", *slow("zh_CN")])
 def sites(request):
     """Serve both sites; give the servers, the URLs of the pages they share, and the similarity of each pair."""
     servers = []

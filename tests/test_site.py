@@ -23,9 +23,6 @@ DOCS = ROOT / "docs"
 LOADED = re.compile(r"<(?:script|img|iframe)[^>]*\ssrc=\"?([^\s\">]+)|<link[^>]*\shref=\"?([^\s\">]+)|url\(([^)]+)\)")
 
 
-built = pytest.mark.slow  # the site: that takes some seconds
-
-
 def read(path: Path) -> str:
     return path.read_text(encoding="utf-8")
 
@@ -40,7 +37,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@built
+@pytest.mark.slow
 def test_every_page_is_in_the_site(site: Path) -> None:
     pages = {path.relative_to(DOCS).with_suffix(".html") for path in DOCS.rglob("*.md") if path.name != "README.md"}
     assert [page for page in sorted(pages) if not (site / page).is_file()] == []
@@ -48,7 +45,7 @@ def test_every_page_is_in_the_site(site: Path) -> None:
     assert (site / "zh" / "index.html").is_file()
 
 
-@built
+@pytest.mark.slow
 def test_what_is_linked_to_outside_the_docs_comes_along(site: Path) -> None:
     assert read(site / "LICENSE") == read(ROOT / "LICENSE")
     queue = Path("example_project", "fleet", "queue.py")
@@ -56,7 +53,7 @@ def test_what_is_linked_to_outside_the_docs_comes_along(site: Path) -> None:
     assert 'href="example_project/fleet/queue.py"' in read(site / "scaling.html")
 
 
-@built
+@pytest.mark.slow
 def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
     files = [*site.rglob("*.html"), *site.rglob("*.css")]
     loaded = {"".join(found).strip("'\"") for file in files for found in LOADED.findall(read(file))}
@@ -64,7 +61,7 @@ def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
     assert [address for address in loaded if re.match(r"(https?:)?//", address)] == []
 
 
-@built
+@pytest.mark.slow
 @in_browser
 @pytest.mark.parametrize(
     ("words", "page"), [("NEARDUP_SYNONYMS", "reference/settings"), ("增量", "zh/how-to/incremental")]

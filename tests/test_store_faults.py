@@ -19,7 +19,7 @@ import pytest
 from cli import refused, succeeded
 from faulty import Disk, common_user, read_only_disk, small_disk  # noqa: F401 - fixtures
 from helpers import python, text
-from tiers import some
+from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document, StoreError
 from scrapy_neardup.stores import database
@@ -312,7 +312,7 @@ os.kill(os.getpid(), 9)
 """
 
 
-FEW_OR_ALL = pytest.mark.parametrize("most", some([20, 10**6], 20))
+FEW_OR_ALL = pytest.mark.parametrize("most", [20, *slow(10**6)])
 
 
 @FEW_OR_ALL
@@ -337,7 +337,7 @@ def test_store_with_a_flipped_bit_is_refused_or_whole(path: str, stored: list[Pa
     assert_refused_or_harmless(path, random.Random(5).sample(damages, min(most, len(damages))))
 
 
-@pytest.mark.parametrize("times", some([5, 50], 5))
+@pytest.mark.parametrize("times", [5, *slow(50)])
 def test_damaged_write_ahead_log_adds_nothing_wrong(path: str, times: int) -> None:
     fill(path, *range(5))
     assert python(DIE, path).returncode == -9
@@ -501,7 +501,7 @@ with opened(sys.argv[1]) as dedup:
 """
 
 
-@pytest.mark.parametrize("count", some([2, 4], 2))
+@pytest.mark.parametrize("count", [2, *slow(4)])
 def test_processes_that_write_at_once_lose_nothing(path: str, count: int) -> None:
     starts = range(0, 1000 * count, 1000)
     writers = [

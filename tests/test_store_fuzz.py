@@ -24,7 +24,7 @@ import store_damage
 from helpers import run
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tiers import some
+from tiers import slow
 
 from scrapy_neardup.stores import SqliteStore, StoreError, manifest, segments
 from scrapy_neardup.stores.columns import MAGIC, read_columns
@@ -33,7 +33,7 @@ from scrapy_neardup.stores.part import Part
 from scrapy_neardup.stores.runs import Run
 
 EXAMPLES = int(os.environ.get("NEARDUP_TEST_EXAMPLES", "30"))
-SOME_OR_ALL = some([5, EXAMPLES], 5)
+SOME_OR_ALL = [5, *slow(EXAMPLES)]
 
 
 @pytest.fixture(scope="module")

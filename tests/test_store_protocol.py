@@ -22,7 +22,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from redis_server import server
 from store_inputs import ASKED, EVIDENCE, FINGERPRINTS, LAYOUTS, PATHS, PICK, SKETCHES, SPELLED, URLS, detectors
 from store_model import PAIR, Document, Known, Model, Trial, Url
-from tiers import some
+from tiers import slow
 
 from scrapy_neardup.fingerprints.sketch import Sketch
 from scrapy_neardup.index.relations import Row
@@ -384,7 +384,7 @@ def shown(link: Link) -> tuple[object, ...]:
     return link.url, number, link.mirror, link.seen, link.size, link.evidence, link.firm
 
 
-@pytest.mark.parametrize("examples", some([FEW, EXAMPLES], FEW))
+@pytest.mark.parametrize("examples", [FEW, *slow(EXAMPLES)])
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_store_answers_as_the_model(kind: str, examples: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("scrapy_neardup.stores.sqlite.BATCH_SECONDS", 3600)  # what a kill takes must not hang on it

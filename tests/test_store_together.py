@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from helpers import detectors, names
-from tiers import some
+from tiers import slow
 
 from scrapy_neardup.stores import SqliteStore
 from scrapy_neardup.stores.compacting import compact
@@ -43,7 +43,7 @@ with closing(SqliteStore(path, detectors())) as store:
 """
 
 
-@pytest.mark.parametrize("count", some([400, DOCUMENTS], 400))
+@pytest.mark.parametrize("count", [400, *slow(DOCUMENTS)])
 def test_two_writers_and_who_tidies_up_behind_them(tmp_path: Path, count: int) -> None:
     path = str(tmp_path / "store.sqlite")
     starts = (0, 10_000_000)

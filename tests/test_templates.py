@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from site_server import Page as Served
 from site_server import article
-from tiers import some
+from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.templates import CLUSTERS, DOCUMENTS, LINES, SITES, Page, Site, Templates, split_lines
@@ -116,7 +116,7 @@ def test_a_template_is_known_after_many_pages_of_another() -> None:
     assert found[-30:].count("unique") >= 25
 
 
-@pytest.mark.parametrize("count", some([100, 400], 100))
+@pytest.mark.parametrize("count", [100, *slow(400)])
 def test_little_text_beside_much_template_is_not_taken_for_the_earlier_by_chance(count: int) -> None:
     source = random.Random(1)
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_segmenter import CHINESE
-from tiers import some
+from tiers import slow
 
 from scrapy_neardup.text.segmenter import build_segmenter, by_runs, segmenter
 from scrapy_neardup.text.tokens import _HAN, _KNOWN, _MARKS, _UNSPACED, normalize, tokenize
@@ -58,7 +58,7 @@ def test_tokens_are_already_normal() -> None:
     assert [token for token in tokens if normalize(token) != token or not token.strip()] == []
 
 
-ALL = pytest.mark.parametrize("all_of_them", some([False, True], False))
+ALL = pytest.mark.parametrize("all_of_them", [False, *slow(True)])
 
 
 def one_by_one(text: str) -> list[str]:

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tiers import some
+from tiers import slow
 
 from scrapy_neardup.text.urls import _PLAIN, canonical_url, domain, host, split_url
 
@@ -127,7 +127,7 @@ MADE = st.builds(
 )
 
 
-@pytest.mark.parametrize("examples", some([100, 500], 100))
+@pytest.mark.parametrize("examples", [100, *slow(500)])
 def test_a_plain_url_comes_to_what_any_other_would(examples: int) -> None:
     @settings(max_examples=examples, deadline=None)
     @given(st.from_regex(_PLAIN, fullmatch=True) | MADE)

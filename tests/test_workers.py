@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from helpers import python, text, until
+from tiers import slow
 
 from scrapy_neardup.config import Config, ConfigError
 from scrapy_neardup.detectors import Exact, SimHash
@@ -156,10 +157,7 @@ def test_a_detector_that_can_not_be_sent_is_refused() -> None:
         Workers([detector], 1)
 
 
-@pytest.mark.parametrize(
-    "reactor",
-    ["asyncioreactor.AsyncioSelectorReactor", pytest.param("selectreactor.SelectReactor", marks=pytest.mark.slow)],
-)
+@pytest.mark.parametrize("reactor", ["asyncioreactor.AsyncioSelectorReactor", *slow("selectreactor.SelectReactor")])
 def test_a_crawl_makes_them_elsewhere(crawl: Any, a: Any, b: Any, reactor: str) -> None:
     from site_server import Page, article, html
 
@@ -171,10 +169,7 @@ def test_a_crawl_makes_them_elsewhere(crawl: Any, a: Any, b: Any, reactor: str) 
 
 @pytest.mark.parametrize(
     "settings",
-    [
-        {"NEARDUP_DETECTORS": ["spiders.WhenTold"]},
-        pytest.param({"NEARDUP_EXTRACTOR": "spiders.read_when_told"}, marks=pytest.mark.slow),
-    ],
+    [{"NEARDUP_DETECTORS": ["spiders.WhenTold"]}, *slow({"NEARDUP_EXTRACTOR": "spiders.read_when_told"})],
 )
 def test_the_crawl_goes_on_meanwhile_but_takes_in_no_more_than_it_has_room_for(
     crawl: Any, a: Any, tmp_path: Path, settings: dict[str, Any]
