@@ -18,6 +18,7 @@ from cli import FORKS, PYTHON
 from forks import Fork
 from redis_server import Server
 from site_server import Site, serving
+from store_kinds import KINDS, Place
 from tcp_proxy import TcpProxy
 
 from scrapy_neardup.stats import BY_DETECTOR, PREFIX, Stat
@@ -128,6 +129,12 @@ def crawl(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Crawler]:
     with closing(Server()) as crawler.server:
         crawler.store = crawler.server.address
         yield crawler
+
+
+@pytest.fixture(params=KINDS)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """Return the place of an empty store, on disk and on a server where a test does not choose one of them."""
+    return KINDS[request.param](tmp_path)
 
 
 @pytest.fixture

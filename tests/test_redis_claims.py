@@ -6,20 +6,17 @@ import multiprocessing
 import random
 from collections.abc import Callable
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 from helpers import edited, signature, text, until
 from store_inputs import Own, OwnIndex
-from store_kinds import Place, commit, on_server
+from store_kinds import Place, commit
+from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.dedup import Claim
 
-
-@pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return on_server(tmp_path)
+pytestmark = pytest.mark.parametrize("place", ["server"], ids=[pytest.HIDDEN_PARAM], indirect=True)
 
 
 def claimed(dedup: Deduplicator, document: Document, settle: Callable[[], object]) -> Claim:
@@ -133,7 +130,7 @@ def processes(count: int) -> Executor:
     return ProcessPoolExecutor(count, multiprocessing.get_context("spawn"))
 
 
-@pytest.mark.parametrize("pool", [ThreadPoolExecutor, pytest.param(processes, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("pool", [ThreadPoolExecutor, *slow(processes)])
 def test_of_copies_that_come_at_once_one_is_kept(place: Place, pool: Callable[[int], Executor]) -> None:
     with pool(3) as workers:
         kept = [workers.submit(work, place.address, seed) for seed in range(3)]

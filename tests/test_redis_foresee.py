@@ -5,21 +5,18 @@ from __future__ import annotations
 import random
 from contextlib import closing
 from itertools import count
-from pathlib import Path
 
 import pytest
 from helpers import detectors, edited, names, signature, text
 from redis_faults import document, held, keep, keep_all, reached, store_of, urls
 from redis_server import Server
-from store_kinds import Place, commit, on_server
+from store_kinds import Place, commit
+from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.stores.redis.store import RedisStore
 
-
-@pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return on_server(tmp_path)
+on_server = pytest.mark.parametrize("place", ["server"], ids=[pytest.HIDDEN_PARAM], indirect=True)
 
 
 def random_texts(seed: int) -> list[str]:
@@ -52,7 +49,8 @@ def decided(place: Place, name: str, documents: list[Document], batch: int) -> l
         return [*found, *sorted(each.url or "" for each in dedup.store.signatures()), len(dedup)]
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 6))])
+@on_server
+@pytest.mark.parametrize("seed", [0, *slow(*range(1, 6))])
 def test_what_is_foreseen_is_decided_as_one_after_another(place: Place, seed: int) -> None:
     source = random.Random(seed)
     urls = [f"http://{source.choice('ab')}.example/{source.choice(['', 'drop'])}{n // 2}" for n in range(60)]
@@ -63,6 +61,7 @@ def test_what_is_foreseen_is_decided_as_one_after_another(place: Place, seed: in
         assert decided(place, str(batch), documents, batch) == expected
 
 
+@on_server
 def test_what_was_foreseen_and_never_came_is_given_up(place: Place) -> None:
     with place.dedup() as dedup:
         dedup.foresee([Document("http://a.example/1", text(1))])

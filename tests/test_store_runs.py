@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from helpers import link, names, signature, until
-from store_kinds import KINDS, Place, commit, held, wait_for
+from store_kinds import Place, commit, held, wait_for
 
 from scrapy_neardup.stores import Selection, StoreError
 from scrapy_neardup.stores.redis.store import root_of
@@ -27,11 +27,6 @@ with Place(sys.argv[1]).opened() as store:
     print("written", flush=True)
     sys.stdin.readline()
 """
-
-
-@pytest.fixture(params=KINDS)
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
-    return KINDS[request.param](tmp_path)
 
 
 @pytest.fixture

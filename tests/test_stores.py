@@ -24,11 +24,6 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
         yield opened
 
 
-@pytest.fixture(params=KINDS)
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
-    return KINDS[request.param](tmp_path)
-
-
 def found(store: Store, exact: int = 0, simhash: int = 2**64 - 1) -> list[tuple[str, str]]:
     pairs = list(store.find({"exact": (exact,), "simhash": (simhash,)}))
     return list(zip((name for name, _ in pairs), names(s for _, s in pairs), strict=True))
