@@ -106,7 +106,7 @@ def ignored(node: ast.AST) -> bool:
 
 
 def changed(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield what may stand in the place of a node."""
+    """Yield replacements for a node."""
     match node:
         case ast.Compare(ops=[operator], left=left, comparators=others):
             yield from (ast.Compare(left, [other()], others) for other in COMPARISONS[type(operator)])
@@ -134,7 +134,7 @@ def changed(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def negated(condition: ast.AST) -> Iterator[ast.AST]:
-    """Yield the changes of a condition: what has nothing to change in itself is negated."""
+    """Yield the changes of a condition; negate one that has none in itself."""
     if isinstance(condition, ast.Name | ast.Attribute | ast.Call | ast.NamedExpr | ast.Subscript):
         yield ast.UnaryOp(ast.Not(), condition)
     else:

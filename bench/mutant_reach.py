@@ -1,4 +1,4 @@
-"""Runs tests, and tells which of them reaches which line of the package in its own process.
+"""Run tests, and write down the lines of the package that each reaches in its own process.
 
     python bench/mutant_reach.py OUT [option of pytest]…
 
@@ -20,7 +20,7 @@ from coverage import Coverage
 
 
 class Reach:
-    """A plugin of pytest. Tests are functions here: the cases of one are taken together."""
+    """A plugin of pytest. A test is a function here, with all its cases."""
 
     def __init__(self, coverage: Coverage) -> None:
         self.coverage = coverage
@@ -37,7 +37,7 @@ class Reach:
             self.seconds[name] += time.perf_counter() - start
 
     def lines(self) -> dict[str, dict[int, list[str]]]:
-        """Return the tests that reach lines; `""` is what runs on import."""
+        """Return the tests that reach lines; `""` stands for code that runs on import."""
         data = self.coverage.get_data()
         return {
             str(Path(path).relative_to(Path.cwd())): data.contexts_by_lineno(path) for path in data.measured_files()

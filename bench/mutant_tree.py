@@ -1,4 +1,4 @@
-"""A copy of the checkout, and tests that run in it as if it were what is installed."""
+"""Run tests in a copy of the checkout, as if the copy were installed."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ PASSED = (0, 5)  # 5: there was no test to run
 
 
 class Ended(NamedTuple):
-    """What came of a run of tests."""
+    """The outcome of a run of tests."""
 
     failed: str
-    """What told: the first test that failed, `time`, or how pytest ended. Nothing where all passed."""
+    """The first test that failed, `time`, or how pytest ended; empty where all passed."""
     seconds: float
 
 
@@ -53,10 +53,10 @@ class Tree:
 
     @contextmanager
     def changed(self, mutant: Mutant) -> Iterator[None]:
-        """Have the copy hold a mutant."""
+        """Put a mutant into the copy."""
         path = self.root / mutant.path
         path.write_bytes(mutant.of(path.read_bytes()))
-        # What is compiled goes by seconds and size, which two mutants may share.
+        # Python trusts compiled code by the seconds and the size of its source, and two mutants may share both.
         os.utime(path, (10**9, 10**9 + hash(mutant) % 10**8))
         try:
             yield
@@ -95,11 +95,11 @@ class Tree:
         return Ended(outcome, time.monotonic() - start)
 
     def said(self) -> str:
-        """Return the end of what the last run printed."""
+        """Return the end of the last run's output."""
         return (self._folder / "said.txt").read_text(errors="replace")[-5000:]
 
     def stop(self) -> None:
-        """End what runs, and conclude nothing from that."""
+        """End the run, and conclude nothing from that."""
         self._stopped = True
         end(self._mark)
 
@@ -112,7 +112,7 @@ def failed(code: int, said: Path) -> str:
 
 
 def end(mark: str) -> None:
-    """Kill what a run has left behind: tests start sessions of their own, so that the group is not all."""
+    """Kill the processes that a run has left behind; tests start sessions of their own, outside its process group."""
     while pids := list(marked(f"{MARK}={mark}".encode())):
         for pid in pids:
             with suppress(ProcessLookupError):
@@ -128,7 +128,7 @@ def marked(mark: bytes) -> Iterator[int]:
 
 
 def digest() -> str:
-    """Return what changes with the package and its tests."""
+    """Return a hash that changes with the package and its tests."""
     found = (path for folder in ("scrapy_neardup", "tests") for path in (ROOT / folder).rglob("*"))
     paths = sorted(path for path in found if path.suffix in (".py", ".lua", ".c"))
     return hashlib.sha256(b"\0".join(path.read_bytes() for path in paths)).hexdigest()[:16]

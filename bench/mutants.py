@@ -1,4 +1,4 @@
-"""How many small mistakes the tests would notice: the quick tier, and all tests.
+"""Count the small mistakes that the tests would notice: the quick tier, and all tests.
 
     python bench/mutants.py OUT.jsonl [--mutants 60] [--seed 1] [--workers 1] [--only PATH…] [--tests PATH…]
                             [--until reach|quick|slow]
@@ -110,7 +110,7 @@ def files(path: Path) -> list[Path]:
 
 
 def judged(mutant: Mutant, earlier: dict[str, Any], tree: Tree, clean: Clean, stages: Iterable[str]) -> dict[str, Any]:
-    """Return what the stages make of a mutant; `earlier` holds those that were run before."""
+    """Return the outcome of each stage for a mutant; `earlier` holds the stages that were run before."""
     row = {"place": mutant.place, "before": mutant.before, "after": mutant.after, "by": "", "seconds": {}, **earlier}
     with tree.changed(mutant):
         for stage in stages:
@@ -121,7 +121,7 @@ def judged(mutant: Mutant, earlier: dict[str, Any], tree: Tree, clean: Clean, st
 
 
 class Run:
-    """Mutants and what came of them: a row each, in a file that another run goes on with."""
+    """Mutants and their outcomes: a row each, in a file that another run goes on with."""
 
     def __init__(self, found: Iterable[Mutant], path: Path, stages: Sequence[str]) -> None:
         of = digest()
@@ -131,7 +131,7 @@ class Run:
         self._rows = {row["key"]: row for row in earlier if row["key"] in self._mutants}
 
     def judge(self, trees: Sequence[Tree], clean: Clean) -> None:
-        """Judge what is left, one at a time in a tree."""
+        """Judge the mutants that are left, one at a time in a tree."""
         idle: queue.Queue[Tree] = queue.Queue()
         for tree in trees:
             idle.put(tree)

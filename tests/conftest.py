@@ -32,7 +32,7 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 @dataclass
 class Crawl:
-    """What came of a crawl."""
+    """The outcome of a crawl."""
 
     items: list[dict[str, Any]]
     stats: dict[str, Any]
@@ -163,6 +163,6 @@ def proxy(server: Server) -> Iterator[TcpProxy]:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have a server be given up, and tried again, soon."""
+    """Give a server up soon, and try it again soon."""
     monkeypatch.setattr("scrapy_neardup.stores.redis.address.SECONDS", 2.0)
     monkeypatch.setattr("scrapy_neardup.stores.redis.connection.PAUSES", (0.01, 0.1))

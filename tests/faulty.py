@@ -23,11 +23,11 @@ class Disk(NamedTuple):
 
     path: Path
     kept: Path
-    """What was on it, once the process has ended."""
+    """A copy of its content, once the process has ended."""
 
 
 def start_python_by(script: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have `sys.executable` run a shell script, `{python}` in it being the real one; skip where this is not allowed."""
+    """Replace `sys.executable` by a shell script, which may run the real one; skip where this is not allowed."""
     python = folder / "python"
     python.write_text(f"#!/bin/sh\n{script}\n")
     python.chmod(0o755)
@@ -44,7 +44,7 @@ def _in_namespace(script: str, **names: object) -> str:
 
 @pytest.fixture
 def common_user(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have Python obey the permissions of files, also where root runs the tests."""
+    """Make Python obey the permissions of files, also where root runs the tests."""
     if os.geteuid() == 0:
         script = f'exec {_COMMON} {shlex.quote(sys.executable)} "$@"'
         start_python_by(script, tmp_path_factory.mktemp("user"), monkeypatch)
@@ -52,7 +52,7 @@ def common_user(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mo
 
 @pytest.fixture
 def read_only_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Have Python see a folder as a file system that is read-only; the test itself can write there."""
+    """Mount a folder read-only for the Python that tests start; the test itself can write there."""
     disk = tmp_path / "disk"
     disk.mkdir()
     start_python_by(_in_namespace(_READ_ONLY, disk=shlex.quote(str(disk))), tmp_path, monkeypatch)
@@ -61,7 +61,7 @@ def read_only_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
 
 @pytest.fixture
 def small_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Disk:
-    """Have Python run with a disk of 1 MB."""
+    """Start Python with a disk of 1 MB."""
     disk = Disk(tmp_path / "disk", tmp_path / "kept")
     for folder in disk:
         folder.mkdir()

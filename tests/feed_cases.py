@@ -1,4 +1,4 @@
-"""Feeds of odd or broken content, as bytes, and what has to be read in them or said of them."""
+"""Feeds of odd or broken content, as bytes, with the rows or the messages that they lead to."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def array(*rows: bytes) -> bytes:
 
 
 ONE, TWO, ESCAPES = b'{"a": 1}', b'{"a": 2}', b'{"a": "' + b"\\n" * 5000 + b'"}'
-# Of each the name of the file, its bytes, what its rows say, and the bytes of the feed that they make.
+# The name of a file, its bytes, its rows, and the bytes of the feed that is written from them.
 READ: dict[str, tuple[str, bytes, Rows, bytes]] = {
     "lines": (
         "x.jsonl",
@@ -50,7 +50,7 @@ READ: dict[str, tuple[str, bytes, Rows, bytes]] = {
 
 
 def _add_table(name: str, head: str, row: str, *cells: str) -> None:
-    """Add a table whose first cells are the names of its columns, and the rest those of its one row."""
+    """Add a table: the first cells are the names of its columns, the others are its one row."""
     names, said = cells[: len(cells) // 2], cells[len(cells) // 2 :]
     data = f"{head}\n{row}\n".encode()
     READ[f"{name}, {head!r}"] = (name, data, [dict(zip(names, said, strict=True))], data)
@@ -69,13 +69,13 @@ _add_table("x.tsv", '"text, clean"', "one, two", "text, clean", "one, two")
 UTF_16 = [f'{{"a": 7, "b": "{word}"}}'.encode(f"utf-16{end}") for word, end in (("x", ""), ("x", "-le"))]
 DEEP = b"[" * 100_000
 
-# How the file of bad rows begins and ends, and what the other rows say.
+# The head and the end of the file of bad rows, and the values of the other rows.
 AROUND: dict[str, tuple[bytes, bytes, Rows]] = {
     "jsonl": (b"", b"", [{"a": 1}, {"a": 2}]),
     "json": (b"[\n", b"\n]\n", [{"a": 1}, {"a": 2}]),
     "csv": (b"u,t\n", b"", [{"u": "a", "t": "1\n2"}, {"u": "c", "t": "3"}]),
 }
-# Of each the ending of the file, its bytes, those of its bad rows, and what is said of the first of these.
+# The ending of a file, its bytes, the bytes of its bad rows, and the message on the first of them.
 BAD_ROWS: list[tuple[str, bytes, bytes, str]] = [
     *(
         ("jsonl", b'{"a": 1}\n\n' + raw + b'\n{"a": 2}\n', raw + b"\n", f"line 3: {why}")
@@ -117,7 +117,7 @@ BAD_ROWS: list[tuple[str, bytes, bytes, str]] = [
 ]  # fmt: skip
 
 DAMAGED = gzip.compress(ONE * 999, mtime=0)[:20] + b"\xff" * 500
-# Of each the name of the file, its bytes, and what is said of it.
+# The name of a file, its bytes, and the message.
 NO_FEEDS: list[tuple[str, bytes, str]] = [
     *((name, b"", "no such kind of file") for name in ("x.xlsx", "x", "x.jsonl.bz2")),
     *((f"x.{ending}.gz", ONE, "can't be read: Not a gzipped file") for ending in ("jsonl", "json", "csv")),

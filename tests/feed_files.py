@@ -1,4 +1,4 @@
-"""Feeds of every kind, as other programs write them, and what they read in them."""
+"""Write and read feeds of every kind as other programs do."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ ROWS: list[dict[str, str]] = [
 DELIMITERS = {"csv": ",", "tsv": "\t"}
 TEXTS = ("jsonl", "json", "csv", "tsv")
 KINDS = ("jsonl", "json", "csv", "parquet", "warc.gz")
-"""An ending for each kind; the others differ in their names and in what is gzipped only."""
+"""An ending for each kind; the other endings differ only in their names and in compression."""
 ENDINGS = (*TEXTS, "parquet", "warc", *(f"{ending}.gz" for ending in (*TEXTS, "warc")))
 
 
 def kind_of(path: Path) -> str:
-    """Return the ending that tells the kind; skip the test where what reads it is not installed."""
+    """Return the ending that names the kind; skip the test where its reader is not installed."""
     ending = path.name.lower().removesuffix(".gz").rpartition(".")[2]
     pytest.importorskip({"parquet": "pyarrow", "warc": "warcio", "wet": "warcio"}.get(ending, "json"))
     return ending
 
 
 def write_feed(path: Path, rows: Sequence[dict[str, Any]] = ROWS) -> Path:
-    """Write rows of text as the kind of feed that the name says; of WARC title and text make a page."""
+    """Write rows of text as the kind of feed in the name; in a WARC, title and text make a page."""
     kind = kind_of(path)
     if kind == "warc":
         return write_records(path, *(record("response", row["url"], answer(page(row).encode())) for row in rows))
@@ -69,7 +69,7 @@ def _table(rows: Sequence[dict[str, Any]], delimiter: str) -> str:
 
 
 def read_feed(path: Path) -> list[dict[str, Any]]:
-    """Read rows as others do."""
+    """Read rows as other programs do."""
     kind = kind_of(path)
     if kind == "parquet":
         return list(pytest.importorskip("pyarrow.parquet").read_table(path).to_pylist())
@@ -95,7 +95,7 @@ def page(row: dict[str, Any]) -> str:
 
 
 def record(kind: str, url: str, content: bytes, mime: str = "application/http; msgtype=response") -> bytes:
-    """Return a record of a WARC; of a response the content is all that the server sent."""
+    """Return a record of a WARC; the content of a response is all that the server sent."""
     head = {
         "WARC-Type": kind,
         "WARC-Record-ID": f"<urn:uuid:{uuid5(NAMESPACE_URL, kind + url)}>",
@@ -125,14 +125,14 @@ def feeds_of(*paths: Path) -> Feeds:
 
 
 def read(path: Path, data: bytes) -> list[dict[str, Any]]:
-    """Return what the rows of a file with these bytes say."""
+    """Return the rows of a file with these bytes."""
     kind_of(path)
     path.write_bytes(data)
     return [row.data for row in feeds_of(path).rows()]
 
 
 def bad_rows(path: Path, data: bytes) -> tuple[list[dict[str, Any]], list[tuple[bytes, str]]]:
-    """Return what the rows say, and those that can't be read with what is said of them, without the path.
+    """Return the rows, and the bad rows with their messages, without the path.
 
     These are also written as they stand, to the name of the file with `bad_` before it.
     """
@@ -168,7 +168,7 @@ def copied(output: Path, *paths: Path) -> bytes:
 
 @contextmanager
 def in_memory(size: int) -> Iterator[None]:
-    """Fail where more bytes than these are held at once; those of Arrow are not traced."""
+    """Fail where Python holds more bytes than these at once; the memory of Arrow is not traced."""
     tracemalloc.start()
     try:
         yield

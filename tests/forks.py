@@ -1,4 +1,4 @@
-"""Runs crawls and calls of `scrapy neardup`, each in a process that is forked from one that has imported all it needs.
+"""Run crawls and calls of `scrapy neardup`, each in a process that is forked from one that has imported all it needs.
 
 To import Scrapy takes a second, and there are some thousand of them. `python forks.py`: a request a line on stdin, as
 JSON, and its answer a line on stdout, until stdin ends. Linux only.
@@ -52,7 +52,7 @@ class Forks:
 
 
 class Fork:
-    """What was started; as much of `subprocess.Popen` as tests need."""
+    """A forked process, with as much of `subprocess.Popen` as tests need."""
 
     def __init__(self, forks: Forks, pid: int, files: Sequence[Path]) -> None:
         self.pid = pid
@@ -107,7 +107,7 @@ def main() -> None:
     import_all()
     load_tables()
     sys.path.insert(0, "")  # as `python -m scrapy` has it
-    gc.freeze()  # or the first collection of a fork copies all that is imported
+    gc.freeze()  # or the first garbage collection in a fork copies all modules
     answers = {"start": start, "poll": poll}
     for line in sys.stdin:
         what, *rest = json.loads(line)
@@ -167,7 +167,7 @@ def start(folder: str, arguments: list[str], env: dict[str, str], out: str, err:
     files = [os.open(name, os.O_WRONLY | os.O_NOCTTY) for name in (out, err)]
     child = os.fork()
     if not child:
-        os.setsid()  # what is sent to its group is meant for it
+        os.setsid()  # signals to its group reach no other process
         os.chdir(folder)
         os.environ.clear()
         os.environ.update(env)
@@ -184,7 +184,7 @@ def start(folder: str, arguments: list[str], env: dict[str, str], out: str, err:
 
 
 def stream(number: int) -> TextIO:
-    """Return stdout or stderr as an interpreter has it that starts; that of before does not know what it is now."""
+    """Open stdout or stderr as a fresh interpreter does: the inherited object has stale settings."""
     errors = "strict" if number == 1 else "backslashreplace"
     by_line = number == 2 or os.isatty(number)
     return open(number, "w", encoding="utf-8", errors=errors, buffering=1 if by_line else -1, closefd=False)

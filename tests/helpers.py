@@ -73,7 +73,7 @@ def link(url: str, to: Signature | None, *, mirror: bool = False, seen: float = 
 
 
 def settle(store: Store) -> None:
-    """Have a store see what all processes have written."""
+    """Refresh a store until it sees the writes of all processes."""
     for _ in range(3):
         while store.refresh():
             pass

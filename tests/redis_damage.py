@@ -52,7 +52,7 @@ def restore(client: redis.Redis, kept: Contents) -> None:
 
 
 def drop(client: redis.Redis, rng: random.Random) -> None:
-    """Have the server drop a key, as one does that is full and was told to."""
+    """Drop a key, as a full server with an eviction policy does."""
     client.delete(_key(client, rng))
 
 

@@ -101,7 +101,7 @@ class Cluster:
         return key_slot(key.encode()) * 3 // SLOTS
 
     def move(self, key: str, meanwhile: Callable[[], None]) -> int:
-        """Have the next node take the slot of a key; return which one. `meanwhile` is called when half has moved."""
+        """Move the slot of a key to the next node; call `meanwhile` halfway. Return the node."""
         slot, source = key_slot(key.encode()), self.owner(key)
         target = (source + 1) % 3
         ids = [asked(port, "CLUSTER", "MYID").decode() for port in self.ports]

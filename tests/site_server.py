@@ -41,7 +41,7 @@ class Page:
 
 
 class Gate(dict[str, Page]):
-    """Pages of which some wait until the test opens the gate."""
+    """Pages, some of them held back until the test opens the gate."""
 
     def __init__(self, pages: dict[str, Page], *paths: str) -> None:
         super().__init__(pages)

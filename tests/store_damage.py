@@ -146,7 +146,7 @@ DAMAGES: dict[str, Callable[[Path, random.Random], None]] = {
 
 
 def judge(path: Path, right: list[str]) -> str:
-    """Say what became of a store: it tells all that it did and goes on, or is refused and left as it is."""
+    """Return the outcome: a store holds all that it held and goes on, or it is refused and left as it is."""
     before = contents(path.parent)
     try:
         found = told(path)

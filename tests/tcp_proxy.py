@@ -32,7 +32,7 @@ class TcpProxy:
         self._flows.clear()
 
     def drop(self) -> None:
-        """Let all that is sent vanish, and all that was held back."""
+        """Drop all that is sent, and all that was held back."""
         self._drops = True
         self._flows.set()
 

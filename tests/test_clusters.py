@@ -225,7 +225,7 @@ def test_som_of_almost_nothing() -> None:
 
 
 def trained() -> list[list[int]]:
-    """Return the units of the documents of a batch, not their clusters: those would agree anyway."""
+    """Return the units of the documents of a batch, not their clusters, which would agree anyway."""
     found = features.count_terms(batch())
     weights = features.term_weights(found, 2)
     selected = features.highest(features.joint_score(found, features.class_numbers(range(60)), 0.5), 500)

@@ -108,7 +108,7 @@ def test_of_copies_that_come_together_the_one_of_higher_priority_is_kept(crawl, 
 
 
 def kills():
-    """Return when to kill a run: before which request, and whether what came before it is written by then."""
+    """Yield a policy for revisits, the requests before the kill, and whether their items are written by then."""
     for kill in range(KILLS):
         for revisit in ("keep", "drop"):
             is_quick = (kill, revisit) == (KILLS - 1, "keep")

@@ -1,4 +1,4 @@
-"""Crawls on a store on a server that fails: every item passes, and what came meanwhile is known afterwards."""
+"""Crawls on a store on a server that fails: every item passes, and the store learns of it afterwards."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from site_server import Gate, Page, Site, article, html
 from tiers import slow
 
 COUNT = 40
-FIRST, LAST = 10, 30  # what is asked for before the server fails, and what before it is back
+FIRST, LAST = 10, 30  # pages that are asked for before the server fails, and before it is back
 PAIRS = {"CONCURRENT_REQUESTS": 2}
 
 pytestmark = pytest.mark.parametrize("crawl", ["redis"], indirect=True)
@@ -30,7 +30,7 @@ def gate(site: Site, start: int) -> Gate:
 
 
 def crawl_with(crawl, site, failure: Callable[[Server, Callable[[], None]], None], sign: str, **settings: bool):
-    """Crawl a site, and have the server fail when some of it is done, until the log has this sign and is told of."""
+    """Crawl a site; the server fails after FIRST pages. It stays so until this sign is in the log."""
     urls = pages(site)
     first = gate(site, FIRST)
     process = crawl.start(urls=urls, settings={**PAIRS, **settings})
@@ -92,4 +92,4 @@ def test_a_store_that_is_required_stops_the_crawl(crawl, a):
     _, result = crawl_with(crawl, a, end, "Closing spider (neardup_store_failed)", NEARDUP_STORE_REQUIRED=True)
     assert result.stats["finish_reason"] == "neardup_store_failed"
     assert 0 < len(a.asked()) < COUNT
-    assert len(result.urls) >= len(a.asked()) - 2 * PAIRS["CONCURRENT_REQUESTS"]  # what had arrived passes
+    assert len(result.urls) >= len(a.asked()) - 2 * PAIRS["CONCURRENT_REQUESTS"]  # items that had arrived pass

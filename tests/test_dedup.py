@@ -348,7 +348,7 @@ def test_url_that_gives_something_of_its_own_is_no_mirror(dedup: Deduplicator) -
 @pytest.mark.parametrize(
     "end",
     [
-        lambda dedup: dedup.keep_fetching(Document(B, "")),  # it gave what is held nowhere
+        lambda dedup: dedup.keep_fetching(Document(B, "")),  # its content is held nowhere
         lambda dedup: claim(dedup, B).withdraw(),  # its item was not stored
     ],
     ids=["elsewhere", "withdrawn"],

@@ -97,7 +97,7 @@ def decided(one: str, two: str, *, verified: bool = False, **settings: Any) -> O
 
 
 def same(one: str, two: str, *, verified: bool = False, **settings: Any) -> bool:
-    """Say whether the second text is called a duplicate of the first."""
+    """Return whether the second text is called a duplicate of the first."""
     return len(decided(one, two, verified=verified, **settings).clusters) == 1
 
 

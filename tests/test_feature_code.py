@@ -260,7 +260,7 @@ and the museum gave the rest. Visitors will climb the steps again from May, when
 
 
 def agree(detector: Detector, one: str, two: str) -> bool:
-    """Say whether a detector that holds a text proposes it for another."""
+    """Return whether a detector that holds a text proposes it for another."""
     index = detector.index()
     index.add(detector.fingerprints(Document(text=one)), one)
     return list(index.find(detector.fingerprints(Document(text=two)))) == [one]

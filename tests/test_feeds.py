@@ -89,7 +89,7 @@ def test_no_more_than_some_of_it_is_in_memory(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr("scrapy_neardup.feeds.parquet.GROUP", 1 << 21)
     rows = [{"url": f"http://a.example/{n}", "text": ('\\ " 鹤' + "x" * 1995) * 50} for n in range(100)]
     path = write_feed(tmp_path / f"x.{ending}", rows)
-    next(feeds_of(path).rows())  # what is imported counts no more
+    next(feeds_of(path).rows())  # modules are imported now, so their memory does not count
     with in_memory(6 << 20):  # of 10
         copy(tmp_path / f"out.{ending}", path)
         assert sum(len(row.data["text"]) > 10_000 for row in feeds_of(path).rows()) == 100

@@ -1,4 +1,4 @@
-"""What is particular to one kind of feed; what all share is in test_feeds."""
+"""Tests of a single kind of feed; test_feeds has the tests of all kinds."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from helpers import run
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-# CSV and JSON: what a quote or a bracket that is missing costs
+# CSV and JSON: the rows lost to a missing quote or bracket
 
 ROWS = b"".join(b"u%d,%d\n" % (n, n) for n in range(50))
 OBJECTS = b"".join(b'{"a": %d, "b": "x", "c": [{}]},\n' % n for n in range(50))
@@ -128,7 +128,7 @@ print(peak() - before, len(row.raw))
 
 
 def write_table(path: Path, columns: Any, **options: Any) -> Any:
-    """Write columns, or a table; return what pyarrow reads there."""
+    """Write columns, or a table; return the table that pyarrow reads there."""
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     pq.write_table(columns if isinstance(columns, pa.Table) else pa.table(columns), path, **options)
     return pq.read_table(path)
@@ -242,10 +242,10 @@ def test_pages_of_a_warc_are_decoded(tmp_path: Path) -> None:
         answer(PAGE.encode(), "application/xhtml+xml"),
         answer(PAGE.encode(), ""),
         answer(ZIPPED, Content_Encoding="gzip"),
-        answer(PAGE.encode(), Content_Encoding="gzip"),  # unpacked by who stored it
+        answer(PAGE.encode(), Content_Encoding="gzip"),  # the crawler that stored it had unpacked it
         answer(ZIPPED, Content_Encoding="X-GZip"),
         answer(ZIPPED, Content_Encoding="UTF-8, gzip"),
-        answer(PAGE.encode(), Content_Encoding="UTF-8"),  # what is no coding changes nothing
+        answer(PAGE.encode(), Content_Encoding="UTF-8"),  # not the name of a coding: no effect
         answer(PAGE.encode(), Content_Encoding="none"),
         answer(PAGE.encode()).replace(b"HTTP/1.1", b"HTTP/2"),
     ]

@@ -39,7 +39,7 @@ def twin(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
         pytest.skip("the compiled part was not built")
 
 
-once = pytest.mark.parametrize("twin", ["python"], indirect=True)  # what a process of its own does
+once = pytest.mark.parametrize("twin", ["python"], indirect=True)  # tests in a process of their own
 
 
 def array(*values: int) -> np.ndarray:
@@ -184,7 +184,7 @@ def test_change_of_one_term_leaves_some_digests() -> None:
     ("terms", "others", "abstains"), [(0, 9, True), (7, 0, True), (8, 0, False), (10, 190, False), (10, 191, True)]
 )
 def test_imatch_abstains_with_fewer_than_eight_terms(terms: int, others: int, abstains: bool) -> None:
-    """Or where they are less than a twentieth of all."""
+    """It also abstains where they are less than a twentieth of all terms."""
     assert (imatch_of(terms, others) == ()) is abstains
 
 
@@ -405,7 +405,7 @@ def values(text: str) -> dict[str, Any]:
 
 
 def golden(language: str) -> dict[str, Any]:
-    """Return what `values` has to give, in which each detector has a list."""
+    """Return the expected outcome of `values`, with a list for each detector."""
     names = ("exact", "imatch", "simhash", "shingle")
     return {name: each.split() if name in names else each for name, each in GOLDEN[language].items()}
 

@@ -38,7 +38,7 @@ KINDS = {
 
 @pytest.fixture(params=[True, False], autouse=True)
 def all_tried(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have tables of SimHashes try all that they hold, as they do where these are few, or go by blocks."""
+    """Make tables of SimHashes try all entries, as small ones do, or look them up by blocks."""
     monkeypatch.setattr(near, "CROWD", 10**6)
     if not request.param:
         monkeypatch.setattr(near, "FEW", 0)

@@ -59,7 +59,7 @@ def held(path: str) -> list[int]:
 
 
 def told(path: str) -> str:
-    """Say what becomes of opening it: nothing but a clear error, or all that was written."""
+    """Return `whole` if the store holds all that was written, or else how it fails."""
     try:
         return "whole" if held(path) == list(range(40)) else "wrong"
     except StoreError as error:

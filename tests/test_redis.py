@@ -34,7 +34,7 @@ def place(tmp_path: Path) -> Place:
 
 
 def before_asking(patch: pytest.MonkeyPatch, name: str, *acts: Callable[[], object]) -> None:
-    """Have something happen each of the next times that a script is to be run, before it is."""
+    """Do these acts, one before each of the next calls of a script."""
     ask, waiting = RedisServer.ask, list(acts)
 
     def acting(server: RedisServer, script: str, *arguments: Any) -> Any:
@@ -237,7 +237,7 @@ def expected(values: Iterable[int], *given: Signature) -> dict[int, list[str]]:
 
 
 def grow(store: Store, number: int, buckets: int) -> None:
-    """Have a store say that the next document has that number, and that its table has grown so far."""
+    """Set the number of a store's next document, and the size of its table."""
     state = store.documents.state() if number else [0, 4096, 0, 1024, 0, 256, 0]
     counts = b"".join(each.to_bytes(5, "big") for each in [number, buckets, *state[2:]])
     store.server.run([("HSET", f"{store.server.root}k", "state", counts)])

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.parametrize("place", ["server"], ids=[pytest.HIDDEN_PAR
 
 
 def claimed(dedup: Deduplicator, document: Document, settle: Callable[[], object]) -> Claim:
-    """Return the claim of a document that had to wait; another one is settled once it does."""
+    """Settle another document once the claim of this one waits; return the claim."""
     tried: list[Document] = []
     try_claim = dedup.try_claim
     dedup.try_claim = lambda each: (tried.append(each), try_claim(each))[1]
@@ -111,7 +111,7 @@ def test_document_that_came_in_between_is_found(place: Place) -> None:
 
 
 def work(address: str, seed: int) -> list[int]:
-    """Claim copies of 60 documents in an order of one's own; return the numbers of those that were kept."""
+    """Claim copies of 60 documents in a random order; return the numbers of the documents that were kept."""
     order = [(number, copy) for number in range(60) for copy in range(2)]
     random.Random(seed).shuffle(order)
     kept = []

@@ -109,7 +109,7 @@ def asked_by(name: str, *sites: Site) -> int:
 
 
 def end_lease(root: str, pid: int) -> None:
-    """Have a process that died be taken for dead at once, as it would be some seconds later."""
+    """End the lease of a dead process at once; it would run out some seconds later."""
     client = redis.Redis.from_url(server().address)
     [run] = [run for run in client.hkeys(f"{root}:numbers") if f"-{pid}-" in run.decode()]
     assert client.delete(f"{root}:lease.{int(client.hget(f'{root}:numbers', run))}")

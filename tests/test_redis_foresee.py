@@ -34,7 +34,7 @@ def random_texts(seed: int) -> list[str]:
 
 
 def decided(place: Place, name: str, documents: list[Document], batch: int) -> list[object]:
-    """Return what is decided of documents of which so many are foreseen at once, and what is held then."""
+    """Decide on documents, a batch foreseen at a time; return the verdicts and the documents held at the end."""
     with Deduplicator.open(place.address, namespace=name) as dedup:
         found: list[object] = []
         for start in range(0, len(documents), batch):
@@ -74,7 +74,7 @@ def test_what_was_foreseen_and_never_came_is_given_up(place: Place) -> None:
 
 
 def take_for_dead(store: RedisStore) -> None:
-    """Have another process end the run of a store, which hears of it when it asks next."""
+    """End the run of a store from another process; the store learns of it from its next request."""
     store.server.run([("DEL", store.server.key(f"lease.{store.documents.run}"))])
     Deduplicator.open(store.server.name).close()
     store.server.distrust()

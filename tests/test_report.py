@@ -392,7 +392,7 @@ def test_hostile_strings_do_nothing(tmp_path: Path, chromium: Any) -> None:
     runs = [RunSummary("<img src=x onerror=alert(1)>", NOW, None, {})]
     with Tab(chromium, write(tmp_path / "r.html", store(*clusters), hosts, runs)) as tab:
         tab.found("6 of 6 clusters")
-        tab.page.evaluate("new Promise((done) => requestIdleCallback(done))")  # whatever was to run has run
+        tab.page.evaluate("new Promise((done) => requestIdleCallback(done))")  # all scripts have run
         assert (tab.complaints, tab.requests) == ([], [])
         assert tab.page.locator("img").count() == 0
         assert tab.page.locator("script").count() == 1

@@ -101,7 +101,7 @@ def test_each_character_and_each_word_of_the_dictionary(name: str, step: int) ->
 @each
 @pytest.mark.parametrize("count", [12_000, *slow(120_000)])
 def test_a_very_long_run(name: str, count: int) -> None:
-    """Of a megabyte, at most."""
+    """The run has up to a megabyte."""
     run = "".join(random.Random(6).choices([word for word in WORDS if len(word) > 1], k=count))
     assert words_of(name, run) == jieba.lcut(run)
 

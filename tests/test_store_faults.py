@@ -273,7 +273,7 @@ def damaged(content: bytes, size: int, bits: list[int]) -> bytes:
 
 
 def judged(path: str, whole: list[str]) -> str:
-    """Say what is wrong: a store must be refused and left as it is, or hold all that it did."""
+    """Return the fault: a store must be refused and left as it is, or hold all that it held."""
     before = contents(path)
     try:
         return "" if held(path) == whole else "holds something else"
@@ -445,7 +445,7 @@ sys.stdin.readline()
 
 @pytest.fixture
 def lock(path: str, monkeypatch: pytest.MonkeyPatch) -> Callable[[], subprocess.Popen[str]]:
-    """Return what has another process lock the store until it is sent a line, for which nobody waits long."""
+    """Return a function that starts a process. The process locks the store until it is sent a line."""
     monkeypatch.setattr(database, "LOCK_SECONDS", 0.2)
 
     def start() -> subprocess.Popen[str]:

@@ -1,4 +1,4 @@
-"""The file of a store on disk: what is beside it, and what damage to it does."""
+"""The file of a store on disk: the files beside it, and the effects of damage."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from scrapy_neardup.stores import StoreError, sqlite
 
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
-    """Return where a store is that holds a document."""
+    """Return the place of a store that holds a document."""
     place = on_disk(tmp_path)
     place.fill("a")
     return place
@@ -116,7 +116,7 @@ def test_row_of_nonsense_is_refused(place: Place, kind: str, value: bytes) -> No
 
 
 class Bomb:
-    """Unpickled, it leaves a file behind."""
+    """Leave a file behind when unpickled."""
 
     def __init__(self, trace: Path) -> None:
         self.trace = trace

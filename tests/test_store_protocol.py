@@ -50,7 +50,7 @@ def shared_store(path: str, **options: Any) -> Store:
 
 
 def kill(store: Store) -> None:
-    """Have a store end as with its process: nothing more is written."""
+    """End a store as the death of its process does: write nothing more."""
     if isinstance(store, SqliteStore):
         store._abandon()
     elif isinstance(store, RedisStore):
@@ -252,7 +252,7 @@ class Histories(RuleBasedStateMachine):
     @precondition(lambda self: self.kind.lasts)
     @rule()
     def change_over(self) -> None:
-        """Have another process go on, with a run of its own."""
+        """Go on in another process, with a run of its own."""
         self.give_up_pending()
         self.write()
         other = self.open() if self.other is None else self.other

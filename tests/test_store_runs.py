@@ -56,7 +56,7 @@ def say(process: subprocess.Popen[str]) -> None:
 def test_documents_of_a_run_that_died(place: Place, unclean: str, expected: list[str]) -> None:
     place.fill("old")
     run = place.fill_and_die("lost", "too")
-    for unclean_run in (unclean, "keep", "forget"):  # what is decided stays so
+    for unclean_run in (unclean, "keep", "forget"):  # a decision stays
         with place.opened(unclean_run=unclean_run) as store:
             assert not store.is_alive(run)
             assert (held(store), len(store)) == (expected, len(expected))
@@ -163,7 +163,7 @@ def test_resumed_run_shows_the_others_what_it_holds_now(place: Place) -> None:
     with place.opened() as store:
         place.fill_and_die("lost", run="job")
         wait_for(store, "lost")
-        place.fill("new", run="job")  # it forgets what was lost, and writes on from where the run began
+        place.fill("new", run="job")  # it forgets the lost documents, and goes on where the run began
         wait_for(store, "new")
 
 

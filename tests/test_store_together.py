@@ -1,4 +1,4 @@
-"""Two processes that write to one store as others tidy, compact, export and read it: nothing is lost.
+"""Two processes that write to one store while others tidy, compact, export and read it: nothing is lost.
 
 NEARDUP_TEST_DOCUMENTS says how many each of them writes.
 """

@@ -145,7 +145,7 @@ def test_address_chooses_the_store(place: Place) -> None:
         open_store("gopher://x", detectors())
 
 
-# What outlives the process
+# Stores that outlive their process
 
 
 def test_everything_survives_reopening(place: Place) -> None:
@@ -225,7 +225,7 @@ def test_looking_in_writes_nothing(place: Place) -> None:
     assert place.content() == before
 
 
-# What the store was made with
+# Detectors that a store was made with
 
 
 def test_other_scheme_of_a_detector_is_refused(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
