@@ -22,6 +22,7 @@ from cli import FORKS, environment, succeeded
 from feed_files import write_feed
 from forks import Fork
 from helpers import text, write_labelled, write_rows
+from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.commands.ending import Ended, ending_on_signals
@@ -86,7 +87,7 @@ def on_terminal(folder: Path, *arguments: str, columns: int = 100) -> str:
     "arguments",
     [
         "dedupe in.jsonl -o out.jsonl --workers 0",
-        pytest.param("dedupe in.json in.json -o out.json --workers 2", marks=pytest.mark.slow),
+        *slow("dedupe in.json in.json -o out.json --workers 2"),
         "dedupe in.csv.gz -o out.csv.gz",
         "cluster in.jsonl -o clusters.jsonl",
         "lexicon in.jsonl -o x.lexicon --band 0 1",
@@ -188,7 +189,7 @@ SLOW_TO_END = [
     [
         (signal.SIGINT, "dedupe big.jsonl -o out.jsonl --duplicates d.jsonl --bad-rows bad.jsonl --workers 0"),
         (signal.SIGTERM, "cluster big.jsonl -o out.jsonl --bad-rows bad.jsonl"),
-        *(pytest.param(*each, marks=pytest.mark.slow) for each in SLOW_TO_END),
+        *slow(*SLOW_TO_END),
     ],
 )
 def test_signals_end_a_command_without_half_written_files(big: Path, number: int, arguments: str) -> None:
@@ -232,14 +233,13 @@ def test_signals_are_left_as_they_are_in_other_threads() -> None:
         assert pool.submit(work).result() is signal.SIG_DFL
 
 
-@pytest.mark.parametrize("unbuffered", ["", pytest.param("1", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("options", ["", pytest.param(" --json", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("unbuffered", ["", *slow("1")])
+@pytest.mark.parametrize("options", ["", *slow(" --json")])
 @pytest.mark.parametrize(
     ("end", "code", "said"),
     [
         (" >/dev/full", 2, "scrapy neardup stats: stdout can't be written: No space left on device\n"),
-        pytest.param(" >&-", 0, "", marks=pytest.mark.slow),
-        pytest.param(" | true", 0, "", marks=pytest.mark.slow),
+        *slow((" >&-", 0, ""), (" | true", 0, "")),
     ],
 )
 def test_where_stdout_can_not_be_written_it_is_told(
@@ -267,8 +267,7 @@ execute(["scrapy", "neardup", "stats", "--store", "held.sqlite"])
     "module",
     [
         "scrapy_neardup.commands.stats",
-        pytest.param("scrapy_neardup.detectors", marks=pytest.mark.slow),
-        pytest.param("scrapy_neardup.text.extractors", marks=pytest.mark.slow),
+        *slow("scrapy_neardup.detectors", "scrapy_neardup.text.extractors"),
     ],
 )
 def test_ctrl_c_while_a_verb_is_imported(folder: Path, module: str) -> None:

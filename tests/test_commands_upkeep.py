@@ -24,6 +24,7 @@ from helpers import python, text, until
 from redis_server import Server
 from site_server import Gate, Page, Site, article, html
 from test_store_faults import DIE, commit, contents, expected, fill, held, opened, path, urls  # noqa: F401 - a fixture
+from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document, StoreError
 from scrapy_neardup.config import Config
@@ -509,9 +510,7 @@ def test_verify_goes_on_after_a_page_that_is_lost(stored: str) -> None:
     assert any("of run" in finding.what for survey in broken for finding in survey.findings)
 
 
-@pytest.mark.parametrize(
-    ("head", "anywhere"), [(range(0, 800, 90), 6), pytest.param(range(0, 800, 9), 60, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize(("head", "anywhere"), [(range(0, 800, 90), 6), *slow((range(0, 800, 9), 60))])
 def test_what_verify_calls_whole_is_whole(stored: str, head: range, anywhere: int) -> None:
     """Change bits at the head of each file, and as many anywhere."""
     source = random.Random(4)

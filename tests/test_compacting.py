@@ -15,11 +15,12 @@ from cli import refused, succeeded, write
 from faulty import Disk, read_only_disk, small_disk  # noqa: F401 - fixtures
 from helpers import names, signature
 from store_kinds import URL, Place, fill_numbered, on_disk, put
+from tiers import slow
 
 from scrapy_neardup.stores import Selection
 from scrapy_neardup.stores.compacting import compact
 
-KILLS = [1, pytest.param(int(os.environ.get("NEARDUP_TEST_KILLS", "4")), marks=pytest.mark.slow)]
+KILLS = [1, *slow(int(os.environ.get("NEARDUP_TEST_KILLS", "4")))]
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from tiers import slow
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.dedup import Claim
 
-pytestmark = pytest.mark.parametrize("place", ["server"], ids=[pytest.HIDDEN_PARAM], indirect=True)
+pytestmark = pytest.mark.parametrize("place", ["server"], indirect=True)
 
 
 def claimed(dedup: Deduplicator, document: Document, settle: Callable[[], object]) -> Claim:

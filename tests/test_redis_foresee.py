@@ -16,7 +16,7 @@ from tiers import slow
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.stores.redis.store import RedisStore
 
-on_server = pytest.mark.parametrize("place", ["server"], ids=[pytest.HIDDEN_PARAM], indirect=True)
+on_server = pytest.mark.parametrize("place", ["server"], indirect=True)
 
 
 def random_texts(seed: int) -> list[str]:

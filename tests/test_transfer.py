@@ -25,11 +25,6 @@ def source(tmp_path: Path) -> Place:
 
 
 @pytest.fixture(params=KINDS)
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
-    return KINDS[request.param](tmp_path)
-
-
-@pytest.fixture(params=KINDS)
 def copy(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     return KINDS[request.param](tmp_path, "copy")
 
