@@ -34,7 +34,7 @@ check: $(VENV)/for-check
 
 # Install the plugin with one extra of setup.cfg; the example needs none. The dots show that pip is at work.
 $(VENV)/for-%: setup.cfg setup.py pyproject.toml $(wildcard scrapy_neardup/native/*.[ch]) | $(VENV)/bin/python
-	@printf 'Installing scrapy-neardup$(EXTRA) into $(VENV) '
+	@printf 'Installing scrapy-neardup$(EXTRA), Scrapy and what they need into $(VENV) '
 	@(while sleep 2 >/dev/null && kill -0 $$$$; do printf .; done) 2>/dev/null & \
 	$(BIN)/python -m pip install --quiet --editable '.$(EXTRA)'
 	@echo

@@ -17,14 +17,19 @@ OUT = HERE / "out"
 INTRODUCTION = """\
 Two made-up newspapers run on this machine. The Post writes ten articles. The Gazette, on another host and in another
 page template, copies them and adds four of its own. The Archive is a second server of the Gazette, with one of the
-copies. A spider that knows nothing of scrapy-neardup crawls them three times.
+copies. Of its ten copies seven are unchanged, two have a note added and one is cut. Of its own four articles three only
+look like one of the Post's: next week's market report and weather, another piece on the same ferry.
+A spider that knows nothing of scrapy-neardup crawls both papers three times.
 """
 NEXT = """\
 
-What to try next, from this folder:
+What to try next, from this folder.
+List the articles and their copies:
   {scrapy} neardup clusters --store {store}
+List the hosts that share articles:
   {scrapy} neardup mirrors --store {store}
-  {scrapy} neardup report --store {store} -o report.html
+Write a page to open in a browser:
+  {scrapy} neardup report --store {store} -o {report}
 The feeds and logs of the three runs are in {out}.
 The three lines that enable the plugin are in {settings}.
 docs/tutorial.md builds a project like this one from an empty folder."""
@@ -49,7 +54,7 @@ def main() -> int:
         first = crawl("run1", stand, [stand.post, stand.gazette])
         print("\nRun 2: the same again, with what run 1 has learned")
         second = crawl("run2", stand, [stand.post, stand.gazette])
-        print("\nRun 3: the Gazette has died; its list page still links to what it had, and nothing is skipped")
+        print("\nRun 3: the Gazette's copies are gone (404) and the Archive is down; nothing is skipped")
         stand.close_gazette()
         third = crawl("run3", stand, [stand.gazette], "-s", "NEARDUP_SKIP_MIRRORS=False")
         return verdict(stand, first, second, third)
@@ -69,9 +74,10 @@ def crawl(name: str, stand: Newsstand, sites: list[Site], *options: str) -> Run:
 
 
 def tell(run: Run, stand: Newsstand) -> None:
-    print("  requests answered:", ", ".join(f"{name} {len(paths)}" for name, paths in run.fetched.items()))
+    print("  requests answered (404s too):", ", ".join(f"{name} {len(paths)}" for name, paths in run.fetched.items()))
     print("  skipped before the fetch:", run.stat("neardup/requests/skipped"))
     print("  items stored:", run.stat("item_scraped_count"))
+    print("    of which an earlier run stored:", run.stat("neardup/revisits"))
     print("  items dropped:", len(run.dropped))
     for url, reason in run.dropped.items():
         print(short(f"    {url}: {reason}", stand))
@@ -100,7 +106,7 @@ def verdict(stand: Newsstand, first: Run, second: Run, third: Run) -> int:
 def paths() -> dict[str, Path]:
     """Return what a reader needs to go on, relative to the folder in which the command was given."""
     places = {"scrapy": Path(sys.executable).parent / "scrapy", "store": OUT / "neardup.sqlite", "out": OUT}
-    places["settings"] = HERE / "example" / "settings.py"
+    places |= {"report": OUT / "report.html", "settings": HERE / "example" / "settings.py"}
     return {name: Path(os.path.relpath(place)) for name, place in places.items()}
 
 
@@ -117,4 +123,7 @@ def story(stand: Newsstand, first: Run, second: Run, third: Run) -> dict[str, bo
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit("Interrupted")

@@ -36,11 +36,9 @@ def main() -> int:
         stand = stack.enter_context(Newsstand())
         address = options.redis or started(stack)
         seed(address, stand)
-        print("The workers' commands, in this folder:")
-        for number in range(1, WORKERS + 1):
-            print(f"  SCRAPY_PROJECT=fleet FLEET_REDIS={address}", " ".join(["scrapy", *arguments(number)]), flush=True)
         if options.serve:
-            return wait()
+            return wait(address)
+        print(f"{WORKERS} workers crawl two newspapers that share ten articles. Queue and store are in one Redis.")
         crawl(address)
         return verdict(stand)
 
@@ -71,13 +69,21 @@ def crawl(address: str) -> None:
     for number in range(1, WORKERS + 1):
         command = [sys.executable, "-m", "scrapy", *arguments(number), "-s", f"LOG_FILE=out/fleet/{number}.log"]
         workers.append(subprocess.Popen(command, cwd=HERE, env=env))
-    codes = [worker.wait() for worker in workers]
+    try:
+        codes = [worker.wait() for worker in workers]
+    finally:
+        for worker in workers:
+            worker.kill()  # nothing where it has ended
+            worker.wait()
     if any(codes):
         sys.exit(f"FAILED Scrapy stopped with an error: see above, or {OUT}")
 
 
-def wait() -> int:
-    print("Ctrl-C ends this.")
+def wait(address: str) -> int:
+    print("The workers' commands, in the folder example_project:")
+    for number in range(1, WORKERS + 1):
+        print(f"  SCRAPY_PROJECT=fleet FLEET_REDIS={address}", " ".join(["scrapy", *arguments(number)]))
+    print("Ctrl-C ends this.", flush=True)
     try:
         threading.Event().wait()
     except KeyboardInterrupt:
@@ -94,6 +100,7 @@ def verdict(stand: Newsstand) -> int:
     claims = story(stand, kept)
     for claim, holds in claims.items():
         print("ok    " if holds else "FAILED", claim)
+    print(f"The feeds and logs are in {os.path.relpath(OUT)}.")
     return 0 if all(claims.values()) else 1
 
 
@@ -110,4 +117,7 @@ def story(stand: Newsstand, kept: Counter[str]) -> dict[str, bool]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit("Interrupted")
