@@ -196,6 +196,15 @@ def test_verify_lists_all_that_is_damaged(server: Server, client: redis.Redis, t
     assert values(client) == before
 
 
+def test_verify_names_a_run_that_has_lost_its_name(server: Server, client: redis.Redis) -> None:
+    fill(server.address)
+    ids = root_of("") + ":ids"
+    number, name = min(client.hgetall(ids).items())
+    client.hdel(ids, number)
+    [finding] = [found for found in verify(server.address).findings if "lost their name" in found.what]
+    assert name.decode() in finding.what
+
+
 BUSY = """
 import sys
 from helpers import text

@@ -305,6 +305,7 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Place:
         ({"type": "trial", "run": "r", "sites": ["a"]}, "no trial"),
         ({**TRIAL, "seen": True}, "True is no time"),
         ({**TRIAL, "holder": 3}, "no trial: 3"),
+        ({**TRIAL, "content": 2**64}, "whole numbers of 64 bits"),
         ({"type": "host", "name": "a"}, "without 'met'"),
         ({"type": "host", "name": "a", "met": 1e18}, "1e+18 is no time"),
         ({**RUN, "started": math.inf}, "no run: inf is no time"),
