@@ -1,4 +1,4 @@
-"""What a release has to stand: each Python that is found, the oldest and the newest Scrapy, the oldest of everything.
+"""Test a release: on each Python that is found, the oldest and the newest Scrapy, and the oldest version of everything.
 
 nox                             all of it
 nox -s tests-3.12 -- -k urls    one Python, some tests
@@ -23,7 +23,7 @@ nox.options.error_on_missing_interpreters = False
 
 
 def runs(program: str) -> bool:
-    """Say whether a Python is there and not only a stand-in that tells how to get it."""
+    """Return whether a program starts: a stand-in that only tells how to get a Python does not."""
     found = shutil.which(program)
     return found is not None and subprocess.run([found, "--version"], capture_output=True).returncode == 0
 
