@@ -33,7 +33,7 @@ from scrapy_neardup.text.tokens import tokenize
 
 Run = Callable[[Sequence[str]], None]
 OURS, PAGES = "text → verdict", "HTML → verdict"
-JIEBA, RJIEBA = "text → verdict, with jieba", "text → verdict, with rjieba"
+JIEBA = "text → verdict, with jieba"
 PLAIN = "text → verdict, not compiled"
 WARM_UP = 30  # documents
 
@@ -71,11 +71,6 @@ def ours_with(segment: Callable[[], Segmenter], texts: Sequence[str]) -> None:
 @cache
 def _jieba() -> Segmenter:
     return by_runs(build_segmenter())
-
-
-@cache
-def _rjieba() -> Segmenter:
-    return by_runs(import_module("rjieba").cut)
 
 
 # By stage
@@ -127,8 +122,6 @@ def measure(texts: Sequence[str], rounds: int) -> dict[str, Any]:
         runs[PLAIN] = (ours_without_compiled, texts)
     if is_chinese(texts[0]):
         runs[JIEBA] = (partial(ours_with, _jieba), texts)
-        if installed("rjieba"):
-            runs[RJIEBA] = (partial(ours_with, _rjieba), texts)
     peers: dict[str, Peer] = {"datasketch": datasketch, "rensa": rensa, "simhash": simhash}
     runs |= {name: (consumed(peer), texts) for name, peer in peers.items() if installed(name)}
     for run, given in runs.values():

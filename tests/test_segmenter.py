@@ -1,4 +1,4 @@
-"""What cuts Chinese: the compiled part, rjieba and the cutter in Python all give the words of jieba itself."""
+"""The compiled part and the cutter in Python give the words of jieba itself."""
 
 from __future__ import annotations
 
@@ -55,14 +55,12 @@ def made(name: str) -> Segmenter:
     """Return one of the segmenters, each of which a test is to be run with."""
     if name == "python":
         return by_runs(build_segmenter())
-    if name == "rjieba":
-        return by_runs(pytest.importorskip("rjieba").cut)
     if native.compiled is None:
         pytest.skip("the compiled part was not built")
     return segmenter()
 
 
-each = pytest.mark.parametrize("name", ["compiled", "rjieba", "python"])
+each = pytest.mark.parametrize("name", ["compiled", "python"])
 
 
 def words_of(name: str, run: str) -> list[str]:
@@ -77,6 +75,7 @@ def test_a_run_is_cut_as_jieba_cuts_it(name: str, examples: int) -> None:
     @example("一")
     @example("一一")
     @example("龥鿕")
+    @example("江" * 5)  # two ways to cut it are equally likely
     @example("囧" * 1000)
     @example("的" * 1000)
     @example("中华人民共和国" * 300)
@@ -134,10 +133,9 @@ def test_any_text_has_the_same_words_with_each_segmenter(examples: int) -> None:
     @example("。".join(CHINESE * 2000))
     def try_one(text: str) -> None:
         found = tokenize(text)
-        for name in ("rjieba", "python"):
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(tokens, "segmenter", lambda name=name: made(name))
-                assert tokenize(text) == found
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(tokens, "segmenter", lambda: made("python"))
+            assert tokenize(text) == found
 
     try_one()
 

@@ -101,13 +101,12 @@ def test_each_han_character_that_jieba_does_not_know_is_a_word(
     monkeypatch: pytest.MonkeyPatch, all_of_them: bool
 ) -> None:
     assert tokenize("中国㐀㐁人民𠀀𠀁鿖") == ["中国", "㐀", "㐁", "人民", "𠀀", "𠀁", "鿖"]
-    rjieba = pytest.importorskip("rjieba")
     han = [c for c in map(chr, range(0x3400, 0x4_0000)) if re.match(f"[{_HAN}]", c)]
     assert len(han) > 150_000
     texts = ["。".join(f"中国{c}人民{c}{c}x{c}的" for c in han[at : at + 64]) for at in range(0, len(han), 64)]
     texts = texts[:: 1 if all_of_them else 20]
     found = []
-    for segment in (segmenter(), by_runs(rjieba.cut), by_runs(build_segmenter())):
+    for segment in (segmenter(), by_runs(build_segmenter())):
         monkeypatch.setattr("scrapy_neardup.text.tokens.segmenter", lambda segment=segment: segment)
         found.append(list(map(tokenize, texts)))
-    assert found[0] == found[1] == found[2]
+    assert found[0] == found[1]

@@ -1,6 +1,6 @@
 """Runs of Han characters to words, as jieba cuts them. Loaded on first use.
 
-The compiled part, rjieba and the cutter in Python give the same words.
+The compiled part and the cutter in Python give the same words.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _RUN = re.compile("([\u4e00-\u9fd5]+)")  # of the characters that jieba knows; o
 
 
 def segmenter() -> Segmenter:
-    """Return what cuts Chinese into words: the compiled part, else rjieba where installed, else `build_segmenter`'s."""
+    """Return what cuts Chinese into words: the compiled part, or else the cutter in Python."""
     return (_compiled() if native.compiled else None) or _not_compiled()
 
 
@@ -54,11 +54,7 @@ def _compiled() -> Segmenter | None:
 
 @cache
 def _not_compiled() -> Segmenter:
-    try:
-        from rjieba import cut
-    except ImportError:
-        return by_runs(build_segmenter())
-    return by_runs(cut)
+    return by_runs(build_segmenter())
 
 
 def by_runs(cut: Cut) -> Segmenter:
