@@ -71,7 +71,7 @@ def test_import_path_is_imported_once(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_trafilatura_keeps_paragraphs_and_tables() -> None:
     pytest.importorskip("trafilatura")
-    title, text, _ = build_reader("trafilatura")(HTML)
+    title, text = build_reader("trafilatura")(HTML)[:2]
     assert title == "Boats"
     assert all(paragraph in text for paragraph in PARAGRAPHS)
     assert "Marigold" in text

@@ -12,34 +12,15 @@ brings, taking in another paragraph pays. So the same article in another templat
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import NamedTuple
 
 from lxml import etree
 
 from .. import native
-from .lines import BLOCKS, MARKS, MIN_SCORE, Lines, squeeze, word_set
+from .lines import squeeze
+from .reading import main_text
 
-_INVISIBLE = word_set(
-    "audio button canvas datalist dialog iframe map math noscript object script select style svg template textarea"
-    " title video"
-)
-# Never the four that hold the article itself: their classes list what the page has, such as "with-sidebar".
-_HINTED = BLOCKS - word_set("html body main article") | word_set("span")
-_COMMENTS = word_set("commentlist comments disqus respond")
-_BOILERPLATE = _COMMENTS | word_set(
-    "ad ads advert advertisement advertising alertdialog aside author banner breadcrumb breadcrumbs byline caption"
-    " captions carousel colophon comment complementary consent contentinfo cookie cookies copyright credit credits"
-    " dialog dropdown figcaption footer form gdpr header hidden login logo masthead menu menubar meta metadata modal"
-    " nav navbar navfooter navheader navigation newsletter outbrain overlay pager pagination popular popup print promo"
-    " promoted promotion recirc recommend recommendations recommended related rss share sharebar sharedaddy shares"
-    " sidebar signup social sponsor sponsored submenu subnav subscribe taboola tablist tags teaser thumbnails"
-    " timestamp toolbar tooltip trending widget widgets"
-)
-_NAMING = word_set("class id role")
-_HIDING = word_set("hidden aria-hidden style")
-_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
-_HIDING_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
+_ANCHORS = " ¶#\uf0c1"  # stand behind headings, to link to them
 
 _CLASS = re.compile(
     rb"""[ \t\n\f\r]class[ \t\n\f\r]*=[ \t\n\f\r]*(?:"([^"]+)"|'([^']+)'|([^"'\\> \t\n\f\r][^> \t\n\f\r]*))""", re.I
@@ -68,6 +49,8 @@ class Page(NamedTuple):
     elements: frozenset[str] = frozenset()
     """What it is built of, see `elements`; none where it is a fragment, which has no layout of its own, or where its
     tree was given."""
+    thin: bool = False
+    """The text is under half of what is not link text on the page; False where the text was given."""
 
 
 def looks_like_html(text: str) -> bool:
@@ -120,13 +103,8 @@ def extract(root: etree._Element) -> Page:
 
     Where nothing stands out as main text, all visible text is returned.
     """
-    lines = _read(root, hints=True)
-    if lines.best_score < MIN_SCORE:
-        # The hints may have cost us the article: some sites name its element like boilerplate.
-        unhinted = _read(root, hints=False)
-        if unhinted.best_score >= MIN_SCORE or not lines.all:
-            lines = unhinted
-    return Page(_title(root), "\n".join(lines.main()))
+    text, thin = main_text(root)
+    return Page(_title(root), text, thin=thin)
 
 
 def elements(html: str) -> frozenset[str]:
@@ -172,67 +150,14 @@ def _title(root: etree._Element) -> str:
     for element in root.iter(*found):
         found[element.tag].append(element)
     title = next(map(_text, found["title"]), "")
-    headings = list(filter(None, map(_text, found["h1"])))
-    shared = next((heading for heading in headings if heading in title and 3 * len(heading) >= len(title)), "")
+    headings = [heading for each in found["h1"] if (heading := _text(each).rstrip(_ANCHORS))]
+    # The last: before it may stand the site's name.
+    shared = next(
+        (heading for heading in reversed(headings) if heading in title and 3 * len(heading) >= len(title)), ""
+    )
     og_titles = (meta.get("content", "") for meta in found["meta"] if meta.get("property") == "og:title")
     return shared or squeeze(next(og_titles, "")) or title or next(iter(headings), "")
 
 
 def _text(element: etree._Element) -> str:
     return squeeze("".join(map(str, element.itertext())))
-
-
-def _read(root: etree._Element, hints: bool) -> Lines:
-    lines = Lines()
-    add, spine = lines.add, _spine(root)
-    walker = etree.iterwalk(root, events=("start", "end", "comment", "pi"))
-    for event, element in walker:
-        tag = element.tag
-        if event == "start":
-            if tag in MARKS:
-                lines.open(tag)
-            if tag in _INVISIBLE or (tag in _HINTED and _is_left_out(element, tag, spine, hints)):
-                walker.skip_subtree()
-            elif text := element.text:
-                add(text)
-        else:
-            if tag in MARKS:
-                lines.close(tag)
-            if (text := element.tail) and element is not root:
-                add(text)
-    lines.end_line()
-    return lines
-
-
-def _is_left_out(element: etree._Element, tag: str, spine: frozenset[etree._Element], hints: bool) -> bool:
-    sounds_so = tag in _BOILERPLATE
-    for name, value in element.items():
-        if name in _NAMING:
-            sounds_so = sounds_so or _is_boilerplate(value)
-        elif name in _HIDING and _hides(name, str(value)):
-            return True
-    if not (hints and sounds_so):
-        return False
-    # A name is a guess: what is built around the middle of the text is no boilerplate, unless comments outnumber it.
-    return element not in spine or any(_holds(element.get(name, ""), _COMMENTS) for name in _NAMING)
-
-
-def _hides(name: str, value: str) -> bool:
-    if name == "style":
-        return _HIDING_STYLE.search(value) is not None
-    return name == "hidden" or value == "true"
-
-
-@lru_cache(maxsize=4096)
-def _is_boilerplate(name: str) -> bool:
-    return _holds(name, _BOILERPLATE)
-
-
-def _holds(name: str, words: frozenset[str]) -> bool:
-    return not words.isdisjoint(word.lower() for word in _WORD.findall(name))
-
-
-def _spine(root: etree._Element) -> frozenset[etree._Element]:
-    """Return the elements around the middle paragraph; one that holds most paragraphs of the page is among them."""
-    paragraphs = list(root.iter("p"))
-    return frozenset(paragraphs[len(paragraphs) // 2].iterancestors()) if paragraphs else frozenset()

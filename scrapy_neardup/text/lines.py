@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import re
+from operator import attrgetter
+from typing import NamedTuple
+
 # In letters. Tuned on pages in several languages; a quarter more or less of either changes little.
 _LINE_FEE = 20
 _LINK_FEE_PER_LETTER = 2
-# A best element below this score, or with less than this share of the page, is not what the page is about.
+# A best element stands out with this score, this share of the page, and either so much of what is not link text or the
+# score of an article.
 MIN_SCORE = 100
 _MIN_SHARE = 0.2
+_MIN_SHARE_SAID = 0.5
+_ARTICLE_SCORE = 1000
+# A frame says no more than this, in boxes; and so much in none, such as a site's name.
+_MOST_IN_FRAME = 200
+_MOST_LOOSE = 40
+_WIDE = re.compile("[\u1100-\u11ff\u3041-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
+_WIDTH = 2.5  # letters of other scripts that one of these says as much as
 
 
 def word_set(names: str) -> frozenset[str]:
@@ -22,6 +34,8 @@ BLOCKS = word_set(
 )
 # The tags that Lines is to be told of.
 MARKS = BLOCKS | {"a"}
+_HEADINGS = word_set("h1 h2")
+_BOXES = word_set("article body center div footer header main section td")
 
 
 def squeeze(text: str) -> str:
@@ -29,16 +43,82 @@ def squeeze(text: str) -> str:
     return " ".join(text.split())
 
 
+def weight(text: str) -> int:
+    """Return how many letters `text` says as much as; a Chinese, Japanese or Korean one is more than one."""
+    return len(text) if text.isascii() else len(text) + int((_WIDTH - 1) * len("".join(_WIDE.findall(text))))
+
+
+def size(lines: list[str]) -> int:
+    """Return the weight of `lines`."""
+    return sum(map(weight, lines))
+
+
+class _Box(NamedTuple):
+    """A box as it was read."""
+
+    said: int
+    headings: int
+    core: slice
+
+
+class _Best(NamedTuple):
+    """The element with the highest score: its lines, less its frame."""
+
+    score: int
+    lines: slice
+
+
+class Part(NamedTuple):
+    """The page, or an element that the page marks as its main part."""
+
+    said: int
+    """By weight, less what is link text."""
+    best: _Best
+    core: slice
+    """Its lines, less its frame."""
+
+
+_NO_BOX = _Box(0, 0, slice(0))
+_NO_BEST = _Best(0, slice(0))
+
+
+class _Block:
+    """A block element that is being read."""
+
+    __slots__ = ("best_before", "greatest", "headings_before", "in_boxes", "said_before", "score_before", "start")
+
+    def __init__(self, start: int, score_before: int, said_before: int, headings_before: int) -> None:
+        self.start = start
+        self.score_before = score_before
+        self.said_before = said_before
+        self.headings_before = headings_before
+        self.best_before: _Best | None = None  # of the page, where it is marked
+        self.in_boxes = 0  # what the boxes in it say
+        self.greatest = _NO_BOX  # the one of them that says most
+
+    def is_frame(self, said: int, headings: int) -> bool:
+        """Say whether it is a frame around its greatest box: that has all its headings, and little stands beside it."""
+        beside = said - self.greatest.said
+        is_little = beside <= min(_MOST_IN_FRAME, self.greatest.said) and said - self.in_boxes <= _MOST_LOOSE
+        return is_little and 0 < headings == self.greatest.headings
+
+
+_score_of = attrgetter("score")
+
+
 class Lines:
-    """The lines of a page in order, and the run of them that makes up its highest-scoring element."""
+    """The lines of a page in order, and the run of them that makes up its highest-scoring element, less its frame."""
 
     def __init__(self) -> None:
         self.all: list[str] = []
-        self.best_score = 0
-        self._best = slice(0)
+        self.said = 0  # by weight, less what is link text
+        self.marked: list[Part] = []
         self._scores: list[int] = []
-        self._total = 0
-        self._open: list[tuple[int, int]] = []  # the number of lines and the total before each open block
+        self._score = 0  # of all lines
+        self._headings = 0
+        self._best = _NO_BEST
+        self._core = slice(None)
+        self._open: list[_Block] = []
         self._in_link = False
         self._parts: list[str] = []  # of the current line
         self._link_parts: list[str] = []
@@ -46,9 +126,13 @@ class Lines:
     def open(self, tag: str) -> None:
         if tag in BLOCKS:
             self.end_line()
-            self._open.append((len(self.all), self._total))
+            self._open.append(_Block(len(self.all), self._score, self.said, self._headings))
         else:
             self._in_link = True
+
+    def mark(self) -> None:
+        """Note that the page names the block that was opened last as its main part."""
+        self._open[-1].best_before, self._best = self._best, _NO_BEST
 
     def add(self, text: str) -> None:
         self._parts.append(text)
@@ -58,7 +142,7 @@ class Lines:
     def close(self, tag: str) -> None:
         if tag in BLOCKS:
             self.end_line()
-            self._rate(*self._open.pop())
+            self._close_block(tag, self._open.pop())
         else:
             self._in_link = False
 
@@ -70,25 +154,57 @@ class Lines:
         self._parts.clear()
         self._link_parts.clear()
 
-    def main(self) -> list[str]:
-        """Return the best element's lines, less those that are mostly links; all lines where it does not stand out."""
-        scored = zip(self.all[self._best], self._scores[self._best], strict=True)
+    def whole(self) -> Part:
+        return Part(self.said, self._best, self._core)
+
+    def main(self, part: Part) -> list[str]:
+        """Return the best element's lines, less those that are mostly links; where none stands out, all but the frame.
+
+        A page of links has no frame.
+        """
+        scored = zip(self.all[part.best.lines], self._scores[part.best.lines], strict=True)
         main = [line for line, score in scored if score > -_LINE_FEE]
-        stands_out = self.best_score >= MIN_SCORE and _size(main) >= _MIN_SHARE * _size(self.all)
-        return main if stands_out else self.all
+        if self._stands_out(main, part):
+            return main
+        core = self.all[part.core]
+        return core if size(core) >= _MIN_SHARE * size(self.all) else self.all
+
+    def is_links(self) -> bool:
+        """Say whether the page says next to nothing but links."""
+        return self.said < _MIN_SHARE * size(self.all)
+
+    def _stands_out(self, main: list[str], part: Part) -> bool:
+        letters = size(main)
+        is_most = letters >= _MIN_SHARE_SAID * part.said or part.best.score >= _ARTICLE_SCORE
+        return is_most and part.best.score >= MIN_SCORE and letters >= _MIN_SHARE * size(self.all)
 
     def _append(self, line: str, link: str) -> None:
-        score = len(line) - _LINK_FEE_PER_LETTER * len(link) - _LINE_FEE
+        letters, of_links = weight(line), weight(link)
+        score = letters - _LINK_FEE_PER_LETTER * of_links - _LINE_FEE
         self.all.append(line)
         self._scores.append(score)
-        self._total += score
+        self._score += score
+        self.said += letters - of_links
 
-    def _rate(self, start: int, total_before: int) -> None:
-        score = self._total - total_before
-        if score > self.best_score:
-            self.best_score = score
-            self._best = slice(start, len(self.all))
+    def _close_block(self, tag: str, block: _Block) -> None:
+        self._headings += tag in _HEADINGS and len(self.all) > block.start
+        said, headings = self.said - block.said_before, self._headings - block.headings_before
+        core = block.greatest.core if block.is_frame(said, headings) else slice(block.start, len(self.all))
+        score = self._score - block.score_before
+        if score > self._best.score:
+            self._best = _Best(score, core)
+        if block.best_before is not None:
+            self.marked.append(Part(said, self._best, core))
+            self._best = max(block.best_before, self._best, key=_score_of)
+        if not self._open:
+            self._core = core
+        elif tag in _BOXES:
+            self._put_box(said, _Box(said, headings, core))
+        else:
+            self._put_box(block.in_boxes, block.greatest)
 
-
-def _size(lines: list[str]) -> int:
-    return sum(map(len, lines))
+    def _put_box(self, said: int, box: _Box) -> None:
+        around = self._open[-1]
+        around.in_boxes += said
+        if box.said > around.greatest.said:
+            around.greatest = box

@@ -1,0 +1,222 @@
+"""Reading the lines of a page off its tree, less its boilerplate: what its tags, classes, ids and roles say is none.
+
+A name is a guess. What names would cost is measured, and names that would cost most of a page are not believed.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect
+from collections.abc import Callable, Collection, Iterator
+from functools import lru_cache
+from itertools import accumulate
+from typing import NamedTuple
+
+from lxml import etree
+
+from .lines import BLOCKS, MARKS, MIN_SCORE, Lines, size, weight, word_set
+
+_INVISIBLE = word_set(
+    "audio button canvas datalist dialog iframe map math noscript object script select style svg template textarea"
+    " title video"
+)
+# Never the four that hold the article itself: their classes list what the page has, such as "with-sidebar".
+_NAMED = BLOCKS - word_set("html body main article") | word_set("span")
+_COMMENTS = word_set("commentlist comments disqus respond")
+_BOILERPLATE = _COMMENTS | word_set(
+    "ad ads advert advertisement advertising alertdialog aside author banner breadcrumb breadcrumbs byline caption"
+    " captions carousel colophon comment complementary contentinfo copyright credit credits dialog dropdown figcaption"
+    " footer form header hidden login logo masthead menu menubar meta metadata modal nav navbar navfooter navheader"
+    " navigation newsletter outbrain overlay pager pagination popular popup print promo promoted promotion recirc"
+    " recommend recommendations recommended related rss share sharebar sharedaddy shares sidebar signup social sponsor"
+    " sponsored submenu subnav subscribe taboola tablist tags teaser thumbnails timestamp toolbar tooltip trending"
+    " widget widgets"
+)
+_MARGINS = word_set("contentinfo copyright footer nav navbar navfooter navheader navigation")
+_HAVING = word_set("has no with")  # "has-nav" is no nav, but beside one
+_CONSENT = re.compile("consent|cookie|cybot|didomi|gdpr|onetrust|truste|usercentrics", re.I)  # in any part of a name
+_MOST_WORDS_OF_ID = 4  # a longer one is made of a heading
+_NAMING = word_set("class id role")
+_HIDING = word_set("hidden aria-hidden style")
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+_HIDING_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
+
+_MIN_MARKED = 0.3  # of what a page says, in an element that is marked as its main part
+_MOST_LEFT_OUT = 1.9  # times what is left
+_MOST_READINGS = 4
+_MIN_UNSCRIPTED = 3 * MIN_SCORE  # more than a notice that the page needs scripts
+
+_string = etree.XPath("string(.)", smart_strings=False)
+_no_words = etree.XPath(
+    "descendant::a//text() | descendant::script/text() | descendant::style/text()", smart_strings=False
+)
+_words = etree.XPath("descendant::text()[not(parent::a or parent::script or parent::style)]")
+
+
+class _Reading(NamedTuple):
+    lines: Lines
+    left_out: list[etree._Element]
+    """For their names."""
+
+
+class MainText(NamedTuple):
+    text: str
+    """A line for each block."""
+    thin: bool
+    """It is under half of what is not link text on the page."""
+
+
+def main_text(root: etree._Element) -> MainText:
+    """Return the main text of the page under `root`; all that is visible where nothing stands out."""
+    lines, left_out = _read_all(root)
+    part = lines.whole()
+    for marked in lines.marked if len(lines.marked) == 1 else ():
+        if not _is_over(left_out, marked.said / _MIN_MARKED - lines.said):
+            part = marked
+    main = lines.main(part)
+    return MainText("\n".join(main), _is_over(left_out, 2 * size(main) - lines.said))
+
+
+def _read_all(root: etree._Element) -> _Reading:
+    reading = _read_believing(root)
+    if reading.lines.said < MIN_SCORE:
+        unscripted = _read(root, _is_boilerplate, unseen=_INVISIBLE - {"noscript"})
+        reading = unscripted if unscripted.lines.said >= _MIN_UNSCRIPTED else reading
+    if reading.lines.is_links():
+        reading = _read(root, _is_margin)
+    return reading if reading.lines.all else _read(root, _is_nothing)
+
+
+def _read_believing(root: etree._Element) -> _Reading:
+    """Read a page less what its names say is boilerplate, but for the names that would cost most of the page."""
+    kept: set[etree._Element] = set()
+    for _ in range(_MOST_READINGS):
+        reading = _read(root, _is_boilerplate, kept)
+        said = reading.lines.said
+        doubtful = [element for element in reading.left_out if not _is_sure(element, said >= MIN_SCORE)]
+        if not _is_over(doubtful, max(MIN_SCORE, _MOST_LEFT_OUT * said)):
+            break
+        kept.update(_spine(max(doubtful, key=_said)))
+    return reading
+
+
+def _spine(element: etree._Element) -> Iterator[etree._Element]:
+    """Yield the elements around the middle of the text of `element`, and what is around that too."""
+    words = _words(element)
+    ends = list(accumulate(map(len, words)))
+    middle = words[bisect(ends, ends[-1] // 2)].getparent()
+    yield middle
+    yield from middle.iterancestors()
+
+
+def _is_over(elements: list[etree._Element], letters: float) -> bool:
+    """Say whether the elements say more than so many letters that are not link text."""
+    with_links = sum(weight(_string(element)) for element in elements)  # quick, and mostly enough to know
+    return with_links > letters and sum(map(_said, elements)) > letters
+
+
+def _said(element: etree._Element) -> int:
+    return _letters(_string(element)) - sum(map(_letters, _no_words(element)))
+
+
+def _letters(text: str) -> int:
+    return weight("".join(text.split()))
+
+
+def _read(
+    root: etree._Element,
+    is_named_so: Callable[[str], bool],
+    kept: Collection[etree._Element] = (),
+    unseen: frozenset[str] = _INVISIBLE,
+) -> _Reading:
+    """Read a page less what is named so; the elements `kept` stay."""
+    lines = Lines()
+    add = lines.add
+    left_out: list[etree._Element] = []
+    walker = etree.iterwalk(root, events=("start", "end", "comment", "pi"))
+    for event, element in walker:
+        tag = element.tag
+        if event == "start":
+            if tag in MARKS:
+                lines.open(tag)
+            if tag in unseen or (tag in _NAMED and _is_left_out(element, tag, is_named_so, kept, left_out)):
+                walker.skip_subtree()
+                continue
+            if tag in BLOCKS and _is_marked(element, tag):
+                lines.mark()
+            if text := element.text:
+                add(text)
+        else:
+            if tag in MARKS:
+                lines.close(tag)
+            if (text := element.tail) and element is not root:
+                add(text)
+    lines.end_line()
+    return _Reading(lines, left_out)
+
+
+def _is_left_out(
+    element: etree._Element,
+    tag: str,
+    is_named_so: Callable[[str], bool],
+    kept: Collection[etree._Element],
+    left_out: list[etree._Element],
+) -> bool:
+    is_named = is_named_so(tag)
+    for name, value in element.items():
+        if name in _NAMING:
+            is_named = is_named or (is_named_so(value) and not _is_phrase(name, value))
+        elif name in _HIDING and _hides(name, value):
+            return True
+    if not is_named or element in kept:
+        return False
+    left_out.append(element)
+    return True
+
+
+def _is_phrase(name: str, value: str) -> bool:
+    """Say whether an id was made of a heading."""
+    return name == "id" and len(_WORD.findall(value)) > _MOST_WORDS_OF_ID
+
+
+def _is_marked(element: etree._Element, tag: str) -> bool:
+    return tag == "main" or element.get("role") == "main" or element.get("itemprop") == "articleBody"
+
+
+def _hides(name: str, value: str) -> bool:
+    if name == "style":
+        return _HIDING_STYLE.search(value) is not None
+    return name == "hidden" or value == "true"
+
+
+def _is(element: etree._Element, is_so: Callable[[str], bool]) -> bool:
+    return is_so(element.tag) or any(is_so(value) for name, value in element.items() if name in _NAMING)
+
+
+def _is_sure(element: etree._Element, is_text_left: bool) -> bool:
+    """Say whether the name of an element is to be believed, however much is in it."""
+    return _is(element, _is_margin) or (is_text_left and _is(element, _is_aside))
+
+
+@lru_cache(maxsize=4096)
+def _is_boilerplate(name: str) -> bool:
+    return _holds(name, _BOILERPLATE) or _CONSENT.search(name) is not None
+
+
+@lru_cache(maxsize=4096)
+def _is_margin(name: str) -> bool:
+    """Say whether a name is that of the foot or the navigation of a page: `site-footer`, not `has-nav`."""
+    parts = ([word.lower() for word in _WORD.findall(part)] for part in name.split())
+    return any(words[-1] in _MARGINS and words[0] not in _HAVING for words in parts if words)
+
+
+def _is_nothing(name: str) -> bool:
+    return False
+
+
+def _is_aside(name: str) -> bool:
+    return _holds(name, _COMMENTS) or _CONSENT.search(name) is not None
+
+
+def _holds(name: str, words: frozenset[str]) -> bool:
+    return not words.isdisjoint(word.lower() for word in _WORD.findall(name))
