@@ -26,11 +26,14 @@ from options import positive
 from scrapy_neardup.text.html import html_to_page
 
 BLOCKS = frozenset(
-    "address article aside blockquote body br center dd details dialog dir div dl dt fieldset figcaption figure footer"
-    " form frameset h1 h2 h3 h4 h5 h6 header hr html legend li main menu nav ol option p pre section summary table"
-    " tbody td tfoot th thead title tr ul".split()
+    re.findall(
+        r"\w+",
+        "address article aside blockquote body br center dd details dialog dir div dl dt fieldset figcaption figure"
+        " footer form frameset h1 h2 h3 h4 h5 h6 header hr html legend li main menu nav ol option p pre section summary"
+        " table tbody td tfoot th thead title tr ul",
+    )
 )
-UNSEEN = frozenset("head math noscript script style svg template".split())
+UNSEEN = frozenset(("head", "math", "noscript", "script", "style", "svg", "template"))
 WORD = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]|\w+")
 OFTEN, OWN_WORDS = 0.3, 20
 
@@ -105,7 +108,7 @@ def _is_thin(page: Read) -> bool:
 
 def _visible(html: str) -> list[Line]:
     parser = etree.HTMLParser(encoding="utf-8", huge_tree=True, remove_comments=True, remove_pis=True)
-    root = etree.fromstring(html.encode("utf-8", "replace"), parser) if html.strip() else None
+    root = etree.fromstring(f"<html>{html}".encode("utf-8", "replace"), parser)  # never without an element
     lines: list[Line] = []
     parts: list[str] = []
     links: list[str] = []
@@ -122,7 +125,7 @@ def _visible(html: str) -> list[Line]:
             parts.append(text)
             links.extend([text] if depth else [])
 
-    walker = etree.iterwalk(root, events=("start", "end")) if root is not None else ()
+    walker = etree.iterwalk(root, events=("start", "end"))
     for event, element in walker:
         if element.tag in BLOCKS:
             end()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -48,11 +49,6 @@ def weight(text: str) -> int:
     return len(text) if text.isascii() else len(text) + int((_WIDTH - 1) * len("".join(_WIDE.findall(text))))
 
 
-def size(lines: list[str]) -> int:
-    """Return the weight of `lines`."""
-    return sum(map(weight, lines))
-
-
 class _Box(NamedTuple):
     """A box as it was read."""
 
@@ -66,6 +62,11 @@ class _Best(NamedTuple):
 
     score: int
     lines: slice
+
+
+class Main(NamedTuple):
+    lines: list[str]
+    letters: int
 
 
 class Part(NamedTuple):
@@ -113,6 +114,8 @@ class Lines:
         self.all: list[str] = []
         self.said = 0  # by weight, less what is link text
         self.marked: list[Part] = []
+        self._weights: list[int] = []
+        self._all_letters = 0
         self._scores: list[int] = []
         self._score = 0  # of all lines
         self._headings = 0
@@ -157,40 +160,50 @@ class Lines:
     def whole(self) -> Part:
         return Part(self.said, self._best, self._core)
 
-    def main(self, part: Part) -> list[str]:
+    def main(self, part: Part) -> Main:
         """Return the best element's lines, less those that are mostly links; where none stands out, all but the frame.
 
         A page of links has no frame.
         """
-        scored = zip(self.all[part.best.lines], self._scores[part.best.lines], strict=True)
-        main = [line for line, score in scored if score > -_LINE_FEE]
-        if self._stands_out(main, part):
-            return main
-        core = self.all[part.core]
-        return core if size(core) >= _MIN_SHARE * size(self.all) else self.all
+        indices = range(len(self.all))
+        best = [index for index in indices[part.best.lines] if self._scores[index] > -_LINE_FEE]
+        if self._stands_out(self._letters(best), part):
+            return self._chosen(best)
+        core = indices[part.core]
+        return self._chosen(core if self._letters(core) >= _MIN_SHARE * self._all_letters else indices)
 
     def is_links(self) -> bool:
         """Say whether the page says next to nothing but links."""
-        return self.said < _MIN_SHARE * size(self.all)
+        return self.said < _MIN_SHARE * self._all_letters
 
-    def _stands_out(self, main: list[str], part: Part) -> bool:
-        letters = size(main)
+    def _chosen(self, indices: Sequence[int]) -> Main:
+        return Main([self.all[index] for index in indices], self._letters(indices))
+
+    def _letters(self, indices: Sequence[int]) -> int:
+        return sum(self._weights[index] for index in indices)
+
+    def _stands_out(self, letters: int, part: Part) -> bool:
         is_most = letters >= _MIN_SHARE_SAID * part.said or part.best.score >= _ARTICLE_SCORE
-        return is_most and part.best.score >= MIN_SCORE and letters >= _MIN_SHARE * size(self.all)
+        return is_most and part.best.score >= MIN_SCORE and letters >= _MIN_SHARE * self._all_letters
 
     def _append(self, line: str, link: str) -> None:
-        letters, of_links = weight(line), weight(link)
+        letters, of_links = weight(line), weight(link) if link else 0
         score = letters - _LINK_FEE_PER_LETTER * of_links - _LINE_FEE
         self.all.append(line)
         self._scores.append(score)
         self._score += score
+        self._weights.append(letters)
+        self._all_letters += letters
         self.said += letters - of_links
 
     def _close_block(self, tag: str, block: _Block) -> None:
         self._headings += tag in _HEADINGS and len(self.all) > block.start
+        score = self._score - block.score_before
+        is_plain = tag not in _BOXES and not block.in_boxes and self._open and block.best_before is None
+        if is_plain and score <= self._best.score:
+            return
         said, headings = self.said - block.said_before, self._headings - block.headings_before
         core = block.greatest.core if block.is_frame(said, headings) else slice(block.start, len(self.all))
-        score = self._score - block.score_before
         if score > self._best.score:
             self._best = _Best(score, core)
         if block.best_before is not None:

@@ -8,13 +8,13 @@ from __future__ import annotations
 import re
 from bisect import bisect
 from collections.abc import Callable, Collection, Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import accumulate
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from lxml import etree
 
-from .lines import BLOCKS, MARKS, MIN_SCORE, Lines, size, weight, word_set
+from .lines import BLOCKS, MARKS, MIN_SCORE, Lines, squeeze, weight, word_set
 
 _INVISIBLE = word_set(
     "audio button canvas datalist dialog iframe map math noscript object script select style svg template textarea"
@@ -46,17 +46,22 @@ _MOST_LEFT_OUT = 1.9  # times what is left
 _MOST_READINGS = 4
 _MIN_UNSCRIPTED = 3 * MIN_SCORE  # more than a notice that the page needs scripts
 
-_string = etree.XPath("string(.)", smart_strings=False)
-_no_words = etree.XPath(
-    "descendant::a//text() | descendant::script/text() | descendant::style/text()", smart_strings=False
+_bytes = partial(etree.tostring, method="text", encoding="utf-8", with_tail=False)
+_string = cast("Callable[[etree._Element], str]", etree.XPath("string(.)", smart_strings=False))
+_no_words = cast(
+    "Callable[[etree._Element], list[str]]",
+    etree.XPath("descendant::a//text() | descendant::script/text() | descendant::style/text()", smart_strings=False),
 )
-_words = etree.XPath("descendant::text()[not(parent::a or parent::script or parent::style)]")
+_words = cast(
+    "Callable[[etree._Element], list[etree._ElementUnicodeResult]]",
+    etree.XPath("descendant::text()[not(parent::a or parent::script or parent::style)]"),
+)
 
 
 class _Reading(NamedTuple):
     lines: Lines
-    left_out: list[etree._Element]
-    """For their names."""
+    left_out: dict[etree._Element, int]
+    """For their names; with the most that each can say: its bytes, those of links too."""
 
 
 class MainText(NamedTuple):
@@ -71,10 +76,10 @@ def main_text(root: etree._Element) -> MainText:
     lines, left_out = _read_all(root)
     part = lines.whole()
     for marked in lines.marked if len(lines.marked) == 1 else ():
-        if not _is_over(left_out, marked.said / _MIN_MARKED - lines.said):
+        if not _say_more(left_out, marked.said / _MIN_MARKED - lines.said):
             part = marked
     main = lines.main(part)
-    return MainText("\n".join(main), _is_over(left_out, 2 * size(main) - lines.said))
+    return MainText("\n".join(main.lines), _say_more(left_out, 2 * main.letters - lines.said))
 
 
 def _read_all(root: etree._Element) -> _Reading:
@@ -93,8 +98,11 @@ def _read_believing(root: etree._Element) -> _Reading:
     for _ in range(_MOST_READINGS):
         reading = _read(root, _is_boilerplate, kept)
         said = reading.lines.said
-        doubtful = [element for element in reading.left_out if not _is_sure(element, said >= MIN_SCORE)]
-        if not _is_over(doubtful, max(MIN_SCORE, _MOST_LEFT_OUT * said)):
+        limit = max(MIN_SCORE, _MOST_LEFT_OUT * said)
+        if not _say_more(reading.left_out, limit):
+            break
+        doubtful = {each: most for each, most in reading.left_out.items() if not _is_sure(each, said >= MIN_SCORE)}
+        if not _say_more(doubtful, limit):
             break
         kept.update(_spine(max(doubtful, key=_said)))
     return reading
@@ -105,22 +113,28 @@ def _spine(element: etree._Element) -> Iterator[etree._Element]:
     words = _words(element)
     ends = list(accumulate(map(len, words)))
     middle = words[bisect(ends, ends[-1] // 2)].getparent()
-    yield middle
-    yield from middle.iterancestors()
+    if middle is not None:
+        yield middle
+        yield from middle.iterancestors()
 
 
-def _is_over(elements: list[etree._Element], letters: float) -> bool:
-    """Say whether the elements say more than so many letters that are not link text."""
-    with_links = sum(weight(_string(element)) for element in elements)  # quick, and mostly enough to know
-    return with_links > letters and sum(map(_said, elements)) > letters
+def _say_more(elements: dict[etree._Element, int], letters: float) -> bool:
+    """Say whether elements have more than so many letters that are not of links; look at no more than it takes."""
+    said, most = 0, sum(elements.values())
+    for element in sorted(elements, key=elements.__getitem__, reverse=True):
+        if said > letters or said + most <= letters:
+            break
+        said += _said(element)
+        most -= elements[element]
+    return said > letters
 
 
 def _said(element: etree._Element) -> int:
-    return _letters(_string(element)) - sum(map(_letters, _no_words(element)))
+    return _letters(_string(element)) - _letters("".join(_no_words(element)))
 
 
 def _letters(text: str) -> int:
-    return weight("".join(text.split()))
+    return weight(squeeze(text))
 
 
 def _read(
@@ -152,7 +166,7 @@ def _read(
             if (text := element.tail) and element is not root:
                 add(text)
     lines.end_line()
-    return _Reading(lines, left_out)
+    return _Reading(lines, {element: len(_bytes(element)) for element in left_out})
 
 
 def _is_left_out(
@@ -165,8 +179,8 @@ def _is_left_out(
     is_named = is_named_so(tag)
     for name, value in element.items():
         if name in _NAMING:
-            is_named = is_named or (is_named_so(value) and not _is_phrase(name, value))
-        elif name in _HIDING and _hides(name, value):
+            is_named = is_named or (is_named_so(str(value)) and not _is_phrase(name, str(value)))
+        elif name in _HIDING and _hides(name, str(value)):
             return True
     if not is_named or element in kept:
         return False
@@ -190,7 +204,7 @@ def _hides(name: str, value: str) -> bool:
 
 
 def _is(element: etree._Element, is_so: Callable[[str], bool]) -> bool:
-    return is_so(element.tag) or any(is_so(value) for name, value in element.items() if name in _NAMING)
+    return is_so(element.tag) or any(is_so(str(value)) for name, value in element.items() if name in _NAMING)
 
 
 def _is_sure(element: etree._Element, is_text_left: bool) -> bool:
