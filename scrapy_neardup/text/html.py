@@ -6,7 +6,7 @@ nothing here knows Scrapy, so that feeds, archives and tests read a page exactly
 A page is read line by line; block elements break lines. Boilerplate is left out by what its tag, class, id and role say
 of it (reading.py). A line scores by its length, less what of it is link text, less a flat fee that short lines can't
 pay. The main text is the element whose lines score highest in sum (lines.py): taking in a sidebar or a row of links
-costs more than it brings, taking in another paragraph pays. So the same article in another template gives the same text.
+costs more than it brings, taking in another paragraph pays. So an article gives the same text in every template.
 """
 
 from __future__ import annotations

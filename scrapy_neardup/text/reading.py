@@ -50,7 +50,7 @@ _bytes = partial(etree.tostring, method="text", encoding="utf-8", with_tail=Fals
 _string = cast("Callable[[etree._Element], str]", etree.XPath("string(.)", smart_strings=False))
 _no_words = cast(
     "Callable[[etree._Element], list[str]]",
-    etree.XPath("descendant::a//text() | descendant::script/text() | descendant::style/text()", smart_strings=False),
+    etree.XPath("descendant::text()[parent::script or parent::style or ancestor::a]", smart_strings=False),
 )
 _words = cast(
     "Callable[[etree._Element], list[etree._ElementUnicodeResult]]",
@@ -105,6 +105,8 @@ def _read_believing(root: etree._Element) -> _Reading:
         if not _say_more(doubtful, limit):
             break
         kept.update(_spine(max(doubtful, key=_said)))
+    else:
+        return _read(root, _is_margin)
     return reading
 
 
