@@ -95,6 +95,13 @@ def test_short_lines_are_not_given_up_for_one_long_line(text: str) -> None:
 
 
 @SCRIPTS
+def test_a_table_of_contents_of_the_whole_site_is_no_text_of_a_page(text: str) -> None:
+    said = "".join(f"<p>{text}</p>" for _ in range(4))
+    page = page_of(f"<div><h1>{HEADING}</h1>{said}<hr></div><div><b>Contents</b><ul>{LINKS * 20}</ul></div>")
+    assert text in page.text and "Lighthouse number" not in page.text
+
+
+@SCRIPTS
 def test_a_page_of_links_keeps_them_and_not_the_foot(text: str) -> None:
     page = page_of(f"<h1>{text[:20]}</h1><ul>{LINKS}</ul><div class='site-footer'>{RIGHTS}</div>")
     assert len(page.text.split("\n")) == 31

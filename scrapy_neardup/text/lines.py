@@ -16,6 +16,7 @@ MIN_SCORE = 100
 _MIN_SHARE = 0.2
 _MIN_SHARE_SAID = 0.5
 _ARTICLE_SCORE = 1000
+_MOST_BESIDE_LINKS = 500  # on a page of links
 # A frame says no more than this, in boxes; and so much in none, such as a site's name.
 _MOST_IN_FRAME = 200
 _MOST_LOOSE = 40
@@ -166,15 +167,23 @@ class Lines:
         A page of links has no frame.
         """
         indices = range(len(self.all))
-        best = [index for index in indices[part.best.lines] if self._scores[index] > -_LINE_FEE]
+        best = self._no_links(indices[part.best.lines])
         if self._stands_out(self._letters(best), part):
             return self._chosen(best)
         core = indices[part.core]
+        if not self.is_links() and self._has_mostly_links():
+            return self._chosen(self._no_links(core))
         return self._chosen(core if self._letters(core) >= _MIN_SHARE * self._all_letters else indices)
 
     def is_links(self) -> bool:
         """Say whether the page says next to nothing but links."""
+        return self.said < _MOST_BESIDE_LINKS and self._has_mostly_links()
+
+    def _has_mostly_links(self) -> bool:
         return self.said < _MIN_SHARE * self._all_letters
+
+    def _no_links(self, indices: Sequence[int]) -> list[int]:
+        return [index for index in indices if self._scores[index] > -_LINE_FEE]
 
     def _chosen(self, indices: Sequence[int]) -> Main:
         return Main([self.all[index] for index in indices], self._letters(indices))
@@ -183,8 +192,10 @@ class Lines:
         return sum(self._weights[index] for index in indices)
 
     def _stands_out(self, letters: int, part: Part) -> bool:
-        is_most = letters >= _MIN_SHARE_SAID * part.said or part.best.score >= _ARTICLE_SCORE
-        return is_most and part.best.score >= MIN_SCORE and letters >= _MIN_SHARE * self._all_letters
+        if part.best.score >= _ARTICLE_SCORE:
+            return True
+        is_most = letters >= _MIN_SHARE_SAID * part.said and letters >= _MIN_SHARE * self._all_letters
+        return is_most and part.best.score >= MIN_SCORE
 
     def _append(self, line: str, link: str) -> None:
         letters, of_links = weight(line), weight(link) if link else 0
