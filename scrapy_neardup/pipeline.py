@@ -39,10 +39,11 @@ _COUNTED: dict[str, Stat] = {"unique": "unique", "duplicate": "duplicates", "rev
 
 
 class DuplicateItem(DropItem):
-    """The item repeats a document that is held; `verdict` says which, and on what evidence."""
+    """The item at `url` repeats a document that is held; `verdict` says which, and on what evidence."""
 
-    def __init__(self, verdict: Verdict) -> None:
-        super().__init__(str(verdict), log_level="DEBUG")
+    def __init__(self, url: str | None, verdict: Verdict) -> None:
+        super().__init__(verdict.sentence(url), log_level="DEBUG")
+        self.url = url
         self.verdict = verdict
 
 
@@ -162,8 +163,8 @@ class NearDupPipeline:
         if verdict.status in dropped:
             if config.action == "drop":
                 self.neardup.endings.commit(claim)
-                raise DuplicateItem(verdict)
-            logger.debug("Passes, though a %(verdict)s: %(url)s", {"verdict": verdict, "url": claim.document.url})
+                raise DuplicateItem(claim.document.url, verdict)
+            logger.debug("Passes, though %s", verdict.sentence(claim.document.url))
         if config.action == "tag":
             self._tag(item, verdict)
         return item

@@ -29,13 +29,14 @@ class Verdict:
     mirrors: int = 0
     """Mirror degree: how many other URLs have the content of the canonical."""
 
-    def __str__(self) -> str:
+    def sentence(self, url: str | None) -> str:
+        """Return in words what was decided of the document with this URL."""
+        subject = url or "an item without URL"
         if self.status == "unique":
-            return self.status
-        return (
-            f"{self.status} of {self.duplicate_of} ({self.detector}, resemblance {self.resemblance},"
-            f" length ratio {self.length_ratio}, Hamming distance {self.hamming})"
-        )
+            return f"{subject} is unique"
+        relation = "copy" if self.status == "duplicate" else "revisit"
+        original = self.duplicate_of or "an item without URL"
+        return f"{subject} is a {relation} of {original} (found by {self.detector}, resemblance {self.resemblance})"
 
     def tag(self) -> dict[str, Any]:
         """Return the verdict as the item's tag."""

@@ -22,13 +22,22 @@ def test_html_is_compared_by_its_main_text(crawl, a, b):
     assert sorted(result.urls) == [f"{a.url}/{n}.html" for n in range(3)]
 
 
-def test_a_drop_is_logged_at_debug_with_the_original_and_the_evidence(crawl, a, b):
+def test_a_drop_is_logged_at_debug_with_both_urls_and_the_evidence(crawl, a, b):
     result = crawl("OneAfterAnother", urls=mirror(a, b, 1))
-    line = next(line for line in result.log.splitlines() if "Dropped" in line)
-    assert "DEBUG" in line
-    assert f"{a.url}/0.html" in line
-    assert "exact" in line
-    assert "resemblance 1.0" in line
+    original, copy = (f"{site.url}/0.html" for site in (a, b))
+    assert f"DEBUG: Dropped: {copy} is a copy of {original} (found by exact, resemblance 1.0)\n" in result.log
+    again = crawl("OneAfterAnother", {"NEARDUP_REVISIT": "drop"}, urls=[original])
+    assert f"DEBUG: Dropped: {original} is a revisit of {original} (found by exact, resemblance 1.0)\n" in again.log
+
+
+def test_a_drop_without_urls_is_logged_too(crawl, a, b):
+    result = crawl("OneAfterAnother", {"ITEM_PIPELINES": {"spiders.AddItem": 100}}, urls=mirror(a, b, 1))
+    assert "Dropped: an item without URL is a copy of an item without URL (found by exact, " in result.log
+
+
+def test_a_copy_that_passes_is_logged_at_debug_with_both_urls(crawl, a, b):
+    result = crawl("OneAfterAnother", {"NEARDUP_ACTION": "audit"}, urls=mirror(a, b, 1))
+    assert f"DEBUG: Passes, though {b.url}/0.html is a copy of {a.url}/0.html (found by exact, " in result.log
 
 
 def test_one_line_at_the_end_sums_up(crawl, a, b):
