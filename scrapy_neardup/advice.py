@@ -115,6 +115,9 @@ def _modes(config: Config) -> Iterator[Advice]:
     if config.action == "audit" and config.revisit != "keep":
         what = f'NEARDUP_REVISIT = {config.revisit!r} has no effect with NEARDUP_ACTION = "audit"'
         yield Advice("note", what, "remove one of them")
+    if config.dropped and config.action != "drop":
+        what = f"NEARDUP_DROPPED has no effect with NEARDUP_ACTION = {config.action!r}: no item is dropped"
+        yield Advice("note", what, "remove one of them")
     if config.revisit == "skip" and not config.skip_mirrors:
         what = 'NEARDUP_REVISIT = "skip" with NEARDUP_SKIP_MIRRORS = False: revisits are fetched, and then dropped'
         yield Advice("warning", what, 'NEARDUP_SKIP_MIRRORS = True, or NEARDUP_REVISIT = "drop"')

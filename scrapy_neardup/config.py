@@ -219,6 +219,7 @@ class Config:
     detectors: tuple[Any, ...] = _setting(DEFAULT_DETECTORS, _detectors)
     action: Action = field(default="drop", metadata={"check": _choice(Action)})
     revisit: Revisit = field(default="keep", metadata={"check": _choice(Revisit)})
+    dropped: str | None = _setting(None, _optional(_path))
     scope: Scope = field(default="all", metadata={"check": _choice(Scope)})
     simhash_distance: int = _setting(6, _number(0, 15, int))
     length_ratio: float = _setting(2.5, _number(1))

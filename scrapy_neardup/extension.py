@@ -20,6 +20,7 @@ from .access import FAILURES, Access
 from .config import STORE_NAME, Config
 from .dedup import Deduplicator
 from .document import Document
+from .dropped import DroppedFeed
 from .ending import Endings
 from .index.hosts import Change
 from .stats import BY_DETECTOR, PREFIX, Stat, summary
@@ -49,6 +50,7 @@ class NearDup:
         self.config = config
         self.stats = crawler.stats
         self.crawler = crawler
+        self.dropped = self._dropped_feed()  # before the store: a bad URI stops the crawl
         self._run_file = _run_file(crawler)
         run = self._run_file.read_text() if self._run_file and self._run_file.exists() else ""
         self.dedup = Deduplicator.from_config(config, run=run)
@@ -73,11 +75,19 @@ class NearDup:
             shared._connect()
         return shared
 
+    def _dropped_feed(self) -> DroppedFeed | None:
+        config = self.config
+        if config.dropped is None or config.action != "drop":
+            return None
+        return DroppedFeed(self.crawler, config.dropped, config.tag_field, self.count)
+
     def _connect(self) -> None:
         connect = self.crawler.signals.connect
         connect(self.spider_opened, signal=signals.spider_opened)
         connect(self.spider_closed, signal=signals.spider_closed)
         connect(self.engine_stopped, signal=signals.engine_stopped)
+        if self.dropped:
+            connect(self.dropped.close, signal=signals.spider_closed)
 
     # The life of the crawl
 

@@ -34,6 +34,7 @@ class Keywords(TypedDict, total=False):
     detectors: Sequence[str | Detector]
     action: Action
     revisit: Revisit
+    dropped: str | PathLike[str] | None
     scope: Scope
     simhash_distance: int
     length_ratio: float

@@ -163,6 +163,8 @@ class NearDupPipeline:
         if verdict.status in dropped:
             if config.action == "drop":
                 self.neardup.endings.commit(claim)
+                if self.neardup.dropped:
+                    self.neardup.dropped.write(item, claim.document.url, verdict)
                 raise DuplicateItem(claim.document.url, verdict)
             logger.debug("Passes, though %s", verdict.sentence(claim.document.url))
         if config.action == "tag":

@@ -15,6 +15,7 @@ Stat = Literal[
     "revisits",
     "no_text",
     "withdrawn",
+    "dropped/unwritten",
     "requests/skipped",
     "requests/rechecked",
     "requests/wrongly_skipped",
@@ -39,6 +40,7 @@ Stat = Literal[
 _SUMMED: tuple[tuple[Stat, str], ...] = (
     ("no_text", "items without text"),
     ("withdrawn", "withdrawn"),
+    ("dropped/unwritten", "dropped items not written to NEARDUP_DROPPED"),
     ("requests/redirected", "requests sent to the canonical host"),
     ("dead_links/rescued", "dead links rescued"),
     ("requests/wrongly_skipped", "skipped wrongly, by rechecks"),

@@ -46,7 +46,20 @@ class ScrapyItem(scrapy.Item):
     text = scrapy.Field()
 
 
-KINDS = {"dict": dict, "dataclass": DataclassItem, "attrs": AttrsItem, "pydantic": PydanticItem, "item": ScrapyItem}
+class SerializedItem(scrapy.Item):
+    url = scrapy.Field()
+    title = scrapy.Field(serializer=lambda title: f"<{title.upper()}>")
+    text = scrapy.Field()
+
+
+KINDS = {
+    "dict": dict,
+    "dataclass": DataclassItem,
+    "attrs": AttrsItem,
+    "pydantic": PydanticItem,
+    "item": ScrapyItem,
+    "serialized": SerializedItem,
+}
 
 
 class ListSpider(scrapy.Spider):
@@ -257,6 +270,32 @@ class AddItem:
             added = {"text": " ".join(reversed(item["text"].split()))}
             await self.crawler.engine.scraper.start_itemproc_async(added, response=None)
         return item
+
+
+class AddOddValue:
+    """Gives one copy a value that JSON does not know."""
+
+    def process_item(self, item):
+        return {**item, "odd": object()} if "127.0.0.2" in item["url"] and "/1.html" in item["url"] else item
+
+
+class CountFeeds:
+    """Counts the signals of feeds that are closed."""
+
+    def __init__(self, crawler) -> None:
+        self.stats = crawler.stats
+        crawler.signals.connect(self.slot_closed, signal=scrapy.signals.feed_slot_closed)
+        crawler.signals.connect(self.exporter_closed, signal=scrapy.signals.feed_exporter_closed)
+
+    @classmethod
+    def from_crawler(cls, crawler):
+        return cls(crawler)
+
+    def slot_closed(self):
+        self.stats.inc_value("test/slots_closed")
+
+    def exporter_closed(self):
+        self.stats.inc_value("test/exporters_closed")
 
 
 class ReplaceItem:

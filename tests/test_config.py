@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import FrozenInstanceError
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -35,6 +36,9 @@ GOOD: list[tuple[str, Any, Any]] = [
     *((name, "other", "other") for name in NAMES),
     ("store", "/data/held.sqlite", "/data/held.sqlite"),
     ("store", "", None),
+    ("dropped", "dropped-%(time)s.jsonl", "dropped-%(time)s.jsonl"),
+    ("dropped", Path("dropped.csv"), "dropped.csv"),
+    ("dropped", "", None),
     ("namespace", "{spider}", "{spider}"),
     ("fields", ["body", "lead"], ("body", "lead")),
     ("fields", "body, lead", ("body", "lead")),
@@ -105,6 +109,7 @@ BAD: list[tuple[str, Any, str]] = [
     *((name, value, "True or False") for name in FLAGS for value in ("maybe", 2, [])),
     *((name, value, "the name of an item field") for name in NAMES for value in ("", None, 5, ["title"])),
     ("store", 5, "allowed is a path"),
+    ("dropped", 5, "allowed is a path"),
     ("namespace", None, "text"),
     ("fields", 5, "a list of names"),
     ("fields", [""], "a list of names"),

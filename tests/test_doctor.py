@@ -34,6 +34,7 @@ def advised(settings: dict[str, Any]) -> list[str]:
         {**ADD_ON, "NEARDUP_REVISIT": "skip", "DELTAFETCH_ENABLED": True},
         {**ADD_ON, "NEARDUP_ACTION": "tag", "NEARDUP_SKIP_MIRRORS": False},
         {**ADD_ON, "NEARDUP_TTL": "90 days", "NEARDUP_STORE": "held.sqlite"},
+        {**ADD_ON, "NEARDUP_DROPPED": "dropped.jsonl"},
         {**ADD_ON, "NEARDUP_DETECTORS": ["exact", "simhash"], "NEARDUP_SIMHASH_DISTANCE": 5},
         {**ADD_ON, "NEARDUP_STORE": "redis://127.0.0.1", "NEARDUP_REVISIT": "drop"},
     ],
@@ -62,6 +63,10 @@ def test_nothing_is_said_where_all_is_well(settings: dict[str, Any]) -> None:
         ({**ADD_ON, "HTTPCACHE_ENABLED": True}, "note: HTTPCACHE_ENABLED without end"),
         ({**ADD_ON, "NEARDUP_ACTION": "tag"}, 'warning: NEARDUP_ACTION = "tag" with NEARDUP_SKIP_MIRRORS'),
         ({**ADD_ON, "NEARDUP_ACTION": "audit", "NEARDUP_REVISIT": "drop"}, "note: NEARDUP_REVISIT = 'drop' has no"),
+        (
+            {**ADD_ON, "NEARDUP_ACTION": "audit", "NEARDUP_DROPPED": "dropped.jsonl"},
+            "note: NEARDUP_DROPPED has no effect with NEARDUP_ACTION = 'audit': no item is dropped",
+        ),
         (
             {**ADD_ON, "NEARDUP_REVISIT": "skip", "NEARDUP_SKIP_MIRRORS": False},
             'warning: NEARDUP_REVISIT = "skip" with NEARDUP_SKIP_MIRRORS',
