@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from .fingerprints.layout import same_layout
 from .signature import Evidence, Signature
@@ -44,6 +45,21 @@ class Verdict:
 
 
 UNIQUE = Verdict("unique")
+
+
+class Point(NamedTuple):
+    """One thing that was checked of two documents."""
+
+    text: str
+    """What was measured, and what it takes: "resemblance 0.76, needed 0.43"."""
+    is_met: bool
+    """Whether it allows that one is a copy of the other."""
+
+
+def in_words(status: str, points: Sequence[Point]) -> str:
+    """Return a decision as a sentence: of a unique document the points that were not met, else all of them."""
+    missed = [point for point in points if not point.is_met] if status == "unique" else []
+    return f"{status}: {'; '.join(point.text for point in missed or points)}"
 
 
 def page_kind(resemblance: float, layout: int, earlier: int) -> str | None:

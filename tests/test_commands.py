@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -210,12 +211,68 @@ def test_explain_a_mirror(held: Path) -> None:
     shown = succeeded(held, *arguments).stdout
     assert "http://a.example/1" in shown
     assert "thresholds\n  min_tokens               20\n  resemblance              0.425\n" in shown
+    found = told["evidence"]["resemblance"]
+    sentence = f"duplicate: resemblance {found}, needed 0.425; length ratio 1, allowed 2.5; found by "
+    assert told["sentence"].startswith(sentence)
+    assert shown.splitlines()[-1] == told["sentence"]
 
 
 def test_explain_a_document_held(held: Path) -> None:
     told = json.loads(succeeded(held, "explain", "http://a.example/2", "--store", "held.sqlite", "--json").stdout)
     assert (told["status"], told["duplicate_of"], told["document"]["tokens"]) == ("held", None, 200)
     assert {"exact", "imatch", "simhash"} <= set(told["document"]["fingerprints"])
+    assert told["sentence"] == "unique: it was held nowhere when it came; copies since then: 0"
+
+
+def test_explain_a_mirror_of_an_original_with_others(tmp_path: Path) -> None:
+    urls = [f"http://{host}.example/1" for host in "abc"]
+    write(tmp_path / "in.jsonl", [{"url": url, "text": text(1)} for url in urls])
+    succeeded(tmp_path, "dedupe", "in.jsonl", "-o", "out.jsonl", "--store", "held.sqlite")
+    told = json.loads(succeeded(tmp_path, "explain", urls[1], "--store", "held.sqlite", "--json").stdout)
+    assert told["thresholds"]["resemblance"] < 0.425  # what is repeated already needs less
+    assert f"needed {told['thresholds']['resemblance']}; " in told["sentence"]
+
+
+FIGURES = " ".join(f"item {n}" for n in range(100, 200))
+SENTENCES = [
+    (text(1), edited(text(1), 100), [], r"duplicate: resemblance 0\.\d+, needed 0\.425; length ratio 1, allowed 2\.5; "
+     r"0 figures differ, allowed 1; found by [a-z, ]*shingle"),
+    (text(1), text(2), [], r"unique: resemblance 0(\.\d+)?, needed 0\.425; found by no detector"),
+    (text(1), text(1) + text(2, 500), [], r"unique: .*length ratio 3\.\d+, allowed 2\.5.*"),
+    (FIGURES, FIGURES.replace("item 1", "item 2", 50), ["NEARDUP_RESEMBLANCE=0.1"],
+     r"unique: [\d.]+ figures differ, allowed 11"),
+    (text(1), "a few words", [], "unique: 3 words, needed 20"),
+    (text(1), "", [], "unique: 0 words, needed 20"),
+    ("a few words", "A few words!", ["NEARDUP_SHORT_TEXT=exact"], "duplicate: 3 words of less than 20: all are equal"),
+    ("a few words", "few words", ["NEARDUP_SHORT_TEXT=exact"], "unique: 2 words of less than 20: not all are equal"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("first", "second", "settings", "sentence"), SENTENCES)
+def test_explain_ends_in_a_sentence_with_the_points_that_decided(
+    tmp_path: Path, first: str, second: str, settings: list[str], sentence: str
+) -> None:
+    (tmp_path / "a.txt").write_text(first)
+    (tmp_path / "b.txt").write_text(second)
+    given = [part for setting in settings for part in ("-s", setting)]
+    said = succeeded(tmp_path, "explain", "--files", "a.txt", "b.txt", *given).stdout
+    assert re.fullmatch(sentence, said.splitlines()[-1]), said.splitlines()[-1]
+
+
+@pytest.mark.parametrize(("line", "width"), [(f"{text(1, 30)}\n\n{text(2)}", 72), ("长江大桥今天通车了。" * 60, 36)])
+def test_explain_shows_where_the_compared_text_begins(tmp_path: Path, line: str, width: int) -> None:
+    paragraphs = "".join(f"<p>{part}</p>" for part in line.split("\n"))
+    (tmp_path / "a.html").write_text(f"<html><body><nav>The menu</nav>{paragraphs}</body></html>", encoding="utf-8")
+    (tmp_path / "b.txt").write_text("short", encoding="utf-8")
+    arguments = ("explain", "--files", "a.html", "b.txt")
+    told = json.loads(succeeded(tmp_path, *arguments, "--json").stdout)["documents"]
+    begun = "".join(told["a.html"]["text"]).replace(" ", "")
+    assert begun.endswith("…")
+    assert "".join(line.split()).startswith(begun[:-1])
+    assert 300 < len(begun) <= 401
+    assert max(map(len, told["a.html"]["text"])) <= width
+    assert (told["b.txt"]["text"], told["b.txt"]["tokens"]) == (["short"], 1)
+    assert f"    text\n      {told['a.html']['text'][0]}\n" in succeeded(tmp_path, *arguments).stdout
 
 
 @pytest.mark.parametrize(

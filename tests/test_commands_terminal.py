@@ -41,6 +41,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for ending in ("json", "csv.gz"):
         write_feed(made / f"in.{ending}", rows)
     write_labelled(made / "news")
+    (made / "long.txt").write_text(text(1, 40))
+    (made / "longer.txt").write_text(text(1, 40) + "\n" + text(2, 10))
     with Deduplicator.open(str(made / "held.sqlite")) as dedup:
         for host in "ab":
             dedup.claim(Document(f"http://{host}.example/{'long' * 50}", text(1))).commit()
@@ -146,8 +148,9 @@ def test_lines_are_cut_by_what_a_terminal_needs(line: str, wanted: str) -> None:
 @pytest.mark.parametrize(
     "arguments",
     ["clusters --store held.sqlite", "runs --store held.sqlite", "resolve --store held.sqlite http://a.example/",
-     "explain --store held.sqlite http://a.example/" + "long" * 50, "evaluate news --detectors exact",
-     "stats --store held.sqlite", "resolve --store held.sqlite http://a.example/" + "鹤鸣" * 40],
+     "explain --store held.sqlite http://a.example/" + "long" * 50, "explain --files long.txt longer.txt",
+     "evaluate news --detectors exact", "stats --store held.sqlite",
+     "resolve --store held.sqlite http://a.example/" + "鹤鸣" * 40],
 )  # fmt: skip
 def test_tables_fit_the_terminal_and_are_whole_elsewhere(folder: Path, arguments: str, columns: int) -> None:
     said = re.sub(r"\r[^\n]*\r", "", on_terminal(folder, *arguments.split(), columns=columns).replace("\r\n", "\n"))

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from operator import ge, le
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 from scrapy.settings import BaseSettings
@@ -12,22 +15,31 @@ from w3lib.encoding import html_to_unicode
 
 from ..config import Config
 from ..dedup import Deduplicator
+from ..detectors import Exact
 from ..document import Document
 from ..feeds import FeedError
 from ..mirrors import Mirrors
 from ..signature import Link, Signature
 from ..stores import Store, StoreError
-from ..verify import compare
+from ..verdict import Point, in_words
+from ..verify import Comparison, Rule, compare
 from .mirrors import described
 from .moments import Moment
-from .options import add_json, add_store, open_existing, print_result, read_config
+from .options import add_json, add_store, columns, open_existing, print_result, print_sentence, read_config
 
 EXAMPLES = """examples:
   scrapy neardup explain http://example.com/a.html
   scrapy neardup explain --files a.html b.txt --json
 
-The thresholds are those of now, for a text as long as the document or, of two files, as the shorter one.
+The thresholds are those of now, for a text as long as the document or, of two files, as the shorter one. The sentence
+at the end has the points that decided.
 """
+_BEGINNING = 400  # characters of a text that are shown
+_LIMITS: tuple[tuple[str, str, Callable[[float, float], bool]], ...] = (
+    ("resemblance", "resemblance {:g}, needed {:g}", ge),
+    ("length_ratio", "length ratio {:g}, allowed {:g}", le),
+    ("missing_figures", "{:g} figures differ, allowed {:g}", le),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,7 +58,10 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
     else:
         with open_existing(opts, settings) as dedup:
             result = _explain_url(dedup, read_config(opts, settings), opts.url)
+    sentence = "" if opts.json else result.pop("sentence", "")
     print_result(result, as_json=opts.json)
+    if sentence:
+        print_sentence(sentence)
 
 
 def _explain_url(dedup: Deduplicator, config: Config, url: str) -> dict[str, Any]:
@@ -55,16 +70,32 @@ def _explain_url(dedup: Deduplicator, config: Config, url: str) -> dict[str, Any
         return _explain_rule(Mirrors.from_config(dedup.store, config), url)
     if link.signature is None:
         return {"url": url, "status": "fetched each time: it also gives what is held nowhere"}
+    evidence = link.evidence._asdict() if link.evidence and link.mirror else None
+    sketch, repeated = link.signature.sketch, link.signature.repeats > link.mirror  # by others than this one
+    thresholds = _thresholds(dedup.matcher.rule, sketch.tokens, sketch.figures, repeated=repeated)
     return {
         "url": url,
         "status": "mirror" if link.mirror else "held",
         "duplicate_of": link.signature.url if link.mirror else None,
         "last_seen": Moment(link.seen),
-        "evidence": link.evidence._asdict() if link.evidence and link.mirror else None,
-        "thresholds": _thresholds(dedup, link.signature.sketch.tokens, link.signature.sketch.figures),
+        "evidence": evidence,
+        "thresholds": thresholds,
         "document": _described(dedup.store, link.signature),
         "links": [_described_link(other) for other in dedup.store.links(link.signature)],
+        "sentence": _mirrored(evidence, thresholds) if link.mirror else _held(link.signature),
     }
+
+
+def _mirrored(evidence: Mapping[str, Any] | None, thresholds: Mapping[str, Any]) -> str:
+    """Return the sentence of a mirror: what was measured when it was fetched, beside the thresholds of now."""
+    if evidence is None:
+        return in_words("duplicate", [Point("its evidence is not known", True)])
+    return in_words("duplicate", [*_limits(evidence, thresholds), Point(f"found by {evidence['detector']}", True)])
+
+
+def _held(document: Signature) -> str:
+    """Return the sentence of a document that is held."""
+    return in_words("unique", [Point(f"it was held nowhere when it came; copies since then: {document.repeats}", True)])
 
 
 def _explain_rule(mirrors: Mirrors, url: str) -> dict[str, Any]:
@@ -83,23 +114,57 @@ def _explain_rule(mirrors: Mirrors, url: str) -> dict[str, Any]:
 def _explain_files(dedup: Deduplicator, config: Config, paths: list[str]) -> dict[str, Any]:
     first, second = (_document(path, config) for path in paths)
     signatures = [dedup.sign(document) for document in (first, second)]
-    found = compare(first.sketch, second.sketch)
+    found, rule = compare(first.sketch, second.sketch), dedup.matcher.rule
     dedup.claim(first)
     proposed_by = [name for name, _ in dedup.store.find(signatures[1].fingerprints)]
+    verdict = dedup.claim(second).verdict
+    described = [
+        {**_described(dedup.store, signature), "text": _beginning(document.text)}
+        for signature, document in zip(signatures, (first, second), strict=True)
+    ]
+    points = [*_points(found, rule, proposed_by, same_url=first.url == second.url)]
     return {
-        "verdict": dedup.claim(second).verdict.tag(),
+        "verdict": verdict.tag(),
         "comparison": found._asdict(),
-        "thresholds": _thresholds(dedup, found.tokens, found.figures),
+        "thresholds": _thresholds(rule, found.tokens, found.figures),
         "proposed_by": proposed_by,
-        "documents": {path: _described(dedup.store, s) for path, s in zip(paths, signatures, strict=True)},
+        "documents": dict(zip(paths, described, strict=True)),
+        "sentence": in_words(verdict.status, points),
     }
 
 
-def _thresholds(dedup: Deduplicator, tokens: int, figures: int) -> dict[str, Any]:
-    rule = dedup.matcher.rule
+def _points(found: Comparison, rule: Rule, proposed_by: list[str], *, same_url: bool) -> Iterator[Point]:
+    """Yield what the rule asks of two documents, and what it finds."""
+    least = max(rule.min_tokens, 1)
+    if found.tokens >= least:
+        yield from _limits(found._asdict(), _thresholds(rule, found.tokens, found.figures))
+        yield Point(f"found by {', '.join(proposed_by) or 'no detector'}", bool(proposed_by))
+    elif found.tokens and (same_url or rule.short_text == "exact"):
+        is_same = Exact.name in proposed_by
+        yield Point(f"{found.tokens} words of less than {least}: {'' if is_same else 'not '}all are equal", is_same)
+    else:
+        yield Point(f"{found.tokens} words, needed {least}", False)
+
+
+def _limits(found: Mapping[str, Any], thresholds: Mapping[str, Any]) -> Iterator[Point]:
+    """Yield each figure beside its threshold."""
+    for name, text, is_met in _LIMITS:
+        if name in found:
+            value, limit = round(found[name], 4), thresholds[name]
+            yield Point(text.format(value, limit), is_met(value, limit))
+
+
+def _beginning(text: str) -> list[str]:
+    """Return the first lines of a text, none wider than a terminal."""
+    begun = text[:_BEGINNING] + "…" * (len(text) > _BEGINNING)
+    width = 72 // max(map(columns, begun), default=1)
+    return [part for line in begun.splitlines() for part in wrap(line, width)]
+
+
+def _thresholds(rule: Rule, tokens: int, figures: int, *, repeated: bool = False) -> dict[str, Any]:
     return {
         "min_tokens": rule.min_tokens,
-        "resemblance": round(rule.required_resemblance(tokens), 4) if tokens else None,
+        "resemblance": round(rule.required_resemblance(tokens, repeated=repeated), 4) if tokens else None,
         "length_ratio": rule.length_ratio,
         "missing_figures": round(rule.allowed_figures(tokens, figures), 4),
     }

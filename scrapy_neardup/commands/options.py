@@ -13,6 +13,7 @@ from dataclasses import replace
 from itertools import accumulate
 from math import inf
 from pathlib import Path
+from textwrap import fill
 from typing import Any, TypeVar
 from unicodedata import combining, east_asian_width
 
@@ -154,6 +155,12 @@ def print_table(*lines: str) -> None:
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     for line in map(shown, lines):
         print(line if width is None else cut(line, width))
+
+
+def print_sentence(sentence: str) -> None:
+    """Print a sentence, `shown`, in one line; on a terminal in as many as it needs."""
+    said = shown(sentence)
+    print(fill(said, shutil.get_terminal_size().columns) if sys.stdout.isatty() else said)
 
 
 def cut(line: str, width: int) -> str:
