@@ -28,14 +28,13 @@ class DroppedFeed:
     def __init__(self, crawler: Crawler, uri: str, tag_field: str, count: Callable[[Stat], object]) -> None:
         """Open the feed. Raise ConfigError where Scrapy has no storage or no format for its URI."""
         assert crawler.spider
-        self._uri, self._tag_field, self._count = uri, tag_field, count
-        self._spider = crawler.spider
+        self._spider, self._tag_field, self._count = crawler.spider, tag_field, count
         self._is_failing = False
         try:
             self._exporter = FeedExporter(cast("Crawler", _CrawlerOfOneFeed(crawler, uri)))
             self._exporter.open_spider(self._spider)
         except Exception as error:  # whatever a storage says to a URI that it can't read
-            allowed = "a feed URI with a scheme of FEED_STORAGES and a suffix of FEED_EXPORTERS"
+            allowed = "a feed URI with a scheme of FEED_STORAGES and a suffix of FEED_EXPORTERS, and what these need"
             raise ConfigError(f"NEARDUP_DROPPED = {uri!r} is not allowed; allowed is {allowed}") from error
 
     def write(self, item: Any, url: str | None, verdict: Verdict) -> None:
@@ -46,7 +45,7 @@ class DroppedFeed:
             self._count("dropped/unwritten")
             if not self._is_failing:
                 self._is_failing = True
-                logger.error("Dropped items can't be written to NEARDUP_DROPPED = %r: %r", self._uri, error)
+                logger.error("Dropped items can't be written to NEARDUP_DROPPED: %r", error)
 
     async def close(self) -> None:
         """Store the feed."""

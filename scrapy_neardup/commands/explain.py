@@ -156,8 +156,9 @@ def _limits(found: Mapping[str, Any], thresholds: Mapping[str, Any]) -> Iterator
 
 def _beginning(text: str) -> list[str]:
     """Return the first lines of a text, none wider than a terminal."""
+    text = text.strip()
     begun = text[:_BEGINNING] + "…" * (len(text) > _BEGINNING)
-    width = 72 // max(map(columns, begun), default=1)
+    width = 72 // max([1, *map(columns, begun)])
     return [part for line in begun.splitlines() for part in wrap(line, width)]
 
 
