@@ -48,6 +48,8 @@ class Document:
     """The fingerprint of its page's layout; 0 where unknown."""
     claimed: tuple[str, ...] = ()
     """URLs that the page itself names as its canonical."""
+    identity: int = 0
+    """The hash of the fields that tell its item from others, such as its name or number; 0 without any."""
     ready: dict[str, tuple[int, ...]] = field(default_factory=dict)
     """Fingerprints that were made in another process, by detector."""
 
