@@ -82,14 +82,14 @@ class Prints(NamedTuple):
 
     @classmethod
     def make(cls, labels: Numbers) -> Prints:
-        columns = mix((labels[:, None] * np.uint64(64) + np.arange(44, dtype=np.uint64)) * MULTIPLIER)
+        columns = mix((labels[:, None] * np.uint64(64) + np.arange(92, dtype=np.uint64)) * MULTIPLIER)
         keys, simhashes = columns[:, :24].copy(), columns[:, 24].copy()
         alike = labels >= OF_FORM
         keys[alike, 12:15] = (1, 2, 3)
         turned = np.uint64(1) << (simhashes[alike] % np.uint64(64))
         simhashes[alike] = np.uint64(0x0123456789ABCDEF) ^ turned ^ (turned >> np.uint64(7))
-        figures = np.sort(columns[:, 42:].copy().view(np.uint16), axis=1).astype(">u2")
-        return cls(keys, simhashes, columns[:, 25].copy(), columns[:, 26:42].copy(), figures)
+        figures = np.sort(columns[:, 90:].copy().view(np.uint16), axis=1).astype(">u2")
+        return cls(keys, simhashes, columns[:, 25].copy(), columns[:, 26:90].copy(), figures)
 
 
 def url(number: int) -> str:
@@ -103,7 +103,7 @@ def signature(label: int, place: int, changed: int = 0) -> Signature:
     if changed:
         other = Prints.make(np.array([label + NEW], np.uint64))
         keys = np.where(np.arange(24) % 3 > 0, other.keys[0], keys)
-        codes = np.where(np.arange(16) % 8 < changed, other.codes[0], codes)
+        codes = np.where(np.arange(64) % 8 < changed, other.codes[0], codes)
         simhash ^= np.uint64(0b10011)
     parts = np.split(keys, np.cumsum(list(SLOTS.values()))[:-1])
     found = {name: tuple(part.tolist()) for name, part in zip(SLOTS, parts, strict=True)}
@@ -173,17 +173,18 @@ def documents(prints: Prints, is_held: npt.NDArray[np.bool_], urls: list[str]) -
     rows = np.repeat(document_rows([(signature(0, 0), 0, {})])["documents"], count)
     places = is_held.nonzero()[0]
     before = is_held.cumsum() - is_held
-    rows["codes"] = np.ascontiguousarray(prints.codes).view("V128")[:, 0]
+    rows["codes"] = np.ascontiguousarray(prints.codes).view("V512")[:, 0]
     rows["layout"], rows["exact"], rows["first_seen"] = prints.layouts, prints.keys[:, 0], START
     rows["segment"] = places // SEGMENT
     rows["place"] = np.arange(count) - before[places // SEGMENT * SEGMENT]
     url_ends, own = strings(urls[place].encode() for place in places.tolist())
+    title_ends, titles = strings(b"" for _ in range(count))
     figure_ends, figures = strings(row.tobytes() for row in prints.figures)
     whole_ends, wholes = strings(b"" for _ in range(count))
     return {
         "documents": rows, "simhashes": prints.simhashes, "repeats": np.zeros(count, np.uint32),
-        "url_ends": url_ends, "urls": own, "figure_ends": figure_ends, "figures": figures,
-        "whole_ends": whole_ends, "wholes": wholes,
+        "url_ends": url_ends, "urls": own, "title_ends": title_ends, "titles": titles,
+        "figure_ends": figure_ends, "figures": figures, "whole_ends": whole_ends, "wholes": wholes,
     }  # fmt: skip
 
 

@@ -24,7 +24,7 @@ from .verify import Rule, compare
 from .watching import watched
 
 LEVELS = np.arange(0.3, 1.0, 0.01)  # r
-ALLOWANCES = (0.0, 2.5, 5.0, 7.5, 10.0, 15.0, 20.0, 30.0, 40.0)  # s, in shingles
+ALLOWANCES = (0.0, 2.5, 5.0, 8.0, 10.0, 15.0, 20.0, 30.0, 40.0)  # s, in shingles
 MINIMA = (20, 25, 30, 40, 50, 60, 75, 100, 150, 200, 300)  # tokens
 LENGTHS = (20, 30, 50, 75, 100, 150, 200, 300, 500, 1000, 2000)
 MARGINS = (1, 2, 4, 8)
@@ -131,7 +131,8 @@ def compared(labelled: LabelledSet, config: Config, mode: str = "strict") -> Pai
 
 def _proposed(labelled: LabelledSet, config: Config) -> Iterator[tuple[frozenset[Any], int, float]]:
     names: dict[Signature, Any] = {}
-    anyhow = replace(Rule.from_config(config), resemblance=0.0, short_allowance=0.0, min_tokens=MINIMA[0])
+    rule = Rule.from_config(config)
+    anyhow = replace(rule, resemblance=0.0, allowance=0.0, short_allowance=0.0, min_tokens=MINIMA[0])
     with Deduplicator.from_config(replace(config, store=None)) as dedup:
         for name, row in watched(labelled.rows.items(), "docs", len(labelled.rows)):
             document = item_document(row, config)

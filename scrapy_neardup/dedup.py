@@ -17,7 +17,7 @@ from .detectors.build import build_detectors
 from .document import Document
 from .index.hosts import Change, Finding
 from .matching import Matcher
-from .signature import Evidence, Link, Signature
+from .signature import TITLE, Evidence, Link, Signature
 from .stores import Selection, Store, StoreError, open_store
 from .verdict import UNIQUE, Match, Verdict
 from .verify import Rule
@@ -156,7 +156,7 @@ class Deduplicator:
         signature = self._signed.pop(document, None) or self.sign(document)
         is_text = signature.sketch.tokens > 0
         match = self._enter(document, signature) if is_text else self.matcher.best(document, signature)
-        self.matcher.learn(document, match.signature if match else signature)
+        self.matcher.learn(signature, match.signature if match else signature)
         claim = Claim(self, document, signature, match)
         if match is None and is_text:
             self._pending[signature] = claim
@@ -193,7 +193,10 @@ class Deduplicator:
             d.name: ready[d.name] if d.name in ready else checked(d.name, d.fingerprints(document))
             for d in self.detectors
         }
-        return Signature(document.url, fingerprints, document.sketch, self._clock(), document.layout)
+        return Signature(
+            document.url, fingerprints, document.sketch, self._clock(), document.layout,
+            title=document.title[:TITLE], identity=document.identity,
+        )  # fmt: skip
 
     def verdict(self, document: Document, match: Match | None) -> Verdict:
         """Put a match into words."""

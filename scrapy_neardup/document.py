@@ -15,7 +15,6 @@ from .fingerprints.layout import layout
 from .fingerprints.sketch import WIDTH, Sketch, figures_of, make_sketch
 from .text.extractors import BUILTIN, Extract, build_reader
 from .text.html import Page, looks_like_html
-from .text.sentences import sentence_lines
 from .text.tokens import token_lines
 
 
@@ -109,8 +108,3 @@ class Document:
     def sketch(self) -> Sketch:
         """What is stored of the text, to compare it with others."""
         return make_sketch(len(self.hashes), self.shingles, figures_of(self.hashes, self.lines))
-
-    @cached_property
-    def line_hashes(self) -> Hashes:
-        """The hashes of its lines and sentences, in their order, as often as they stand there; of shape (n,)."""
-        return hash_lines(sentence_lines(self.text))[:, 0].copy()

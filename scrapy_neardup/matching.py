@@ -14,9 +14,9 @@ from .document import Document
 from .fingerprints.simhash import hamming
 from .index.hosts import Finding
 from .index.relations import judge
+from .siblings import Page, Siblings, why_siblings
 from .signature import Evidence, Link, Signature
 from .stores import Store
-from .templates import Page, Templates
 from .text.shapes import site
 from .text.urls import canonical_url, domain, host
 from .verdict import Match, page_kind
@@ -39,11 +39,11 @@ class Matcher:
         """How many documents were compared so far: what the detectors cost the verification."""
         self._store = store
         self._scope = _SCOPES[scope]
-        self._templates = Templates()
+        self._siblings = Siblings()
 
-    def learn(self, document: Document, held: Signature) -> None:
+    def learn(self, signature: Signature, held: Signature) -> None:
         """Take note of a document that is held now, or that repeats one that is, for those that come after it."""
-        self._templates.learn(Page(document), held)
+        self._siblings.learn(signature, held)
 
     def best(self, document: Document, signature: Signature) -> Match | None:
         """Choose the document of this very URL if it is among the matches, else the one most repeated of the nearest.
@@ -66,11 +66,19 @@ class Matcher:
 
     def matches(self, document: Document, signature: Signature) -> Iterator[Match]:
         """Yield the documents held that the document repeats."""
-        page = Page(document)
-        for name, earlier in self.candidates(document, signature):
+        proposed = list(self.candidates(document, signature))
+        page = self._siblings.page(document, signature, (earlier for _, earlier in proposed))
+        for name, earlier in proposed:
             self.compared += 1
             if match := self._match(document, page, signature, name, earlier):
                 yield match
+
+    def why_siblings(self, document: Document, signature: Signature, earlier: Signature) -> str | None:
+        """Return in words why a document that is much like an earlier one is none the less no copy of it, or None."""
+        if signature.identity and earlier.identity and signature.identity != earlier.identity:
+            return "the items differ in a name, number or price"
+        proposed = (each for _, each in self.candidates(document, signature))
+        return why_siblings(self._siblings.page(document, signature, proposed), earlier, signature.title)
 
     def candidates(self, document: Document, signature: Signature) -> Iterator[tuple[str, Signature]]:
         """Yield what detectors propose in the document's scope, each once, and last what its own URL gave before."""
@@ -99,7 +107,7 @@ class Matcher:
         same_url = same_text and self.is_own(document.url, earlier)
         if not self.rule.accepts(found, same_text=same_text, same_url=same_url, repeated=repeated):
             return None
-        if not same_text and self._is_template(document, page, earlier):
+        if not self.is_own(document.url, earlier) and _are_siblings(page, signature, earlier):
             return None
         evidence = Evidence(
             name,
@@ -123,12 +131,6 @@ class Matcher:
         first = site(held.url or "") if link.mirror else ""
         return Finding(outcome, content, first) if outcome is not None else None
 
-    def _is_template(self, document: Document, page: Page, earlier: Signature) -> bool:
-        """Say whether two pages of one site share no more than its template."""
-        if not page.site or page.site != host(earlier.url or "") or self.is_own(document.url, earlier):
-            return False
-        return self._templates.explain(page, earlier, self.rule.min_tokens)
-
     def is_own(self, url: str | None, signature: Signature) -> bool:
         """Say whether a URL is the document's own, or an alias of it, rather than a mirror's."""
         if not url or not signature.url:
@@ -136,6 +138,12 @@ class Matcher:
         link = self._store.resolve(url)
         known = link is not None and link.signature is signature and not link.mirror
         return known or canonical_url(url) == canonical_url(signature.url)
+
+
+def _are_siblings(page: Page, signature: Signature, earlier: Signature) -> bool:
+    if signature.identity and earlier.identity and signature.identity != earlier.identity:
+        return True
+    return why_siblings(page, earlier, signature.title) is not None
 
 
 def _same_text(a: Signature, b: Signature) -> bool:

@@ -15,7 +15,6 @@ from typing import Any
 from loky import ProcessPoolExecutor
 
 from .feeds import FeedError, Line
-from .fingerprints.hashing import hashes_in
 from .fingerprints.sketch import Sketch
 from .processes import check_can_be_sent, given, start, stop
 from .ready import Ready, Signer
@@ -44,7 +43,7 @@ def ready_rows(lines: Iterable[Line], signer: Signer, workers: int) -> Generator
 
 # What goes from one process to another: of a row its number and bytes there, and of these only what is needed back.
 
-Packed = tuple[Any, tuple[str | None, dict[str, tuple[int, ...]], Sketch, int, bytes] | None, str | None]
+Packed = tuple[Any, tuple[str | None, dict[str, tuple[int, ...]], Sketch, int, str, int] | None, str | None]
 Answer = tuple[list[Packed], str | None]
 """What came of rows, up to the one that failed, and how that did."""
 
@@ -62,17 +61,15 @@ def _packed(ready: Ready) -> Packed:
     document = ready.document
     if document is None:
         return None, None, ready.fault
-    lines = document.line_hashes.tobytes()
-    return ready.id, (document.url, document.ready, document.sketch, document.layout, lines), None
+    made = document.url, document.ready, document.sketch, document.layout, document.title, document.identity
+    return ready.id, made, None
 
 
 def _unpacked(line: Line, packed: Packed, signer: Signer) -> Ready:
     name, fields, fault = packed
     if fields is None:
         return Ready(line, None, None, fault)
-    url, fingerprints, sketch, layout, hashes = fields
-    text = partial(signer.text, line)
-    return Ready(line, name, Signed(url, fingerprints, sketch, layout, text=text, line_hashes=hashes_in(hashes)))
+    return Ready(line, name, Signed(*fields, text=partial(signer.text, line)))
 
 
 class _Elsewhere:

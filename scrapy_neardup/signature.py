@@ -7,6 +7,8 @@ from typing import NamedTuple, TypeAlias
 
 from .fingerprints.sketch import Sketch
 
+TITLE = 200  # characters that are stored of a title
+
 Key: TypeAlias = tuple[str, int, int]
 """Where a stored signature lies: the run, the number of its segment, the place in it."""
 
@@ -34,6 +36,10 @@ class Signature(_Weak):
     """How many documents repeat it, as far as is known: its mirror degree."""
     number: int | None = None
     """Its place among all documents of a store's parts; None where it is in none."""
+    title: str = ""
+    """Of at most `TITLE` characters."""
+    identity: int = 0
+    """The hash of the fields that tell its item from others; 0 without any."""
 
 
 class Evidence(NamedTuple):

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from functools import cached_property
 
 from .document import Document
-from .fingerprints.hashing import Hashes
 from .fingerprints.sketch import Sketch
 
 
@@ -19,15 +18,15 @@ class Signed(Document):
         fingerprints: dict[str, tuple[int, ...]],
         sketch: Sketch,
         layout: int,
+        title: str,
+        identity: int,
         *,
         text: Callable[[], str],
-        line_hashes: Hashes | None = None,
     ) -> None:
-        """`line_hashes`: None where they are to be made of the text."""
         # Where the cached properties look first; to set one field after another would take several times as long.
-        self.__dict__.update(url=url, ready=fingerprints, layout=layout, sketch=sketch, _read=text)
-        if line_hashes is not None:
-            self.__dict__["line_hashes"] = line_hashes
+        self.__dict__.update(
+            url=url, ready=fingerprints, layout=layout, sketch=sketch, title=title, identity=identity, _read=text
+        )
 
     @cached_property
     def text(self) -> str:

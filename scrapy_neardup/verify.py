@@ -14,6 +14,8 @@ from .config import Config
 from .fingerprints import sketch
 from .fingerprints.sketch import Sketch
 
+LONG = 1000  # tokens
+
 
 class Comparison(NamedTuple):
     """What two sketches say of their documents; all of it estimated but the lengths."""
@@ -55,14 +57,20 @@ class Rule:
     length_ratio: float
     min_tokens: int
     short_text: str = "unique"
-    short_allowance: float = 5.0
-    """Shingles by which a text must resemble more, whatever its length; not where `resemblance` is by length."""
+    allowance: float = 0.12
+    """What a text of up to `LONG` tokens must resemble more; a longer one less of it, in proportion."""
+    short_allowance: float = 8.0
+    """Shingles by which a short text must resemble more, if that is more; neither where `resemblance` is by length."""
     family_discount: float = 0.13
     """What may differ more, as a share of what may differ anyway, where the earlier document is repeated already."""
     figure_share: float = 0.1
     """Figures that may differ, as a share of the figures …"""
     tokens_a_figure: float = 200.0
     """… and one more for so many tokens."""
+    near: float = 0.7
+    """Resemblance from which figures may differ, where they are few: no form that was filled in anew is so near …"""
+    few_figures: float = 0.08
+    """… as a share of the tokens."""
 
     @classmethod
     def from_config(cls, config: Config) -> Rule:
@@ -82,8 +90,14 @@ class Rule:
         return (
             found.resemblance >= self.required_resemblance(found.tokens, repeated=repeated)
             and found.length_ratio <= self.length_ratio
-            and found.missing_figures <= self.allowed_figures(found.tokens, found.figures)
+            and (self._has_few_figures(found) or self._lacks_few_figures(found))
         )
+
+    def _has_few_figures(self, found: Comparison) -> bool:
+        return found.resemblance >= self.near and found.figures <= self.few_figures * found.tokens
+
+    def _lacks_few_figures(self, found: Comparison) -> bool:
+        return found.missing_figures <= self.allowed_figures(found.tokens, found.figures)
 
     def may_accept(self, a: Sketch, b: Sketch, *, repeated: bool = False) -> bool:
         """Say whether two texts resemble each other enough, or are too short to tell: the quick part of `accepts`."""
@@ -101,12 +115,14 @@ class Rule:
         if isinstance(self.resemblance, Mapping):
             lengths = list(self.resemblance)
             return self.resemblance[lengths[max(0, bisect_right(lengths, tokens) - 1)]]
-        return min(1.0, self.resemblance + self.short_allowance / max(tokens, 1))
+        tokens = max(tokens, 1)
+        more = max(self.allowance * min(1.0, LONG / tokens), self.short_allowance / tokens)
+        return min(1.0, self.resemblance + more)
 
     def allowed_figures(self, tokens: int, figures: int) -> float:
         """Return how many figures may differ, given the tokens of the shorter text and how many figures it has."""
         return self.figure_share * figures + tokens / self.tokens_a_figure
 
 
-ANYTHING = Rule(0.0, float("inf"), 0, short_allowance=0.0, tokens_a_figure=float("1e-9"))
+ANYTHING = Rule(0.0, float("inf"), 0, allowance=0.0, short_allowance=0.0, tokens_a_figure=float("1e-9"))
 """Accepts whatever has tokens: what is proposed is taken for true."""

@@ -274,16 +274,16 @@ def test_shingle_finds_the_copies() -> None:
 def test_shingle_joins_by_way_of_others() -> None:
     one, three = text(1), text(2)
     two = " ".join(one.split()[:100] + three.split()[:100])
-    apart = Rule(0.3, 2.5, 20)
+    apart = Rule(0.25, 2.5, 20, allowance=0)
     assert shingle_clusters(documents(one, three), apart) == []
     assert shingle_clusters(documents(one, three, two), apart) == [[0, 1, 2]]
 
 
 def test_shingle_asks_the_rule() -> None:
     pair = documents(text(1), edited(text(1), *range(0, 200, 10)))  # 198 shingles, 59 changed: 139/257 = .54
-    assert shingle_clusters(pair, Rule(0.5, 2.5, 20)) == [[0, 1]]
-    assert shingle_clusters(pair, Rule(0.53, 2.5, 20)) == []  # and .025 more for 200 tokens
-    assert shingle_clusters(pair, Rule(0.5, 2.5, 300)) == []
+    assert shingle_clusters(pair, Rule(0.4, 2.5, 20)) == [[0, 1]]
+    assert shingle_clusters(pair, Rule(0.43, 2.5, 20)) == []  # and .12 more
+    assert shingle_clusters(pair, Rule(0.4, 2.5, 300)) == []
 
 
 def test_shingle_of_short_and_empty_texts() -> None:
@@ -299,7 +299,7 @@ def test_shingle_of_short_and_empty_texts() -> None:
 def test_figures_tell_texts_of_one_form_apart() -> None:
     form = " ".join(f"{word} {{}}" if n % 4 == 0 else word for n, word in enumerate(words(100, 1)))
     reports = documents(*(form.format(*range(start, start + 25)) for start in (100, 200)))
-    assert shingle_clusters(reports, Rule(0.0, 2.5, 20, short_allowance=0)) == []
+    assert shingle_clusters(reports, Rule(0.0, 2.5, 20, allowance=0, short_allowance=0)) == []
 
 
 def test_a_set_phrase_does_not_make_it_compare_everything(monkeypatch: pytest.MonkeyPatch) -> None:

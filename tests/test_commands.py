@@ -206,13 +206,13 @@ def test_explain_a_mirror(held: Path) -> None:
     assert (told["status"], told["duplicate_of"]) == ("mirror", "http://a.example/1")
     assert told["evidence"]["resemblance"] > 0.8
     assert {link["url"] for link in told["links"]} == {"http://a.example/1", "http://b.example/1"}
-    thresholds = {"min_tokens": 20, "resemblance": 0.425, "length_ratio": 2.5, "missing_figures": 1.0}  # of 200 words
+    thresholds = {"min_tokens": 20, "resemblance": 0.52, "length_ratio": 2.5, "missing_figures": 1.0}  # of 200 words
     assert told["thresholds"] == thresholds
     shown = succeeded(held, *arguments).stdout
     assert "http://a.example/1" in shown
-    assert "thresholds\n  min_tokens               20\n  resemblance              0.425\n" in shown
+    assert "thresholds\n  min_tokens               20\n  resemblance              0.52\n" in shown
     found = told["evidence"]["resemblance"]
-    sentence = f"duplicate: resemblance {found}, needed 0.425; length ratio 1, allowed 2.5; found by "
+    sentence = f"duplicate: resemblance {found}, needed 0.52; length ratio 1, allowed 2.5; found by "
     assert told["sentence"].startswith(sentence)
     assert shown.splitlines()[-1] == told["sentence"]
 
@@ -229,15 +229,15 @@ def test_explain_a_mirror_of_an_original_with_others(tmp_path: Path) -> None:
     write(tmp_path / "in.jsonl", [{"url": url, "text": text(1)} for url in urls])
     succeeded(tmp_path, "dedupe", "in.jsonl", "-o", "out.jsonl", "--store", "held.sqlite")
     told = json.loads(succeeded(tmp_path, "explain", urls[1], "--store", "held.sqlite", "--json").stdout)
-    assert told["thresholds"]["resemblance"] < 0.425  # what is repeated already needs less
+    assert told["thresholds"]["resemblance"] < 0.52  # what is repeated already needs less
     assert f"needed {told['thresholds']['resemblance']}; " in told["sentence"]
 
 
 FIGURES = " ".join(f"item {n}" for n in range(100, 200))
 SENTENCES = [
-    (text(1), edited(text(1), 100), [], r"duplicate: resemblance 0\.\d+, needed 0\.425; length ratio 1, allowed 2\.5; "
+    (text(1), edited(text(1), 100), [], r"duplicate: resemblance 0\.\d+, needed 0\.52; length ratio 1, allowed 2\.5; "
      r"0 figures differ, allowed 1; found by [a-z, ]*shingle"),
-    (text(1), text(2), [], r"unique: resemblance 0(\.\d+)?, needed 0\.425; found by no detector"),
+    (text(1), text(2), [], r"unique: resemblance 0(\.\d+)?, needed 0\.52; found by no detector"),
     (text(1), text(1) + text(2, 500), [], r"unique: .*length ratio 3\.\d+, allowed 2\.5.*"),
     (FIGURES, FIGURES.replace("item 1", "item 2", 50), ["NEARDUP_RESEMBLANCE=0.1"],
      r"unique: [\d.]+ figures differ, allowed 11"),

@@ -113,8 +113,8 @@ def test_calibrate_keeps_the_defaults_where_nothing_is_wrong(folder: Path) -> No
     (folder / "news" / "pairs.jsonl").write_text(pairs.replace("different", "dup"))
     settings = pasted(succeeded(folder, "calibrate", "news", "--precision", "0.99").stdout)
     assert settings["NEARDUP_MIN_TOKENS"] == Config().min_tokens
-    assert settings["NEARDUP_RESEMBLANCE"][20] == 0.65  # 0.4 + 5/20
-    assert settings["NEARDUP_RESEMBLANCE"][2000] == 0.403  # 0.4 + 5/2000
+    assert settings["NEARDUP_RESEMBLANCE"][20] == 0.8  # 0.4 + 8/20
+    assert settings["NEARDUP_RESEMBLANCE"][2000] == 0.404  # 0.4 + 8/2000
 
 
 def test_calibrate_says_where_no_threshold_will_do(folder: Path) -> None:

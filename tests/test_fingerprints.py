@@ -248,7 +248,7 @@ def test_sketch_counts_exactly_and_is_small() -> None:
     made = sketch(tokens=123, shingles=hashes(77, seed=8), figures=[5, 3, 5, 9])
     assert (made.tokens, made.shingles, made.figures) == (123, 77, 3)
     large = sketch(shingles=hashes(5000, seed=9), figures=range(1, 100))
-    assert len(large.codes) + len(large.figure_sample) == 128 + 32
+    assert len(large.codes) + len(large.figure_sample) == BINS + 32
 
 
 def test_sketch_of_a_document_counts_its_tokens_shingles_and_figures() -> None:
@@ -260,16 +260,16 @@ def test_sketch_of_a_document_counts_its_tokens_shingles_and_figures() -> None:
 
 def with_codes(*codes: int) -> Sketch:
     """Return a sketch with these codes in its first bins, and nothing in the others."""
-    planes = [sum((code >> bit & 1) << BINS - 1 - place for place, code in enumerate(codes)) for bit in (0, 1)]
-    return Sketch(100, 100, 0, b"".join(plane.to_bytes(BINS // 8, "big") for plane in planes), b"")
+    return Sketch(100, 100, 0, bytes(codes).ljust(BINS, b"\0"), b"")
 
 
 def test_resemblance_by_hand() -> None:
-    # Li, König 2010, section 2, with c = 1/3. Of six bins five are full in either; four in both, of which three are
-    # equal and one differs: (3 − 1 · 1/3 / (2/3)) / 5 = 2.5 / 5.
-    assert resemblance(with_codes(1, 2, 3, 1, 2, 0), with_codes(1, 2, 3, 2, 0, 0)) == pytest.approx(0.5)
-    # One of three equal, as chance has it: (1 − 2 · 1/2) / 3 = 0. None equal: less than nothing is nothing.
-    assert resemblance(with_codes(1, 2, 3), with_codes(1, 3, 2)) == pytest.approx(0)
+    # Li, König 2010, section 2, with c = 1/255. Of six bins five are full in either; four in both, of which three are
+    # equal and one differs: (3 − 1 · 1/255 / (254/255)) / 5 = (3 − 1/254) / 5.
+    found = resemblance(with_codes(1, 2, 3, 1, 2, 0), with_codes(1, 2, 3, 255, 0, 0))
+    assert found == pytest.approx((3 - 1 / 254) / 5)
+    # One of 255 equal, as chance has it: 1 − 254 / 254 = 0. None equal: less than nothing is nothing.
+    assert resemblance(with_codes(*range(1, 256)), with_codes(1, *range(3, 256), 2)) == pytest.approx(0)
     assert resemblance(with_codes(1, 2, 3), with_codes(2, 3, 1)) == 0
 
 
@@ -290,9 +290,9 @@ def test_resemblance_is_near_the_truth(shared: int, each: int) -> None:
         a, b = (sketch(shingles=shingles) for shingles in pair(shared, each, seed))
         assert resemblance(a, b) == resemblance(b, a)
         errors.append(resemblance(a, b) - truth)
-    # Of a share p of equal codes the variance is p (1 - p) / bins; p = r + (1 - r) / 3, and r takes it times 3/2.
-    equal = truth + (1 - truth) / 3
-    standard_error = 1.5 * (equal * (1 - equal) / min(BINS, shared + 2 * each)) ** 0.5 + 0.003
+    # Of a share p of equal codes the variance is p (1 - p) / bins; p = r + (1 - r) / 255.
+    equal = truth + (1 - truth) / 255
+    standard_error = (equal * (1 - equal) / min(BINS, shared + 2 * each)) ** 0.5 + 0.003
     assert max(map(abs, errors)) < 4 * standard_error
     assert abs(float(np.mean(errors))) < 4 * standard_error / 20**0.5 + 0.015 * (truth == 0)
 
@@ -373,7 +373,7 @@ GOLDEN: dict[str, dict[str, Any]] = {
             "b5a525c179bceb57 93349889b53981c2 6359f6b749425793 f169576e8cb9bd16 e2f497de442e08a8 0a25349bcceae39b"
         ),
         "counts": [85, 83, 6],
-        "codes": "6d43cc0dfb33d5b384708e30311071244637f364",
+        "codes": "516c6cf6219829d6f0ca04b40bc2c9a2993a70c1",
         "figures": "4a538a3fa0cbaa71fd53fdd7",
     },
     "chinese": {
@@ -385,7 +385,7 @@ GOLDEN: dict[str, dict[str, Any]] = {
             "be9195447257dbfc 3d34650478652578 decc82da0410851a 717c566760e5c712 d45a40bba5512eb5 c3d42ce06786abef"
         ),
         "counts": [76, 74, 4],
-        "codes": "901a20443f087f0c7945cb7c5784dd58c9eb0f3f",
+        "codes": "8a0f4c061d4e2e3ebc1505e3f659412fb69a1222",
         "figures": "0d4b59e79c10fdd7",
     },
 }
@@ -413,7 +413,7 @@ def golden(language: str) -> dict[str, Any]:
 def test_golden_schemes() -> None:
     """They change together with the golden values, and only then."""
     schemes = [SCHEME, Exact.scheme, SimHash.scheme, Shingle.scheme, IMatch(builtin(), 3).scheme]
-    assert schemes == ["sketch/1", "exact/1", "simhash/1", "shingle/1 12x2", f"imatch/1 {builtin().id} 3"]
+    assert schemes == ["sketch/2", "exact/1", "simhash/1", "shingle/1 12x2", f"imatch/1 {builtin().id} 3"]
     assert builtin().id == "53772140b0ad8282"
 
 
@@ -448,7 +448,7 @@ def made_texts() -> Iterator[str]:
 
 def test_golden_values_of_many_texts() -> None:
     found = json.dumps([values(text) for text in made_texts()])
-    assert hashlib.sha1(found.encode()).hexdigest() == "1956ab2e937fcc5b1ec37c0f79946548e4c21c40"
+    assert hashlib.sha1(found.encode()).hexdigest() == "51e1b5d352e37fd804fcb521e10a440164302cff"
 
 
 @once

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pickle
 import sqlite3
-import zlib
 from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
 
-import msgpack
 import pytest
 from helpers import signature, until
 from store_kinds import Place, commit, on_disk
@@ -71,15 +68,6 @@ def test_batch_is_written_without_being_asked_for(place: Place) -> None:
             store.add(each := signature(f"document-{number}", exact=number))
             store.commit(each)
         until(lambda: sum(key.startswith("segment/") for key in place.content()) == 2)
-
-
-def test_store_of_the_first_format_is_read(place: Place) -> None:
-    change(place, "meta/", json.dumps({**json.loads(place.content()["meta/"]), "format": 1}).encode())
-    key = first_key(place, "segment/")
-    names, documents, links, *_ = msgpack.unpackb(place.content()[key][4:])
-    body = msgpack.packb([names, [document[:4] for document in documents], links])
-    change(place, key, zlib.crc32(body).to_bytes(4, "big") + body)
-    assert place.held() == ["a"]
 
 
 # Damage

@@ -258,8 +258,17 @@ def test_links_and_evidence_of_a_run_that_has_no_documents(place: Place) -> None
 
 # Rows that are none
 
-DOCUMENT = {"type": "document", "key": ["r", 0, 0], "url": URL, "first_seen": 1.0, "layout": 0, "keys": [1]}
-DOCUMENT |= {"fingerprints": {"exact": [1]}, "sketch": [1, 1, 0, "A" * 171 + "=", ""]}
+DOCUMENT = {
+    "type": "document",
+    "key": ["r", 0, 0],
+    "url": URL,
+    "first_seen": 1.0,
+    "title": "",
+    "layout": 0,
+    "identity": 0,
+    "keys": [1],
+}
+DOCUMENT |= {"fingerprints": {"exact": [1]}, "sketch": [1, 1, 0, "A" * 683 + "=", ""]}
 LINK = {"type": "link", "url": URL, "document": None, "mirror": False, "seen": 1.0, "size": 0, "evidence": None}
 LINK |= {"firm": True, "segment": ["r", 0]}
 EVIDENCE = {"detector": "exact", "hamming": 3, "resemblance": 0.9, "containment": 1.0, "length_ratio": 1.0}
@@ -293,8 +302,8 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Place:
         ({**DOCUMENT, "sketch": [1, 1, 0, "ä", ""]}, "no document"),
         ({key: value for key, value in DOCUMENT.items() if key != "layout"}, "without 'layout'"),
         ({**DOCUMENT, "first_seen": -1.0}, "-1.0 is no time"),
-        ({**DOCUMENT, "sketch": [1, 1, 3, "A" * 171 + "=", ""]}, "0 bytes of 3 figures"),
-        ({**DOCUMENT, "sketch": [1, 1, 1, "A" * 171 + "=", "AAAA"]}, "3 bytes of 1 figures"),
+        ({**DOCUMENT, "sketch": [1, 1, 3, "A" * 683 + "=", ""]}, "0 bytes of 3 figures"),
+        ({**DOCUMENT, "sketch": [1, 1, 1, "A" * 683 + "=", "AAAA"]}, "3 bytes of 1 figures"),
         ({**LINK, "seen": "x"}, "no link"),
         ({**LINK, "seen": math.nan}, "nan is no time"),
         ({**LINK, "evidence": {**EVIDENCE, "hamming": 65}}, "65 of 64 bits"),

@@ -7,6 +7,7 @@ compared in place of the sets.
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from .. import native
 from .hashing import MULTIPLIER, Hashes, chain, mix
@@ -22,10 +23,14 @@ def minima(hashes: Hashes, bins: int) -> Hashes:
     Li, Owen, Zhang 2012, section 2 (one permutation hashing).
     """
     smallest = np.zeros(bins, dtype=np.uint64)
-    places = (((hashes >> _HALF) * np.uint64(bins)) >> _HALF).astype(np.intp)
     # Assigned from the end, so the first of a run stays.
-    smallest[places[::-1]] = hashes[::-1]
+    smallest[places(hashes, bins)[::-1]] = hashes[::-1]
     return smallest
+
+
+def places(hashes: Hashes, bins: int) -> npt.NDArray[np.intp]:
+    """Return the number of the bin of each hash."""
+    return (((hashes >> _HALF) * np.uint64(bins)) >> _HALF).astype(np.intp)
 
 
 def super_shingles(hashes: Hashes, bands: int, rows: int) -> tuple[int, ...]:

@@ -14,7 +14,7 @@ may change meanwhile. */
 #include "near.h"
 #include "markup.h"
 
-enum { VERSION = 3 }; /* to be raised with native.VERSION where a call changes */
+enum { VERSION = 4 }; /* to be raised with native.VERSION where a call changes */
 
 #define CALLED(twin, kinds)                                                                 \
     static PyObject *call_##twin(PyObject *module, PyObject *const *args, Py_ssize_t count) \
@@ -27,7 +27,6 @@ CALLED(word_lines, "b")
 CALLED(dictionary, "bn")
 CALLED(cut_lines, "bhhh")
 CALLED(plain_chinese, "b")
-CALLED(sentence_lines, "b")
 CALLED(hash_lines, "b")
 CALLED(counted, "r")
 CALLED(shingles, "rn")
@@ -36,6 +35,7 @@ CALLED(simhash, "rh")
 CALLED(imatch_names, "rn")
 CALLED(super_shingles, "hnn")
 CALLED(codes, "hn")
+CALLED(overlap, "bb")
 CALLED(figures_of, "rb")
 CALLED(near, "dhhn")
 CALLED(within, "hhn")
@@ -44,9 +44,9 @@ CALLED(class_lines, "b")
 #define METHOD(twin) {#twin, (PyCFunction)(void (*)(void))call_##twin, METH_FASTCALL, NULL}
 
 static PyMethodDef METHODS[] = {
-    METHOD(word_lines), METHOD(dictionary), METHOD(cut_lines), METHOD(plain_chinese), METHOD(sentence_lines),
+    METHOD(word_lines), METHOD(dictionary), METHOD(cut_lines), METHOD(plain_chinese),
     METHOD(hash_lines), METHOD(counted), METHOD(shingles), METHOD(among), METHOD(simhash), METHOD(imatch_names),
-    METHOD(super_shingles), METHOD(codes), METHOD(figures_of), METHOD(near), METHOD(within), METHOD(class_lines),
+    METHOD(super_shingles), METHOD(codes), METHOD(overlap), METHOD(figures_of), METHOD(near), METHOD(within), METHOD(class_lines),
     {NULL, NULL, 0, NULL},
 };
 

@@ -111,22 +111,27 @@ static PyObject *super_shingles(Call *call)
 /* sketch.codes */
 static PyObject *codes(Call *call)
 {
-    Py_ssize_t bins = call->numbers[0], plane = bins / 8;
-    if (bins % 8 && !fail("bins fill no whole bytes"))
-        return NULL;
+    Py_ssize_t bins = call->numbers[0];
     const uint64_t *smallest = minima(call, bins);
-    PyObject *made = smallest ? PyBytes_FromStringAndSize(NULL, 2 * plane) : NULL;
-    for (Py_ssize_t byte = 0; made != NULL && byte < plane; byte++) {
-        unsigned low = 0, high = 0;
-        for (Py_ssize_t bin = 8 * byte; bin < 8 * byte + 8; bin++) {
-            unsigned code = smallest[bin] ? (unsigned)(smallest[bin] % 3) + 1 : 0;
-            low = low << 1 | (code & 1);
-            high = high << 1 | code >> 1;
-        }
-        PyBytes_AS_STRING(made)[byte] = (char)low;
-        PyBytes_AS_STRING(made)[plane + byte] = (char)high;
-    }
+    PyObject *made = smallest ? PyBytes_FromStringAndSize(NULL, bins) : NULL;
+    for (Py_ssize_t bin = 0; made != NULL && bin < bins; bin++)
+        PyBytes_AS_STRING(made)[bin] = (char)(smallest[bin] ? smallest[bin] % 255 + 1 : 0);
     return made;
+}
+
+/* sketch.overlap */
+static PyObject *overlap(Call *call)
+{
+    const unsigned char *a = call->data[0].buf, *b = call->data[1].buf;
+    int any = 0, both = 0, equal = 0;
+    if (call->sizes[0] != call->sizes[1] && !fail("two sketches differ in length"))
+        return NULL;
+    for (Py_ssize_t i = 0; i < call->sizes[0]; i++) {
+        any += (a[i] | b[i]) != 0;
+        both += (a[i] != 0) & (b[i] != 0);
+        equal += (a[i] != 0) & (a[i] == b[i]);
+    }
+    return Py_BuildValue("iii", any, both, equal);
 }
 
 /* Put the first 16 bits of the hash of each line that begins with a digit into a row; return how many these are. */

@@ -20,7 +20,7 @@ from ..signed import Signed
 from ..stores import MemoryStore
 from ..stores.absorbing import hashed_keys
 from ..stores.interchange import END, Head, Record, document_row, head_row, host_row, link_row, run_row
-from ..stores.records import KEPT
+from ..stores.records import KEPT, decode_text
 from ..stores.runs import Run
 from ..text import tokens
 from ..text.jsons import json_text
@@ -118,6 +118,8 @@ def _document(row: Row) -> Signed:
         msgpack.unpackb(row["fingerprints"], use_list=False),
         unpack_sketch(row["sketch"]),
         row["layout"] % (1 << 64),
+        decode_text(bytes(row["title"])),
+        row["identity"] % (1 << 64),
         text=lambda: bytes(row["text"] or b"").decode(errors="surrogatepass"),
     )
 

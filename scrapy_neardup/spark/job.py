@@ -21,7 +21,7 @@ from .reading import NUMBER, Source
 T = TypeVar("T")
 
 LARGEST = 100_000
-"""Documents of a component with all pages of its sites. In a larger one template text is known from like pages only."""
+"""Documents of a component with all pages of its sites. In a larger one siblings are told by like pages only."""
 
 
 SHARE = 50_000
@@ -43,7 +43,6 @@ class Job:
         self._ways = signing.Ways.of(self.detectors)
         self._id_field = id_field
         self._kept: list[DataFrame] = []
-        self._sites: DataFrame | None = None  # on which template text has to be told from copies
         work = partial(signing.sign, config=self._config, id_field=id_field)
         self._records = self._keep(self._made(source.frame, work, signing.SCHEMA))
         self._spark = source.frame.sparkSession
@@ -62,7 +61,7 @@ class Job:
         parts = max(self._spark.sparkContext.defaultParallelism, self.documents // SHARE)
         self._spark.conf.set(_PARTITIONS, parts)
         members = self._components()
-        rows = self._with_texts(self._records.join(members, "number", "left"))
+        rows = self._with_texts(self._records.join(members, "number", "left"), members)
         rows = rows.withColumn("component", F.coalesce("component", "number"))
         rows = rows.repartition("component").sortWithinPartitions("component", "number")
         work = partial(_decided, config=self._config, began=began, run=run)
@@ -91,11 +90,10 @@ class Job:
         found = self._keep(edges(self._records, self._ways, rule, self.documents))
         members = components(found)
         sites = self._keep(found.where("site is not null").select("site").distinct())
-        self._sites = None if sites.isEmpty() else sites
-        return self._with_sites(members, sites) if self._sites is not None else members
+        return self._keep(members if sites.isEmpty() else self._with_sites(members, sites))
 
     def _with_sites(self, members: DataFrame, sites: DataFrame) -> DataFrame:
-        """Join all pages of such sites, since it takes them to know what is template."""
+        """Join all pages of such sites, since it takes them to tell siblings from copies."""
         of_sites = stars(self._records.join(sites, "site", "left_semi"), "site")
         alike = members.select(F.col("component").alias("a"), F.col("number").alias("b"))
         joined = components(alike.union(of_sites)).withColumnRenamed("component", "joined")
@@ -104,11 +102,9 @@ class Job:
         component = F.when(F.col("size") <= LARGEST, F.col("joined")).otherwise(F.col("component"))
         return both.select("number", component.alias("component"))
 
-    def _with_texts(self, rows: DataFrame) -> DataFrame:
-        """Give the documents of such sites their texts."""
-        if self._sites is None:
-            return rows.withColumn("text", F.lit(None).cast("binary"))
-        wanted = self._records.join(self._sites, "site", "left_semi").select(F.col("number").alias(NUMBER))
+    def _with_texts(self, rows: DataFrame, members: DataFrame) -> DataFrame:
+        """Give the documents of components their texts."""
+        wanted = members.select(F.col("number").alias(NUMBER))
         source = self._source.frame.join(wanted, NUMBER, "left_semi")
         texts = self._made(source, partial(signing.texts, config=self._config), "number long, text binary")
         return rows.join(texts, "number", "left")

@@ -16,7 +16,7 @@ from ..verify import Rule, compare
 from .signing import Ways, unpack_sketch
 
 PAIRS = "a long, b long, site long"
-"""Two documents, the earlier first; the site where both are of one, and the texts differ."""
+"""Two documents, the earlier first; the site where both are of one."""
 
 
 def edges(records: DataFrame, ways: Ways, rule: Rule, total: int) -> DataFrame:
@@ -34,10 +34,10 @@ def edges(records: DataFrame, ways: Ways, rule: Rule, total: int) -> DataFrame:
         values = heads.select("number", F.explode(F.col("near")[at]).alias("value"))
         crowd = max(CROWD, 4 * total >> BLOCK_BITS)
         proposed = proposed.union(previous(values, NEWEST)).union(near(values, distance, crowd))
-    nowhere = F.lit(None).cast("long").alias("site")
     copies = known.where(F.col("first") < F.col("number")).select(F.col("first").alias("a"), F.col("number").alias("b"))
-    again = stars(records, "page")
-    return accepted(proposed.distinct(), records, rule).union(copies.union(again).select("a", "b", nowhere))
+    pairs = proposed.distinct().withColumn("equal", F.lit(False)).union(copies.withColumn("equal", F.lit(True)))
+    again = stars(records, "page").withColumn("site", F.lit(None).cast("long"))
+    return accepted(pairs, records, rule).union(again)
 
 
 def previous(values: DataFrame, most: int) -> DataFrame:
@@ -85,7 +85,7 @@ def stars(records: DataFrame, column: str) -> DataFrame:
 
 
 def accepted(pairs: DataFrame, records: DataFrame, rule: Rule) -> DataFrame:
-    """Return as `PAIRS` those that the rule may accept."""
+    """Return as `PAIRS` those of equal texts, and those that the rule may accept."""
     for side in "ab":
         names = [F.col(name).alias(f"{name}_{side}") for name in ("sketch", "site", "page")]
         pairs = pairs.join(records.select(F.col("number").alias(side), *names), side)
@@ -96,6 +96,7 @@ def _accepted(pairs: Iterable[Any], rule: Rule) -> Iterator[tuple[int, int, int 
     for pair in pairs:
         sketches = unpack_sketch(pair.sketch_a), unpack_sketch(pair.sketch_b)
         # As if the earlier were repeated already, which asks for less: when it is decided, it may be.
-        if rule.may_accept(*sketches, repeated=True) and rule.accepts(compare(*sketches), repeated=True):
+        may_accept = rule.may_accept(*sketches, repeated=True) and rule.accepts(compare(*sketches), repeated=True)
+        if pair.equal or may_accept:
             one_site = pair.site_a is not None and pair.site_a == pair.site_b and pair.page_a != pair.page_b
             yield pair.a, pair.b, pair.site_a if one_site else None

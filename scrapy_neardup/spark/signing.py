@@ -18,7 +18,7 @@ from ..index.hamming import HammingIndex
 from ..index.keys import KeyIndex
 from ..items import item_document
 from ..signature import Signature
-from ..stores.records import encode_url
+from ..stores.records import encode_text, encode_url
 from ..stores.search import NEWEST, salt
 from ..text.urls import canonical_url, host
 
@@ -44,11 +44,14 @@ class Record(NamedTuple):
     fingerprints: bytes
     sketch: bytes
     layout: int
+    title: bytes
+    identity: int
 
 
 SCHEMA = (
     "number long, id string, url binary, page long, site long, tokens int, exact long, keys array<long>,"
-    " near array<array<long>>, fingerprints binary, sketch binary, layout long"
+    " near array<array<long>>, fingerprints binary, sketch binary, layout long,"
+    " title binary, identity long"
 )
 
 
@@ -109,6 +112,8 @@ def _record(number: int, name: str, url: str | None, signature: Signature, ways:
         msgpack.packb(prints),
         msgpack.packb(signature.sketch),
         signed(signature.layout),
+        encode_text(signature.title),
+        signed(signature.identity),
     )
 
 

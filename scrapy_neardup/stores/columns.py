@@ -23,7 +23,7 @@ from ..whole import sync_folder
 from .damage import DAMAGE
 
 MAGIC, ALIGN = b"NEARDUPC", 64
-TYPES = frozenset({"|u1", "<u2", "<u4", "<u8", "<i8", "<f8", *(f"|V{size}" for size in range(1, 257))})
+TYPES = frozenset({"|u1", "<u2", "<u4", "<u8", "<i8", "<f8", *(f"|V{size}" for size in range(1, 1025))})
 
 
 def write_columns(path: Path, columns: Mapping[str, Array], about: Mapping[str, Any]) -> None:

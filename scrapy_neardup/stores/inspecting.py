@@ -19,7 +19,7 @@ from .records import VOID
 COPY = "bring back a copy of the store, its file with its parts; or start another one with NEARDUP_STORE"
 _UNKNOWN = "its documents are unknown: their pages are stored once more"
 _COSTS = {
-    ("documents", "urls", "url_ends", "figures", "figure_ends", "segments", "by_run"): _UNKNOWN,
+    ("documents", "urls", "url_ends", "titles", "title_ends", "figures", "figure_ends", "segments", "by_run"): _UNKNOWN,
     ("simhashes", "near."): "copies of its documents that are near in SimHash are not found, and stored once more",
     ("keys.",): "copies of its documents are not found by equal fingerprints, and stored once more",
     ("wholes", "whole_ends"): "copies of its documents are not found by detectors with indexes of their own",
@@ -28,7 +28,13 @@ _COSTS = {
     ("gone",): "what was forgotten may be held again",
     ("notes",): "what was learned of host mirrors is lost, and learned again",
 }
-_STRINGS = {"url_ends": "urls", "figure_ends": "figures", "whole_ends": "wholes", "link_ends": "links"}
+_STRINGS = {
+    "url_ends": "urls",
+    "title_ends": "titles",
+    "figure_ends": "figures",
+    "whole_ends": "wholes",
+    "link_ends": "links",
+}
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,9 @@ Every row has a `type`:
 - `store`, the first: `format`, the `schemes` that its fingerprints depend on, detectors with indexes of their `own`,
   and how many documents and links follow,
 - `run`: a `Run`,
-- `document`: its `key` (run, segment, place), `url`, `first_seen`, `layout`, `fingerprints` by detector (those that are
-  kept as they are), `keys` (of all others that must be equal, the 36 bits that find them), and the sketch,
+- `document`: its `key` (run, segment, place), `url`, `title`, `first_seen`, `layout`, `identity`, `fingerprints` by
+  detector (those that are kept as they are), `keys` (of all others that must be equal, the 36 bits that find them), and
+  the sketch,
 - `link`: `url`, the key of its `document` or null, and the other fields of a `Link`; `segment`: where it was written,
 - `trial`: evidence on host mirrors, and the `run` that found it; `host`: since when one is known,
 - `end`, the last: so that a file that was cut off is known for one.
@@ -19,14 +20,14 @@ from dataclasses import asdict, replace
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from ..fingerprints.sketch import BINS, CODE_BITS, FIGURES, Sketch
+from ..fingerprints.sketch import BINS, FIGURES, Sketch
 from ..index.packed import HASH_BITS
 from ..index.relations import NOBODY, Outcome, Row
 from ..signature import Evidence, Key, Link, Signature
 from .damage import DAMAGE
 from .runs import Run
 
-FORMAT = 1
+FORMAT = 2
 _PLACES = 2**16  # in a segment
 _FAR = 253_370_764_800.0  # the year 9999 begins: of what is later not every time zone can show the date
 
@@ -95,7 +96,9 @@ def document_row(signature: Signature, kept: Collection[str], keys: Iterable[int
         "key": signature.key,
         "url": signature.url,
         "first_seen": signature.first_seen,
+        "title": signature.title,
         "layout": signature.layout,
+        "identity": signature.identity,
         "fingerprints": {name: values for name, values in signature.fingerprints.items() if name in kept},
         "keys": sorted(keys),
         "sketch": [*sketch[:3], *(b64encode(part).decode() for part in sketch[3:])],
@@ -169,12 +172,13 @@ def _document(row: Record) -> Stored:
     tokens, shingles, figures, codes, sample = row["sketch"]
     _integers((tokens, shingles, figures), 32)
     sketch = Sketch(tokens, shingles, figures, b64decode(codes, validate=True), b64decode(sample, validate=True))
-    if len(sketch.codes) != BINS * CODE_BITS // 8:
+    if len(sketch.codes) != BINS:
         raise ValueError(f"its sketch has {len(sketch.codes)} bytes")
     if len(sketch.figure_sample) != 2 * min(figures, FIGURES):
         raise ValueError(f"its sketch has {len(sketch.figure_sample)} bytes of {figures} figures")
-    [layout] = _integers((row["layout"],), 64)
-    signature = Signature(_text(row["url"]), fingerprints, sketch, _time(row["first_seen"]), layout, _key(row["key"]))
+    layout, identity = _integers((row["layout"], row["identity"]), 64)
+    url, title, seen, key = _text(row["url"]), _text(row["title"]) or "", _time(row["first_seen"]), _key(row["key"])
+    signature = Signature(url, fingerprints, sketch, seen, layout, key, title=title, identity=identity)
     return Stored(signature, _integers(row["keys"], HASH_BITS))
 
 

@@ -15,7 +15,13 @@ from ..index.relations import Row
 from .part import TABLES, Part, notes
 from .records import CHANGED, SEGMENT, leads_on, narrowed, picked
 
-_STRINGS = (("url_ends", "urls"), ("figure_ends", "figures"), ("whole_ends", "wholes"), ("link_ends", "links"))
+_STRINGS = (
+    ("url_ends", "urls"),
+    ("title_ends", "titles"),
+    ("figure_ends", "figures"),
+    ("whole_ends", "wholes"),
+    ("link_ends", "links"),
+)
 
 
 @dataclass(frozen=True)

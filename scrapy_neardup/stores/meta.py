@@ -8,7 +8,7 @@ from typing import Any
 
 from .damage import DAMAGE
 
-FORMAT = 4  # 1 had no layouts, 2 no kinds of duplicates, 3 no parts, and nothing could be forgotten
+FORMAT = 5  # since documents have titles
 _SETTINGS = {"imatch": " (NEARDUP_LEXICON, NEARDUP_IMATCH_LEXICONS)"}  # what a scheme depends on
 
 

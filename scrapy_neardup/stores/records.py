@@ -13,17 +13,17 @@ import numpy as np
 import numpy.typing as npt
 
 from ..detectors import Exact, SimHash
-from ..fingerprints.sketch import BINS, CODE_BITS, Sketch
+from ..fingerprints.sketch import BINS, Sketch
 from ..index.packed import Array
 from ..signature import Evidence, Link, Signature
 
 KEPT = (Exact.name, SimHash.name)
-_CODES = BINS * CODE_BITS // 8
-_ERRORS = "surrogatepass"  # a URL may hold what is no character
+_ERRORS = "surrogatepass"  # a URL or title may hold what is no character
 DOCUMENT = np.dtype(
     [
-        ("codes", f"V{_CODES}"),
+        ("codes", f"V{BINS}"),
         ("layout", "<u8"),
+        ("identity", "<u8"),
         ("exact", "<u8"),
         ("first_seen", "<f8"),
         ("tokens", "<u4"),
@@ -70,12 +70,20 @@ def strings(texts: Iterable[bytes]) -> tuple[Array, npt.NDArray[np.uint8]]:
     return narrowed(ends), np.frombuffer(b"".join(parts), np.uint8)
 
 
+def encode_text(text: str) -> bytes:
+    return text.encode("utf8", _ERRORS)
+
+
+def decode_text(stored: bytes) -> str:
+    return stored.decode("utf8", _ERRORS)
+
+
 def encode_url(url: str | None) -> bytes:
-    return b"" if url is None else url.encode("utf8", _ERRORS)
+    return encode_text(url or "")
 
 
 def decode_url(stored: bytes) -> str | None:
-    return stored.decode("utf8", _ERRORS) or None
+    return decode_text(stored) or None
 
 
 def document_rows(signatures: Sequence[tuple[Signature, int, Mapping[str, Sequence[int]]]]) -> dict[str, Array]:
@@ -86,26 +94,28 @@ def document_rows(signatures: Sequence[tuple[Signature, int, Mapping[str, Sequen
         exact, simhash = (each.fingerprints.get(name, ()) for name in KEPT)
         sketch = each.sketch
         row["codes"] = np.void(sketch.codes)
-        row["layout"], row["first_seen"], row["tokens"] = each.layout, each.first_seen, sketch.tokens
+        row["layout"], row["identity"], row["first_seen"] = each.layout, each.identity, each.first_seen
+        row["tokens"] = sketch.tokens
         row["shingles"], row["figures"] = sketch.shingles, sketch.figures
         row["exact"], row["has"] = sum(exact[:1]), bool(exact) + 2 * bool(simhash)
         row["segment"], row["place"] = segment, each.key[2] if each.key else 0
         simhashes[number] = sum(simhash[:1])
     url_ends, urls = strings(encode_url(each.url) for each, _, _ in signatures)
+    title_ends, titles = strings(encode_text(each.title) for each, _, _ in signatures)
     figure_ends, figures = strings(each.sketch.figure_sample for each, _, _ in signatures)
     whole_ends, wholes = strings(msgpack.packb(whole) if whole else b"" for _, _, whole in signatures)
     return {
         "documents": rows, "simhashes": simhashes,
         "repeats": np.array([each.repeats for each, _, _ in signatures], np.uint32),
-        "url_ends": url_ends, "urls": urls, "figure_ends": figure_ends, "figures": figures,
-        "whole_ends": whole_ends, "wholes": wholes,
+        "url_ends": url_ends, "urls": urls, "title_ends": title_ends, "titles": titles,
+        "figure_ends": figure_ends, "figures": figures, "whole_ends": whole_ends, "wholes": wholes,
     }  # fmt: skip
 
 
 def document(columns: Mapping[str, Array], place: int) -> Signature:
     """Return the document at a place; of its fingerprints those that are kept."""
     row = columns["documents"][place]
-    codes, layout, exact, first_seen, tokens, shingles, figures, _, _, has = row.item()
+    codes, layout, identity, exact, first_seen, tokens, shingles, figures, _, _, has = row.item()
     fingerprints: dict[str, tuple[int, ...]] = {
         name: (value,)
         for name, value, bit in ((KEPT[0], exact, 1), (KEPT[1], int(columns["simhashes"][place]), 2))
@@ -114,11 +124,12 @@ def document(columns: Mapping[str, Array], place: int) -> Signature:
     if len(columns["wholes"]) and (whole := text_at(columns, "whole", place)):
         fingerprints |= msgpack.unpackb(whole, use_list=False)
     sketch = Sketch(tokens, shingles, figures, codes, text_at(columns, "figure", place))
-    return Signature(decode_url(text_at(columns, "url", place)), fingerprints, sketch, first_seen, layout)
+    url, title = (decode_text(text_at(columns, name, place)) for name in ("url", "title"))
+    return Signature(url or None, fingerprints, sketch, first_seen, layout, title=title, identity=identity)
 
 
 def text_at(columns: Mapping[str, Array], name: str, place: int) -> bytes:
-    """Return the bytes of a document or link that have no fixed width: `url`, `figure` or `link`."""
+    """Return the bytes of a document or link that have no fixed width: `url`, `title`, `figure` or `link`."""
     start, end = columns[f"{name}_ends"][place : place + 2].tolist()
     return columns[f"{name}s"][start:end].tobytes()
 

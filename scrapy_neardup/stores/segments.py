@@ -3,7 +3,7 @@
 A segment is a CRC-32 (4 bytes, big-endian), then the body in MessagePack: data only, so opening a file from a stranger
 runs nothing. The CRC-32 is that of the body followed by `RUN/NUMBER`, by which other segments name documents of this;
 at first it was of the body alone, which is read still. The body is `[detectors, documents, links, trials, forgotten]`:
-- a document is `[url, first_seen, [fingerprints of each detector], sketch, layout]`; format 1 had no layout,
+- a document is `[url, first_seen, [fingerprints of each detector], sketch, layout, title, identity]`,
 - a link is `[url, document, mirror, seen, size, evidence, firm]`; its document is a place in this segment, `[run,
   segment, place]`, nil, or -1 (format 4) where the URL is forgotten; its evidence `[detector, hamming, resemblance,
   containment, length_ratio, kind]` or nil; before format 3 without kind,
@@ -52,7 +52,8 @@ def encode(run: str, number: int, batch: Batch, key: Callable[[Signature], Key |
         signature.key = (run, number, place)
     names = list(dict.fromkeys(name for s in batch.signatures for name in s.fingerprints))
     documents = [
-        [s.url, s.first_seen, [s.fingerprints.get(n, ()) for n in names], s.sketch, s.layout] for s in batch.signatures
+        [s.url, s.first_seen, [s.fingerprints.get(n, ()) for n in names], s.sketch, s.layout, s.title, s.identity]
+        for s in batch.signatures
     ]
     links = [_packed(link, run, number, key) for link in batch.links]
     rows = [names, documents, links, _grouped(batch.trials), batch.forgotten]
@@ -112,8 +113,9 @@ def _read(run: str, number: int, rows: Sequence[Any], find: Callable[[Key], Sign
 
 
 def _signature(names: Sequence[str], row: Sequence[Any], key: Key) -> Signature:
-    url, first_seen, fingerprints, sketch, *layout = row
-    return Signature(url, dict(zip(names, fingerprints, strict=True)), Sketch(*sketch), first_seen, sum(layout), key)
+    url, first_seen, values, sketch, layout, title, identity = row
+    fingerprints = dict(zip(names, values, strict=True))
+    return Signature(url, fingerprints, Sketch(*sketch), first_seen, layout, key, title=title, identity=identity)
 
 
 def _trials(groups: Iterable[Any]) -> Iterator[Row]:

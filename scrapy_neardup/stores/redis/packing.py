@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from struct import Struct
+from itertools import accumulate, pairwise
+from struct import Struct, calcsize
 
 import msgpack
 import numpy as np
@@ -13,11 +14,12 @@ from ...fingerprints.hashing import MULTIPLIER, Hashes
 from ...fingerprints.sketch import Sketch
 from ...index.packed import HASH_BITS
 from ...signature import Evidence, Link, Signature
-from ..records import NOWHERE, VOID, decode_url, encode_url
+from ..records import NOWHERE, VOID, decode_text, decode_url, encode_text, encode_url
 
-# Codes, layout, exact, SimHash, first seen, tokens, shingles, figures, run, segment, place, which of the two are there,
-# and how long the sample of figures and the URL are that follow; then fingerprints to be kept whole.
-DOCUMENT = Struct("<128sQQQdIIIIIHBBI")
+# Codes, layout, identity, exact, SimHash, first seen, tokens, shingles, figures; run, segment, place; which of exact and
+# SimHash are there; how long the sample of figures, the URL and the title are that follow; then fingerprints to be kept
+# whole. write.lua knows where SimHash, run and that byte lie.
+DOCUMENT = Struct("<512sQQQQdIIIIIHBBIH")
 # Hash of the URL, document, seen, size, flags, run, segment; then the evidence if there is any, and the URL.
 LINK = Struct("<QIdIBII")
 EVIDENCE = Struct("<HHfBBB")  # resemblance and containment in ten-thousandths; lengths of two names
@@ -26,7 +28,7 @@ _NO_HAMMING = 255
 _LOW = np.uint64((1 << 12) - 1)
 _HIGH = np.uint64((1 << 40) - (1 << 16))
 _SHIFT = np.uint64(64 - HASH_BITS)
-_PLACE, _PLACE_AT = Struct("<IIH"), 172
+_PLACE, _PLACE_AT = Struct("<IIH"), calcsize("<512sQQQQdIII")
 Place = tuple[int, int, int]
 """The number of a run, of its segment, and the place in it."""
 
@@ -34,30 +36,36 @@ Place = tuple[int, int, int]
 def pack_document(signature: Signature, place: Place, own: Collection[str]) -> bytes:
     """Return the record of a document; `own`: whose fingerprints are kept whole."""
     exact, simhash = (signature.fingerprints.get(name, ()) for name in (Exact.name, SimHash.name))
-    sketch, url = signature.sketch, encode_url(signature.url)
+    sketch, url, title = signature.sketch, encode_url(signature.url), encode_text(signature.title)
     whole = {name: values for name, values in signature.fingerprints.items() if name in own and values}
     fixed = DOCUMENT.pack(
-        sketch.codes, signature.layout, sum(exact[:1]), sum(simhash[:1]), signature.first_seen, *sketch[:3], *place,
-        bool(exact) + 2 * bool(simhash), len(sketch.figure_sample), len(url),
+        sketch.codes, signature.layout, signature.identity, sum(exact[:1]), sum(simhash[:1]), signature.first_seen,
+        *sketch[:3], *place, bool(exact) + 2 * bool(simhash), len(sketch.figure_sample), len(url), len(title),
     )  # fmt: skip
-    return fixed + sketch.figure_sample + url + (msgpack.packb(whole) if whole else b"")
+    return fixed + sketch.figure_sample + url + title + (msgpack.packb(whole) if whole else b"")
 
 
 def unpack_document(record: bytes) -> tuple[Signature, Place]:
     """Return the document of a record, and where it was written."""
-    codes, layout, exact, simhash, seen, tokens, shingles, figures, *place, has, sample, url = DOCUMENT.unpack_from(
-        record
-    )
+    codes, layout, identity, exact, simhash, seen, tokens, shingles, figures, *rest = DOCUMENT.unpack_from(record)
+    run, segment, number, has, *lengths = rest
     fingerprints: dict[str, tuple[int, ...]] = {Exact.name: (exact,)} if has & 1 else {}
     if has & 2:
         fingerprints[SimHash.name] = (simhash,)
-    at = DOCUMENT.size
-    ends = at + sample, at + sample + url
-    if len(record) > ends[1]:
-        fingerprints |= msgpack.unpackb(record[ends[1] :], use_list=False)
-    sketch = Sketch(tokens, shingles, figures, codes, record[at : ends[0]])
-    run, segment, number = place
-    return Signature(decode_url(record[ends[0] : ends[1]]), fingerprints, sketch, seen, layout), (run, segment, number)
+    sample, url, title, whole = _split(record[DOCUMENT.size :], lengths)
+    if whole:
+        fingerprints |= msgpack.unpackb(whole, use_list=False)
+    sketch = Sketch(tokens, shingles, figures, codes, sample)
+    signature = Signature(
+        decode_url(url), fingerprints, sketch, seen, layout, title=decode_text(title), identity=identity
+    )
+    return signature, (run, segment, number)
+
+
+def _split(joined: bytes, lengths: Sequence[int]) -> list[bytes]:
+    """Return the strings of some lengths that lie one after another, and what follows them."""
+    ends = [0, *accumulate(lengths), len(joined)]
+    return [joined[start:end] for start, end in pairwise(ends)]
 
 
 def pack_link(link: Link, number: int | None, run: int, segment: int) -> bytes:

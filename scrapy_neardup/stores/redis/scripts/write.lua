@@ -70,8 +70,8 @@ function DO.drop(numbers, rows, run)  -- what it needs is made here: not for eve
     local block = call('GET', key)
     local first, last = record_places(block, number)
     local record = sub(block, first + 3, last)
-    if byte(record, 183) >= 2 then drop_simhash(number, sub(record, 145, 152)) end
-    call('SET', key, sub(block, 1, first - 1) .. pack('<I3', 10) .. sub(record, 173, 182) .. sub(block, last + 1))
+    if byte(record, 575) >= 2 then drop_simhash(number, sub(record, 537, 544)) end
+    call('SET', key, sub(block, 1, first - 1) .. pack('<I3', 10) .. sub(record, 565, 574) .. sub(block, last + 1))
     call('SETBIT', root .. ':gone', number, 1)
     add_repeats(number, -repeats_of(number))
     drop_hashes(number, rows)

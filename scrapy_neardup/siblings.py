@@ -1,0 +1,238 @@
+"""Siblings: pages of one form, each with a subject of its own. What tells them from copies. No Scrapy, no I/O.
+
+The reference pages of a library, the products of a shop and the issues of a bulletin share most of their words with one
+another. What they share stands on other pages too, so it is no evidence that one repeats the other. Two documents are
+siblings, and both are kept, where one of these holds (none is asked of a text without a URL):
+
+- Subject. Their titles differ, the words that only the later title has stand in the later text, and the earlier text
+  lacks the shingles around them.
+- Name. They are of one host, their titles differ in a few words at one place, and the later text has none of these:
+  what the pages are about is not in the text that is compared.
+- Own. The later text has shingles that are rare, which few other pages have, and the earlier text lacks too many of
+  them. Where titles differ, the more of the text belongs to a form, the more it must have.
+
+- Passage. They are of one host, of which too few pages are known to tell what is rare, and each has a passage that the
+  other lacks.
+
+Other pages are the last ones of the later page's host that this process saw, and all that the detectors propose.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from itertools import takewhile
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from .document import Document
+from .fingerprints.hashing import shingle_hashes
+from .fingerprints.minhash import minima, places
+from .fingerprints.sketch import BINS, WIDTH, Codes, overlap, resemblance
+from .signature import Signature
+from .text.tokens import tokenize
+from .text.urls import host
+
+HOSTS = 256  # that are remembered; those longest not seen are forgotten
+PAGES = 128  # of a host that are remembered, the last ones
+RARE = 1  # other pages that have a rare shingle, at most
+OWN = 0.5  # of a page's rare shingles that the earlier page must have …
+OWN_OF_FORM = 0.9  # … and where titles differ and the page is of a form …
+FORM = 0.2  # … as it is where so many of its shingles are not rare; between none and so many in proportion
+SUBJECT = 0.35  # of the shingles around its subject that the earlier page must have …
+SUBJECT_SHINGLES = 2  # … where so many are known
+PASSAGE = 20  # words of a passage that one text has and the other lacks, at least …
+PASSAGE_SHARE = 0.08  # … or this share of the text, if that is more …
+PASSAGE_SHINGLES = 8  # … where so many of its shingles are known
+NAME = 3  # words in which titles of one form differ, at most
+
+# In a title, signs of operators are words too.
+_TITLE_WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|\w+|[-+*/%=<>!&|^~]+")
+
+
+class Own(NamedTuple):
+    """What the earlier page has of a page's own."""
+
+    share: float
+    """Of the page's rare shingles."""
+    form: float
+    """The share of the page's shingles that are not rare."""
+
+
+class Page:
+    """A page that is judged. What is asked of it again for each earlier page is made once."""
+
+    def __init__(self, document: Document, signature: Signature, others: Sequence[tuple[str | None, bytes]]) -> None:
+        """`others`: URL and codes of pages that it may share a form with."""
+        self._document = document
+        self._signature = signature
+        self._others = others
+
+    @property
+    def url(self) -> str | None:
+        return self._document.url
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        return frozenset(self._document.tokens)
+
+    def lacks_subject(self, earlier: Signature) -> bool:
+        """Say whether the earlier text lacks what stands around the words that only this title has."""
+        subject = self.words & set(self._title) - set(tokenize(earlier.title))
+        if not subject or not earlier.title:
+            return False
+        bins = self._bins_of(subject)
+        is_there = _codes(earlier)[bins] == self._codes[bins]
+        return len(bins) >= SUBJECT_SHINGLES and bool(is_there.mean() < SUBJECT)
+
+    def is_named_otherwise(self, earlier: Signature) -> bool:
+        """Say whether the titles are of one form and differ in a name that this text lacks."""
+        names = differing(title_words(self._document.title), title_words(earlier.title))
+        return names is not None and self.words.isdisjoint([*names[0], *names[1]])
+
+    def own(self, earlier: Signature) -> Own | None:
+        """Return how much of this page's own the earlier page has; None where too few other pages are known."""
+        at = self._numbers.get(earlier.url)
+        if len(self._others) - (at is not None) <= RARE:
+            return None
+        count = self._count if at is None else self._count - self._same[at]
+        rare = (count <= RARE) & (self._codes > 0)
+        codes = _codes(earlier)
+        all_shared = overlap(self._codes.tobytes(), codes.tobytes())
+        shared = overlap((self._codes * rare).tobytes(), codes.tobytes()).shared / max(all_shared.any, 1)
+        together = all_shared.shared / max(all_shared.any, 1)
+        form = 1 - float(rare.sum() / max(int((self._codes > 0).sum()), 1))
+        ours, theirs = self._signature.sketch.shingles, earlier.sketch.shingles
+        in_both = shared * (ours + theirs) / (1 + together)
+        return Own(in_both / max(1.0, min((1 - form) * ours, theirs)), form)
+
+    def has_passage(self, earlier: Signature) -> bool:
+        """Say whether each text has a passage that the other lacks."""
+        at, bins = self._samples
+        is_there = _codes(earlier)[bins] == self._codes[bins]
+        passage = np.cumsum(is_there)  # the number of the passage: each begins with what both have
+        lacking = np.bincount(passage[~is_there], minlength=1)
+        ends = np.concatenate([[-WIDTH], at[is_there], [len(self._document.hashes)]])
+        longest = int((np.diff(ends) - WIDTH)[: len(lacking)][lacking >= PASSAGE_SHINGLES].max(initial=0))
+        shared = resemblance(self._signature.sketch, earlier.sketch)
+        ours, theirs = self._signature.sketch.shingles, earlier.sketch.shingles
+        theirs_alone = theirs - shared * (ours + theirs) / (1 + shared)
+        return longest >= max(PASSAGE, PASSAGE_SHARE * self._signature.sketch.tokens) and theirs_alone >= PASSAGE
+
+    @cached_property
+    def _samples(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+        """Return where the shingles that the sketch samples stand in the text, in order, and their bins."""
+        runs = shingle_hashes(self._document.hashes[:, 0], WIDTH)
+        bins = places(runs, BINS)
+        at = (minima(self._document.shingles, BINS)[bins] == runs).nonzero()[0]
+        return at, bins[at]
+
+    @cached_property
+    def _title(self) -> list[str]:
+        return tokenize(self._document.title)
+
+    @cached_property
+    def _codes(self) -> Codes:
+        return _codes(self._signature)
+
+    @cached_property
+    def _same(self) -> npt.NDArray[np.bool_]:
+        """In which bins each other page has the same code."""
+        rows = np.frombuffer(b"".join(codes for _, codes in self._others), np.uint8).reshape(-1, BINS)
+        same: npt.NDArray[np.bool_] = (rows == self._codes) & (self._codes > 0)
+        return same
+
+    @cached_property
+    def _count(self) -> npt.NDArray[np.int64]:
+        count: npt.NDArray[np.int64] = self._same.sum(axis=0)
+        return count
+
+    @cached_property
+    def _numbers(self) -> dict[str | None, int]:
+        return {url: number for number, (url, _) in enumerate(self._others) if url}
+
+    def _bins_of(self, words: frozenset[str]) -> npt.NDArray[np.intp]:
+        """Return the bins of those shingles with one of these words that the sketch samples."""
+        at, bins = self._samples
+        of = np.array([place for place, word in enumerate(self._document.tokens) if word in words])
+        return np.unique(bins[np.isin(at, of[:, None] - np.arange(WIDTH))])
+
+
+class Siblings:
+    """What this process saw of each host, to tell siblings from copies."""
+
+    def __init__(self) -> None:
+        self._hosts: OrderedDict[str, deque[tuple[str | None, bytes]]] = OrderedDict()
+
+    def learn(self, signature: Signature, held: Signature) -> None:
+        """Take note of a document that is held now, or repeats one; nothing of one without a host.
+
+        What repeats a page of its host under another title counts too: a wrong decision must not hide a form.
+        """
+        name = host(signature.url or "")
+        if not name:
+            return
+        is_copy = held is not signature and (host(held.url or "") != name or held.title == signature.title != "")
+        if is_copy:
+            return
+        self._hosts.setdefault(name, deque(maxlen=PAGES)).append((signature.url, signature.sketch.codes))
+        self._hosts.move_to_end(name)
+        if len(self._hosts) > HOSTS:
+            self._hosts.popitem(last=False)
+
+    def page(self, document: Document, signature: Signature, proposed: Iterable[Signature]) -> Page:
+        """Return a page to be compared with some of those proposed."""
+        seen = dict(self._hosts.get(host(document.url or ""), ()))
+        seen.update((each.url, each.sketch.codes) for each in proposed if each.url and each.url not in seen)
+        return Page(document, signature, list(seen.items()))
+
+
+def why_siblings(page: Page, earlier: Signature, title: str) -> str | None:
+    """Return in words why a page and an earlier one are siblings; None where they are none, or one has no URL."""
+    if not page.url or not earlier.url:
+        return None
+    if page.lacks_subject(earlier):
+        return "the earlier text lacks what the title names"
+    one_host = host(page.url) == host(earlier.url)
+    if one_host and page.is_named_otherwise(earlier):
+        return "the titles name two things"
+    own = page.own(earlier)
+    differ = bool(title and earlier.title) and title_words(title) != title_words(earlier.title)
+    if own is None and one_host and page.has_passage(earlier):
+        return "each has a passage that the other lacks, and too little is known of the site"
+    if own and own.share < (required := required_own(own.form, titles_differ=differ)):
+        return f"of what is rare on its site the earlier text has {own.share:.2f}, needed {required:.2f}"
+    return None
+
+
+def required_own(form: float, *, titles_differ: bool) -> float:
+    """Return how much of a page's rare shingles an earlier page must have, given how much of the page is form."""
+    return OWN + (OWN_OF_FORM - OWN) * min(1.0, form / FORM) * titles_differ
+
+
+def title_words(title: str) -> list[str]:
+    """Return the words of a title: lower case; each Chinese or Japanese character, and each operator, is one."""
+    return _TITLE_WORD.findall(unicodedata.normalize("NFKC", title).lower())
+
+
+def differing(a: list[str], b: list[str]) -> tuple[list[str], list[str]] | None:
+    """Return in what two titles of one form differ; None where they are not of one form."""
+    start = _equal(zip(a, b, strict=False))
+    end = _equal(zip(reversed(a[start:]), reversed(b[start:]), strict=False))
+    names = a[start : len(a) - end], b[start : len(b) - end]
+    is_form = start + end > 0 and all(0 < len(name) <= NAME for name in names)
+    return names if is_form else None
+
+
+def _equal(pairs: Iterable[tuple[str, str]]) -> int:
+    """Return how many of the first pairs are of equal words."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
+def _codes(signature: Signature) -> Codes:
+    return np.frombuffer(signature.sketch.codes, np.uint8)
