@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, get_args
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 PREFIX = "NEARDUP_"
 STORE_NAME = "neardup.sqlite"  # in Scrapy's data folder
 DEFAULT_DETECTORS = ("exact", "imatch", "simhash", "shingle")
+IDENTITY_FIELDS = ("name", "id", "product_id", "productId", "sku", "mpn", "gtin", "ean", "isbn", "price")
 BUILTIN_DETECTORS = (*DEFAULT_DETECTORS, "feature_code", "dwdcs", "dwswn")
 _UNITS = {"s": 1, "second": 1, "m": 60, "minute": 60, "h": 3600, "hour": 3600, "d": 86400, "day": 86400, "week": 604800}
 
@@ -215,6 +216,7 @@ class Config:
     title_field: str = _setting("title", _name)
     url_field: str = _setting("url", _name)
     tag_field: str = _setting("neardup", _name)
+    identity_fields: tuple[str, ...] = _setting(IDENTITY_FIELDS, _names)
     extractor: str | Callable[[str], str | None] = field(default=BUILTIN, metadata={"check": _extractor})
     detectors: tuple[Any, ...] = _setting(DEFAULT_DETECTORS, _detectors)
     action: Action = field(default="drop", metadata={"check": _choice(Action)})
@@ -272,3 +274,7 @@ class Config:
                 hint = f"; did you mean {PREFIX}{near[0].upper()}?" if near else ""
                 raise ConfigError(f"{PREFIX}{name.upper()} is no setting of scrapy-neardup{hint}")
         return cls(**given)
+
+    def without_identity(self, name: str | None) -> Config:
+        """Return the same, but for one field: it names the rows of a feed, and so says nothing of their items."""
+        return replace(self, identity_fields=tuple(other for other in self.identity_fields if other != name))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from decimal import Decimal
 from functools import partial
 from typing import Any, NamedTuple
+from unicodedata import normalize
 from urllib.parse import urljoin
 
 from itemadapter import ItemAdapter
@@ -13,6 +15,7 @@ from w3lib.encoding import html_to_unicode
 
 from .config import Config
 from .document import Document, Tree
+from .fingerprints.hashing import hash_text
 from .text.html import Page, looks_like_html
 from .text.urls import canonical_url
 
@@ -63,7 +66,8 @@ def item_document(
     is_listed = url not in (None, *fetch.urls) and canonical_url(url) not in map(canonical_url, fetch.urls)
     layouts = (fetch.tree.layout if fetch.tree and not is_listed else 0, *(part.layout for part in parts))
     claimed = () if is_listed else fetch.claimed
-    return Document(url, text, title, aliases, loose, fetch.size, next(filter(None, layouts), 0), claimed)
+    layout, identity = next(filter(None, layouts), 0), _identity(adapter, config)
+    return Document(url, text, title, aliases, loose, fetch.size, layout, claimed, identity)
 
 
 def item_pages(item: Any, config: Config) -> list[str]:
@@ -93,6 +97,27 @@ def _texts(adapter: ItemAdapter, config: Config) -> list[str]:
             return texts
     others = (name for name in adapter if name not in (config.title_field, config.url_field, config.tag_field))
     return [text for name in others for text in _strings(adapter.get(name)) if len(text) >= LONG]
+
+
+def _identity(adapter: ItemAdapter, config: Config) -> int:
+    """Return the hash of the fields that tell an item from others; 0 where it has none of them."""
+    others = {config.url_field, config.title_field, config.tag_field}
+    names = sorted({*config.identity_fields} - others)
+    told = [f"{name}\n{value}" for name in names for value in _values(adapter.get(name))]
+    return hash_text("\n".join(told)) if told else 0
+
+
+def _values(value: Any) -> Iterator[str]:
+    """Yield the strings and numbers of a value; those that differ in case, in space or in zeros at the end are one."""
+    if isinstance(value, (int, float, Decimal)) and not isinstance(value, bool):
+        if (number := Decimal(str(value))).is_finite():
+            written = f"{number:f}"
+            yield written.rstrip("0").rstrip(".") if "." in written else written
+    elif isinstance(value, (list, tuple)):
+        for part in value:
+            yield from _values(part)
+    else:
+        yield from (" ".join(normalize("NFKC", text).casefold().split()) for text in _strings(value))
 
 
 def _strings(value: Any) -> Iterator[str]:

@@ -30,6 +30,7 @@ class Keywords(TypedDict, total=False):
     title_field: str
     url_field: str
     tag_field: str
+    identity_fields: Sequence[str]
     extractor: str | Callable[[str], str | None]
     detectors: Sequence[str | Detector]
     action: Action

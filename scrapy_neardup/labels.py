@@ -72,7 +72,7 @@ class LabelledSet:
 
     name: str
     rows: Mapping[Any, dict[str, Any]]
-    """The documents by id, in the order of the file."""
+    """The documents by id, in the order of the file; the id is not among their fields, since it only names them."""
     labels: Mapping[Pair, str]
 
     @staticmethod
@@ -96,7 +96,7 @@ class LabelledSet:
             if len(pair) < 2:
                 raise FeedError(f"{pairs}, row {row.number}: {row.data['a']!r} is paired with itself")
             labels[pair] = str(_field(row, "label", pairs))
-        return cls(str(folder), rows, labels)
+        return cls(str(folder), {name: _without_id(row) for name, row in rows.items()}, labels)
 
     def score(self, predicted: Partition, mode: Mode) -> Score:
         """Score all pairs of predicted clusters."""
@@ -157,6 +157,10 @@ def _id(row: Row, name: str, path: str) -> str | int:
     if not isinstance(value, (str, int)):
         raise FeedError(f"{path}, row {row.number}: {name} is {value!r}; allowed is text or a whole number")
     return value
+
+
+def _without_id(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name != "id"}
 
 
 def _existing(path: Path) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from argparse import ArgumentTypeError
+from argparse import ArgumentTypeError, Namespace
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,8 @@ from helpers import text, write_rows
 from test_commands import PROJECT
 from tiers import slow
 
-from scrapy_neardup import Deduplicator, Document
+from scrapy_neardup import Config, Deduplicator, Document
+from scrapy_neardup.commands.feeding import with_fields
 from scrapy_neardup.commands.options import number, whole
 
 
@@ -97,3 +98,9 @@ def test_a_row_without_the_id_field_is_named_with_its_file(folder: Path, argumen
     (folder / "more.jsonl").write_text('{"text": "one", "id": 1}\n\n{"text": "two"}\n')
     said = refused(folder, verb, "more.jsonl", "-o", "out.jsonl", "--id-field", "id", *rest)
     assert said == f"scrapy neardup {verb}: more.jsonl, line 3: there is no id field 'id'\n"
+
+
+@pytest.mark.parametrize("id_field", [None, "id", "sku", "number"])
+def test_the_field_that_names_a_row_tells_no_rows_apart(id_field: str | None) -> None:
+    config = with_fields(Config(), Namespace(text_field=None, url_field=None, id_field=id_field))
+    assert {*config.identity_fields} == {*Config().identity_fields} - {id_field}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import attrs
@@ -136,6 +137,82 @@ def test_extractor_of_the_settings_reads_html_only() -> None:
 @pytest.mark.parametrize("nothing", [None, ""])
 def test_item_whose_extractor_finds_nothing_has_no_text(nothing: str | None) -> None:
     assert read({"html": f"<html><body><p>{BODY}</p></body></html>"}, extractor=lambda html: nothing) is None
+
+
+# Identity
+
+
+def identity(item: Any, **settings: Any) -> int:
+    found: int = read(item, **settings).identity
+    return found
+
+
+SAME_IDENTITY = [
+    ({"name": "Boot  Nora", "sku": "N-38"}, {"sku": "n-38", "name": "boot nora\n"}),
+    ({"name": "Ｂｏｏｔ"}, {"name": b"boot"}),
+    ({"price": 5}, {"price": 5.0}),
+    ({"price": 12.5}, {"price": Decimal("12.50")}),
+    ({"price": 100}, {"price": "100"}),
+    ({"gtin": ["4006381333931", None]}, {"gtin": 4006381333931}),
+    ({"name": "Boot", "sku": " ", "ean": None, "isbn": [], "mpn": True, "price": float("nan")}, {"name": "Boot"}),
+    ({"name": "Boot", "color": "red"}, {"name": "Boot", "color": "blue"}),
+]
+
+
+@pytest.mark.parametrize(("first", "second"), SAME_IDENTITY)
+def test_identity_is_the_same_however_a_value_is_written(first: dict[str, Any], second: dict[str, Any]) -> None:
+    assert identity({**first, "text": BODY}) == identity({**second, "text": OTHER}) != 0
+
+
+OTHER_IDENTITY = [
+    ({"name": "Boot Nora"}, {"name": "Boot Nore"}),
+    ({"id": 1}, {"id": 2}),
+    ({"id": 10**40}, {"id": 10**40 + 1}),
+    ({"id": 0}, {"id": 1}),
+    ({"product_id": "1"}, {"sku": "1"}),
+    ({"gtin": ["1", "2"]}, {"gtin": ["1", "3"]}),
+    ({"name": "Boot", "price": 9.99}, {"name": "Boot", "price": 9.89}),
+    ({"name": "Boot", "sku": "1"}, {"name": "Boot"}),
+]
+
+
+@pytest.mark.parametrize(("first", "second"), OTHER_IDENTITY)
+def test_identity_is_another_where_a_field_says_something_else(first: dict[str, Any], second: dict[str, Any]) -> None:
+    assert identity({**first, "description": BODY}) != identity({**second, "description": BODY})
+
+
+def test_27_boots_with_one_description_have_27_identities() -> None:
+    boots = [{"name": "Boot Nora", "sku": f"N-{size}", "price": 79, "description": BODY} for size in range(27)]
+    assert len({identity(boot) for boot in boots}) == 27
+    assert len({identity({**boot, "url": f"{URL}?{number}"}) for number, boot in enumerate(boots)}) == 27
+    assert {identity(boot, identity_fields=["price"]) for boot in boots} - {0}
+    assert len({identity(boot, identity_fields=["price"]) for boot in boots}) == 1
+
+
+@pytest.mark.parametrize(
+    "item", [{"url": URL, "text": BODY}, {"url": URL, "title": "Boot", "neardup": "tag", "html": f"<p>{BODY}</p>"}]
+)
+def test_item_without_such_fields_has_no_identity(item: dict[str, Any]) -> None:
+    assert identity(item) == 0
+    assert identity({**item, "sku": "1"}, identity_fields=()) == 0
+
+
+def test_url_title_and_tag_are_no_identity_under_any_name() -> None:
+    own = {"url_field": "id", "title_field": "name", "tag_field": "price"}
+    assert identity({"id": URL, "name": "Boot", "price": "tag", "text": BODY}, **own) == 0
+
+
+def test_field_that_names_a_row_is_no_identity() -> None:
+    config = Config().without_identity("id")
+    assert "id" not in config.identity_fields
+    assert set(config.identity_fields) | {"id"} == set(Config().identity_fields)
+    assert config.without_identity(None) == config
+
+
+@pytest.mark.parametrize("make", [ScrapyItem, DataclassItem, AttrsItem, PydanticItem])
+def test_identity_of_every_kind_of_item(make: Callable[..., Any]) -> None:
+    fields = {"title": "Boot", "body": BODY}
+    assert identity(make(**fields), identity_fields=["body"]) == identity(fields, identity_fields=["body"]) != 0
 
 
 # URLs

@@ -33,7 +33,7 @@ def write(folder: Path, docs: list[dict[str, Any]], pairs: list[dict[str, Any]])
 
 def test_a_set_is_read_in_order(labelled: LabelledSet) -> None:
     assert list(labelled.rows) == list("abcdefg")
-    assert labelled.rows["c"]["text"] == "text c"
+    assert labelled.rows["c"] == {"text": "text c"}  # an id that only names a row tells no items apart
     assert labelled.labels == {pair(names): label for names, label in LABELS.items()}
 
 

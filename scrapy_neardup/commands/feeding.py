@@ -51,7 +51,8 @@ def with_fields(config: Config, opts: argparse.Namespace, kind: Kind | None = No
     if kind and kind.settings and (text or url):
         raise FeedError(f"--{'text' if text else 'url'}-field {text or url}: {kind.name} has no fields to choose from")
     changes = {"fields": text and (text,), "url_field": url, **(kind.settings if kind else {})}
-    return replace(config, **{name: value for name, value in changes.items() if value})
+    named = config.without_identity(getattr(opts, "id_field", None))
+    return replace(named, **{name: value for name, value in changes.items() if value})
 
 
 def check_fields(opts: argparse.Namespace, rows: int, documents: int, located: int) -> None:
