@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from decimal import Decimal
 from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple
 from unicodedata import normalize
 from urllib.parse import urljoin
@@ -56,7 +57,7 @@ def item_document(
     fetch = fetch or Fetch()
     title = next(_strings(adapter.get(config.title_field)), "")
     made = partial(Document.from_field, title=title, extractor=config.extractor, tree=fetch.tree)
-    texts = _texts(adapter, config)
+    texts = chain.from_iterable(_texts(adapter, config).values())
     parts = [Document.from_page(pages[text], title=title) if pages and text in pages else made(text) for text in texts]
     text = "\n".join(part.text for part in parts if part.text)
     if not text.strip():
@@ -72,8 +73,23 @@ def item_document(
 
 def item_pages(item: Any, config: Config) -> list[str]:
     """Return those of an item's texts that are HTML."""
-    texts = _texts(ItemAdapter(item), config) if ItemAdapter.is_item(item) else ()
-    return [text for text in texts if looks_like_html(text)]
+    texts = _texts(ItemAdapter(item), config) if ItemAdapter.is_item(item) else {}
+    return [text for text in chain.from_iterable(texts.values()) if looks_like_html(text)]
+
+
+class Roles(NamedTuple):
+    """What an item's fields are compared for, by their names."""
+
+    text: tuple[str, ...]
+    """They make the text."""
+    identity: tuple[str, ...]
+    """They tell the item from others."""
+
+
+def item_roles(item: Any, config: Config) -> Roles:
+    """Return which fields of an item with text are compared."""
+    adapter = ItemAdapter(item)
+    return Roles(tuple(_texts(adapter, config)), tuple(_identifying(adapter, config)))
 
 
 def _urls(own: str, fetch: Fetch | None) -> tuple[str | None, tuple[str, ...], frozenset[str]]:
@@ -89,22 +105,28 @@ def _urls(own: str, fetch: Fetch | None) -> tuple[str | None, tuple[str, ...], f
     return own, tuple(url for url in fetch.urls if url != own), fetch.loose
 
 
-def _texts(adapter: ItemAdapter, config: Config) -> list[str]:
+def _texts(adapter: ItemAdapter, config: Config) -> dict[str, list[str]]:
+    """Return an item's texts by the field that holds them."""
     if config.fields is not None:
-        return [text for name in config.fields for text in _strings(adapter.get(name))]
+        return {name: texts for name in config.fields if (texts := list(_strings(adapter.get(name))))}
     for name in USUAL_FIELDS:
         if texts := list(_strings(adapter.get(name))):
-            return texts
+            return {name: texts}
     others = (name for name in adapter if name not in (config.title_field, config.url_field, config.tag_field))
-    return [text for name in others for text in _strings(adapter.get(name)) if len(text) >= LONG]
+    by_field = ((name, [text for text in _strings(adapter.get(name)) if len(text) >= LONG]) for name in others)
+    return {name: texts for name, texts in by_field if texts}
 
 
 def _identity(adapter: ItemAdapter, config: Config) -> int:
     """Return the hash of the fields that tell an item from others; 0 where it has none of them."""
-    others = {config.url_field, config.title_field, config.tag_field}
-    names = sorted({*config.identity_fields} - others)
-    told = [f"{name}\n{value}" for name in names for value in _values(adapter.get(name))]
+    told = [f"{name}\n{value}" for name, values in _identifying(adapter, config).items() for value in values]
     return hash_text("\n".join(told)) if told else 0
+
+
+def _identifying(adapter: ItemAdapter, config: Config) -> dict[str, list[str]]:
+    """Return by name the values of the fields that tell an item from others."""
+    names = sorted({*config.identity_fields} - {config.url_field, config.title_field, config.tag_field})
+    return {name: values for name in names if (values := list(_values(adapter.get(name))))}
 
 
 def _values(value: Any) -> Iterator[str]:

@@ -20,7 +20,7 @@ from .detours import is_plain, mark, redirects
 from .document import Document, Tree
 from .extension import NearDup
 from .fingerprints.layout import layout
-from .items import Fetch, item_document, item_pages
+from .items import Fetch, item_document, item_pages, item_roles
 from .signature import Signature
 from .stats import Stat
 from .text.html import Page, canonical_links, elements
@@ -57,6 +57,7 @@ class NearDupPipeline:
         self._turns = Turns(neardup)
         self._ask = neardup.access.ask
         self._untaggable: set[type] = set()
+        self._told: set[type] = set()
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -86,12 +87,28 @@ class NearDupPipeline:
             self.neardup.count("no_text")
             self._keep_fetching(response)
             return None
+        self._tell_of_fields(item)
         await self.neardup.workers.prepare(document)
         try:
             return await self._claim_settled(document, response)
         except FAILURES as error:
             self.neardup.pass_unjudged(document, error)
             return None
+
+    def _tell_of_fields(self, item: Any) -> None:
+        """Log which fields of the first item of each type are compared."""
+        if type(item) in self._told:
+            return
+        self._told.add(type(item))
+        roles = item_roles(item, self.neardup.config)
+        logger.info(
+            "Items of type %(type)s: their text is made of %(text)s; told apart by %(identity)s",
+            {
+                "type": type(item).__name__,
+                "text": ", ".join(roles.text),
+                "identity": ", ".join(roles.identity) or "no other field (NEARDUP_IDENTITY_FIELDS)",
+            },
+        )
 
     async def _pages(self, item: Any) -> dict[str, Page]:
         """Read an item's HTML where that takes so long that it is done elsewhere."""

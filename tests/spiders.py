@@ -127,6 +127,23 @@ class ManySpider(ListSpider):
             yield {"price": 3}
 
 
+@dataclass
+class Record:
+    name: str = ""
+    sku: str = ""
+    price: float | None = None
+    description: str = ""
+
+
+class RecordSpider(ListSpider):
+    """Yields two records for each paragraph of a page, of two types; the number is in the element after it."""
+
+    def page(self, response):
+        for description, sku in zip(response.css("p::text").getall(), response.css("b::text").getall(), strict=True):
+            yield {"name": "Boot", "sku": sku, "description": description}
+            yield Record(name="Shoe", sku=sku, description=description)
+
+
 class OneSiteAfterAnother(ListSpider):
     """Requests the URLs of `then` together when those of `urls` have been dealt with."""
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from site_server import Page, article, html, mirror
+from tiers import slow
 
 KINDS = ["dict", "item", "dataclass", "attrs", "pydantic"]
 
@@ -44,6 +47,22 @@ def test_one_line_at_the_end_sums_up(crawl, a, b):
     result = crawl("OneAfterAnother", urls=mirror(a, b, 2))
     line = "4 documents: 2 unique, 2 duplicates (50.0 %), 0 revisits, 0 requests saved, 2 held in the store"
     assert f"INFO: {line}" in result.log
+
+
+@pytest.mark.parametrize("kind", ["dict", *slow("item", "dataclass", "attrs", "pydantic")])
+def test_the_fields_that_are_compared_are_logged_once(crawl, a, b, kind):
+    result = crawl("OneAfterAnother", urls=mirror(a, b, 2), kind=kind)
+    compared = re.findall("INFO: Items of type (.*)\n", result.log)
+    assert len(compared) == 1
+    assert compared[0].endswith(": their text is made of text; told apart by no other field (NEARDUP_IDENTITY_FIELDS)")
+
+
+def test_fields_that_tell_records_apart_are_logged_for_each_type_of_item(crawl, a):
+    a.pages["/boots"] = Page("".join(f"<p>{article(1)}</p><b>N-{size}</b>" for size in (36, 37)))
+    result = crawl("RecordSpider", urls=[f"{a.url}/boots"])
+    line = "Items of type {}: their text is made of description; told apart by name, sku"
+    for kind in ("dict", "Record"):
+        assert result.log.count(line.format(kind)) == 1
 
 
 def test_an_item_without_url_gets_its_responses(crawl, a, b):
