@@ -49,6 +49,8 @@ class Document:
     """URLs that the page itself names as its canonical."""
     identity: int = 0
     """The hash of the fields that tell its item from others, such as its name or number; 0 without any."""
+    thin: bool = False
+    """The text is under half of what is not link text on its page."""
     ready: dict[str, tuple[int, ...]] = field(default_factory=dict)
     """Fingerprints that were made in another process, by detector."""
 
@@ -69,7 +71,7 @@ class Document:
         """
         if tree and value == tree.html:
             page = build_reader(extractor)(value, root=tree.root)
-            return cls(url=url, text=page.text, title=title or page.title, layout=tree.layout)
+            return cls(url=url, text=page.text, title=title or page.title, layout=tree.layout, thin=page.thin)
         if looks_like_html(value):
             return cls.from_page(build_reader(extractor)(value), url=url, title=title)
         return cls(url=url, text=value, title=title)
@@ -77,7 +79,7 @@ class Document:
     @classmethod
     def from_page(cls, page: Page, *, url: str | None = None, title: str = "") -> Document:
         """Make a document of a page that was read."""
-        return cls(url=url, text=page.text, title=title or page.title, layout=layout(page.elements))
+        return cls(url=url, text=page.text, title=title or page.title, layout=layout(page.elements), thin=page.thin)
 
     @cached_property
     def tokens(self) -> list[str]:

@@ -60,6 +60,7 @@ def item_document(
     texts = chain.from_iterable(_texts(adapter, config).values())
     parts = [Document.from_page(pages[text], title=title) if pages and text in pages else made(text) for text in texts]
     text = "\n".join(part.text for part in parts if part.text)
+    thin = any(part.thin for part in parts)
     if not text.strip():
         return None
     title = title or next((part.title for part in parts if part.title), "")
@@ -68,7 +69,7 @@ def item_document(
     layouts = (fetch.tree.layout if fetch.tree and not is_listed else 0, *(part.layout for part in parts))
     claimed = () if is_listed else fetch.claimed
     layout, identity = next(filter(None, layouts), 0), _identity(adapter, config)
-    return Document(url, text, title, aliases, loose, fetch.size, layout, claimed, identity)
+    return Document(url, text, title, aliases, loose, fetch.size, layout, claimed, identity, thin)
 
 
 def item_pages(item: Any, config: Config) -> list[str]:

@@ -76,7 +76,7 @@ class NearDupPipeline:
             return item
         self.neardup.endings.follow(claim)
         await self._judge_source(claim, response)
-        self._count(claim.verdict)
+        self._count(claim)
         return self._act(item, claim)
 
     async def _claim(self, item: Any, response: Response | None) -> Claim | None:
@@ -168,8 +168,11 @@ class NearDupPipeline:
         response.meta["neardup_rescued"] = same
         self.neardup.count("dead_links/rescued" if same else "dead_links/unconfirmed")
 
-    def _count(self, verdict: Verdict) -> None:
+    def _count(self, claim: Claim) -> None:
+        verdict = claim.verdict
         self.neardup.count("documents")
+        if claim.document.thin:
+            self.neardup.count("thin")
         self.neardup.count(_COUNTED[verdict.status])
         if verdict.status == "duplicate":
             self.neardup.count_detector(str(verdict.detector))

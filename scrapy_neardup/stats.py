@@ -14,6 +14,7 @@ Stat = Literal[
     "duplicates",
     "revisits",
     "no_text",
+    "thin",
     "withdrawn",
     "dropped/unwritten",
     "requests/skipped",

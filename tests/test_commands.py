@@ -288,6 +288,18 @@ def test_explain_two_files(tmp_path: Path, second: str, status: str) -> None:
     assert told["documents"]["a.html"]["tokens"] == 200
 
 
+def test_explain_says_which_text_is_thin(tmp_path: Path) -> None:
+    comments = f"<div id=comments><p>{text(3, 400)}</p></div>"
+    (tmp_path / "a.html").write_text(f"<html><body><div><p>{text(1)}</p></div>{comments}</body></html>")
+    (tmp_path / "b.html").write_text(f"<html><body><div><p>{text(1)}</p></div></body></html>")
+    told = json.loads(succeeded(tmp_path, "explain", "--files", "a.html", "b.html", "--json").stdout)
+    assert {path: document["thin"] for path, document in told["documents"].items()} == {"a.html": True, "b.html": False}
+    end = "; the text of a.html is thin: under half of what its page says outside of links"
+    assert told["sentence"].startswith("duplicate: ")
+    assert told["sentence"].endswith(end)
+    assert succeeded(tmp_path, "explain", "--files", "a.html", "b.html").stdout.splitlines()[-1] == told["sentence"]
+
+
 def test_looking_into_a_store_leaves_it_as_it_is(held: Path) -> None:
     before = (held / "held.sqlite").read_bytes()
     succeeded(held, "stats", "--store", "held.sqlite")

@@ -98,6 +98,14 @@ def test_an_item_without_text_passes_and_is_counted(crawl, a):
     assert (len(result.items), result.count("no_text"), result.count("documents")) == (1, 1, 0)
 
 
+def test_a_page_whose_text_is_thin_is_counted(crawl, a):
+    comments = f"<div id=comments><p>{article(2, 300)}</p></div>"
+    a.pages["/0.html"] = Page(html(article(0) + comments))
+    a.pages["/1.html"] = Page(html(article(1)))
+    result = crawl("OneAfterAnother", urls=[f"{a.url}/{n}.html" for n in range(2)], field="html")
+    assert (result.count("documents"), result.count("thin")) == (2, 1)
+
+
 def test_tagged_items_pass_with_the_verdict(crawl, a, b):
     result = crawl("OneAfterAnother", {"NEARDUP_ACTION": "tag"}, urls=mirror(a, b, 1))
     original, copy = (item["neardup"] for item in result.items)

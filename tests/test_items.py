@@ -139,6 +139,19 @@ def test_item_whose_extractor_finds_nothing_has_no_text(nothing: str | None) -> 
     assert read({"html": f"<html><body><p>{BODY}</p></body></html>"}, extractor=lambda html: nothing) is None
 
 
+THIN = f"<html><body><div><p>{BODY}</p></div><div id=comments>{'<p>' + text(3, 40) + '</p>'}</div></body></html>"
+"""A page of which the comments are left out; they are longer than its text."""
+
+
+def test_text_of_a_page_that_says_more_is_thin() -> None:
+    tree = Tree(THIN, parse(THIN), 0)
+    for document in (read({"html": THIN}), item_document({"html": THIN}, Config(), Fetch(tree=tree))):
+        assert (document.text, document.thin) == (BODY, True)
+    assert read({"body": OTHER, "html": THIN}, fields=["body", "html"]).thin
+    for item in ({"text": BODY}, {"html": f"<html><body><p>{BODY}</p></body></html>"}, {"text": BODY, "html": THIN}):
+        assert not read(item).thin
+
+
 # Identity
 
 

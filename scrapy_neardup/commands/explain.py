@@ -119,7 +119,7 @@ def _explain_files(dedup: Deduplicator, config: Config, paths: list[str]) -> dic
     proposed_by = [name for name, _ in dedup.store.find(signatures[1].fingerprints)]
     verdict = dedup.claim(second).verdict
     described = [
-        {**_described(dedup.store, signature), "text": _beginning(document.text)}
+        {**_described(dedup.store, signature), "thin": document.thin, "text": _beginning(document.text)}
         for signature, document in zip(signatures, (first, second), strict=True)
     ]
     points = [*_points(found, rule, proposed_by, same_url=first.url == second.url)]
@@ -129,8 +129,13 @@ def _explain_files(dedup: Deduplicator, config: Config, paths: list[str]) -> dic
         "thresholds": _thresholds(rule, found.tokens, found.figures),
         "proposed_by": proposed_by,
         "documents": dict(zip(paths, described, strict=True)),
-        "sentence": in_words(verdict.status, points),
+        "sentence": in_words(verdict.status, points) + _said_of_thin(paths, (first, second)),
     }
+
+
+def _said_of_thin(paths: list[str], documents: tuple[Document, Document]) -> str:
+    thin = [path for path, document in zip(paths, documents, strict=True) if document.thin]
+    return "".join(f"; the text of {path} is thin: under half of what its page says outside of links" for path in thin)
 
 
 def _points(found: Comparison, rule: Rule, proposed_by: list[str], *, same_url: bool) -> Iterator[Point]:

@@ -85,7 +85,8 @@ def _trafilatura() -> Read:
     def read(html: str, *, root: etree._Element | None = None) -> Page:
         # It gives None for many a short page and list page, of which the built-in reader takes all visible text.
         page = html_to_page(html, root=root)
-        return page._replace(text=extract(html, **_TRAFILATURA_OPTIONS) or page.text)
+        text = extract(html, **_TRAFILATURA_OPTIONS)
+        return page._replace(text=text, thin=False) if text else page
 
     return read
 
