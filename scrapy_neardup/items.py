@@ -93,6 +93,11 @@ def item_roles(item: Any, config: Config) -> Roles:
     return Roles(tuple(_texts(adapter, config)), tuple(_identifying(adapter, config)))
 
 
+def has_text_in(item: Any, name: str) -> bool:
+    """Say whether an item has a field of this name with text in it."""
+    return ItemAdapter.is_item(item) and any(_strings(ItemAdapter(item).get(name)))
+
+
 def _urls(own: str, fetch: Fetch | None) -> tuple[str | None, tuple[str, ...], frozenset[str]]:
     """Return an item's URL, its aliases, and which of all these are loose."""
     if fetch is None:

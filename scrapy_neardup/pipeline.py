@@ -15,6 +15,7 @@ from scrapy.exceptions import DropItem
 from scrapy.http import HtmlResponse, Response
 
 from .access import FAILURES
+from .alarms import Alarms
 from .dedup import PAUSES, Claim
 from .detours import is_plain, mark, redirects
 from .document import Document, Tree
@@ -58,6 +59,7 @@ class NearDupPipeline:
         self._ask = neardup.access.ask
         self._untaggable: set[type] = set()
         self._told: set[type] = set()
+        self._alarms = Alarms(neardup.config)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -83,6 +85,7 @@ class NearDupPipeline:
         """Claim an item's document in its turn; where its twin is pending, once the fate of that is known."""
         fetch = self._fetch(response)
         document = item_document(item, self.neardup.config, fetch, await self._pages(item))
+        self._alarms.see(item, has_text=bool(document and document.lines))
         if document is None or not document.lines:
             self.neardup.count("no_text")
             self._keep_fetching(response)
@@ -176,6 +179,7 @@ class NearDupPipeline:
         self.neardup.count(_COUNTED[verdict.status])
         if verdict.status == "duplicate":
             self.neardup.count_detector(str(verdict.detector))
+        self._alarms.judge(claim)
 
     def _act(self, item: Any, claim: Claim) -> Any:
         config, verdict = self.neardup.config, claim.verdict

@@ -144,6 +144,13 @@ class RecordSpider(ListSpider):
             yield Record(name="Shoe", sku=sku, description=description)
 
 
+class JsonSpider(ListSpider):
+    """Yields the items that a page lists as JSON."""
+
+    def page(self, response):
+        yield from response.json()
+
+
 class OneSiteAfterAnother(ListSpider):
     """Requests the URLs of `then` together when those of `urls` have been dealt with."""
 

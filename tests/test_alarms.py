@@ -1,0 +1,103 @@
+"""Warnings of crawls that look wrong: real crawls with all that is odd and with nothing of it, and the limits."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from helpers import text
+from site_server import Page, article
+
+from scrapy_neardup import Deduplicator, Document
+from scrapy_neardup.alarms import HOSTS, ORIGINALS, TITLES, Crowds, OtherTitles, same_title
+
+Item = dict[str, Any]
+LOGIN = article(0)
+
+
+def warnings(log: str) -> list[str]:
+    return re.findall(r"\[scrapy_neardup\.alarms\] WARNING: (.*)", log)
+
+
+def pages(numbers: Iterable[int], host: str = "a.example", title: str = "Report {}") -> list[Item]:
+    return [{"url": f"http://{host}/{n}", "title": title.format(n), "text": article(n)} for n in numbers]
+
+
+def logins(count: int) -> list[Item]:
+    return [{"url": f"http://a.example/member/{n}", "title": "Log in", "text": LOGIN} for n in range(count)]
+
+
+def empty(count: int) -> list[Item]:
+    return [{"url": f"http://a.example/empty/{n}", "text": " "} for n in range(count)]
+
+
+def crawled(crawl, site, items: list[Item], **settings: Any) -> list[str]:
+    site.pages["/items"] = Page(json.dumps(items))
+    result = crawl("JsonSpider", settings, urls=[f"{site.url}/items"])
+    assert result.count("errors") == 0
+    return warnings(result.log)
+
+
+def test_a_crawl_warns_once_of_all_that_looks_wrong(crawl, a):
+    copies = pages(range(1, 71), "b.example", "Number {} of all")
+    items = [*pages([1]), *empty(60), *pages(range(2, 161)), *logins(60), *copies, *empty(400)]
+    settings = {"NEARDUP_FIELDS": ["text", "lead"], "NEARDUP_URL_FIELD": "url", "CONCURRENT_ITEMS": 1}
+    textless, missing, crowd, titles = crawled(crawl, a, items, **settings)
+    assert textless.startswith("Most items have no text: 49 of 50. ")
+    assert missing.startswith("None of 50 items has anything in the field 'lead' (NEARDUP_FIELDS): ")
+    assert re.match(r"\d+ of 2\d\d documents of a\.example are copies of one, http://a\.example/member/0: ", crowd)
+    assert "http://a.example/member/1 and http://a.example/member/2 say the same" in crowd
+    assert re.match(r"Most duplicates have another title than their original: \d+ of \d+, such as 'Number \d+ of all' "
+                    r"\(http://b\.example/(\d+)\) and 'Report \1' \(http://a\.example/\1\): ", titles)  # fmt: skip
+
+
+def test_a_usual_crawl_warns_of_nothing(crawl, a):
+    copies = pages(range(1, 71), "b.example", "Report {} | The B")
+    items = [*pages(range(1, 200)), *empty(70), *logins(10), *copies]
+    assert crawled(crawl, a, items, NEARDUP_FIELDS=["lead", "text"], NEARDUP_URL_FIELD="url") == [
+        "None of 50 items has anything in the field 'lead' (NEARDUP_FIELDS): look whether the name is that of the items"
+    ]
+
+
+def test_a_url_field_that_no_item_has(crawl, a):
+    items = [{"link": f"http://a.example/{n}", "text": article(n)} for n in range(50)]
+    assert crawled(crawl, a, items, NEARDUP_URL_FIELD="link") == []
+    (warning,) = crawled(crawl, a, items, NEARDUP_URL_FIELD="Link")
+    assert "'Link' (NEARDUP_URL_FIELD)" in warning
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "is_same"),
+    [
+        ("The night ferry", " the  Night ferry ", True),
+        ("The night ferry", "The night ferry - The Harbour Post", True),
+        ("Post | The night ferry sails", "The night ferry sails: The Gazette", True),
+        ("夜班渡船复航_海港日报", "夜班渡船复航-晚报", True),
+        ("夜班渡船复航_海港日报", "夜班渡船停航_海港日报", False),
+        ("The night ferry - Post", "The day ferry - Post", False),
+        ("BoatList Class | Lib 6", "BoatHash Class | Lib 6", False),
+    ],
+)
+def test_titles_that_differ_in_the_name_of_the_site_are_the_same(first: str, second: str, is_same: bool) -> None:
+    assert same_title(first, second) is same_title(second, first) is is_same
+
+
+def test_what_is_counted_is_bounded() -> None:
+    crowds, titles = Crowds(), OtherTitles()
+    with Deduplicator.open() as dedup:
+        for n in range(2 * HOSTS):
+            claim = dedup.claim(Document(f"http://h{n}.example/", text(n, 30), f"Page {n}"))
+            claim.commit()
+            assert crowds.warning(claim) == titles.warning(claim) == ""
+        for n in range(3 * ORIGINALS):
+            again = dedup.claim(Document(f"http://one.example/{n}", text(n, 30), f"Page {n}"))
+            assert again.verdict.status == "duplicate"
+            assert crowds.warning(again) == titles.warning(again) == ""
+            again.commit()
+    assert len(crowds._hosts) <= HOSTS
+    assert len(crowds._hosts["one.example"].originals) <= ORIGINALS
+    assert crowds._hosts["one.example"].documents == 3 * ORIGINALS
+    assert len(titles._titles) <= TITLES
