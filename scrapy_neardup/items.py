@@ -131,8 +131,8 @@ def _identity(adapter: ItemAdapter, config: Config) -> int:
 
 def _identifying(adapter: ItemAdapter, config: Config) -> dict[str, list[str]]:
     """Return by name the values of the fields that tell an item from others."""
-    names = sorted({*config.identity_fields} - {config.url_field, config.title_field, config.tag_field})
-    return {name: values for name in names if (values := list(_values(adapter.get(name))))}
+    names = {*config.identity_fields}.intersection(adapter) - {config.url_field, config.title_field, config.tag_field}
+    return {name: values for name in sorted(names) if (values := list(_values(adapter[name])))}
 
 
 def _values(value: Any) -> Iterator[str]:
