@@ -130,6 +130,8 @@ class Crowds:
         if verdict.status == "duplicate" and verdict.duplicate_of:
             known.originals = _largest(known.originals, ORIGINALS, lambda each: each.copies)
             known.originals.setdefault(verdict.duplicate_of, _Original()).add(url)
+        elif known.documents != PAGES:  # no share has grown
+            return ""
         return _crowded(name, known) if known.documents >= PAGES and known.originals else ""
 
 
