@@ -55,8 +55,8 @@ def rows(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in data.splitlines()]
 
 
-def ids(path: Path) -> list[str]:
-    return [row["id"] for row in rows(path)]
+def ids(path: Path, field: str = "id") -> list[str]:
+    return [row[field] for row in rows(path)]
 
 
 def refused(folder: Path, *arguments: str) -> str:

@@ -16,13 +16,13 @@ from site_server import html
 from scrapy_neardup import Deduplicator, Document
 
 ROWS: list[dict[str, Any]] = [
-    {"id": "a", "url": "http://a.example/1", "text": text(1), "price": 1.50},
-    {"id": "b", "url": "http://b.example/1", "text": edited(text(1), 100)},
-    {"id": "c", "url": "http://a.example/2", "text": text(2)},
-    {"id": "d", "url": "http://a.example/1", "text": text(1), "again": True},
-    {"id": "e", "url": "http://a.example/3", "text": ""},
-    {"id": "f", "url": "http://c.example/2", "text": text(2)},
-    {"id": "g", "url": "http://c.example/3"},
+    {"row": "a", "url": "http://a.example/1", "text": text(1), "price": 1.50},
+    {"row": "b", "url": "http://b.example/1", "text": edited(text(1), 100)},
+    {"row": "c", "url": "http://a.example/2", "text": text(2)},
+    {"row": "d", "url": "http://a.example/1", "text": text(1), "again": True},
+    {"row": "e", "url": "http://a.example/3", "text": ""},
+    {"row": "f", "url": "http://c.example/2", "text": text(2)},
+    {"row": "g", "url": "http://c.example/3"},
 ]
 PROJECT = {
     "scrapy.cfg": "[settings]\ndefault = shop.settings\n",
@@ -75,7 +75,7 @@ def test_dedupe_keeps_the_first_of_each_untouched(folder: Path) -> None:
 
 
 def test_dedupe_says_what_it_dropped_and_why(folder: Path) -> None:
-    succeeded(folder, "dedupe", "in.jsonl", "-o", "out.jsonl", "--duplicates", "dups.jsonl", "--id-field", "id")
+    succeeded(folder, "dedupe", "in.jsonl", "-o", "out.jsonl", "--duplicates", "dups.jsonl", "--id-field", "row")
     near, again, equal = rows(folder / "dups.jsonl")
     assert {"id", "duplicate_of", "detector", "hamming", "resemblance", "length_ratio", "status"} <= set(near)
     assert [(row["id"], row["duplicate_of"]) for row in (near, again, equal)] == [("b", "a"), ("d", "a"), ("f", "c")]
@@ -93,42 +93,42 @@ def test_dedupe_names_rows_by_url_else_by_number(tmp_path: Path) -> None:
 
 
 def test_dedupe_over_several_feeds_and_gzip(folder: Path) -> None:
-    write(folder / "more.jsonl.gz", [{**ROWS[2], "id": "x", "url": "http://x.example/"}, {**ROWS[2], "text": text(9)}])
+    write(folder / "more.jsonl.gz", [{**ROWS[2], "row": "x", "url": "http://x.example/"}, {**ROWS[2], "text": text(9)}])
     succeeded(folder, "dedupe", "in.jsonl", "more.jsonl.gz", "-o", "out.jsonl.gz", "--duplicates", "dups.jl.gz")
-    assert ids(folder / "out.jsonl.gz") == ["a", "c", "e", "g", "c"]
+    assert ids(folder / "out.jsonl.gz", "row") == ["a", "c", "e", "g", "c"]
     assert [row["id"] for row in rows(folder / "dups.jl.gz")][-1] == "http://x.example/"
 
 
 def test_dedupe_with_other_fields(tmp_path: Path) -> None:
-    write(tmp_path / "in.jsonl", [{"id": n, "text": text(n), "main": text(7), "link": f"/{n}"} for n in range(3)])
+    write(tmp_path / "in.jsonl", [{"row": n, "text": text(n), "main": text(7), "link": f"/{n}"} for n in range(3)])
     succeeded(
         tmp_path, "dedupe", "in.jsonl", "-o", "out.jsonl", "--duplicates", "d.jsonl", "--text-field", "main",
         "--url-field", "link",
     )  # fmt: skip
-    assert ids(tmp_path / "out.jsonl") == [0]
+    assert ids(tmp_path / "out.jsonl", "row") == [0]
     assert [(row["id"], row["duplicate_of"]) for row in rows(tmp_path / "d.jsonl")] == [("/1", "/0"), ("/2", "/0")]
 
 
 def test_dedupe_with_other_detectors(folder: Path) -> None:
     succeeded(folder, "dedupe", "in.jsonl", "-o", "out.jsonl", "--detectors", "exact")
-    assert ids(folder / "out.jsonl") == ["a", "b", "c", "e", "g"]
+    assert ids(folder / "out.jsonl", "row") == ["a", "b", "c", "e", "g"]
 
 
 def test_dedupe_remembers_in_a_store(folder: Path) -> None:
-    store = ("--store", "held.sqlite", "--duplicates", "dups.jsonl", "--id-field", "id")
+    store = ("--store", "held.sqlite", "--duplicates", "dups.jsonl", "--id-field", "row")
     succeeded(folder, "dedupe", "in.jsonl", "-o", "first.jsonl", *store)
     write(
-        folder / "in2.jsonl", [{"id": "h", "url": "http://h.example/", "text": text(1)}, {"id": "i", "text": text(5)}]
+        folder / "in2.jsonl", [{"row": "h", "url": "http://h.example/", "text": text(1)}, {"row": "i", "text": text(5)}]
     )
     succeeded(folder, "dedupe", "in2.jsonl", "-o", "second.jsonl", *store)
-    assert ids(folder / "second.jsonl") == ["i"]
+    assert ids(folder / "second.jsonl", "row") == ["i"]
     assert [row["duplicate_of"] for row in rows(folder / "dups.jsonl")] == ["http://a.example/1"]
 
 
 def test_dedupe_without_store_remembers_nothing(folder: Path) -> None:
     for _ in range(2):
         succeeded(folder, "dedupe", "in.jsonl", "-o", "out.jsonl")
-        assert ids(folder / "out.jsonl") == ["a", "c", "e", "g"]
+        assert ids(folder / "out.jsonl", "row") == ["a", "c", "e", "g"]
 
 
 def test_dedupe_of_nothing(tmp_path: Path) -> None:
@@ -310,5 +310,5 @@ def test_looking_into_a_store_leaves_it_as_it_is(held: Path) -> None:
 
 def test_feed_may_be_called_like_a_verb(tmp_path: Path) -> None:
     write(tmp_path / "stats.jsonl", ROWS)
-    succeeded(tmp_path, "dedupe", "stats.jsonl", "-o", "explain.jsonl", "--id-field", "id")
-    assert ids(tmp_path / "explain.jsonl") == ["a", "c", "e", "g"]
+    succeeded(tmp_path, "dedupe", "stats.jsonl", "-o", "explain.jsonl", "--id-field", "row")
+    assert ids(tmp_path / "explain.jsonl", "row") == ["a", "c", "e", "g"]

@@ -15,6 +15,7 @@ from tiers import slow
 from scrapy_neardup import Config, Deduplicator, Document
 from scrapy_neardup.commands.feeding import with_fields
 from scrapy_neardup.commands.options import number, whole
+from scrapy_neardup.feeds.warc import Warc
 
 
 @pytest.fixture
@@ -104,3 +105,8 @@ def test_a_row_without_the_id_field_is_named_with_its_file(folder: Path, argumen
 def test_the_field_that_names_a_row_tells_no_rows_apart(id_field: str | None) -> None:
     config = with_fields(Config(), Namespace(text_field=None, url_field=None, id_field=id_field))
     assert {*config.identity_fields} == {*Config().identity_fields} - {id_field}
+
+
+def test_the_id_of_a_warc_record_tells_no_pages_apart() -> None:
+    opts = Namespace(text_field=None, url_field=None, id_field=None)
+    assert with_fields(Config(), opts, Warc()).identity_fields == ()

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from typing import Any
 
 from tqdm import tqdm
 
@@ -50,9 +51,10 @@ def with_fields(config: Config, opts: argparse.Namespace, kind: Kind | None = No
     text, url = opts.text_field, getattr(opts, "url_field", None)
     if kind and kind.settings and (text or url):
         raise FeedError(f"--{'text' if text else 'url'}-field {text or url}: {kind.name} has no fields to choose from")
-    changes = {"fields": text and (text,), "url_field": url, **(kind.settings if kind else {})}
-    named = config.without_identity(getattr(opts, "id_field", None))
-    return replace(named, **{name: value for name, value in changes.items() if value})
+    chosen = {"fields": text and (text,), "url_field": url}
+    changes: dict[str, Any] = {name: value for name, value in chosen.items() if value}
+    changes.update(kind.settings if kind else {})
+    return replace(config.without_identity(getattr(opts, "id_field", None)), **changes)
 
 
 def check_fields(opts: argparse.Namespace, rows: int, documents: int, located: int) -> None:

@@ -29,7 +29,12 @@ class Warc(Kind):
     name = "WARC"
     names = (".warc", ".warc.gz", ".wet", ".wet.gz")
     gzips = False
-    settings = {"fields": ("text",), "url_field": "url", "title_field": "title"}  # noqa: RUF012 - never changed
+    settings = {  # noqa: RUF012 - never changed
+        "fields": ("text",),
+        "url_field": "url",
+        "title_field": "title",
+        "identity_fields": (),  # its id is that of the record
+    }
 
     @classmethod
     def of(cls, path: str) -> Warc:
