@@ -101,9 +101,8 @@ def stages(dedup: Deduplicator, document: Document, page: str) -> Iterator[tuple
     yield "sketch", lambda: document.sketch
     ready = {detector.name: detector.fingerprints(document) for detector in dedup.detectors}
     signed = dedup.sign(Document(document.url, document.text, ready=ready))
-    yield "lines hashed", lambda: document.line_hashes
     yield "look-up and verification", lambda: dedup.matcher.best(document, signed)
-    yield "template lines", lambda: dedup.matcher.learn(document, signed)
+    yield "pages of the host", lambda: dedup.matcher.learn(signed, signed)
     claims = [dedup.claim(Document(document.url, document.text))]
     yield "store", claims[0].commit
 

@@ -177,8 +177,7 @@ class Siblings:
         name = host(signature.url or "")
         if not name:
             return
-        is_copy = held is not signature and (host(held.url or "") != name or held.title == signature.title != "")
-        if is_copy:
+        if held is not signature and (host(held.url or "") != name or _agree(held, signature)):
             return
         self._hosts.setdefault(name, deque(maxlen=PAGES)).append((signature.url, signature.sketch.codes))
         self._hosts.move_to_end(name)
@@ -198,7 +197,7 @@ def why_siblings(page: Page, earlier: Signature, title: str) -> str | None:
         return None
     if page.lacks_subject(earlier):
         return "the earlier text lacks what the title names"
-    one_host = host(page.url) == host(earlier.url)
+    one_host = host(page.url) == host(earlier.url) != ""
     if one_host and page.is_named_otherwise(earlier):
         return "the titles name two things"
     own = page.own(earlier)
@@ -227,6 +226,11 @@ def differing(a: list[str], b: list[str]) -> tuple[list[str], list[str]] | None:
     names = a[start : len(a) - end], b[start : len(b) - end]
     is_form = start + end > 0 and all(0 < len(name) <= NAME for name in names)
     return names if is_form else None
+
+
+def _agree(a: Signature, b: Signature) -> bool:
+    """Say whether two documents have one title or, where one has none, one text."""
+    return a.title == b.title if a.title and b.title else a.sketch == b.sketch
 
 
 def _equal(pairs: Iterable[tuple[str, str]]) -> int:

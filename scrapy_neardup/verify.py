@@ -68,9 +68,9 @@ class Rule:
     tokens_a_figure: float = 200.0
     """… and one more for so many tokens."""
     near: float = 0.7
-    """Resemblance from which figures may differ, where they are few: no form that was filled in anew is so near …"""
+    """Resemblance from which all figures may differ …"""
     few_figures: float = 0.08
-    """… as a share of the tokens."""
+    """… where they are at most this share of the tokens."""
 
     @classmethod
     def from_config(cls, config: Config) -> Rule:
@@ -90,14 +90,15 @@ class Rule:
         return (
             found.resemblance >= self.required_resemblance(found.tokens, repeated=repeated)
             and found.length_ratio <= self.length_ratio
-            and (self._has_few_figures(found) or self._lacks_few_figures(found))
+            and (self.ignores_figures(found) or self._has_the_figures(found))
         )
 
-    def _has_few_figures(self, found: Comparison) -> bool:
-        return found.resemblance >= self.near and found.figures <= self.few_figures * found.tokens
-
-    def _lacks_few_figures(self, found: Comparison) -> bool:
+    def _has_the_figures(self, found: Comparison) -> bool:
         return found.missing_figures <= self.allowed_figures(found.tokens, found.figures)
+
+    def ignores_figures(self, found: Comparison) -> bool:
+        """Say whether two texts are so near, and have so few figures, that they are no form that was filled in anew."""
+        return found.resemblance >= self.near and found.figures <= self.few_figures * found.tokens
 
     def may_accept(self, a: Sketch, b: Sketch, *, repeated: bool = False) -> bool:
         """Say whether two texts resemble each other enough, or are too short to tell: the quick part of `accepts`."""

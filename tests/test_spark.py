@@ -73,7 +73,7 @@ def spark() -> Iterator[SparkSession]:
 def one_after_another(rows: Rows, **settings: Any) -> dict[Any, dict[str, Any]]:
     """Return by id the verdicts that are made in this process; the original by its id."""
     found, ids = {}, {}
-    config = Config.from_keywords(settings)
+    config = Config.from_keywords(settings).without_identity("id")
     with Deduplicator.from_config(config) as dedup:
         for row in rows:
             if document := item_document(row, config):
@@ -315,7 +315,7 @@ def content(path: Path) -> list[Any]:
 def test_parquet_comes_out_as_it_went_in(
     spark: SparkSession, done: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    columns = "id string, url string, text binary, at timestamp, price decimal(8,2), more struct<a:int,b:array<string>>"
+    columns = "id string, url string, text binary, at timestamp, share decimal(8,2), more struct<a:int,b:array<string>>"
     at = datetime(2026, 11, 21, 12)
     rows = [
         (row["id"], row["url"], row["text"].encode(), at + timedelta(n), Decimal(n) / 100, (n, ["x", None]))

@@ -117,12 +117,14 @@ def _explain_files(dedup: Deduplicator, config: Config, paths: list[str]) -> dic
     found, rule = compare(first.sketch, second.sketch), dedup.matcher.rule
     dedup.claim(first)
     proposed_by = [name for name, _ in dedup.store.find(signatures[1].fingerprints)]
+    sibling = dedup.matcher.why_siblings(second, signatures[1], signatures[0])
     verdict = dedup.claim(second).verdict
     described = [
         {**_described(dedup.store, signature), "thin": document.thin, "text": _beginning(document.text)}
         for signature, document in zip(signatures, (first, second), strict=True)
     ]
     points = [*_points(found, rule, proposed_by, same_url=first.url == second.url)]
+    points += [Point(sibling, False)] if sibling else []
     return {
         "verdict": verdict.tag(),
         "comparison": found._asdict(),
@@ -142,7 +144,10 @@ def _points(found: Comparison, rule: Rule, proposed_by: list[str], *, same_url: 
     """Yield what the rule asks of two documents, and what it finds."""
     least = max(rule.min_tokens, 1)
     if found.tokens >= least:
-        yield from _limits(found._asdict(), _thresholds(rule, found.tokens, found.figures))
+        measured = found._asdict()
+        if rule.ignores_figures(found):
+            del measured["missing_figures"]
+        yield from _limits(measured, _thresholds(rule, found.tokens, found.figures))
         yield Point(f"found by {', '.join(proposed_by) or 'no detector'}", bool(proposed_by))
     elif found.tokens and (same_url or rule.short_text == "exact"):
         is_same = Exact.name in proposed_by
