@@ -156,7 +156,8 @@ class Deduplicator:
         signature = self._signed.pop(document, None) or self.sign(document)
         is_text = signature.sketch.tokens > 0
         match = self._enter(document, signature) if is_text else self.matcher.best(document, signature)
-        self.matcher.learn(signature, match.signature if match else signature)
+        if match is None:
+            self.matcher.learn(signature)
         claim = Claim(self, document, signature, match)
         if match is None and is_text:
             self._pending[signature] = claim

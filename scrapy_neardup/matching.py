@@ -41,9 +41,9 @@ class Matcher:
         self._scope = _SCOPES[scope]
         self._siblings = Siblings()
 
-    def learn(self, signature: Signature, held: Signature) -> None:
-        """Take note of a document that is held now, or that repeats one that is, for those that come after it."""
-        self._siblings.learn(signature, held)
+    def learn(self, held: Signature) -> None:
+        """Take note of a document that is held now, for those that come after it."""
+        self._siblings.learn(held)
 
     def best(self, document: Document, signature: Signature) -> Match | None:
         """Choose the document of this very URL if it is among the matches, else the one most repeated of the nearest.

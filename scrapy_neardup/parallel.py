@@ -43,7 +43,7 @@ def ready_rows(lines: Iterable[Line], signer: Signer, workers: int) -> Generator
 
 # What goes from one process to another: of a row its number and bytes there, and of these only what is needed back.
 
-Packed = tuple[Any, tuple[str | None, dict[str, tuple[int, ...]], Sketch, int, str, int] | None, str | None]
+Packed = tuple[Any, tuple[str | None, dict[str, tuple[int, ...]], Sketch, int, str, int, bool] | None, str | None]
 Answer = tuple[list[Packed], str | None]
 """What came of rows, up to the one that failed, and how that did."""
 
@@ -61,8 +61,8 @@ def _packed(ready: Ready) -> Packed:
     document = ready.document
     if document is None:
         return None, None, ready.fault
-    made = document.url, document.ready, document.sketch, document.layout, document.title, document.identity
-    return ready.id, made, None
+    url, prints, sketch, layout = document.url, document.ready, document.sketch, document.layout
+    return ready.id, (url, prints, sketch, layout, document.title, document.identity, document.thin), None
 
 
 def _unpacked(line: Line, packed: Packed, signer: Signer) -> Ready:

@@ -77,6 +77,10 @@ class Page:
     def url(self) -> str | None:
         return self._document.url
 
+    @property
+    def is_thin(self) -> bool:
+        return self._document.thin
+
     @cached_property
     def words(self) -> frozenset[str]:
         return frozenset(self._document.tokens)
@@ -169,17 +173,12 @@ class Siblings:
     def __init__(self) -> None:
         self._hosts: OrderedDict[str, deque[tuple[str | None, bytes]]] = OrderedDict()
 
-    def learn(self, signature: Signature, held: Signature) -> None:
-        """Take note of a document that is held now, or repeats one; nothing of one without a host.
-
-        What repeats a page of its host under another title counts too: a wrong decision must not hide a form.
-        """
-        name = host(signature.url or "")
+    def learn(self, held: Signature) -> None:
+        """Take note of a document that is held now; nothing of one without a host."""
+        name = host(held.url or "")
         if not name:
             return
-        if held is not signature and (host(held.url or "") != name or _agree(held, signature)):
-            return
-        self._hosts.setdefault(name, deque(maxlen=PAGES)).append((signature.url, signature.sketch.codes))
+        self._hosts.setdefault(name, deque(maxlen=PAGES)).append((held.url, held.sketch.codes))
         self._hosts.move_to_end(name)
         if len(self._hosts) > HOSTS:
             self._hosts.popitem(last=False)
@@ -198,10 +197,12 @@ def why_siblings(page: Page, earlier: Signature, title: str) -> str | None:
     if page.lacks_subject(earlier):
         return "the earlier text lacks what the title names"
     one_host = host(page.url) == host(earlier.url) != ""
+    differ = bool(title and earlier.title) and title_words(title) != title_words(earlier.title)
+    if one_host and differ and page.is_thin:
+        return "the text is thin, and the titles differ"
     if one_host and page.is_named_otherwise(earlier):
         return "the titles name two things"
     own = page.own(earlier)
-    differ = bool(title and earlier.title) and title_words(title) != title_words(earlier.title)
     if own is None and one_host and page.has_passage(earlier):
         return "each has a passage that the other lacks, and too little is known of the site"
     if own and own.share < (required := required_own(own.form, titles_differ=differ)):
@@ -226,11 +227,6 @@ def differing(a: list[str], b: list[str]) -> tuple[list[str], list[str]] | None:
     names = a[start : len(a) - end], b[start : len(b) - end]
     is_form = start + end > 0 and all(0 < len(name) <= NAME for name in names)
     return names if is_form else None
-
-
-def _agree(a: Signature, b: Signature) -> bool:
-    """Say whether two documents have one title or, where one has none, one text."""
-    return a.title == b.title if a.title and b.title else a.sketch == b.sketch
 
 
 def _equal(pairs: Iterable[tuple[str, str]]) -> int:

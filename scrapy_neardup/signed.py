@@ -20,12 +20,20 @@ class Signed(Document):
         layout: int,
         title: str,
         identity: int,
+        thin: bool,
         *,
         text: Callable[[], str],
     ) -> None:
         # Where the cached properties look first; to set one field after another would take several times as long.
         self.__dict__.update(
-            url=url, ready=fingerprints, layout=layout, sketch=sketch, title=title, identity=identity, _read=text
+            url=url,
+            ready=fingerprints,
+            layout=layout,
+            sketch=sketch,
+            title=title,
+            identity=identity,
+            thin=thin,
+            _read=text,
         )
 
     @cached_property

@@ -120,6 +120,7 @@ def _document(row: Row) -> Signed:
         row["layout"] % (1 << 64),
         decode_text(bytes(row["title"])),
         row["identity"] % (1 << 64),
+        row["thin"],
         text=lambda: bytes(row["text"] or b"").decode(errors="surrogatepass"),
     )
 

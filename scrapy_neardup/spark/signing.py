@@ -11,6 +11,7 @@ import msgpack
 from ..config import Config, ConfigError
 from ..dedup import Deduplicator
 from ..detectors import Detector, Exact
+from ..document import Document
 from ..feeds import Row, row_id
 from ..fingerprints.hashing import hash_text
 from ..fingerprints.sketch import Sketch
@@ -46,12 +47,13 @@ class Record(NamedTuple):
     layout: int
     title: bytes
     identity: int
+    thin: bool
 
 
 SCHEMA = (
     "number long, id string, url binary, page long, site long, tokens int, exact long, keys array<long>,"
     " near array<array<long>>, fingerprints binary, sketch binary, layout long,"
-    " title binary, identity long"
+    " title binary, identity long, thin boolean"
 )
 
 
@@ -85,7 +87,7 @@ def sign(rows: Iterable[Row], config: Config, id_field: str | None) -> Iterator[
         for row in rows:
             if document := item_document(row.data, config):
                 name = json.dumps(row_id(row, id_field, config.url_field), default=str)
-                yield _record(row.number, name, document.url, dedup.sign(document), ways)
+                yield _record(row.number, name, document, dedup.sign(document), ways)
 
 
 def texts(rows: Iterable[Row], config: Config) -> Iterator[tuple[int, bytes]]:
@@ -95,8 +97,9 @@ def texts(rows: Iterable[Row], config: Config) -> Iterator[tuple[int, bytes]]:
             yield row.number, document.text.encode(errors="surrogatepass")
 
 
-def _record(number: int, name: str, url: str | None, signature: Signature, ways: Ways) -> Record:
+def _record(number: int, name: str, document: Document, signature: Signature, ways: Ways) -> Record:
     prints = signature.fingerprints
+    url = document.url
     site = host(url) if url else ""
     exact = prints.get(Exact.name, ())
     return Record(
@@ -114,6 +117,7 @@ def _record(number: int, name: str, url: str | None, signature: Signature, ways:
         signed(signature.layout),
         encode_text(signature.title),
         signed(signature.identity),
+        document.thin,
     )
 
 

@@ -68,7 +68,7 @@ class MainText(NamedTuple):
     text: str
     """A line for each block."""
     thin: bool
-    """It is under half of what is not link text on the page."""
+    """It is under half of what is not link text on the page, or the page says next to nothing but links."""
 
 
 def main_text(root: etree._Element) -> MainText:
@@ -79,7 +79,8 @@ def main_text(root: etree._Element) -> MainText:
         if not _say_more(left_out, marked.said / _MIN_MARKED - lines.said):
             part = marked
     main = lines.main(part)
-    return MainText("\n".join(main.lines), _say_more(left_out, 2 * main.letters - lines.said))
+    is_thin = lines.is_links() or _say_more(left_out, 2 * main.letters - lines.said)
+    return MainText("\n".join(main.lines), is_thin)
 
 
 def _read_all(root: etree._Element) -> _Reading:
