@@ -16,9 +16,9 @@ from ...index.packed import HASH_BITS
 from ...signature import Evidence, Link, Signature
 from ..records import NOWHERE, VOID, decode_text, decode_url, encode_text, encode_url
 
-# Codes, layout, identity, exact, SimHash, first seen, tokens, shingles, figures; run, segment, place; a bit for exact and
-# one for SimHash, if it is there; how long the sample of figures, the URL and the title are. Then these three, and the
-# fingerprints to be kept whole. write.lua knows where SimHash, run and the bits lie.
+# Codes, layout, identity, exact, SimHash, first seen, tokens, shingles, figures; run, segment, place; a bit for exact
+# and one for SimHash, if it is there; how long the sample of figures, the URL and the title are. Then these three, and
+# the fingerprints to be kept whole. write.lua knows where SimHash, run and the bits lie.
 DOCUMENT = Struct("<512sQQQQdIIIIIHBBIH")
 # Hash of the URL, document, seen, size, flags, run, segment; then the evidence if there is any, and the URL.
 LINK = Struct("<QIdIBII")
