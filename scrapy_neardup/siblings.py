@@ -8,13 +8,14 @@ siblings, and both are kept, where one of these holds (none is asked of a text w
   lacks the shingles around them.
 - Name. They are of one host, their titles differ in a few words at one place, and the later text has none of these:
   what the pages are about is not in the text that is compared.
+- Thin text. They are of one host, their titles differ, and the later text is little of what its page says.
 - Own. The later text has shingles that are rare, which few other pages have, and the earlier text lacks too many of
   them. Where titles differ, the more of the text belongs to a form, the more it must have.
 
 - Passage. They are of one host, of which too few pages are known to tell what is rare, and each has a passage that the
   other lacks.
 
-Other pages are the last ones of the later page's host that this process saw, and all that the detectors propose.
+Other pages are the last ones of the later page's host that this process held, and all that the detectors propose.
 """
 
 from __future__ import annotations
