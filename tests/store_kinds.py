@@ -154,8 +154,10 @@ def commit(store: Store, *given: Signature) -> None:
 
 
 def numbered(number: int) -> Signature:
-    """Return one that is found by fingerprints of its own."""
-    return signature(str(number), exact=number + 1000, simhash=number << 30)
+    """Return one that is found by fingerprints of its own, with a title and an identity of its own."""
+    made = signature(str(number), exact=number + 1000, simhash=number << 30)
+    made.title, made.identity = f"Page {number}", 2**64 - 1 - number
+    return made
 
 
 def fill_numbered(place: Place, first: int, count: int, **options: Any) -> str:

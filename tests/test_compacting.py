@@ -47,6 +47,9 @@ def test_compacting_gives_space_back_and_loses_nothing(place: Place, tmp_path: P
     assert size(place) < 0.6 * before
     assert (place.sorted_rows(), place.exported("other")) == (rows, other)
     assert said.endswith(f" {size(place)} now\n")
+    with place.opened(run=None) as store:
+        told = {each.url: (each.title, each.identity) for each in store.signatures()}
+    assert told == {f"{URL}{number}": (f"Page {number}", 2**64 - 1 - number) for number in range(0, 600, 3)}
 
 
 def test_compacting_beside_a_living_run(place: Place) -> None:

@@ -62,6 +62,14 @@ def test_found_while_pending_and_once_committed(store: Store) -> None:
     assert (len(store), held(store)) == (1, ["a"])
 
 
+def test_committed_has_its_title_and_identity(store: Store) -> None:
+    a, b = signature("a"), signature("b")
+    a.title, a.identity = "Boats – 船", 2**64 - 1
+    commit(store, a, b)
+    assert {(each.title, each.identity) for each in store.signatures()} == {(a.title, a.identity), ("", 0)}
+    assert {(each.title, each.identity) for _, each in store.find(a.fingerprints)} == {(a.title, a.identity), ("", 0)}
+
+
 def test_withdrawn_is_as_if_never_added(store: Store) -> None:
     a, b = signature("a"), signature("b")
     store.add(a)
@@ -150,7 +158,10 @@ def test_address_chooses_the_store(place: Place) -> None:
 
 def test_everything_survives_reopening(place: Place) -> None:
     sketch = helpers.sketch(77, hashes(60, seed=1), figures=[3, 9])
-    a = Signature("http://site.example/\udc80a", {"exact": (2**64 - 1,), "simhash": (3,)}, sketch, 1234.5)
+    a = Signature(
+        "http://site.example/\udc80a", {"exact": (2**64 - 1,), "simhash": (3,)}, sketch, 1234.5,
+        title="Boats \udc80 – 船", identity=2**64 - 1,
+    )  # fmt: skip
     nameless = Signature(None, {"exact": (8,), "simhash": ()}, sketch, 6.0)
     mirror = link("http://m.example/a?x=1", a, mirror=True, seen=99.5, size=4321)
     mirror.evidence = Evidence("simhash", 2, 0.875, 0.9, 1.25, "content")
@@ -166,6 +177,7 @@ def test_everything_survives_reopening(place: Place) -> None:
         assert (first.url, first.fingerprints, first.sketch, first.first_seen) == (
             a.url, a.fingerprints, a.sketch, a.first_seen,
         )  # fmt: skip
+        assert [(each.title, each.identity) for each in (first, second)] == [(a.title, a.identity), ("", 0)]
         assert (store.run_of(first), first.repeats) == (run, 1)
         assert (second.url, second.fingerprints["exact"]) == (None, (8,))
         own, other = list(store.links(first))

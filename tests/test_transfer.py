@@ -41,7 +41,10 @@ def varied(place: Place) -> None:
     forgotten = fill_numbered(place, 30, 5)
     minima = sketch(77, hashes(60, seed=1), figures=[3, 9])
     with place.opened() as store:
-        whole = Signature(f"{URL}\udcff", {"exact": (2**64 - 1,), "simhash": (3,)}, minima, 1234.5678, layout=2**63)
+        whole = Signature(
+            f"{URL}\udcff", {"exact": (2**64 - 1,), "simhash": (3,)}, minima, 1234.5678,
+            layout=2**63, title="Boats \udcff – 船", identity=2**63,
+        )  # fmt: skip
         put(store, whole)
         put(store, Signature(None, {"exact": (8,), "simhash": ()}, minima, 6.0))
         evidence = Evidence("simhash", 2, 0.875, 0.9, 1.25, "content")
@@ -68,6 +71,10 @@ def test_nothing_is_lost_on_the_way_and_back(place: Place, copy: Place, tmp_path
     back.load(copy.exported())
     assert back.sorted_rows() == copy.sorted_rows() == place.sorted_rows()
     with place.opened(run=None) as one, copy.opened(run=None) as other:
+        for store in (one, other):
+            told = {each.url: (each.title, each.identity) for each in store.signatures()}
+            assert (told[f"{URL}\udcff"], told[None]) == (("Boats \udcff – 船", 2**63), ("", 0))
+            assert (told[f"{URL}5"], told[f"{URL}45"]) == (("Page 5", 2**64 - 6), ("Page 45", 2**64 - 46))
         assert sorted(one.degrees()) == sorted(other.degrees())
         assert one.hosts.dump() == other.hosts.dump()
         for wanted in [{"exact": (number,)} for number in (3, 8, *range(1000, 1050))] + [{"simhash": (3,)}]:
@@ -298,6 +305,9 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Place:
         ({**DOCUMENT, "fingerprints": {"exact": [-1]}}, "64 bits"),
         ({**DOCUMENT, "fingerprints": 5}, "no document"),
         ({**DOCUMENT, "url": 5}, "no text"),
+        ({**DOCUMENT, "title": 5}, "no text"),
+        ({**DOCUMENT, "identity": 2**64}, "64 bits"),
+        ({**DOCUMENT, "identity": "5"}, "64 bits"),
         ({**DOCUMENT, "sketch": [1, 1, 0, "AAAA", ""]}, "3 bytes"),
         ({**DOCUMENT, "sketch": [1, 1, 0, "ä", ""]}, "no document"),
         ({key: value for key, value in DOCUMENT.items() if key != "layout"}, "without 'layout'"),
