@@ -102,7 +102,7 @@ def stages(dedup: Deduplicator, document: Document, page: str) -> Iterator[tuple
     ready = {detector.name: detector.fingerprints(document) for detector in dedup.detectors}
     signed = dedup.sign(Document(document.url, document.text, ready=ready))
     yield "look-up and verification", lambda: dedup.matcher.best(document, signed)
-    yield "pages of the host", lambda: dedup.matcher.learn(signed)
+    yield "pages of the host", lambda: dedup.matcher.learn(signed, None)
     claims = [dedup.claim(Document(document.url, document.text))]
     yield "store", claims[0].commit
 

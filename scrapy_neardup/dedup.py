@@ -156,8 +156,7 @@ class Deduplicator:
         signature = self._signed.pop(document, None) or self.sign(document)
         is_text = signature.sketch.tokens > 0
         match = self._enter(document, signature) if is_text else self.matcher.best(document, signature)
-        if match is None:
-            self.matcher.learn(signature)
+        self.matcher.learn(signature, match)
         claim = Claim(self, document, signature, match)
         if match is None and is_text:
             self._pending[signature] = claim

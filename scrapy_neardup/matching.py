@@ -24,6 +24,7 @@ from .verify import Rule, compare
 
 MAX_CANDIDATES = 200  # of each detector: of a family of texts that share much, and that the verification tells apart
 URL = "url"  # in place of a detector: the document's own URL gave the other before
+FAR = 0.7  # resemblance below which a copy is not near
 NEAREST = 0.1  # of resemblance: matches that lie so close together count as equally near
 
 _cached = lru_cache(maxsize=10_000)
@@ -41,9 +42,13 @@ class Matcher:
         self._scope = _SCOPES[scope]
         self._siblings = Siblings()
 
-    def learn(self, held: Signature) -> None:
-        """Take note of a document that is held now, for those that come after it."""
-        self._siblings.learn(held)
+    def learn(self, signature: Signature, match: Match | None) -> None:
+        """Take note of a document that is held now, for those that come after it.
+
+        So too of a copy that is not near, where titles tell nothing: if it was none, it must not hide its form.
+        """
+        if match is None or (match.evidence.resemblance < FAR and not (signature.title and match.signature.title)):
+            self._siblings.learn(signature)
 
     def best(self, document: Document, signature: Signature) -> Match | None:
         """Choose the document of this very URL if it is among the matches, else the one most repeated of the nearest.

@@ -53,7 +53,8 @@ PASSAGE_SHINGLES = 8  # … where so many of its shingles are known
 NAME = 3  # words in which titles of one form differ, at most
 
 # In a title, signs of operators are words too.
-_TITLE_WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|\w+|[-+*/%=<>!&|^~]+")
+_CHARACTER = "[\u3040-\u30ff\u3400-\u9fff]"
+_TITLE_WORD = re.compile(rf"{_CHARACTER}|(?:(?!{_CHARACTER})\w)+|[-+*/%=<>!&|^~]+")
 
 
 class Own(NamedTuple):
@@ -88,7 +89,7 @@ class Page:
 
     def lacks_subject(self, earlier: Signature) -> bool:
         """Say whether the earlier text lacks what stands around the words that only this title has."""
-        subject = self.words & set(self._title) - set(tokenize(earlier.title))
+        subject = self.words & set(tokenize(self._signature.title)) - set(tokenize(earlier.title))
         if not subject or not earlier.title:
             return False
         bins = self._bins_of(subject)
@@ -96,9 +97,12 @@ class Page:
         return len(bins) >= SUBJECT_SHINGLES and bool(is_there.mean() < SUBJECT)
 
     def is_named_otherwise(self, earlier: Signature) -> bool:
-        """Say whether the titles are of one form and differ in a name that this text lacks."""
-        names = differing(title_words(self._document.title), title_words(earlier.title))
-        return names is not None and self.words.isdisjoint([*names[0], *names[1]])
+        """Say whether the titles are of one form and differ in a name, and this text has neither name."""
+        names = differing(title_words(self._signature.title), title_words(earlier.title))
+        return names is not None and not any(self._has(tokenize(_joined(name))) for name in names)
+
+    def _has(self, words: list[str]) -> bool:
+        return bool(words) and self.words.issuperset(words)
 
     def own(self, earlier: Signature) -> Own | None:
         """Return how much of this page's own the earlier page has; None where too few other pages are known."""
@@ -138,10 +142,6 @@ class Page:
         return at, bins[at]
 
     @cached_property
-    def _title(self) -> list[str]:
-        return tokenize(self._document.title)
-
-    @cached_property
     def _codes(self) -> Codes:
         return _codes(self._signature)
 
@@ -174,12 +174,12 @@ class Siblings:
     def __init__(self) -> None:
         self._hosts: OrderedDict[str, deque[tuple[str | None, bytes]]] = OrderedDict()
 
-    def learn(self, held: Signature) -> None:
-        """Take note of a document that is held now; nothing of one without a host."""
-        name = host(held.url or "")
+    def learn(self, signature: Signature) -> None:
+        """Take note of a document; nothing of one without a host."""
+        name = host(signature.url or "")
         if not name:
             return
-        self._hosts.setdefault(name, deque(maxlen=PAGES)).append((held.url, held.sketch.codes))
+        self._hosts.setdefault(name, deque(maxlen=PAGES)).append((signature.url, signature.sketch.codes))
         self._hosts.move_to_end(name)
         if len(self._hosts) > HOSTS:
             self._hosts.popitem(last=False)
@@ -228,6 +228,11 @@ def differing(a: list[str], b: list[str]) -> tuple[list[str], list[str]] | None:
     names = a[start : len(a) - end], b[start : len(b) - end]
     is_form = start + end > 0 and all(0 < len(name) <= NAME for name in names)
     return names if is_form else None
+
+
+def _joined(name: list[str]) -> str:
+    """Return the words of a title as text, Chinese and Japanese without blanks between them."""
+    return "".join(word if re.match(_CHARACTER, word) else f" {word} " for word in name)
 
 
 def _equal(pairs: Iterable[tuple[str, str]]) -> int:
