@@ -14,7 +14,7 @@ from .document import Document
 from .fingerprints.simhash import hamming
 from .index.hosts import Finding
 from .index.relations import judge
-from .siblings import Page, Siblings, why_siblings
+from .siblings import Page, Siblings
 from .signature import Evidence, Link, Signature
 from .stores import Store
 from .text.shapes import site
@@ -45,9 +45,10 @@ class Matcher:
     def learn(self, signature: Signature, match: Match | None) -> None:
         """Take note of a document that is held now, for those that come after it.
 
-        So too of a copy that is not near, where titles tell nothing: if it was none, it must not hide its form.
+        So too of a copy that is not near, unless one host gave both under two titles, which tell enough: if it was no
+        copy, it must not hide its form.
         """
-        if match is None or (match.evidence.resemblance < FAR and not (signature.title and match.signature.title)):
+        if match is None or (match.evidence.resemblance < FAR and not _tell(signature, match.signature)):
             self._siblings.learn(signature)
 
     def best(self, document: Document, signature: Signature) -> Match | None:
@@ -80,10 +81,8 @@ class Matcher:
 
     def why_siblings(self, document: Document, signature: Signature, earlier: Signature) -> str | None:
         """Return in words why a document that is much like an earlier one is none the less no copy of it, or None."""
-        if signature.identity and earlier.identity and signature.identity != earlier.identity:
-            return "the items differ in a name, number or price"
         proposed = (each for _, each in self.candidates(document, signature))
-        return why_siblings(self._siblings.page(document, signature, proposed), earlier, signature.title)
+        return self._siblings.page(document, signature, proposed).why_sibling_of(earlier)
 
     def candidates(self, document: Document, signature: Signature) -> Iterator[tuple[str, Signature]]:
         """Yield what detectors propose in the document's scope, each once, and last what its own URL gave before."""
@@ -112,7 +111,7 @@ class Matcher:
         same_url = same_text and self.is_own(document.url, earlier)
         if not self.rule.accepts(found, same_text=same_text, same_url=same_url, repeated=repeated):
             return None
-        if not self.is_own(document.url, earlier) and _are_siblings(page, signature, earlier):
+        if not self.is_own(document.url, earlier) and page.why_sibling_of(earlier):
             return None
         evidence = Evidence(
             name,
@@ -145,10 +144,9 @@ class Matcher:
         return known or canonical_url(url) == canonical_url(signature.url)
 
 
-def _are_siblings(page: Page, signature: Signature, earlier: Signature) -> bool:
-    if signature.identity and earlier.identity and signature.identity != earlier.identity:
-        return True
-    return why_siblings(page, earlier, signature.title) is not None
+def _tell(a: Signature, b: Signature) -> bool:
+    """Say whether the titles of two documents tell what each is about: of one host, which writes them in one way."""
+    return bool(a.title and b.title) and host(a.url or "") == host(b.url or "")
 
 
 def _same_text(a: Signature, b: Signature) -> bool:

@@ -1,4 +1,4 @@
-"""Siblings: pages of one form, each with a subject of its own. What tells them from copies. No Scrapy, no I/O.
+"""Siblings: pages of one form, each with a subject of its own. The evidence that tells them from copies. Pure.
 
 The reference pages of a library, the products of a shop and the issues of a bulletin share most of their words with one
 another. What they share stands on other pages too, so it is no evidence that one repeats the other. Two documents are
@@ -11,9 +11,8 @@ siblings, and both are kept, where one of these holds (none is asked of a text w
 - Thin text. They are of one host, their titles differ, and the later text is little of what its page says.
 - Own. The later text has shingles that are rare, which few other pages have, and the earlier text lacks too many of
   them. Where titles differ, the more of the text belongs to a form, the more it must have.
-
-- Passage. They are of one host, of which too few pages are known to tell what is rare, and each has a passage that the
-  other lacks.
+- Passage. They are of one host, of which too few pages are known to tell what is rare, the later text has
+  a passage that the earlier lacks, and the earlier as much that the later lacks.
 
 Other pages are the last ones of the later page's host that this process held, and all that the detectors propose.
 """
@@ -22,8 +21,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import OrderedDict, deque
-from collections.abc import Iterable, Sequence
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from itertools import takewhile
 from typing import NamedTuple
@@ -41,7 +40,7 @@ from .text.urls import host
 
 HOSTS = 256  # that are remembered; those longest not seen are forgotten
 PAGES = 128  # of a host that are remembered, the last ones
-RARE = 1  # other pages that have a rare shingle, at most
+RARE = 1  # the most other pages on which a rare shingle may stand
 OWN = 0.5  # of a page's rare shingles that the earlier page must have …
 OWN_OF_FORM = 0.9  # … and where titles differ and the page is of a form …
 FORM = 0.2  # … as it is where so many of its shingles are not rare; between none and so many in proportion
@@ -61,7 +60,7 @@ class Own(NamedTuple):
     """What the earlier page has of a page's own."""
 
     share: float
-    """Of the page's rare shingles."""
+    """The share of the page's rare shingles that the earlier page has."""
     form: float
     """The share of the page's shingles that are not rare."""
 
@@ -69,35 +68,61 @@ class Own(NamedTuple):
 class Page:
     """A page that is judged. What is asked of it again for each earlier page is made once."""
 
-    def __init__(self, document: Document, signature: Signature, others: Sequence[tuple[str | None, bytes]]) -> None:
-        """`others`: URL and codes of pages that it may share a form with."""
+    def __init__(self, document: Document, signature: Signature, others: Mapping[str, bytes]) -> None:
+        """`others`: the codes of pages that it may share a form with, by URL."""
         self._document = document
         self._signature = signature
         self._others = others
 
-    @property
-    def url(self) -> str | None:
-        return self._document.url
+    def why_sibling_of(self, earlier: Signature) -> str | None:
+        """Return in words why this page and an earlier one are siblings; None where they are none."""
+        if self._signature.identity and earlier.identity and self._signature.identity != earlier.identity:
+            return "the items differ in a name, number or price"
+        if not self._document.url or not earlier.url:
+            return None
+        return self._why_by_titles(earlier) or self._why_by_texts(earlier)
 
-    @property
-    def is_thin(self) -> bool:
-        return self._document.thin
+    def _why_by_titles(self, earlier: Signature) -> str | None:
+        if not self._differs_in_title(earlier):
+            return None
+        if self.lacks_subject(earlier):
+            return "the earlier text lacks what the title names"
+        if self._is_of_host(earlier) and self._document.thin:
+            return "the text is thin, and the titles differ"
+        if self._is_of_host(earlier) and self.is_named_otherwise(earlier):
+            return "the titles name two things"
+        return None
+
+    def _why_by_texts(self, earlier: Signature) -> str | None:
+        own = self.own(earlier)
+        if own is None and self._is_of_host(earlier) and self.has_passage(earlier):
+            return "each has a passage that the other lacks, and too little is known of the site"
+        required = required_own(own.form, titles_differ=self._differs_in_title(earlier)) if own else 0.0
+        if own and own.share < required:
+            return f"of what is rare on its site the earlier text has {own.share:.2f}, needed {required:.2f}"
+        return None
+
+    def _is_of_host(self, earlier: Signature) -> bool:
+        return host(self._document.url or "") == host(earlier.url or "") != ""
+
+    def _differs_in_title(self, earlier: Signature) -> bool:
+        """Return whether both have a title, and these differ."""
+        title = self._signature.title
+        return bool(title and earlier.title) and title_words(title) != title_words(earlier.title)
 
     @cached_property
     def words(self) -> frozenset[str]:
         return frozenset(self._document.tokens)
 
     def lacks_subject(self, earlier: Signature) -> bool:
-        """Say whether the earlier text lacks what stands around the words that only this title has."""
-        subject = self.words & set(tokenize(self._signature.title)) - set(tokenize(earlier.title))
-        if not subject or not earlier.title:
-            return False
+        """Return whether the earlier text lacks what stands around the words that only this title has."""
+        subject = self.words & (set(tokenize(self._signature.title)) - set(tokenize(earlier.title)))
         bins = self._bins_of(subject)
-        is_there = _codes(earlier)[bins] == self._codes[bins]
+        is_there = _codes(earlier.sketch.codes)[bins] == self._codes[bins]
         return len(bins) >= SUBJECT_SHINGLES and bool(is_there.mean() < SUBJECT)
 
     def is_named_otherwise(self, earlier: Signature) -> bool:
-        """Say whether the titles are of one form and differ in a name, and this text has neither name."""
+        """Return whether the titles are of one form and differ in a name, and this text has neither name."""
         names = differing(title_words(self._signature.title), title_words(earlier.title))
         return names is not None and not any(self._has(tokenize(_joined(name))) for name in names)
 
@@ -106,24 +131,29 @@ class Page:
 
     def own(self, earlier: Signature) -> Own | None:
         """Return how much of this page's own the earlier page has; None where too few other pages are known."""
-        at = self._numbers.get(earlier.url)
-        if len(self._others) - (at is not None) <= RARE:
+        if len(self._others) - (earlier.url in self._others) <= RARE:
             return None
-        count = self._count if at is None else self._count - self._same[at]
-        rare = (count <= RARE) & (self._codes > 0)
-        codes = _codes(earlier)
-        all_shared = overlap(self._codes.tobytes(), codes.tobytes())
-        shared = overlap((self._codes * rare).tobytes(), codes.tobytes()).shared / max(all_shared.any, 1)
-        together = all_shared.shared / max(all_shared.any, 1)
+        rare = self._rare(earlier)
         form = 1 - float(rare.sum() / max(int((self._codes > 0).sum()), 1))
+        found = overlap(self._signature.sketch.codes, earlier.sketch.codes)
+        rare_found = overlap((self._codes * rare).tobytes(), earlier.sketch.codes)
         ours, theirs = self._signature.sketch.shingles, earlier.sketch.shingles
-        in_both = shared * (ours + theirs) / (1 + together)
-        return Own(in_both / max(1.0, min((1 - form) * ours, theirs)), form)
+        # Broder et al. 1997, section 2, as for containment: shares of the union, and how large that is.
+        rare_in_both = rare_found.shared / max(found.any + found.shared, 1) * (ours + theirs)
+        return Own(rare_in_both / max(1.0, min((1 - form) * ours, theirs)), form)
+
+    def _rare(self, earlier: Signature) -> npt.NDArray[np.bool_]:
+        """Return in which bins the page has a rare shingle, the earlier page not being counted."""
+        count = self._same.sum(axis=0)
+        if earlier.url in self._others:
+            count -= _codes(earlier.sketch.codes) == self._codes
+        rare: npt.NDArray[np.bool_] = (count <= RARE) & (self._codes > 0)
+        return rare
 
     def has_passage(self, earlier: Signature) -> bool:
-        """Say whether each text has a passage that the other lacks."""
+        """Return whether each text has a passage that the other lacks."""
         at, bins = self._samples
-        is_there = _codes(earlier)[bins] == self._codes[bins]
+        is_there = _codes(earlier.sketch.codes)[bins] == self._codes[bins]
         passage = np.cumsum(is_there)  # the number of the passage: each begins with what both have
         lacking = np.bincount(passage[~is_there], minlength=1)
         ends = np.concatenate([[-WIDTH], at[is_there], [len(self._document.hashes)]])
@@ -143,23 +173,14 @@ class Page:
 
     @cached_property
     def _codes(self) -> Codes:
-        return _codes(self._signature)
+        return _codes(self._signature.sketch.codes)
 
     @cached_property
     def _same(self) -> npt.NDArray[np.bool_]:
         """In which bins each other page has the same code."""
-        rows = np.frombuffer(b"".join(codes for _, codes in self._others), np.uint8).reshape(-1, BINS)
+        rows = np.frombuffer(b"".join(self._others.values()), np.uint8).reshape(-1, BINS)
         same: npt.NDArray[np.bool_] = (rows == self._codes) & (self._codes > 0)
         return same
-
-    @cached_property
-    def _count(self) -> npt.NDArray[np.int64]:
-        count: npt.NDArray[np.int64] = self._same.sum(axis=0)
-        return count
-
-    @cached_property
-    def _numbers(self) -> dict[str | None, int]:
-        return {url: number for number, (url, _) in enumerate(self._others) if url}
 
     def _bins_of(self, words: frozenset[str]) -> npt.NDArray[np.intp]:
         """Return the bins of those shingles with one of these words that the sketch samples."""
@@ -169,46 +190,31 @@ class Page:
 
 
 class Siblings:
-    """What this process saw of each host, to tell siblings from copies."""
+    """The last pages of each host that this process held."""
 
     def __init__(self) -> None:
-        self._hosts: OrderedDict[str, deque[tuple[str | None, bytes]]] = OrderedDict()
+        self._hosts: OrderedDict[str, OrderedDict[str, bytes]] = OrderedDict()
 
     def learn(self, signature: Signature) -> None:
-        """Take note of a document; nothing of one without a host."""
-        name = host(signature.url or "")
-        if not name:
+        """Remember a page; nothing of one without a host."""
+        url = signature.url or ""
+        if not (name := host(url)):
             return
-        self._hosts.setdefault(name, deque(maxlen=PAGES)).append((signature.url, signature.sketch.codes))
+        pages = self._hosts.setdefault(name, OrderedDict())
+        pages[url] = signature.sketch.codes
+        if len(pages) > PAGES:
+            pages.popitem(last=False)
         self._hosts.move_to_end(name)
         if len(self._hosts) > HOSTS:
             self._hosts.popitem(last=False)
 
     def page(self, document: Document, signature: Signature, proposed: Iterable[Signature]) -> Page:
         """Return a page to be compared with some of those proposed."""
-        seen = dict(self._hosts.get(host(document.url or ""), ()))
-        seen.update((each.url, each.sketch.codes) for each in proposed if each.url and each.url not in seen)
-        return Page(document, signature, list(seen.items()))
-
-
-def why_siblings(page: Page, earlier: Signature, title: str) -> str | None:
-    """Return in words why a page and an earlier one are siblings; None where they are none, or one has no URL."""
-    if not page.url or not earlier.url:
-        return None
-    if page.lacks_subject(earlier):
-        return "the earlier text lacks what the title names"
-    one_host = host(page.url) == host(earlier.url) != ""
-    differ = bool(title and earlier.title) and title_words(title) != title_words(earlier.title)
-    if one_host and differ and page.is_thin:
-        return "the text is thin, and the titles differ"
-    if one_host and page.is_named_otherwise(earlier):
-        return "the titles name two things"
-    own = page.own(earlier)
-    if own is None and one_host and page.has_passage(earlier):
-        return "each has a passage that the other lacks, and too little is known of the site"
-    if own and own.share < (required := required_own(own.form, titles_differ=differ)):
-        return f"of what is rare on its site the earlier text has {own.share:.2f}, needed {required:.2f}"
-    return None
+        url = document.url or ""
+        others = dict(self._hosts.get(host(url), {}))
+        others.update((each.url, each.sketch.codes) for each in proposed if each.url and each.url not in others)
+        others.pop(url, None)
+        return Page(document, signature, others)
 
 
 def required_own(form: float, *, titles_differ: bool) -> float:
@@ -240,5 +246,5 @@ def _equal(pairs: Iterable[tuple[str, str]]) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
-def _codes(signature: Signature) -> Codes:
-    return np.frombuffer(signature.sketch.codes, np.uint8)
+def _codes(codes: bytes) -> Codes:
+    return np.frombuffer(codes, np.uint8)
