@@ -47,11 +47,11 @@ class Given(NamedTuple):
     """Documents in the order of coming."""
 
     numbers: npt.NDArray[np.int64]
-    """Of each the number of the document that is held: itself, or the one that it repeats."""
+    """For each document, the number of the one held: itself or its original."""
     is_held: npt.NDArray[np.bool_]
-    """Of each whether it is itself held."""
+    """For each document, whether it is held."""
     labels: Numbers
-    """Of those that are held, by number."""
+    """For each document held, by number, the label."""
 
     @classmethod
     def make(cls, count: int) -> Given:
@@ -72,7 +72,7 @@ class Given(NamedTuple):
 
 
 class Prints(NamedTuple):
-    """What is made of documents' labels, a row each."""
+    """Columns made of documents' labels, a row each."""
 
     keys: Numbers
     simhashes: Numbers

@@ -41,7 +41,7 @@ OFTEN, OWN_WORDS = 0.3, 20
 class Line(NamedTuple):
     text: str
     unlinked: int
-    """How many of its letters are not of links."""
+    """The number of its letters outside of links."""
 
 
 class Read(NamedTuple):

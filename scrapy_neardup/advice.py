@@ -1,4 +1,4 @@
-"""What in a project's settings is wrong, contradicts something else, or has no effect. No I/O.
+"""Advice on settings that are wrong, contradict others, or have no effect. No I/O.
 
 Each check is a generator of advice; `on_settings` runs them all. A bad value of ours is not their business: that is a
 ConfigError before any of them.
@@ -71,7 +71,7 @@ def _paths(settings: BaseSettings) -> Iterator[Advice]:
 
 
 def _components(settings: BaseSettings) -> Iterator[Advice]:
-    """Which of our two components are on, and where."""
+    """Yield advice on which of our two components are on, and where."""
     if _place(settings, "ADDONS", Addon) is not None:
         return
     pipeline = _place(settings, "ITEM_PIPELINES", NearDupPipeline)

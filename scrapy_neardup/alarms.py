@@ -26,7 +26,6 @@ PAGES = 200  # of a host, before it is told what stands for many of them
 SHARE = 0.05  # of a host's pages, from which on one original has too many of them
 ORIGINALS = 40  # of a host that are counted: at most 20 have more than SHARE of its pages, and half are always kept
 HOSTS = 256
-TITLES = 5_000
 _SHOWN = 80  # characters of a title
 _SEPARATOR = re.compile(r"\s+[|–—·»:_-]+\s+|:\s+|(?<=[^\x00-\x7f])[|_-]+|[|_-]+(?=[^\x00-\x7f])|｜")
 
@@ -105,7 +104,7 @@ class _Original:
 
 
 class _Host:
-    """How many documents a host gave, and the originals of its duplicates by URL."""
+    """The number of documents of a host, and the originals of its duplicates by URL."""
 
     __slots__ = ("documents", "originals")
 
@@ -157,40 +156,26 @@ class OtherTitles:
 
     def __init__(self) -> None:
         self._compared = self._others = 0
-        self._titles: dict[str, str] = {}
-        """Of documents that came in this crawl, by URL; the newest."""
 
     def warning(self, claim: Claim) -> str:
-        document = claim.document
-        if claim.match is None and document.url and document.title:
-            self._remember(document.url, document.title)
-        if claim.match is None or claim.verdict.status != "duplicate" or not document.title:
-            return ""
-        original = claim.match.signature
-        title = getattr(original, "title", "") or self._titles.get(original.url or "", "")
-        if not title:
+        document, original = claim.document, claim.match.signature if claim.match else None
+        if original is None or claim.verdict.status != "duplicate" or not (document.title and original.title):
             return ""
         self._compared += 1
-        if same_title(title, document.title):
+        if same_title(original.title, document.title):
             return ""
         self._others += 1
         if self._compared < ITEMS or 2 * self._others <= self._compared:
             return ""
         return (
             f"Most duplicates have another title than their original: {self._others} of {self._compared}, such as"
-            f" {_shown(document.title)} ({document.url}) and {_shown(title)} ({original.url}): look whether these say"
-            " the same. If not, NEARDUP_IDENTITY_FIELDS or a higher NEARDUP_RESEMBLANCE tells them apart"
+            f" {_shown(document.title)} ({document.url}) and {_shown(original.title)} ({original.url}): look whether"
+            " these say the same. If not, NEARDUP_IDENTITY_FIELDS or a higher NEARDUP_RESEMBLANCE tells them apart"
         )
-
-    def _remember(self, url: str, title: str) -> None:
-        self._titles.pop(url, None)
-        self._titles[url] = title
-        if len(self._titles) > TITLES:
-            del self._titles[next(iter(self._titles))]
 
 
 def same_title(first: str, second: str) -> bool:
-    """Say whether two titles are one, but for the names of their sites before or after it."""
+    """Return whether two titles are one but for the names of their sites."""
     first, second = (squeeze(title).casefold() for title in (first, second))
     return first in second or second in first or _longest_part(first) == _longest_part(second)
 

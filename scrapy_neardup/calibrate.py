@@ -31,10 +31,10 @@ MARGINS = (1, 2, 4, 8)
 
 
 class Pairs(NamedTuple):
-    """What was found of the pairs that detectors propose, one place a pair."""
+    """The measures of proposed pairs, one element a pair."""
 
     tokens: npt.NDArray[np.float64]
-    """Of the shorter text."""
+    """The number in the shorter text."""
     resemblance: npt.NDArray[np.float64]
     right: npt.NDArray[np.bool_]
     """Whether it is a duplicate by its label."""

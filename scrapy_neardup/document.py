@@ -50,7 +50,7 @@ class Document:
     identity: int = 0
     """The hash of the fields that tell its item from others, such as its name or number; 0 without any."""
     thin: bool = False
-    """The text is under half of what is not link text on its page."""
+    """The text is under half of what is not link text on its page, or the page says next to nothing but links."""
     ready: dict[str, tuple[int, ...]] = field(default_factory=dict)
     """Fingerprints that were made in another process, by detector."""
 

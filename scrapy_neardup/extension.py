@@ -20,7 +20,7 @@ from .access import FAILURES, Access
 from .config import STORE_NAME, Config
 from .dedup import Deduplicator
 from .document import Document
-from .dropped import DroppedFeed
+from .drop_feed import DroppedFeed
 from .ending import Endings
 from .index.hosts import Change
 from .stats import BY_DETECTOR, PREFIX, Stat, summary

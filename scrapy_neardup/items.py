@@ -94,7 +94,7 @@ def item_roles(item: Any, config: Config) -> Roles:
 
 
 def has_text_in(item: Any, name: str) -> bool:
-    """Say whether an item has a field of this name with text in it."""
+    """Return whether an item has a field of this name with text in it."""
     return ItemAdapter.is_item(item) and any(_strings(ItemAdapter(item).get(name)))
 
 

@@ -14,7 +14,7 @@ from .document import Document
 from .fingerprints.simhash import hamming
 from .index.hosts import Finding
 from .index.relations import judge
-from .siblings import Page, Siblings
+from .siblings import Page, Siblings, may_hide_form
 from .signature import Evidence, Link, Signature
 from .stores import Store
 from .text.shapes import site
@@ -24,7 +24,6 @@ from .verify import Rule, compare
 
 MAX_CANDIDATES = 200  # of each detector: of a family of texts that share much, and that the verification tells apart
 URL = "url"  # in place of a detector: the document's own URL gave the other before
-FAR = 0.7  # resemblance below which a copy is not near
 NEAREST = 0.1  # of resemblance: matches that lie so close together count as equally near
 
 _cached = lru_cache(maxsize=10_000)
@@ -43,12 +42,8 @@ class Matcher:
         self._siblings = Siblings()
 
     def learn(self, signature: Signature, match: Match | None) -> None:
-        """Take note of a document that is held now, for those that come after it.
-
-        So too of a copy that is not near, unless one host gave both under two titles, which tell enough: if it was no
-        copy, it must not hide its form.
-        """
-        if match is None or (match.evidence.resemblance < FAR and not _tell(signature, match.signature)):
+        """Remember a document that is held now, or a copy that may hide a form, for those that come after it."""
+        if match is None or may_hide_form(signature, match.signature, match.evidence.resemblance):
             self._siblings.learn(signature)
 
     def best(self, document: Document, signature: Signature) -> Match | None:
@@ -142,11 +137,6 @@ class Matcher:
         link = self._store.resolve(url)
         known = link is not None and link.signature is signature and not link.mirror
         return known or canonical_url(url) == canonical_url(signature.url)
-
-
-def _tell(a: Signature, b: Signature) -> bool:
-    """Say whether the titles of two documents tell what each is about: of one host, which writes them in one way."""
-    return bool(a.title and b.title) and host(a.url or "") == host(b.url or "")
 
 
 def _same_text(a: Signature, b: Signature) -> bool:

@@ -49,6 +49,7 @@ SUBJECT_SHINGLES = 2  # … where so many are known
 PASSAGE = 20  # words of a passage that one text has and the other lacks, at least …
 PASSAGE_SHARE = 0.08  # … or this share of the text, if that is more …
 PASSAGE_SHINGLES = 8  # … where so many of its shingles are known
+FAR = 0.7  # resemblance below which a copy is not near
 NAME = 3  # words in which titles of one form differ, at most
 
 # In a title, signs of operators are words too.
@@ -57,7 +58,7 @@ _TITLE_WORD = re.compile(rf"{_CHARACTER}|(?:(?!{_CHARACTER})\w)+|[-+*/%=<>!&|^~]
 
 
 class Own(NamedTuple):
-    """What the earlier page has of a page's own."""
+    """Shares that tell whether an earlier page has the text that is a page's own."""
 
     share: float
     """The share of the page's rare shingles that the earlier page has."""
@@ -215,6 +216,15 @@ class Siblings:
         others.update((each.url, each.sketch.codes) for each in proposed if each.url and each.url not in others)
         others.pop(url, None)
         return Page(document, signature, others)
+
+
+def may_hide_form(copy: Signature, original: Signature, resemblance: float) -> bool:
+    """Return whether a copy is to be remembered all the same, lest a wrong decision hides the form that it is of.
+
+    Such a copy is not near. Titles that one host gave to both of them tell enough.
+    """
+    have_titles = bool(copy.title and original.title)
+    return resemblance < FAR and not (have_titles and host(copy.url or "") == host(original.url or ""))
 
 
 def required_own(form: float, *, titles_differ: bool) -> float:

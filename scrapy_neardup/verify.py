@@ -97,7 +97,7 @@ class Rule:
         return found.missing_figures <= self.allowed_figures(found.tokens, found.figures)
 
     def ignores_figures(self, found: Comparison) -> bool:
-        """Say whether two texts are so near, and have so few figures, that they are no form that was filled in anew."""
+        """Return whether two texts are too near, and have too few figures, to be one form with other figures."""
         return found.resemblance >= self.near and found.figures <= self.few_figures * found.tokens
 
     def may_accept(self, a: Sketch, b: Sketch, *, repeated: bool = False) -> bool:

@@ -12,7 +12,7 @@ from helpers import text
 from site_server import Page, article
 
 from scrapy_neardup import Deduplicator, Document
-from scrapy_neardup.alarms import HOSTS, ORIGINALS, TITLES, Crowds, OtherTitles, same_title
+from scrapy_neardup.alarms import HOSTS, ORIGINALS, Crowds, OtherTitles, same_title
 
 Item = dict[str, Any]
 LOGIN = article(0)
@@ -100,4 +100,3 @@ def test_what_is_counted_is_bounded() -> None:
     assert len(crowds._hosts) <= HOSTS
     assert len(crowds._hosts["one.example"].originals) <= ORIGINALS
     assert crowds._hosts["one.example"].documents == 3 * ORIGINALS
-    assert len(titles._titles) <= TITLES

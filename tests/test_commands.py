@@ -294,7 +294,7 @@ def test_explain_says_which_text_is_thin(tmp_path: Path) -> None:
     (tmp_path / "b.html").write_text(f"<html><body><div><p>{text(1)}</p></div></body></html>")
     told = json.loads(succeeded(tmp_path, "explain", "--files", "a.html", "b.html", "--json").stdout)
     assert {path: document["thin"] for path, document in told["documents"].items()} == {"a.html": True, "b.html": False}
-    end = "; the text of a.html is thin: under half of what its page says outside of links"
+    end = "; the text of a.html is thin: under half of what its page says outside of links, or all links"
     assert told["sentence"].startswith("duplicate: ")
     assert told["sentence"].endswith(end)
     assert succeeded(tmp_path, "explain", "--files", "a.html", "b.html").stdout.splitlines()[-1] == told["sentence"]

@@ -137,7 +137,8 @@ def _explain_files(dedup: Deduplicator, config: Config, paths: list[str]) -> dic
 
 def _said_of_thin(paths: list[str], documents: tuple[Document, Document]) -> str:
     thin = [path for path, document in zip(paths, documents, strict=True) if document.thin]
-    return "".join(f"; the text of {path} is thin: under half of what its page says outside of links" for path in thin)
+    why = "under half of what its page says outside of links, or all links"
+    return "".join(f"; the text of {path} is thin: {why}" for path in thin)
 
 
 def _points(found: Comparison, rule: Rule, proposed_by: list[str], *, same_url: bool) -> Iterator[Point]:
