@@ -10,7 +10,8 @@ siblings, and both are kept, where one of these holds (none is asked of a text w
   what the pages are about is not in the text that is compared.
 - Thin text. They are of one host, their titles differ, and the later text is little of what its page says.
 - Own. The later text has shingles that are rare, which few other pages have, and the earlier text lacks too many of
-  them. Where titles differ, the more of the text belongs to a form, the more it must have.
+  them. Where titles differ, or a third page has the title too, the more of the text belongs to a form, the more it
+  must have.
 - Passage. They are of one host, of which too few pages are known to tell what is rare, the later text has
   a passage that the earlier lacks, and the earlier as much that the later lacks.
 
@@ -42,7 +43,7 @@ HOSTS = 256  # that are remembered; those longest not seen are forgotten
 PAGES = 128  # of a host that are remembered, the last ones
 RARE = 1  # the most other pages on which a rare shingle may stand
 OWN = 0.5  # of a page's rare shingles that the earlier page must have …
-OWN_OF_FORM = 0.9  # … and where titles differ and the page is of a form …
+OWN_OF_FORM = 0.9  # … and where titles leave a doubt and the page is of a form …
 FORM = 0.2  # … as it is where so many of its shingles are not rare; between none and so many in proportion
 SUBJECT = 0.35  # of the shingles around its subject that the earlier page must have …
 SUBJECT_SHINGLES = 2  # … where so many are known
@@ -66,11 +67,18 @@ class Own(NamedTuple):
     """The share of the page's shingles that are not rare."""
 
 
+class Other(NamedTuple):
+    """A page that others may share a form or a title with."""
+
+    codes: bytes
+    title: str
+
+
 class Page:
     """A page that is judged. What is asked of it again for each earlier page is made once."""
 
-    def __init__(self, document: Document, signature: Signature, others: Mapping[str, bytes]) -> None:
-        """`others`: the codes of pages that it may share a form with, by URL."""
+    def __init__(self, document: Document, signature: Signature, others: Mapping[str, Other]) -> None:
+        """`others`: pages that it may share a form or a title with, by URL."""
         self._document = document
         self._signature = signature
         self._others = others
@@ -98,7 +106,7 @@ class Page:
         own = self.own(earlier)
         if own is None and self._is_of_host(earlier) and self.has_passage(earlier):
             return "each has a passage that the other lacks, and too little is known of the site"
-        required = required_own(own.form, titles_differ=self._differs_in_title(earlier)) if own else 0.0
+        required = required_own(own.form, is_doubted=self._is_doubted_by_title(earlier)) if own else 0.0
         if own and own.share < required:
             return f"of what is rare on its site the earlier text has {own.share:.2f}, needed {required:.2f}"
         return None
@@ -110,6 +118,12 @@ class Page:
         """Return whether both have a title, and these differ."""
         title = self._signature.title
         return bool(title and earlier.title) and title_words(title) != title_words(earlier.title)
+
+    def _is_doubted_by_title(self, earlier: Signature) -> bool:
+        """Return whether both have a title, and these differ or a third page has this one's too."""
+        title, thirds = self._signature.title, (other for url, other in self._others.items() if url != earlier.url)
+        is_shared = bool(title and earlier.title) and any(third.title == title for third in thirds)
+        return is_shared or self._differs_in_title(earlier)
 
     @cached_property
     def words(self) -> frozenset[str]:
@@ -179,7 +193,7 @@ class Page:
     @cached_property
     def _same(self) -> npt.NDArray[np.bool_]:
         """In which bins each other page has the same code."""
-        rows = np.frombuffer(b"".join(self._others.values()), np.uint8).reshape(-1, BINS)
+        rows = np.frombuffer(b"".join(other.codes for other in self._others.values()), np.uint8).reshape(-1, BINS)
         same: npt.NDArray[np.bool_] = (rows == self._codes) & (self._codes > 0)
         return same
 
@@ -194,7 +208,7 @@ class Siblings:
     """The last pages of each host that this process held."""
 
     def __init__(self) -> None:
-        self._hosts: OrderedDict[str, OrderedDict[str, bytes]] = OrderedDict()
+        self._hosts: OrderedDict[str, OrderedDict[str, Other]] = OrderedDict()
 
     def learn(self, signature: Signature) -> None:
         """Remember a page; nothing of one without a host."""
@@ -202,7 +216,7 @@ class Siblings:
         if not (name := host(url)):
             return
         pages = self._hosts.setdefault(name, OrderedDict())
-        pages[url] = signature.sketch.codes
+        pages[url] = Other(signature.sketch.codes, signature.title)
         if len(pages) > PAGES:
             pages.popitem(last=False)
         self._hosts.move_to_end(name)
@@ -213,7 +227,9 @@ class Siblings:
         """Return a page to be compared with some of those proposed."""
         url = document.url or ""
         others = dict(self._hosts.get(host(url), {}))
-        others.update((each.url, each.sketch.codes) for each in proposed if each.url and each.url not in others)
+        others.update(
+            (each.url, Other(each.sketch.codes, each.title)) for each in proposed if each.url and each.url not in others
+        )
         others.pop(url, None)
         return Page(document, signature, others)
 
@@ -227,9 +243,9 @@ def may_hide_form(copy: Signature, original: Signature, resemblance: float) -> b
     return resemblance < FAR and not (have_titles and host(copy.url or "") == host(original.url or ""))
 
 
-def required_own(form: float, *, titles_differ: bool) -> float:
+def required_own(form: float, *, is_doubted: bool) -> float:
     """Return how much of a page's rare shingles an earlier page must have, given how much of the page is form."""
-    return OWN + (OWN_OF_FORM - OWN) * min(1.0, form / FORM) * titles_differ
+    return OWN + (OWN_OF_FORM - OWN) * min(1.0, form / FORM) * is_doubted
 
 
 def title_words(title: str) -> list[str]:

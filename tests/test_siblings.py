@@ -181,6 +181,14 @@ def test_rare_shingles_that_the_earlier_text_lacks(
     assert expected in verdict(own_page(0, A, titles[0]), later, site)
 
 
+@pytest.mark.parametrize(
+    ("third", "title", "expected"), [("Members", "Members", OWN), ("Kites", "Members", "copy"), ("", "", "copy")]
+)
+def test_a_title_that_a_third_page_has_too_tells_nothing(third: str, title: str, expected: str) -> None:
+    site = [own_page(1, title=third), own_page(2), own_page(3)]
+    assert expected in verdict(own_page(0, A, title), own_page(0, title=title, changed=6), site)
+
+
 def test_what_is_rare_is_counted_on_pages_other_than_the_earlier_one() -> None:
     quoting = Document(f"{B}/quoting", f"{text(80, 160)} {text(50, 100)}")  # has all that is the earlier page's own
     site = [quoting, own_page(1), own_page(2)]
@@ -189,11 +197,11 @@ def test_what_is_rare_is_counted_on_pages_other_than_the_earlier_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("form", "differ", "required"),
+    ("form", "doubted", "required"),
     [(0.0, True, 0.5), (0.1, True, 0.7), (0.2, True, 0.9), (1.0, True, 0.9), (0.2, False, 0.5), (1.0, False, 0.5)],
 )
-def test_more_is_required_of_a_form_under_another_title(form: float, differ: bool, required: float) -> None:
-    assert required_own(form, titles_differ=differ) == pytest.approx(required)
+def test_more_is_required_of_a_form_of_doubtful_titles(form: float, doubted: bool, required: float) -> None:
+    assert required_own(form, is_doubted=doubted) == pytest.approx(required)
 
 
 # Evidence: a passage each, where little is known of the site
