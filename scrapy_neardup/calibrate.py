@@ -133,7 +133,7 @@ def _proposed(labelled: LabelledSet, config: Config) -> Iterator[tuple[frozenset
     names: dict[Signature, Any] = {}
     rule = Rule.from_config(config)
     anyhow = replace(rule, resemblance=0.0, allowance=0.0, short_allowance=0.0, min_tokens=MINIMA[0])
-    with Deduplicator.from_config(replace(config, store=None)) as dedup:
+    with Deduplicator.from_config(replace(config, store=None, reviewed=None)) as dedup:
         for name, row in watched(labelled.rows.items(), "docs", len(labelled.rows)):
             document = item_document(row, config)
             if document is None or not document.lines:

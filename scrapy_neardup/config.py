@@ -142,7 +142,7 @@ def _codes(value: Any) -> frozenset[int]:
     return codes
 
 
-def _literal(value: Any) -> Any:
+def literal(value: Any) -> Any:
     """Read text as JSON or as Python, which is how `-s` gives a dictionary; return anything else as it is."""
     for read in (json.loads, ast.literal_eval) if isinstance(value, str) else ():
         with suppress(ValueError, SyntaxError):
@@ -151,7 +151,7 @@ def _literal(value: Any) -> Any:
 
 
 def _hosts(value: Any) -> Mapping[str, str]:
-    value = _literal(value)
+    value = literal(value)
     if not isinstance(value, Mapping) or not all(isinstance(h, str) and h for pair in value.items() for h in pair):
         raise ValueError(_HOSTS)
     hosts = {mirror.lower(): canonical.lower() for mirror, canonical in value.items()}
@@ -166,7 +166,7 @@ _HOSTS = "a dictionary of mirror host to canonical host, each a name with or wit
 
 def _resemblance(value: Any) -> Any:
     """Read a share, or shares by length: from so many tokens on."""
-    value = _literal(value)
+    value = literal(value)
     try:
         if not isinstance(value, Mapping):
             return _number(0, 1)(value)
@@ -222,6 +222,7 @@ class Config:
     action: Action = field(default="drop", metadata={"check": _choice(Action)})
     revisit: Revisit = field(default="keep", metadata={"check": _choice(Revisit)})
     dropped: str | None = _setting(None, _optional(_path))
+    reviewed: str | None = _setting(None, _optional(_path))
     scope: Scope = field(default="all", metadata={"check": _choice(Scope)})
     simhash_distance: int = _setting(6, _number(0, 15, int))
     length_ratio: float = _setting(2.5, _number(1))

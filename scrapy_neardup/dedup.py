@@ -17,6 +17,7 @@ from .detectors.build import build_detectors
 from .document import Document
 from .index.hosts import Change, Finding
 from .matching import Matcher
+from .reviews import Reviews
 from .signature import TITLE, Evidence, Link, Signature
 from .stores import Selection, Store, StoreError, open_store
 from .verdict import UNIQUE, Match, Verdict
@@ -95,13 +96,14 @@ class Deduplicator:
         detectors: Iterable[Detector],
         rule: Rule,
         *,
+        reviews: Reviews | None = None,
         scope: str = "all",
         learns_hosts: bool = True,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.store = store
         self.detectors = list(detectors)
-        self.matcher = Matcher(store, rule, scope)
+        self.matcher = Matcher(store, rule, reviews or Reviews(Config()), scope)
         self.changes: list[Change] = []
         """Rules on host mirrors that came into force or were dropped, for whoever wants to tell of it."""
         self._learns_hosts = learns_hosts
@@ -126,10 +128,12 @@ class Deduplicator:
         cls, config: Config, *, run: str | None = "", clock: Callable[[], float] = time.time
     ) -> Deduplicator:
         """Open as a configuration says; `run` names a run to go on with, None only looks into the store."""
-        detectors = build_detectors(config)
+        detectors, reviews = build_detectors(config), Reviews(config)  # before the store: a bad setting opens none
         store = open_store(config.store, detectors, namespace=config.namespace, unclean_run=config.unclean_run, run=run)
         rule = Rule.from_config(config)
-        dedup = cls(store, detectors, rule, scope=config.scope, learns_hosts=config.learn_hosts, clock=clock)
+        dedup = cls(
+            store, detectors, rule, reviews=reviews, scope=config.scope, learns_hosts=config.learn_hosts, clock=clock
+        )
         if config.ttl is not None and run is not None:
             dedup.forget_older(config.ttl)
         return dedup

@@ -37,7 +37,7 @@ class Outcome:
 def decide(rows: Mapping[Any, Mapping[str, Any]], config: Config, *, verified: bool = True) -> Outcome:
     """Decide of documents one after another, in memory; not `verified`: the first that is proposed is taken."""
     clusters: dict[Signature, list[Any]] = {}
-    with Deduplicator.from_config(replace(config, store=None)) as dedup:
+    with Deduplicator.from_config(replace(config, store=None, reviewed=None)) as dedup:
         if not verified:
             dedup.matcher.rule = ANYTHING
         start = time.perf_counter()

@@ -36,6 +36,7 @@ class Keywords(TypedDict, total=False):
     action: Action
     revisit: Revisit
     dropped: str | PathLike[str] | None
+    reviewed: str | PathLike[str] | None
     scope: Scope
     simhash_distance: int
     length_ratio: float

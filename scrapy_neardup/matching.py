@@ -14,6 +14,7 @@ from .document import Document
 from .fingerprints.simhash import hamming
 from .index.hosts import Finding
 from .index.relations import judge
+from .reviews import WHY_APART, Reviews
 from .siblings import Page, Siblings, may_hide_form
 from .signature import Evidence, Link, Signature
 from .stores import Store
@@ -33,8 +34,9 @@ _SCOPES: dict[str, Callable[[str], str]] = {"all": lambda url: "", "host": _cach
 class Matcher:
     """Has the store propose earlier documents, and lets the rule decide."""
 
-    def __init__(self, store: Store, rule: Rule, scope: str = "all") -> None:
+    def __init__(self, store: Store, rule: Rule, reviews: Reviews, scope: str = "all") -> None:
         self.rule = rule
+        self.reviews = reviews
         self.compared = 0
         """How many documents were compared so far: what the detectors cost the verification."""
         self._store = store
@@ -77,7 +79,12 @@ class Matcher:
     def why_siblings(self, document: Document, signature: Signature, earlier: Signature) -> str | None:
         """Return in words why a document that is much like an earlier one is none the less no copy of it, or None."""
         proposed = (each for _, each in self.candidates(document, signature))
-        return self._siblings.page(document, signature, proposed).why_sibling_of(earlier)
+        return self._why_apart(document, self._siblings.page(document, signature, proposed), earlier)
+
+    def _why_apart(self, document: Document, page: Page, earlier: Signature) -> str | None:
+        if any(self.reviews.differ(url, earlier.url) for url in (document.url, *document.aliases)):
+            return WHY_APART
+        return page.why_sibling_of(earlier)
 
     def candidates(self, document: Document, signature: Signature) -> Iterator[tuple[str, Signature]]:
         """Yield what detectors propose in the document's scope, each once, and last what its own URL gave before."""
@@ -106,7 +113,7 @@ class Matcher:
         same_url = same_text and self.is_own(document.url, earlier)
         if not self.rule.accepts(found, same_text=same_text, same_url=same_url, repeated=repeated):
             return None
-        if not self.is_own(document.url, earlier) and page.why_sibling_of(earlier):
+        if not self.is_own(document.url, earlier) and self._why_apart(document, page, earlier):
             return None
         evidence = Evidence(
             name,
@@ -125,6 +132,8 @@ class Matcher:
             return None
         found, same_text = compare(signature.sketch, held.sketch), _same_text(signature, held)
         repeats = same_text or self.rule.accepts(found, repeated=held.repeats > 0)
+        if self.reviews.differ(signature.url, held.url):
+            repeats = same_text = False
         outcome = judge(same_text=same_text, duplicate=repeats, containment=found.containment, tokens=found.tokens)
         content = mmh3.hash64(held.sketch.codes, signed=False)[0]
         first = site(held.url or "") if link.mirror else ""

@@ -53,7 +53,7 @@ class MirrorMiddleware:
         # An audit changes nothing, so it fetches what there is.
         self._skips = self.config.action != "audit"
         self._rescues = self.config.dead_links and self.config.action != "audit"
-        self.mirrors = Mirrors.from_config(neardup.dedup.store, neardup.config)
+        self.mirrors = Mirrors.from_config(neardup.dedup.store, neardup.config, neardup.dedup.matcher.reviews)
         self._probes = Probes(crawler, neardup.access, self.mirrors)
         self._crawler = crawler
         self._offsite: OffsiteMiddleware | None = None

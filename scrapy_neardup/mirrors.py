@@ -12,6 +12,7 @@ from .config import Config
 from .fingerprints.hashing import hash_text
 from .index.hosts import Counterpart, Hosts
 from .index.relations import SHORT
+from .reviews import Reviews
 from .signature import Link, Signature
 from .stores import Store
 from .text.shapes import site
@@ -65,6 +66,7 @@ class Mirrors:
         hosts: Mapping[str, str] | None = None,
         learned: Hosts | None = None,
         unheld: str = LEAVE,
+        reviews: Reviews | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._store = store
@@ -76,10 +78,11 @@ class Mirrors:
         self._hosts = {_netloc(f"//{mirror}"): canonical for mirror, canonical in (hosts or {}).items()}
         self._learned = learned
         self._unheld = unheld
+        self._reviews = reviews or Reviews(Config())
         self._clock = clock
 
     @classmethod
-    def from_config(cls, store: Store, config: Config) -> Mirrors:
+    def from_config(cls, store: Store, config: Config, reviews: Reviews | None = None) -> Mirrors:
         return cls(
             store,
             ttl=config.mirror_ttl,
@@ -90,6 +93,7 @@ class Mirrors:
             hosts=config.mirror_hosts,
             learned=store.hosts if config.learn_hosts else None,
             unheld=config.unheld_mirrors,
+            reviews=reviews,
         )
 
     # Before the fetch
@@ -105,7 +109,7 @@ class Mirrors:
         return self._advise_unknown(url) if self._skip_mirrors else None
 
     def _advise_known(self, url: str, link: Link) -> Advice | None:
-        if link.signature is None or not self._is_sure(link):
+        if link.signature is None or not self._is_sure(link) or self._reviews.differ(url, link.signature.url):
             return None
         skips = self._skip_mirrors if link.mirror else self._skip_revisits
         if not skips or (link.mirror and self._is_trusted(url, link.signature.url)):
@@ -117,7 +121,7 @@ class Mirrors:
         unheld: Advice | None = None
         for other, rule in self._counterparts(url):
             link = self._store.resolve(other)
-            if self._is_trusted(url, other) or (rule and not rule.is_canonical):
+            if self._is_trusted(url, other) or (rule and not rule.is_canonical) or self._is_apart(url, other, link):
                 continue
             known_by = "rule" if rule else "setting"
             if link is None:
@@ -153,6 +157,7 @@ class Mirrors:
         for other in self._copies(url):
             if (
                 canonical_url(other.url) not in seen
+                and not self._reviews.differ(url, other.url)
                 and host(other.url)
                 and other.url.startswith(("http://", "https://"))
             ):
@@ -161,7 +166,7 @@ class Mirrors:
 
     def _copies(self, url: str) -> Iterator[Alternative]:
         link = self._store.resolve(url)
-        if link and link.signature:
+        if link and link.signature and not self._reviews.differ(url, link.signature.url):
             links = islice(self._store.links(link.signature), MAX_COPIES)
             for other in sorted(links, key=self._rank):
                 yield Alternative(other.url, other, "mirror" if other.mirror else "canonical")
@@ -195,6 +200,11 @@ class Mirrors:
 
     def _is_sure(self, link: Link) -> bool:
         return link.firm and self._clock() - link.seen <= self._ttl
+
+    def _is_apart(self, url: str, other: str, link: Link | None) -> bool:
+        """Return whether a person judged that a URL's page differs from another's, or from what that one gave."""
+        held = link.signature.url if link and link.signature else None
+        return self._reviews.differ(url, other) or self._reviews.differ(url, held)
 
     def _is_trusted(self, url: str, other: str | None) -> bool:
         return host(url) in self._trusted and host(url) != host(other or "")

@@ -25,6 +25,7 @@ VERBS = {
     "calibrate": "find thresholds for a wanted precision, from labelled documents",
     "lexicon": "make an I-Match lexicon from feeds of documents",
     "cluster": "find clusters of repeated documents in feeds, as a batch",
+    "review": "judge drops one by one, least sure first",
     "explain": "say why two documents are duplicates or not",
     "stats": "say what a store holds",
     "mirrors": "list the hosts that mirror each other",

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from operator import ge, le
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
@@ -15,17 +14,18 @@ from w3lib.encoding import html_to_unicode
 
 from ..config import Config
 from ..dedup import Deduplicator
-from ..detectors import Exact
 from ..document import Document
 from ..feeds import FeedError
 from ..mirrors import Mirrors
+from ..reviews import WHY_APART, reviews_folder
 from ..signature import Link, Signature
 from ..stores import Store, StoreError
 from ..verdict import Point, in_words
-from ..verify import Comparison, Rule, compare
+from ..verify import compare
 from .mirrors import described
 from .moments import Moment
 from .options import add_json, add_store, columns, open_existing, print_result, print_sentence, read_config
+from .points import limit_points, rule_points, thresholds_of
 
 EXAMPLES = """examples:
   scrapy neardup explain http://example.com/a.html
@@ -35,11 +35,6 @@ The thresholds are those of now, for a text as long as the document or, of two f
 at the end has the points that decided.
 """
 _BEGINNING = 400  # characters of a text that are shown
-_LIMITS: tuple[tuple[str, str, Callable[[float, float], bool]], ...] = (
-    ("resemblance", "resemblance {:g}, needed {:g}", ge),
-    ("length_ratio", "length ratio {:g}, allowed {:g}", le),
-    ("missing_figures", "{:g} figures differ, allowed {:g}", le),
-)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,7 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
     if opts.files:
-        config = replace(Config.from_settings(settings), store=None)
+        config = Config.from_settings(settings)
+        config = replace(config, store=None, reviewed=reviews_folder(config))
         with Deduplicator.from_config(config) as dedup:
             result = _explain_files(dedup, config, opts.files)
     else:
@@ -67,30 +63,33 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
 def _explain_url(dedup: Deduplicator, config: Config, url: str) -> dict[str, Any]:
     link = dedup.store.resolve(url)
     if link is None:
-        return _explain_rule(Mirrors.from_config(dedup.store, config), url)
+        return _explain_rule(Mirrors.from_config(dedup.store, config, dedup.matcher.reviews), url)
     if link.signature is None:
         return {"url": url, "status": "fetched each time: it also gives what is held nowhere"}
     evidence = link.evidence._asdict() if link.evidence and link.mirror else None
     sketch, repeated = link.signature.sketch, link.signature.repeats > link.mirror  # by others than this one
-    thresholds = _thresholds(dedup.matcher.rule, sketch.tokens, sketch.figures, repeated=repeated)
+    thresholds = thresholds_of(dedup.matcher.rule, sketch.tokens, sketch.figures, repeated=repeated)
+    is_apart = link.mirror and dedup.matcher.reviews.differ(url, link.signature.url)
     return {
         "url": url,
-        "status": "mirror" if link.mirror else "held",
+        "status": f"fetched each time: {WHY_APART}" if is_apart else "mirror" if link.mirror else "held",
         "duplicate_of": link.signature.url if link.mirror else None,
         "last_seen": Moment(link.seen),
         "evidence": evidence,
         "thresholds": thresholds,
         "document": _described(dedup.store, link.signature),
         "links": [_described_link(other) for other in dedup.store.links(link.signature)],
-        "sentence": _mirrored(evidence, thresholds) if link.mirror else _held(link.signature),
+        "sentence": _mirrored(evidence, thresholds, is_apart=is_apart) if link.mirror else _held(link.signature),
     }
 
 
-def _mirrored(evidence: Mapping[str, Any] | None, thresholds: Mapping[str, Any]) -> str:
+def _mirrored(evidence: Mapping[str, Any] | None, thresholds: Mapping[str, Any], *, is_apart: bool) -> str:
     """Return the sentence of a mirror: what was measured when it was fetched, beside the thresholds of now."""
+    if is_apart:
+        return in_words("unique", [Point(WHY_APART, False)])
     if evidence is None:
         return in_words("duplicate", [Point("its evidence is not known", True)])
-    return in_words("duplicate", [*_limits(evidence, thresholds), Point(f"found by {evidence['detector']}", True)])
+    return in_words("duplicate", [*limit_points(evidence, thresholds), Point(f"found by {evidence['detector']}", True)])
 
 
 def _held(document: Signature) -> str:
@@ -123,12 +122,12 @@ def _explain_files(dedup: Deduplicator, config: Config, paths: list[str]) -> dic
         {**_described(dedup.store, signature), "thin": document.thin, "text": _beginning(document.text)}
         for signature, document in zip(signatures, (first, second), strict=True)
     ]
-    points = [*_points(found, rule, proposed_by, same_url=first.url == second.url)]
+    points = [*rule_points(found, rule, proposed_by, same_url=first.url == second.url)]
     points += [Point(sibling, False)] if sibling else []
     return {
         "verdict": verdict.tag(),
         "comparison": found._asdict(),
-        "thresholds": _thresholds(rule, found.tokens, found.figures),
+        "thresholds": thresholds_of(rule, found.tokens, found.figures),
         "proposed_by": proposed_by,
         "documents": dict(zip(paths, described, strict=True)),
         "sentence": in_words(verdict.status, points) + _said_of_thin(paths, (first, second)),
@@ -141,45 +140,12 @@ def _said_of_thin(paths: list[str], documents: tuple[Document, Document]) -> str
     return "".join(f"; the text of {path} is thin: {why}" for path in thin)
 
 
-def _points(found: Comparison, rule: Rule, proposed_by: list[str], *, same_url: bool) -> Iterator[Point]:
-    """Yield what the rule asks of two documents, and what it finds."""
-    least = max(rule.min_tokens, 1)
-    if found.tokens >= least:
-        measured = found._asdict()
-        if rule.ignores_figures(found):
-            del measured["missing_figures"]
-        yield from _limits(measured, _thresholds(rule, found.tokens, found.figures))
-        yield Point(f"found by {', '.join(proposed_by) or 'no detector'}", bool(proposed_by))
-    elif found.tokens and (same_url or rule.short_text == "exact"):
-        is_same = Exact.name in proposed_by
-        yield Point(f"{found.tokens} words of less than {least}: {'' if is_same else 'not '}all are equal", is_same)
-    else:
-        yield Point(f"{found.tokens} words, needed {least}", False)
-
-
-def _limits(found: Mapping[str, Any], thresholds: Mapping[str, Any]) -> Iterator[Point]:
-    """Yield each figure beside its threshold."""
-    for name, text, is_met in _LIMITS:
-        if name in found:
-            value, limit = round(found[name], 4), thresholds[name]
-            yield Point(text.format(value, limit), is_met(value, limit))
-
-
 def _beginning(text: str) -> list[str]:
     """Return the first lines of a text, none wider than a terminal."""
     text = text.strip()
     begun = text[:_BEGINNING] + "…" * (len(text) > _BEGINNING)
     width = 72 // max([1, *map(columns, begun)])
     return [part for line in begun.splitlines() for part in wrap(line, width)]
-
-
-def _thresholds(rule: Rule, tokens: int, figures: int, *, repeated: bool = False) -> dict[str, Any]:
-    return {
-        "min_tokens": rule.min_tokens,
-        "resemblance": round(rule.required_resemblance(tokens, repeated=repeated), 4) if tokens else None,
-        "length_ratio": rule.length_ratio,
-        "missing_figures": round(rule.allowed_figures(tokens, figures), 4),
-    }
 
 
 def _described(store: Store, signature: Signature) -> dict[str, Any]:

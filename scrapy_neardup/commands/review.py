@@ -1,0 +1,123 @@
+"""`scrapy neardup review`: drops, least sure first, for a person to judge."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from scrapy.settings import BaseSettings
+
+from ..config import Config, ConfigError
+from ..reviews import DIFFERENT, SAME, Reviews, reviews_folder
+from ..text.jsons import json_text
+from ..verdict import in_words
+from ..verify import Rule
+from .drops import Drop, Drops
+from .feeding import SHOWN, add_fields
+from .options import add_json, add_store, existing_store, print_outcome, print_sentence, print_table
+from .points import rule_points
+from .side_by_side import side_by_side
+from .streams import shown
+
+EXAMPLES = """examples:
+  scrapy neardup review dropped.jsonl items.jsonl
+  scrapy neardup review in.jsonl duplicates.jsonl --store held.sqlite
+
+The feeds: NEARDUP_DROPPED and that of the items, or what dedupe read and what its --duplicates wrote. Answers are kept
+in NEARDUP_REVIEWED, else beside the store, as a set of evaluate and calibrate. What is judged is not asked again; what
+is not the same is never dropped again, in either direction.
+"""
+_QUESTION = "s(ame), n(ot the same), Enter: later, q(uit)? "
+_LABELS = {"s": SAME, "n": DIFFERENT}
+_LATER, _QUIT = "", "q"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("feeds", nargs="+", metavar="FEED", help="feeds with the drops and their originals")
+    add_fields(parser)
+    add_store(parser)
+    add_json(parser)
+
+
+def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
+    config = _config(opts, settings)
+    reviews = Reviews(config)
+    read = Drops(opts, config, reviews)
+    drops = read.read()
+    for line in read.missing[:SHOWN]:
+        print(shown(line), file=sys.stderr)
+    if opts.json:
+        for drop in drops:
+            print(json_text(_row(drop)))
+        said = f"{len(drops)} drops to judge"
+    else:
+        same, different = _ask(drops, reviews, Rule.from_config(config))
+        said = f"{same} the same, {different} not the same, {len(drops) - same - different} left"
+    print_outcome({}, "; ".join([said, *_left_out(read)]), as_json=False)
+
+
+def _config(opts: argparse.Namespace, settings: BaseSettings) -> Config:
+    """Read the settings, with a folder for answers; all namespaces of a store share one."""
+    config = Config.from_settings(settings)
+    if opts.store or not config.reviewed:
+        config = replace(config, store=existing_store(opts, settings))
+    if not reviews_folder(config):
+        raise ConfigError("NEARDUP_REVIEWED is not set; a store on a server has no folder beside it, so name one")
+    return config
+
+
+def _ask(drops: Sequence[Drop], reviews: Reviews, rule: Rule) -> tuple[int, int]:
+    """Have a person judge drops; return how many are the same, and how many are not."""
+    answers = []
+    for number, drop in enumerate(drops, 1):
+        print_table("", f"{number} of {len(drops)}")
+        _show(drop, rule)
+        if (answer := _answer()) == _QUIT:
+            break
+        answers.append(answer)
+        if answer in _LABELS:
+            reviews.append(drop.original, drop.copy, _LABELS[answer])
+    return answers.count("s"), answers.count("n")
+
+
+def _show(drop: Drop, rule: Rule) -> None:
+    for name, document in (("original", drop.original), ("dropped", drop.copy)):
+        print_table(f"{name:9} {document.url}", *[f"{'':9} {document.title}"] * bool(document.title))
+    print_sentence(in_words("duplicate", [*rule_points(drop.found, rule, [drop.detector], same_url=False)]))
+    width = shutil.get_terminal_size().columns
+    print(*side_by_side(drop.original.text, drop.copy.text, width, coloured=sys.stdout.isatty()), sep="\n")
+
+
+def _answer() -> str:
+    """Return an answer from stdin, of which the end is one, too."""
+    while True:
+        print(_QUESTION, end="", flush=True)
+        line = sys.stdin.readline() if sys.stdin else ""
+        answer = line.strip().lower()[:1] if line else _QUIT
+        if answer in (*_LABELS, _LATER, _QUIT):
+            return answer
+
+
+def _row(drop: Drop) -> dict[str, Any]:
+    return {
+        "url": drop.copy.url,
+        "duplicate_of": drop.original.url,
+        "resemblance": round(drop.found.resemblance, 4),
+        "needed": round(drop.needed, 4),
+        "title": drop.copy.title,
+        "title_of_original": drop.original.title,
+    }
+
+
+def _left_out(read: Drops) -> Iterator[str]:
+    """Yield how many drops are not shown, and why."""
+    if read.judged:
+        yield f"{read.judged} judged before"
+    if read.missing:
+        yield f"{len(read.missing)} not shown, since a text is in none of the feeds"
+    if read.without_url:
+        yield f"{read.without_url} not shown, since they have no URL other than their original's"
