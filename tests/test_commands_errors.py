@@ -37,7 +37,9 @@ ON_FEEDS = {
     "cluster": "{} -o out.jsonl",
     "lexicon": "{} -o out.lexicon",
     "import": "{} --store new.sqlite",
+    "review": "{} -s NEARDUP_REVIEWED=judged",
 }
+FEED_NAMES = {"import": "FILE", "review": "FEED"}
 ON_LABELS = {"evaluate": "{}", "calibrate": "{} --precision 0.9"}
 READ_BY_DETECTORS = ("stats", "clusters", "mirrors", "resolve", "explain", "report")
 MIN_TOKENS = "NEARDUP_MIN_TOKENS = 'many' is not allowed; allowed is a whole number from 0 up"
@@ -88,7 +90,7 @@ def feeds() -> Iterable[tuple[str, str]]:
         yield f"{verb} {rest}".format("pipe.jsonl"), "pipe.jsonl: can't be read: no regular file"
         yield (
             f"{verb} {rest}".format(""),
-            f"the following arguments are required: {'IN' if verb != 'import' else 'FILE'}",
+            f"the following arguments are required: {FEED_NAMES.get(verb, 'IN')}",
         )
         yield f"{verb} {rest} -s NEARDUP_MIN_TOKENS=many".format("in.jsonl"), MIN_TOKENS
     for verb in ("dedupe", "cluster", "lexicon"):
@@ -190,6 +192,11 @@ PARTICULAR = [
     (f"{LEXICON} --text-field nope --bad-rows bad_rows.jsonl", "no row has text in field 'nope'"),
     ("lexicon empty.jsonl -o out.lexicon", "no row has text"),
     ("lexicon pages.jsonl -o out.lexicon -s NEARDUP_EXTRACTOR=math.sqrt", "NEARDUP_EXTRACTOR: sqrt failed on a page"),
+    # review
+    ("review in.jsonl", "which store? Give --store, or call this inside a Scrapy project"),
+    ("review in.jsonl --store missing.sqlite", "store 'missing.sqlite' does not exist"),
+    ("review in.jsonl --store redis://127.0.0.1:1", "NEARDUP_REVIEWED is not set"),
+    ("review in.jsonl -s NEARDUP_REVIEWED=fields", "NEARDUP_REVIEWED: fields/docs.jsonl, row 1: there is no "),
     # evaluate, calibrate
     ("evaluate news --detectors simmhash", "not 'simmhash'; did you mean 'simhash'?"),
     ("evaluate news --detectors exact,exact", "is not allowed; allowed is each name once"),

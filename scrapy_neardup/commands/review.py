@@ -97,6 +97,8 @@ def _answer() -> str:
     while True:
         print(_QUESTION, end="", flush=True)
         line = sys.stdin.readline() if sys.stdin else ""
+        if not line:
+            print()
         answer = line.strip().lower()[:1] if line else _QUIT
         if answer in (*_LABELS, _LATER, _QUIT):
             return answer
