@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from .config import Config
+from .deliveries import Deliveries
 from .detectors import Detector, checked
 from .detectors.build import build_detectors
 from .document import Document
@@ -42,6 +43,11 @@ class Claim:
         self.signature = signature
         self.match = match
         self.verdict = dedup.verdict(document, match)
+        self.is_living = False
+        """Whether its URL is to count as the document's own, since those before it gave the document no more."""
+        self.is_one_of_many = False
+        """Whether its page gave other documents too, so that the URL stands for none of them."""
+        self.is_mirror = self.verdict.status == "duplicate" and not self.verdict.changed
         self.state = "pending"
         """`pending`, `committed` or `withdrawn`."""
         self.rival = dedup.pending(match.signature) if match else None
@@ -99,9 +105,12 @@ class Deduplicator:
         reviews: Reviews | None = None,
         scope: str = "all",
         learns_hosts: bool = True,
+        started: float | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        """`started`: when the run began, in seconds since the epoch; None: now."""
         self.store = store
+        self.deliveries = Deliveries(store, clock() if started is None else started, clock)
         self.detectors = list(detectors)
         self.matcher = Matcher(store, rule, reviews or Reviews(Config()), scope)
         self.changes: list[Change] = []
@@ -132,8 +141,9 @@ class Deduplicator:
         store = open_store(config.store, detectors, namespace=config.namespace, unclean_run=config.unclean_run, run=run)
         rule = Rule.from_config(config)
         dedup = cls(
-            store, detectors, rule, reviews=reviews, scope=config.scope, learns_hosts=config.learn_hosts, clock=clock
-        )
+            store, detectors, rule, reviews=reviews, scope=config.scope, learns_hosts=config.learn_hosts,
+            started=next((known.started for known in store.runs() if run and known.id == run), None), clock=clock,
+        )  # fmt: skip
         if config.ttl is not None and run is not None:
             dedup.forget_older(config.ttl)
         return dedup
@@ -211,7 +221,15 @@ class Deduplicator:
             match.signature.url,
             **match.evidence._asdict(),
             mirrors=match.signature.repeats,
+            changed=self._has_changed(document, match.signature),
         )
+
+    def _has_changed(self, document: Document, signature: Signature) -> bool:
+        """Return whether what a URL gave last, by itself or as part of a list, is held and is another document."""
+        link = None if document.is_listed or not document.url else self.store.resolve(document.url)
+        if link is None or link.mirror or link.firm is (document.url in document.loose):
+            return False
+        return link.signature not in (None, signature)
 
     def pending(self, signature: Signature) -> Claim | None:
         """Return the unsettled claim that holds a document, if any."""
@@ -229,10 +247,12 @@ class Deduplicator:
             self.store.commit(claim.signature)  # before what may fail
         if self._learns_hosts:
             self._learn(claim)
-        if held:
+        if claim.is_one_of_many:
+            self._unlink(claim.document)
+        elif held:
             self._link(claim.document, claim.signature, mirror=False)
         elif claim.match:
-            mirror = claim.verdict.status == "duplicate"
+            mirror = claim.is_mirror and not claim.is_living
             if not claim.document.url:
                 self.store.repeat(claim.match.signature)
             self._link(claim.document, claim.match.signature, mirror=mirror, evidence=claim.match.evidence)
@@ -262,14 +282,21 @@ class Deduplicator:
             if link and link.mirror:
                 self.store.record(Link(url, None, False, self._clock(), document.size))
 
+    def _unlink(self, document: Document) -> None:
+        """Note that a document's URLs give several documents."""
+        for url in _urls(document):
+            if (known := self.store.resolve(url)) and known.signature:
+                self.deliveries.keep(known)
+            self.store.record(Link(url, None, False, self._clock(), document.size))
+
     def _link(
         self, document: Document, signature: Signature, *, mirror: bool, evidence: Evidence | None = None
     ) -> None:
         for url in _urls(document):
-            known = self.store.resolve(url) if mirror else None
-            # A URL that gives a document of its own is no mirror, whatever else it gives.
-            if not (known and known.signature and not known.mirror):
-                firm = url not in document.loose
+            firm = url not in document.loose
+            known = None if firm and not mirror else self.store.resolve(url)
+            # A URL that gives a document of its own is no mirror, whatever else it gives, or lists elsewhere say of it.
+            if not (known and known.signature and not known.mirror and (mirror or known.firm)):
                 self.store.record(Link(url, signature, mirror, self._clock(), document.size, evidence, firm))
 
     def take_changes(self) -> list[Change]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -12,13 +11,14 @@ from scrapy import signals
 from scrapy.http import Response
 from scrapy.pipelines import ItemPipelineManager
 
-from .access import Access
 from .dedup import Claim
+from .detours import redirects
 from .document import Document
-from .stats import Stat
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
+
+    from .extension import NearDup
 
 
 class _InHand:
@@ -40,11 +40,12 @@ _in_hand: ContextVar[_InHand | None] = ContextVar("neardup_item", default=None)
 class Endings:
     """Follows each item through the pipelines, and settles its claim when it is through, or lost."""
 
-    def __init__(self, crawler: Crawler, access: Access, count: Callable[[Stat], object]) -> None:
+    def __init__(self, crawler: Crawler, neardup: NearDup) -> None:
         self._crawler = crawler
-        self._access = access
-        self._count = count
+        self._neardup = neardup
+        self._access = neardup.access
         self._giving_more: WeakSet[Response] = WeakSet()
+        self._giving_many: WeakSet[Response] = WeakSet()
 
     def watch_items(self) -> None:
         """Have each item's response at hand in the pipeline, where Scrapy passes only the item, and see its end."""
@@ -94,13 +95,25 @@ class Endings:
         if response := self.response:
             self._giving_more.add(response)
 
+    def give_many(self, document: Document) -> None:
+        """Note that the response in hand gave a further document: a URL that gives several stands for none."""
+        if (response := self.response) and _is_of(document, response):
+            self._giving_many.add(response)
+
     def commit(self, claim: Claim) -> None:
         """Commit the claim of the item in hand."""
         self._settled()
         if self.response in self._giving_more:
             document = claim.document
             claim.document = replace(document, loose=frozenset(filter(None, (document.url, *document.aliases))))
-        self._access.later(claim.commit)
+        claim.is_one_of_many = self.response in self._giving_many and _is_of(claim.document, self.response)
+        self._access.later(self._commit, claim)
+        self._neardup.waitlist.let_go((claim.match or claim).signature)
+
+    def _commit(self, claim: Claim) -> None:
+        claim.commit()
+        if claim.state == "committed":
+            self._neardup.dedup.deliveries.record((claim.match or claim).signature)
 
     def _settled(self) -> Claim | Document | None:
         """Return what was to be settled of the item in hand, once."""
@@ -119,6 +132,13 @@ class Endings:
 
     def _item_lost(self) -> None:
         if isinstance(claim := self._settled(), Claim):
-            self._count("withdrawn")
+            self._neardup.count("withdrawn")
             self._access.later(claim.withdraw)
             self.give_more()
+
+
+def _is_of(document: Document, response: Response | None) -> bool:
+    """Return whether a document has a URL of the response that it came from, and not one of its own."""
+    if response is None or response.request is None:
+        return False
+    return not {document.url, *document.aliases}.isdisjoint((response.url, *redirects(response.request)[0]))

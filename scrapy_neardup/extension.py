@@ -25,6 +25,7 @@ from .ending import Endings
 from .index.hosts import Change
 from .stats import BY_DETECTOR, PREFIX, Stat, summary
 from .waiting import pause
+from .waitlist import Waitlist
 from .workers import Workers
 
 if TYPE_CHECKING:
@@ -55,7 +56,8 @@ class NearDup:
         run = self._run_file.read_text() if self._run_file and self._run_file.exists() else ""
         self.dedup = Deduplicator.from_config(config, run=run)
         self.access = Access(self.dedup, self._failed)
-        self.endings = Endings(crawler, self.access, self.count)
+        self.endings = Endings(crawler, self)
+        self.waitlist = Waitlist(crawler, self)
         if self._run_file:
             self._run_file.write_text(self.dedup.store.run)
         self.workers = Workers(self.dedup.detectors, config.workers, config.extractor)

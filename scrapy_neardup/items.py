@@ -47,13 +47,15 @@ def item_document(
 
     `pages`: those of its texts that were read as HTML already.
 
-    Without a URL of its own an item gets that of its fetch. With one that is not among those of the fetch (a list page
-    gives many items) the fetch says nothing of where the item's content lies. `fetch` is None for a row of a feed.
+    Without a URL of its own an item gets that of its fetch, which is not skipped for it. With one that is not among
+    those of the fetch (a list page gives many items) the fetch says nothing of where the item's content lies. `fetch`
+    is None for a row of a feed.
     """
     if not ItemAdapter.is_item(item):
         return None
     adapter = ItemAdapter(item)
-    url, aliases, loose = _urls(next(_strings(adapter.get(config.url_field)), ""), fetch)
+    own = next(_strings(adapter.get(config.url_field)), "")
+    url, aliases, loose = _urls(own, fetch)
     fetch = fetch or Fetch()
     title = next(_strings(adapter.get(config.title_field)), "")
     made = partial(Document.from_field, title=title, extractor=config.extractor, tree=fetch.tree)
@@ -65,11 +67,11 @@ def item_document(
         return None
     title = title or next((part.title for part in parts if part.title), "")
     # Of an item that has a page of its own, elsewhere, what is known of the page which lists it says nothing.
-    is_listed = url not in (None, *fetch.urls) and canonical_url(url) not in map(canonical_url, fetch.urls)
-    layouts = (fetch.tree.layout if fetch.tree and not is_listed else 0, *(part.layout for part in parts))
-    claimed = () if is_listed else fetch.claimed
+    is_elsewhere = url not in (None, *fetch.urls) and canonical_url(url) not in map(canonical_url, fetch.urls)
+    layouts = (fetch.tree.layout if fetch.tree and not is_elsewhere else 0, *(part.layout for part in parts))
+    claimed = () if is_elsewhere else fetch.claimed
     layout, identity = next(filter(None, layouts), 0), _identity(adapter, config)
-    return Document(url, text, title, aliases, loose, fetch.size, layout, claimed, identity, thin)
+    return Document(url, text, title, aliases, loose, fetch.size, layout, claimed, identity, thin, not own)
 
 
 def item_pages(item: Any, config: Config) -> list[str]:
@@ -102,8 +104,10 @@ def _urls(own: str, fetch: Fetch | None) -> tuple[str | None, tuple[str, ...], f
     """Return an item's URL, its aliases, and which of all these are loose."""
     if fetch is None:
         return own or None, (), frozenset()
-    if not own or own == next(iter(fetch.urls), None):
-        return next(iter(fetch.urls), None), fetch.urls[1:], fetch.loose
+    if not own:
+        return next(iter(fetch.urls), None), fetch.urls[1:], frozenset(fetch.urls)
+    if own == next(iter(fetch.urls), None):
+        return own, fetch.urls[1:], fetch.loose
     with suppress(ValueError):  # no URL, but the item's
         own = urljoin(fetch.urls[0], own) if fetch.urls else own
     if canonical_url(own) not in map(canonical_url, fetch.urls):

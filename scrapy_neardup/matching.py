@@ -49,13 +49,15 @@ class Matcher:
             self._siblings.learn(signature)
 
     def best(self, document: Document, signature: Signature) -> Match | None:
-        """Choose the document of this very URL if it is among the matches, else the one most repeated of the nearest.
+        """Choose what this very URL gave last or before, if among the matches, else the most repeated of the nearest.
 
         Where texts form a family, that one is likely its middle: chosen by resemblance alone, the order in which they
         come would split it.
         """
         matches = list(self.matches(document, signature))
-        own = [match for match in matches if self.is_own(document.url, match.signature)]
+        last = self.last(document.url)
+        own = [match for match in matches if match.signature is last]
+        own = own or [match for match in matches if self.is_own(document.url, match.signature)]
         best = max((match.evidence.resemblance for match in own or matches), default=0.0)
         return max(
             (match for match in own or matches if match.evidence.resemblance > best - NEAREST),
@@ -138,6 +140,11 @@ class Matcher:
         content = mmh3.hash64(held.sketch.codes, signed=False)[0]
         first = site(held.url or "") if link.mirror else ""
         return Finding(outcome, content, first) if outcome is not None else None
+
+    def last(self, url: str | None) -> Signature | None:
+        """Return the document that a URL gave last as its own, None where none is known."""
+        link = self._store.resolve(url) if url else None
+        return link.signature if link and not link.mirror else None
 
     def is_own(self, url: str | None, signature: Signature) -> bool:
         """Say whether a URL is the document's own, or an alias of it, rather than a mirror's."""

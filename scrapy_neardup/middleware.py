@@ -23,6 +23,7 @@ from .extension import NearDup
 from .mirrors import SKIP, Advice, Alternative, Mirrors
 from .probes import Probes
 from .text.urls import canonical_url, host
+from .waitlist import is_sent_after_all
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -53,7 +54,9 @@ class MirrorMiddleware:
         # An audit changes nothing, so it fetches what there is.
         self._skips = self.config.action != "audit"
         self._rescues = self.config.dead_links and self.config.action != "audit"
-        self.mirrors = Mirrors.from_config(neardup.dedup.store, neardup.config, neardup.dedup.matcher.reviews)
+        self.mirrors = Mirrors.from_config(
+            neardup.dedup.store, neardup.config, neardup.dedup.matcher.reviews, neardup.dedup.deliveries
+        )
         self._probes = Probes(crawler, neardup.access, self.mirrors)
         self._crawler = crawler
         self._offsite: OffsiteMiddleware | None = None
@@ -106,7 +109,7 @@ class MirrorMiddleware:
         """Return what to do about a request instead of sending it."""
         if not self._skips or not is_ours(request) or mark(request, "neardup_dead_link"):
             return None
-        if request.meta.get("neardup_recheck") == request.url:
+        if request.meta.get("neardup_recheck") == request.url or is_sent_after_all(request):
             return None
         if is_start(request) and not self.config.skip_start:
             return None
@@ -123,6 +126,8 @@ class MirrorMiddleware:
     def _skip(self, request: Request, advice: Advice) -> NoReturn:
         self.neardup.count("requests/skipped")
         self.neardup.count("bytes_saved", advice.size)
+        if advice.document:
+            self.neardup.waitlist.add(request, advice.document, advice.size)
         message = f"Skipped %(request)s: its content is held as %(url)s{BY[advice.known_by]}"
         self._log(message, request=request, url=advice.url)
         raise IgnoreRequest(f"content is held as {advice.url}")

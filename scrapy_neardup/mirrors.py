@@ -9,6 +9,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from .config import Config
+from .deliveries import Deliveries
 from .fingerprints.hashing import hash_text
 from .index.hosts import Counterpart, Hosts
 from .index.relations import SHORT
@@ -19,6 +20,7 @@ from .text.shapes import site
 from .text.urls import canonical_url, host
 
 MAX_COPIES = 1000  # URLs of one document that are looked at
+MANY = 8  # URLs of one host with one text: it is no page's own
 DAY = 86_400.0
 SKIP, REDIRECT, LEAVE = "skip", "redirect", "leave"
 
@@ -37,6 +39,8 @@ class Advice(NamedTuple):
     known_by: str = "page"
     """`page`: what the URL itself gave; `rule`, or `setting`: NEARDUP_MIRROR_HOSTS, where it was never fetched."""
     rule: Counterpart | None = None
+    document: Signature | None = None
+    """What is skipped in favour of, where no URL gave it yet in this run."""
 
 
 class Alternative(NamedTuple):
@@ -67,6 +71,7 @@ class Mirrors:
         learned: Hosts | None = None,
         unheld: str = LEAVE,
         reviews: Reviews | None = None,
+        deliveries: Deliveries | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._store = store
@@ -79,10 +84,13 @@ class Mirrors:
         self._learned = learned
         self._unheld = unheld
         self._reviews = reviews or Reviews(Config())
+        self._deliveries = deliveries
         self._clock = clock
 
     @classmethod
-    def from_config(cls, store: Store, config: Config, reviews: Reviews | None = None) -> Mirrors:
+    def from_config(
+        cls, store: Store, config: Config, reviews: Reviews | None = None, deliveries: Deliveries | None = None
+    ) -> Mirrors:
         return cls(
             store,
             ttl=config.mirror_ttl,
@@ -94,6 +102,7 @@ class Mirrors:
             learned=store.hosts if config.learn_hosts else None,
             unheld=config.unheld_mirrors,
             reviews=reviews,
+            deliveries=deliveries,
         )
 
     # Before the fetch
@@ -112,9 +121,9 @@ class Mirrors:
         if link.signature is None or not self._is_sure(link) or self._reviews.differ(url, link.signature.url):
             return None
         skips = self._skip_mirrors if link.mirror else self._skip_revisits
-        if not skips or (link.mirror and self._is_trusted(url, link.signature.url)):
+        if not skips or (link.mirror and self._is_trusted(url, link.signature.url)) or self._is_placeholder(link):
             return None
-        return Advice(SKIP, link.signature.url, link.size)
+        return Advice(SKIP, link.signature.url, link.size, document=self._awaited(link.signature, link))
 
     def _advise_unknown(self, url: str) -> Advice | None:
         """Apply the rules: the first counterpart that is held is enough; else the first of which nothing is known."""
@@ -126,10 +135,28 @@ class Mirrors:
             known_by = "rule" if rule else "setting"
             if link is None:
                 unheld = unheld or Advice(self._unheld, other, known_by=known_by, rule=rule)
-            elif link.signature and (rule is None or (self._is_sure(link) and _is_long(link.signature))):
-                recheck = rule.recheck if rule else 0.0
-                return Advice(SKIP, link.signature.url, link.size, recheck, known_by, rule)
+            elif link.signature and (rule is None or (self._is_sure(link) and self._may_stand_for_others(link))):
+                recheck, awaited = rule.recheck if rule else 0.0, self._awaited(link.signature)
+                return Advice(SKIP, link.signature.url, link.size, recheck, known_by, rule, awaited)
         return unheld if self._unheld != LEAVE else None
+
+    def _awaited(self, document: Signature, link: Link | None = None) -> Signature | None:
+        """Return a document that is still to come in this run; None where it came, or need not be fetched again."""
+        if self._deliveries is None or (link and not link.mirror):
+            return None
+        is_alive = self._skip_revisits and self._clock() - self._deliveries.last(document) <= self._ttl
+        return None if is_alive or self._deliveries.is_delivered(document) else document
+
+    def _may_stand_for_others(self, link: Link) -> bool:
+        return link.signature is not None and _is_long(link.signature) and not self._is_placeholder(link)
+
+    def _is_placeholder(self, link: Link) -> bool:
+        """Return whether many URLs of one host give a text, such as that of a wall: any may give another tomorrow."""
+        if link.signature is None or link.signature.repeats < MANY:
+            return False
+        links, name = islice(self._store.links(link.signature), MAX_COPIES), host(link.url)
+        of_host = islice((other for other in links if host(other.url) == name), MANY)
+        return sum(1 for _ in of_host) >= MANY
 
     def suspects(self, url: str) -> set[str]:
         """Return the hosts that a URL's host may mirror and that hold its page; none where more is known of it."""

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -28,6 +29,7 @@ from .text.html import Page, canonical_links, elements
 from .turns import Turns
 from .verdict import Verdict
 from .waiting import pause
+from .waitlist import is_sent_after_all
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -54,6 +56,8 @@ class NearDupPipeline:
     def __init__(self, neardup: NearDup) -> None:
         self.neardup = neardup
         self._given: WeakKeyDictionary[Response, set[Signature]] = WeakKeyDictionary()
+        self._delivering: dict[Signature, Claim] = {}
+        """Claims on documents that were held before, and that come for the first time in this run."""
         self._fetches: WeakKeyDictionary[Response, Fetch] = WeakKeyDictionary()
         self._turns = Turns(neardup)
         self._ask = neardup.access.ask
@@ -64,6 +68,10 @@ class NearDupPipeline:
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         return cls(NearDup.from_crawler(crawler))
+
+    def close_spider(self) -> None:
+        """Keep what still waits, where the crawl stops before its end; before Scrapy closes the queue of requests."""
+        self.neardup.waitlist.send_all()
 
     async def process_item(self, item: Any) -> Any:
         response = self.neardup.endings.response
@@ -135,7 +143,21 @@ class NearDupPipeline:
                 await pause(moment)
                 moment = min(2 * moment, PAUSES[1])
             claim = await self.neardup.access.claim(document)
+        if claim.match and self.neardup.config.revisit == "keep":
+            await self._deliver(claim, claim.match.signature)
         return claim
+
+    async def _deliver(self, claim: Claim, document: Signature) -> None:
+        """Judge by what this run gave: the first item with a content that is held is a revisit, others duplicates."""
+        while other := self._delivering.get(document):
+            await self.neardup.access.settled(other)
+        self._delivering[document] = claim
+        if await self._ask(self.neardup.dedup.deliveries.is_delivered, document):
+            del self._delivering[document]
+            claim.verdict = replace(claim.verdict, status="duplicate")
+        else:
+            claim.verdict = replace(claim.verdict, status="revisit")
+            claim.when_settled(partial(self._delivering.pop, document))
 
     def _fetch(self, response: Response | None) -> Fetch:
         """Say where an item came from; worked out once for all items of a response."""
@@ -152,17 +174,28 @@ class NearDupPipeline:
         given, signature = self._given.setdefault(response, set()), (claim.match or claim).signature
         first, again, dead = not given, signature in given, _mark(response, "neardup_dead_link")
         given.add(signature)
-        if again:
-            # The same text twice on one page is no second visit.
-            claim.verdict = replace(claim.verdict, status="duplicate")
-        elif dead and claim.match and await self._ask(self.neardup.dedup.matcher.is_own, dead, signature):
-            # The mirror stands in for the canonical, which is gone.
-            claim.verdict = replace(claim.verdict, status="revisit")
+        if not first:
+            self._judge_further(claim, again=again)
+        elif claim.match and (dead or _was_skipped(response)):
+            await self._judge_stand_in(claim, claim.match.signature)
         repeats = claim.verdict.status != "unique"
         if first and dead:
             await self._judge_rescue(claim, response, dead)
         if first and not repeats and response.request and response.meta.get("neardup_recheck") == response.request.url:
             self.neardup.count("requests/wrongly_skipped")
+
+    def _judge_further(self, claim: Claim, *, again: bool) -> None:
+        """Judge a further item of a response: the same text twice on one page is no second visit."""
+        status = "duplicate" if again else claim.verdict.status
+        claim.verdict = replace(claim.verdict, status=status, changed=False)
+        if not again:
+            self.neardup.endings.give_many(claim.document)
+
+    async def _judge_stand_in(self, claim: Claim, document: Signature) -> None:
+        """Note that a copy stands in for an original that gave nothing: from now on it is fetched first."""
+        claim.is_living = not await self._ask(self.neardup.dedup.deliveries.is_delivered, document)
+        if claim.is_living:
+            claim.verdict = replace(claim.verdict, status="revisit")
 
     async def _judge_rescue(self, claim: Claim, response: Response, url: str) -> None:
         """Say whether a mirror gave what the dead link did when it was last fetched."""
@@ -177,14 +210,15 @@ class NearDupPipeline:
         if claim.document.thin:
             self.neardup.count("thin")
         self.neardup.count(_COUNTED[verdict.status])
+        if verdict.changed:
+            self.neardup.count("changed")
         if verdict.status == "duplicate":
             self.neardup.count_detector(str(verdict.detector))
         self._alarms.judge(claim)
 
     def _act(self, item: Any, claim: Claim) -> Any:
         config, verdict = self.neardup.config, claim.verdict
-        dropped = {"duplicate", "revisit"} if config.revisit in ("drop", "skip") else {"duplicate"}
-        if verdict.status in dropped:
+        if self._is_dropped(verdict):
             if config.action == "drop":
                 self.neardup.endings.commit(claim)
                 if self.neardup.dropped:
@@ -194,6 +228,12 @@ class NearDupPipeline:
         if config.action == "tag":
             self._tag(item, verdict)
         return item
+
+    def _is_dropped(self, verdict: Verdict) -> bool:
+        """Return whether the feeds have an item already: that of this run, or all with what the URL gave last."""
+        if self.neardup.config.revisit == "keep":
+            return verdict.status == "duplicate"
+        return verdict.status != "unique" and not verdict.changed
 
     def _tag(self, item: Any, verdict: Verdict) -> None:
         try:
@@ -206,6 +246,10 @@ class NearDupPipeline:
 
 def _mark(response: Response, name: str) -> Any:
     return mark(response.request, name) if response.request else None
+
+
+def _was_skipped(response: Response) -> bool:
+    return response.request is not None and is_sent_after_all(response.request)
 
 
 def _fetch(response: Response) -> Fetch:

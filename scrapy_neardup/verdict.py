@@ -29,6 +29,8 @@ class Verdict:
     """Of a duplicate page: see `page_kind`."""
     mirrors: int = 0
     """Mirror degree: how many other URLs have the content of the canonical."""
+    changed: bool = False
+    """The URL gave another document last, of those that are held."""
 
     def sentence(self, url: str | None) -> str:
         """Return in words what was decided of the document with this URL."""

@@ -92,7 +92,7 @@ def test_a_rule_is_remembered(crawl, a, b):
     new = range(ENOUGH, COUNT)
     crawl("OneAfterAnother", urls=urls(a, new))
     before = len(b.requests)
-    result = crawl(urls=urls(b, new))
+    result = crawl(urls=[*urls(a, new), *urls(b, new)])
     assert (asked_of(b, before), result.count("requests/skipped")) == ([], len(new))
     [skipped], [held] = urls(b, new[:1]), urls(a, new[:1])
     assert f"Skipped <GET {skipped}>: its content is held as {held}, by the rule of its host" in result.log
@@ -106,7 +106,7 @@ def test_a_rule_of_the_settings_is_named(crawl, a, b):
     mirrored(a, b)
     crawl(urls=urls(a))
     hosts = {b.url.partition("//")[2]: a.url.partition("//")[2]}
-    result = crawl(urls=urls(b), settings={"NEARDUP_MIRROR_HOSTS": hosts})
+    result = crawl(urls=[*urls(a), *urls(b)], settings={"NEARDUP_MIRROR_HOSTS": hosts})
     assert f"Skipped <GET {urls(b)[0]}>: its content is held as {urls(a)[0]}, by NEARDUP_MIRROR_HOSTS" in result.log
     call = ["explain", urls(b)[0], "--store", crawl.store, "-s", f"NEARDUP_MIRROR_HOSTS={json.dumps(hosts)}", "--json"]
     assert json.loads(succeeded(crawl.folder, *call).stdout)["rule"] == {"known_by": "NEARDUP_MIRROR_HOSTS"}

@@ -28,11 +28,11 @@ def urls(a, b):
 )
 def test_the_same_on_every_reactor(crawl, a, b, urls, mode):
     lossy = {"ITEM_PIPELINES": {"spiders.Hold": 400, "spiders.DropEverySecond": 500, "spiders.ReplaceItem": 600}}
-    first = crawl("ListSpider", {**MODES[mode], **lossy, "HOLD_RESPONSES": 13}, urls=urls, with_url=False)
+    first = crawl("ListSpider", {**MODES[mode], **lossy, "HOLD_RESPONSES": 13}, urls=urls)
     # What the pipeline dropped of one host came from the other.
     assert first.count("documents") + first.count("withdrawn") >= 12
     assert first.count("store/documents") == len(first.items)
-    second = crawl("ListSpider", {**MODES[mode], "NEARDUP_REVISIT": "drop"}, urls=urls, with_url=False)
+    second = crawl("ListSpider", {**MODES[mode], "NEARDUP_REVISIT": "drop"}, urls=urls)
     assert len(first.items) + len(second.items) == 6
     asked = len(a.requests) + len(b.requests)
     third = crawl("ListSpider", MODES[mode], urls=urls)

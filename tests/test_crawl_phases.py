@@ -55,7 +55,7 @@ def test_what_a_later_pipeline_lost_is_stored_by_the_next_run(crawl, a, loser):
 
 def test_a_mirror_takes_the_place_of_what_was_lost(crawl, a, b):
     crawl("ListSpider", pipelines("DropEverySecond"), urls=pages(a, 4))
-    second = crawl("ListSpider", urls=pages(b, 4, "b"))
+    second = crawl("ListSpider", {"NEARDUP_REVISIT": "drop"}, urls=pages(b, 4, "b"))
     assert (len(second.items), second.count("duplicates")) == (2, 2)
 
 

@@ -1,0 +1,54 @@
+"""Deliveries: when a document that is held was last given, by whichever URL. No Scrapy, no I/O of its own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from .fingerprints.hashing import hash_text
+from .signature import Link, Signature
+from .stores import Store
+
+SCHEME = "neardup:"  # of the URL that stands for a document whose own URL did not give it
+
+
+class Deliveries:
+    """Knows which documents were given in this run.
+
+    The link of the document's own URL tells it. Where that leads to nothing, or to something else (the item has no URL,
+    a page gives several items, the original has gone and a copy is alive), a link of a made-up URL does.
+    """
+
+    def __init__(self, store: Store, started: float, clock: Callable[[], float] = time.time) -> None:
+        """`started`: when the run began, in seconds since the epoch."""
+        self._store = store
+        self._started = started
+        self._clock = clock
+
+    def is_delivered(self, document: Signature) -> bool:
+        """Return whether any URL gave a document in this run."""
+        return self.last(document) >= self._started
+
+    def last(self, document: Signature) -> float:
+        """Return when a document was last given, in seconds since the epoch; 0 where that is not known."""
+        own = self._seen(document.url, document) if document.url else 0.0
+        return own if own >= self._started else max(own, self._seen(_stand_in(document), document))
+
+    def record(self, document: Signature) -> None:
+        """Note that a document was given just now, unless it is known that it was in this run."""
+        if not self.is_delivered(document):
+            self._store.record(Link(_stand_in(document), document, False, self._clock()))
+
+    def keep(self, link: Link) -> None:
+        """Remember that a URL gave a document in this run, before the link of the URL is replaced."""
+        if link.signature and not link.mirror and link.seen >= self._started:
+            self._store.record(Link(_stand_in(link.signature), link.signature, False, link.seen))
+
+    def _seen(self, url: str, document: Signature) -> float:
+        link = self._store.resolve(url)
+        return link.seen if link and link.signature is document and not link.mirror else 0.0
+
+
+def _stand_in(document: Signature) -> str:
+    told = (document.url, document.title, document.identity, document.sketch.codes.hex(), document.sketch.tokens)
+    return f"{SCHEME}{hash_text(repr(told)):016x}"

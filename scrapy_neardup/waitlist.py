@@ -1,0 +1,116 @@
+"""The requests that were skipped in favour of an original that may yet fail."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from scrapy import Request, signals
+from scrapy.exceptions import DontCloseSpider
+from scrapy.utils.defer import deferred_from_coro
+
+from .detours import redirects
+from .signature import Signature
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+    from .extension import NearDup
+
+MOST = 10_000  # requests; of more, the oldest are sent
+SENT = "neardup_sent_after_all"  # in meta: the URL of a request that was skipped first
+
+
+class _Waiting:
+    """The requests that were skipped in favour of one document."""
+
+    __slots__ = ("is_tried", "requests")
+
+    def __init__(self) -> None:
+        self.requests: list[tuple[Request, int]] = []
+        """Each with the bytes that its response took before."""
+        self.is_tried = False
+
+    def take(self) -> list[tuple[Request, int]]:
+        """Return one of them; the next time all others: the first one did not give the document either."""
+        count = len(self.requests) if self.is_tried else 1
+        taken, self.requests = self.requests[:count], self.requests[count:]
+        self.is_tried = True
+        return taken
+
+
+class Waitlist:
+    """Sends skipped requests after all where no URL gives their content in this run.
+
+    A request is let go when its content came in this run. When the spider is idle, of each document that did not come
+    one request is sent; at the next time the others.
+    """
+
+    def __init__(self, crawler: Crawler, neardup: NearDup) -> None:
+        self._crawler = crawler
+        self._neardup = neardup
+        self._waiting: OrderedDict[Signature, _Waiting] = OrderedDict()
+        self._count = 0
+        self._is_asking = False
+        crawler.signals.connect(self._spider_idle, signal=signals.spider_idle)
+
+    def add(self, request: Request, document: Signature, size: int) -> None:
+        """Remember a request that was skipped for a document; `size`: bytes that this saves."""
+        self._waiting.setdefault(document, _Waiting()).requests.append((request, size))
+        self._count += 1
+        while self._count > MOST:
+            self._send(self._waiting.popitem(last=False)[1].requests)
+
+    def let_go(self, document: Signature) -> None:
+        """Let go of the requests that were skipped for a document, which has come."""
+        if waiting := self._waiting.pop(document, None):
+            self._count -= len(waiting.requests)
+
+    def send_all(self) -> None:
+        """Put all requests back into the queue: that of a job is kept for the next time."""
+        for waiting in self._waiting.values():
+            self._send(waiting.requests)
+        self._waiting.clear()
+
+    def _spider_idle(self) -> None:
+        if self._is_asking:
+            raise DontCloseSpider
+        if self._waiting:
+            self._is_asking = True
+            deferred_from_coro(self._release())
+            raise DontCloseSpider
+
+    async def _release(self) -> None:
+        """Send a request for each document that has not come; another process may have got it meanwhile."""
+        try:
+            documents = list(self._waiting)
+            come = await self._neardup.access.ask(partial(self._come, documents)) or ()
+            for document in come:
+                self.let_go(document)
+            for document, waiting in list(self._waiting.items()):
+                self._send(waiting.take())
+                if not waiting.requests:
+                    del self._waiting[document]
+        finally:
+            self._is_asking = False
+
+    def _come(self, documents: Iterable[Signature]) -> list[Signature]:
+        return list(filter(self._neardup.dedup.deliveries.is_delivered, documents))
+
+    def _send(self, requests: Iterable[tuple[Request, int]]) -> None:
+        for request, size in requests:
+            self._count -= 1
+            self._neardup.count("requests/skipped", -1)
+            self._neardup.count("bytes_saved", -size)
+            self._neardup.count("requests/sent_after_all")
+            made = request.replace(dont_filter=True)
+            made.meta[SENT] = made.url
+            assert self._crawler.engine
+            self._crawler.engine.crawl(made)
+
+
+def is_sent_after_all(request: Request) -> bool:
+    """Return whether a request, or the one that was redirected to it, was skipped first."""
+    return request.meta.get(SENT) in (request.url, *redirects(request)[0][:1])
