@@ -20,7 +20,8 @@ _MOST_BESIDE_LINKS = 500  # on a page of links
 # A frame says no more than this, in boxes; and so much in none, such as a site's name.
 _MOST_IN_FRAME = 200
 _MOST_LOOSE = 40
-_WIDE = re.compile("[\u1100-\u11ff\u3041-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
+_WIDE_LETTER = "[\u1100-\u11ff\u3041-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]"
+_WIDE = re.compile(f"{_WIDE_LETTER}{_WIDE_LETTER}*")  # quicker than "+" where there is none
 _WIDTH = 2.5  # letters of other scripts that one of these says as much as
 
 
@@ -34,8 +35,6 @@ BLOCKS = word_set(
     " form h1 h2 h3 h4 h5 h6 header hr html legend li main nav ol p pre section summary table tbody td tfoot th thead"
     " tr ul"
 )
-# The tags that Lines is to be told of.
-MARKS = BLOCKS | {"a"}
 _HEADINGS = word_set("h1 h2")
 _BOXES = word_set("article body center div footer header main section td")
 
@@ -115,6 +114,7 @@ class Lines:
         self.all: list[str] = []
         self.said = 0  # by weight, less what is link text
         self.marked: list[Part] = []
+        self.parts: list[str] = []  # of the current line; none but blanks may be left out before the first
         self._weights: list[int] = []
         self._all_letters = 0
         self._scores: list[int] = []
@@ -123,39 +123,43 @@ class Lines:
         self._best = _NO_BEST
         self._core = slice(None)
         self._open: list[_Block] = []
-        self._in_link = False
-        self._parts: list[str] = []  # of the current line
+        self._link_start: int | None = None  # among the parts, where a link is open
         self._link_parts: list[str] = []
 
-    def open(self, tag: str) -> None:
-        if tag in BLOCKS:
+    def open(self) -> None:
+        """Begin a block."""
+        if self.parts:
             self.end_line()
-            self._open.append(_Block(len(self.all), self._score, self.said, self._headings))
-        else:
-            self._in_link = True
+        self._open.append(_Block(len(self.all), self._score, self.said, self._headings))
+
+    def open_link(self) -> None:
+        if self._link_start is None:
+            self._link_start = len(self.parts)
 
     def mark(self) -> None:
         """Note that the page names the block that was opened last as its main part."""
         self._open[-1].best_before, self._best = self._best, _NO_BEST
 
-    def add(self, text: str) -> None:
-        self._parts.append(text)
-        if self._in_link:
-            self._link_parts.append(text)
-
     def close(self, tag: str) -> None:
-        if tag in BLOCKS:
+        """End the block that was opened last."""
+        if self.parts:
             self.end_line()
-            self._close_block(tag, self._open.pop())
-        else:
-            self._in_link = False
+        block = self._open.pop()
+        if block.start < len(self.all) or block.best_before is not None or not self._open:
+            self._close_block(tag, block)
+
+    def close_link(self) -> None:
+        if self._link_start is not None:
+            self._link_parts += self.parts[self._link_start :]
+            self._link_start = None
 
     def end_line(self) -> None:
-        if not self._parts:
-            return
-        if line := squeeze("".join(self._parts)):
+        if self._link_start is not None:
+            self._link_parts += self.parts[self._link_start :]
+            self._link_start = 0
+        if line := squeeze("".join(self.parts)):
             self._append(line, squeeze("".join(self._link_parts)) if self._link_parts else "")
-        self._parts.clear()
+        self.parts.clear()
         self._link_parts.clear()
 
     def whole(self) -> Part:
@@ -209,9 +213,9 @@ class Lines:
 
     def _close_block(self, tag: str, block: _Block) -> None:
         self._headings += tag in _HEADINGS and len(self.all) > block.start
-        score = self._score - block.score_before
-        is_plain = tag not in _BOXES and not block.in_boxes and self._open and block.best_before is None
-        if is_plain and score <= self._best.score:
+        score, is_box = self._score - block.score_before, tag in _BOXES
+        is_plain = not is_box and not block.in_boxes and block.best_before is None
+        if is_plain and score <= self._best.score and self._open:
             return
         said, headings = self.said - block.said_before, self._headings - block.headings_before
         core = block.greatest.core if block.is_frame(said, headings) else slice(block.start, len(self.all))
@@ -222,7 +226,7 @@ class Lines:
             self._best = max(block.best_before, self._best, key=_score_of)
         if not self._open:
             self._core = core
-        elif tag in _BOXES:
+        elif is_box:
             self._put_box(said, _Box(said, headings, core))
         else:
             self._put_box(block.in_boxes, block.greatest)

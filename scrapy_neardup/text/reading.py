@@ -14,7 +14,7 @@ from typing import NamedTuple, cast
 
 from lxml import etree
 
-from .lines import BLOCKS, MARKS, MIN_SCORE, Lines, squeeze, weight, word_set
+from .lines import BLOCKS, MIN_SCORE, Lines, squeeze, weight, word_set
 
 _INVISIBLE = word_set(
     "audio button canvas datalist dialog iframe map math noscript object script select style svg template textarea"
@@ -50,7 +50,10 @@ _bytes = partial(etree.tostring, method="text", encoding="utf-8", with_tail=Fals
 _string = cast("Callable[[etree._Element], str]", etree.XPath("string(.)", smart_strings=False))
 _no_words = cast(
     "Callable[[etree._Element], list[str]]",
-    etree.XPath("descendant::text()[parent::script or parent::style or ancestor::a]", smart_strings=False),
+    etree.XPath(
+        "descendant::a//text() | descendant::script/text() | descendant::style/text() | self::*[ancestor::a]//text()",
+        smart_strings=False,
+    ),
 )
 _words = cast(
     "Callable[[etree._Element], list[etree._ElementUnicodeResult]]",
@@ -85,10 +88,10 @@ def main_text(root: etree._Element) -> MainText:
 
 def _read_all(root: etree._Element) -> _Reading:
     reading = _read_believing(root)
-    if reading.lines.said < MIN_SCORE:
+    if reading.lines.said < MIN_SCORE and next(root.iter("noscript"), None) is not None:
         unscripted = _read(root, _is_boilerplate, unseen=_INVISIBLE - {"noscript"})
         reading = unscripted if unscripted.lines.said >= _MIN_UNSCRIPTED else reading
-    if reading.lines.is_links():
+    if reading.lines.is_links() and not all(_is(element, _is_margin) for element in reading.left_out):
         reading = _read(root, _is_margin)
     return reading if reading.lines.all else _read(root, _is_nothing)
 
@@ -100,8 +103,6 @@ def _read_believing(root: etree._Element) -> _Reading:
         reading = _read(root, _is_boilerplate, kept)
         said = reading.lines.said
         limit = max(MIN_SCORE, _MOST_LEFT_OUT * said)
-        if not _say_more(reading.left_out, limit):
-            break
         doubtful = {each: most for each, most in reading.left_out.items() if not _is_sure(each, said >= MIN_SCORE)}
         if not _say_more(doubtful, limit):
             break
@@ -148,27 +149,32 @@ def _read(
 ) -> _Reading:
     """Read a page less what is named so; the elements `kept` stay."""
     lines = Lines()
-    add = lines.add
+    parts = lines.parts
     left_out: list[etree._Element] = []
     walker = etree.iterwalk(root, events=("start", "end", "comment", "pi"))
     for event, element in walker:
         tag = element.tag
         if event == "start":
-            if tag in MARKS:
-                lines.open(tag)
+            if tag in BLOCKS:
+                lines.open()
+            elif tag == "a":
+                lines.open_link()
             if tag in unseen or (tag in _NAMED and _is_left_out(element, tag, is_named_so, kept, left_out)):
                 walker.skip_subtree()
                 continue
             if tag in BLOCKS and _is_marked(element, tag):
                 lines.mark()
-            if text := element.text:
-                add(text)
+            text = element.text
         else:
-            if tag in MARKS:
+            if tag in BLOCKS:
                 lines.close(tag)
-            if (text := element.tail) and element is not root:
-                add(text)
-    lines.end_line()
+            elif tag == "a":
+                lines.close_link()
+            text = element.tail if element is not root else None
+        if text and (parts or not text.isspace()):
+            parts.append(text)
+    if parts:
+        lines.end_line()
     return _Reading(lines, {element: len(_bytes(element)) for element in left_out})
 
 
