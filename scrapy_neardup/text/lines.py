@@ -158,7 +158,8 @@ class Lines:
             self._link_parts += self.parts[self._link_start :]
             self._link_start = 0
         if line := squeeze("".join(self.parts)):
-            self._append(line, squeeze("".join(self._link_parts)) if self._link_parts else "")
+            is_link = len(self._link_parts) == len(self.parts)
+            self._append(line, line if is_link else squeeze("".join(self._link_parts)) if self._link_parts else "")
         self.parts.clear()
         self._link_parts.clear()
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from bisect import bisect
 from collections.abc import Callable, Collection, Iterator
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from itertools import accumulate
+from operator import attrgetter
 from typing import NamedTuple, cast
 
 from lxml import etree
@@ -37,6 +38,7 @@ _HAVING = word_set("has no with")  # "has-nav" is no nav, but beside one
 _CONSENT = re.compile("consent|cookie|cybot|didomi|gdpr|onetrust|truste|usercentrics", re.I)  # in any part of a name
 _MOST_WORDS_OF_ID = 4  # a longer one is made of a heading
 _NAMING = word_set("class id role")
+_MARKING = frozenset({("role", "main"), ("itemprop", "articleBody")})
 _HIDING = word_set("hidden aria-hidden style")
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _HIDING_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
@@ -46,6 +48,7 @@ _MOST_LEFT_OUT = 1.9  # times what is left
 _MOST_READINGS = 4
 _MIN_UNSCRIPTED = 3 * MIN_SCORE  # more than a notice that the page needs scripts
 
+_attributes = cast("Callable[[etree._Element], list[tuple[str, str]]]", etree._Element.items)
 _bytes = partial(etree.tostring, method="text", encoding="utf-8", with_tail=False)
 _string = cast("Callable[[etree._Element], str]", etree.XPath("string(.)", smart_strings=False))
 _no_words = cast(
@@ -61,10 +64,26 @@ _words = cast(
 )
 
 
+class _LeftOut:
+    """An element that is left out for its name."""
+
+    def __init__(self, element: etree._Element) -> None:
+        self.element = element
+        self.most = len(_bytes(element))  # that it can say; those of links too
+
+    @cached_property
+    def said(self) -> int:
+        """Its letters that are not of links."""
+        return _letters(_string(self.element)) - _letters("".join(_no_words(self.element)))
+
+
+_most_of = attrgetter("most")
+_said_of = attrgetter("said")
+
+
 class _Reading(NamedTuple):
     lines: Lines
-    left_out: dict[etree._Element, int]
-    """For their names; with the most that each can say: its bytes, those of links too."""
+    left_out: list[_LeftOut]
 
 
 class MainText(NamedTuple):
@@ -91,7 +110,7 @@ def _read_all(root: etree._Element) -> _Reading:
     if reading.lines.said < MIN_SCORE and next(root.iter("noscript"), None) is not None:
         unscripted = _read(root, _is_boilerplate, unseen=_INVISIBLE - {"noscript"})
         reading = unscripted if unscripted.lines.said >= _MIN_UNSCRIPTED else reading
-    if reading.lines.is_links() and not all(_is(element, _is_margin) for element in reading.left_out):
+    if reading.lines.is_links() and not all(_is(each.element, _is_margin) for each in reading.left_out):
         reading = _read(root, _is_margin)
     return reading if reading.lines.all else _read(root, _is_nothing)
 
@@ -103,10 +122,12 @@ def _read_believing(root: etree._Element) -> _Reading:
         reading = _read(root, _is_boilerplate, kept)
         said = reading.lines.said
         limit = max(MIN_SCORE, _MOST_LEFT_OUT * said)
-        doubtful = {each: most for each, most in reading.left_out.items() if not _is_sure(each, said >= MIN_SCORE)}
+        if not _say_more(reading.left_out, limit):
+            break
+        doubtful = [each for each in reading.left_out if not _is_sure(each.element, said >= MIN_SCORE)]
         if not _say_more(doubtful, limit):
             break
-        kept.update(_spine(max(doubtful, key=_said)))
+        kept.update(_spine(max(doubtful, key=_said_of).element))
     else:
         return _read(root, _is_margin)
     return reading
@@ -122,19 +143,15 @@ def _spine(element: etree._Element) -> Iterator[etree._Element]:
         yield from middle.iterancestors()
 
 
-def _say_more(elements: dict[etree._Element, int], letters: float) -> bool:
+def _say_more(left_out: list[_LeftOut], letters: float) -> bool:
     """Say whether elements have more than so many letters that are not of links; look at no more than it takes."""
-    said, most = 0, sum(elements.values())
-    for element in sorted(elements, key=elements.__getitem__, reverse=True):
+    said, most = 0, sum(map(_most_of, left_out))
+    for each in sorted(left_out, key=_most_of, reverse=True):
         if said > letters or said + most <= letters:
             break
-        said += _said(element)
-        most -= elements[element]
+        said += each.said
+        most -= each.most
     return said > letters
-
-
-def _said(element: etree._Element) -> int:
-    return _letters(_string(element)) - _letters("".join(_no_words(element)))
 
 
 def _letters(text: str) -> int:
@@ -150,20 +167,27 @@ def _read(
     """Read a page less what is named so; the elements `kept` stay."""
     lines = Lines()
     parts = lines.parts
-    left_out: list[etree._Element] = []
+    left_out: list[_LeftOut] = []
     walker = etree.iterwalk(root, events=("start", "end", "comment", "pi"))
     for event, element in walker:
         tag = element.tag
         if event == "start":
             if tag in BLOCKS:
                 lines.open()
+                attributes = _attributes(element)
+                is_named = (attributes or is_named_so(tag)) and tag in _NAMED
+                if is_named and _is_left_out(element, attributes, is_named_so, kept, left_out):
+                    walker.skip_subtree()
+                    continue
+                if tag == "main" or (attributes and not _MARKING.isdisjoint(attributes)):
+                    lines.mark()
             elif tag == "a":
                 lines.open_link()
-            if tag in unseen or (tag in _NAMED and _is_left_out(element, tag, is_named_so, kept, left_out)):
+            elif tag in unseen or (
+                tag == "span" and _is_left_out(element, _attributes(element), is_named_so, kept, left_out)
+            ):
                 walker.skip_subtree()
                 continue
-            if tag in BLOCKS and _is_marked(element, tag):
-                lines.mark()
             text = element.text
         else:
             if tag in BLOCKS:
@@ -175,35 +199,31 @@ def _read(
             parts.append(text)
     if parts:
         lines.end_line()
-    return _Reading(lines, {element: len(_bytes(element)) for element in left_out})
+    return _Reading(lines, left_out)
 
 
 def _is_left_out(
     element: etree._Element,
-    tag: str,
+    attributes: list[tuple[str, str]],
     is_named_so: Callable[[str], bool],
     kept: Collection[etree._Element],
-    left_out: list[etree._Element],
+    left_out: list[_LeftOut],
 ) -> bool:
-    is_named = is_named_so(tag)
-    for name, value in element.items():
+    is_named = is_named_so(element.tag)
+    for name, value in attributes:
         if name in _NAMING:
-            is_named = is_named or (is_named_so(str(value)) and not _is_phrase(name, str(value)))
-        elif name in _HIDING and _hides(name, str(value)):
+            is_named = is_named or (is_named_so(value) and not _is_phrase(name, value))
+        elif name in _HIDING and _hides(name, value):
             return True
     if not is_named or element in kept:
         return False
-    left_out.append(element)
+    left_out.append(_LeftOut(element))
     return True
 
 
 def _is_phrase(name: str, value: str) -> bool:
     """Say whether an id was made of a heading."""
     return name == "id" and len(_WORD.findall(value)) > _MOST_WORDS_OF_ID
-
-
-def _is_marked(element: etree._Element, tag: str) -> bool:
-    return tag == "main" or element.get("role") == "main" or element.get("itemprop") == "articleBody"
 
 
 def _hides(name: str, value: str) -> bool:
@@ -213,7 +233,7 @@ def _hides(name: str, value: str) -> bool:
 
 
 def _is(element: etree._Element, is_so: Callable[[str], bool]) -> bool:
-    return is_so(element.tag) or any(is_so(str(value)) for name, value in element.items() if name in _NAMING)
+    return is_so(element.tag) or any(is_so(value) for name, value in _attributes(element) if name in _NAMING)
 
 
 def _is_sure(element: etree._Element, is_text_left: bool) -> bool:
