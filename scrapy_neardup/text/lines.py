@@ -37,6 +37,7 @@ BLOCKS = word_set(
 )
 _HEADINGS = word_set("h1 h2")
 _BOXES = word_set("article body center div footer header main section td")
+_PLAIN = BLOCKS - _BOXES - _HEADINGS
 
 
 def squeeze(text: str) -> str:
@@ -99,9 +100,10 @@ class _Block:
 
     def is_frame(self, said: int, headings: int) -> bool:
         """Say whether it is a frame around its greatest box: that has all its headings, and little stands beside it."""
+        if not headings or headings != self.greatest.headings:
+            return False
         beside = said - self.greatest.said
-        is_little = beside <= min(_MOST_IN_FRAME, self.greatest.said) and said - self.in_boxes <= _MOST_LOOSE
-        return is_little and 0 < headings == self.greatest.headings
+        return beside <= min(_MOST_IN_FRAME, self.greatest.said) and said - self.in_boxes <= _MOST_LOOSE
 
 
 _score_of = attrgetter("score")
@@ -145,8 +147,10 @@ class Lines:
         if self.parts:
             self.end_line()
         block = self._open.pop()
-        if block.start < len(self.all) or block.best_before is not None or not self._open:
-            self._close_block(tag, block)
+        score = self._score - block.score_before
+        is_plain = tag in _PLAIN and not block.in_boxes and block.best_before is None
+        if not is_plain or score > self._best.score or not self._open:
+            self._close_block(tag, block, score)
 
     def close_link(self) -> None:
         if self._link_start is not None:
@@ -212,12 +216,8 @@ class Lines:
         self._all_letters += letters
         self.said += letters - of_links
 
-    def _close_block(self, tag: str, block: _Block) -> None:
+    def _close_block(self, tag: str, block: _Block, score: int) -> None:
         self._headings += tag in _HEADINGS and len(self.all) > block.start
-        score, is_box = self._score - block.score_before, tag in _BOXES
-        is_plain = not is_box and not block.in_boxes and block.best_before is None
-        if is_plain and score <= self._best.score and self._open:
-            return
         said, headings = self.said - block.said_before, self._headings - block.headings_before
         core = block.greatest.core if block.is_frame(said, headings) else slice(block.start, len(self.all))
         if score > self._best.score:
@@ -227,7 +227,7 @@ class Lines:
             self._best = max(block.best_before, self._best, key=_score_of)
         if not self._open:
             self._core = core
-        elif is_box:
+        elif tag in _BOXES:
             self._put_box(said, _Box(said, headings, core))
         else:
             self._put_box(block.in_boxes, block.greatest)
