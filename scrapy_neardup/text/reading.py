@@ -60,7 +60,7 @@ _no_words = cast(
 )
 _words = cast(
     "Callable[[etree._Element], list[etree._ElementUnicodeResult]]",
-    etree.XPath("descendant::text()[not(parent::a or parent::script or parent::style)]"),
+    etree.XPath("descendant::text()[not(parent::a)][not(parent::script)][not(parent::style)]"),
 )
 
 
@@ -84,6 +84,7 @@ _said_of = attrgetter("said")
 class _Reading(NamedTuple):
     lines: Lines
     left_out: list[_LeftOut]
+    """For their names."""
 
 
 class MainText(NamedTuple):
@@ -110,7 +111,7 @@ def _read_all(root: etree._Element) -> _Reading:
     if reading.lines.said < MIN_SCORE and next(root.iter("noscript"), None) is not None:
         unscripted = _read(root, _is_boilerplate, unseen=_INVISIBLE - {"noscript"})
         reading = unscripted if unscripted.lines.said >= _MIN_UNSCRIPTED else reading
-    if reading.lines.is_links() and not all(_is(each.element, _is_margin) for each in reading.left_out):
+    if reading.lines.is_links():
         reading = _read(root, _is_margin)
     return reading if reading.lines.all else _read(root, _is_nothing)
 
