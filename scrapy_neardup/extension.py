@@ -23,6 +23,7 @@ from .document import Document
 from .drop_feed import DroppedFeed
 from .ending import Endings
 from .index.hosts import Change
+from .rechecks import Rechecks
 from .stats import BY_DETECTOR, PREFIX, Stat, summary
 from .waiting import pause
 from .waitlist import Waitlist
@@ -58,6 +59,7 @@ class NearDup:
         self.access = Access(self.dedup, self._failed)
         self.endings = Endings(crawler, self)
         self.waitlist = Waitlist(crawler, self)
+        self.rechecks = Rechecks()
         if self._run_file:
             self._run_file.write_text(self.dedup.store.run)
         self.workers = Workers(self.dedup.detectors, config.workers, config.extractor)

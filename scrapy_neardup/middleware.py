@@ -114,12 +114,15 @@ class MirrorMiddleware:
         if is_start(request) and not self.config.skip_start:
             return None
         advice = await self.neardup.access.ask(self.mirrors.advise, request.url)
-        return None if advice is None or self._is_rechecked(request, advice) else advice
+        if advice is None or self.neardup.rechecks.have_failed(advice) or self._is_rechecked(request, advice):
+            return None
+        return advice
 
     def _is_rechecked(self, request: Request, advice: Advice) -> bool:
         if advice.action != SKIP or not self.mirrors.rechecks(request.url, advice.recheck):
             return False
         self.neardup.count("requests/rechecked")
+        self.neardup.rechecks.add(request.url, advice)
         request.meta["neardup_recheck"] = request.url  # not of those that the spider makes of this one's meta
         return True
 

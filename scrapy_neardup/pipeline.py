@@ -183,6 +183,7 @@ class NearDupPipeline:
             await self._judge_rescue(claim, response, dead)
         if first and not repeats and response.request and response.meta.get("neardup_recheck") == response.request.url:
             self.neardup.count("requests/wrongly_skipped")
+            self.neardup.rechecks.fail(response.request.url)
 
     def _judge_further(self, claim: Claim, *, again: bool) -> None:
         """Judge a further item of a response: the same text twice on one page is no second visit."""

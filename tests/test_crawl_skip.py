@@ -73,6 +73,18 @@ def test_rechecks_find_what_was_skipped_wrongly(crawl, a, b, urls):
     assert b.asked(since=asked) == ["/1.html"]
 
 
+def test_a_failed_recheck_ends_all_skips_for_that_document(crawl, a, b):
+    a.pages["/"] = Page(html(article(1), "a"))
+    paths = [f"/{number}.html" for number in range(4)]
+    b.pages = {path: Page(html(article(1), "b")) for path in paths}
+    urls = [f"{a.url}/", *(b.url + path for path in paths)]
+    crawl("OneAfterAnother", urls=urls)
+    b.pages = {path: Page(html(article(10 + number), "b")) for number, path in enumerate(paths)}
+    result = crawl("OneAfterAnother", {"NEARDUP_RECHECK": 1}, urls=urls)
+    assert (result.count("requests/rechecked"), result.count("requests/wrongly_skipped")) == (1, 1)
+    assert sorted(result.urls) == sorted(urls)
+
+
 @pytest.mark.parametrize(("revisit", "items", "asked"), [("keep", 4, 4), ("drop", 0, 4), ("skip", 0, 0)])
 def test_revisits_are_kept_dropped_or_not_even_fetched(crawl, a, b, urls, revisit, items, asked):
     crawl("OneAfterAnother", urls=urls)
