@@ -96,7 +96,7 @@ def test_a_true_mirror_in_another_frame_is_learned_and_misses_no_page(crawl, a, 
     assert len(b.asked()) <= 0.5 * len(b.pages)  # 25 to 33 of 84, as many as were asked for before it was learned
     assert {url.rpartition("/")[2] for url in result.urls} == {url.rpartition("/")[2] for url in alone.urls}
     asked = len(b.requests)
-    crawl(urls=urls[1], field="html", settings={"NEARDUP_RECHECK": 0.01})
+    crawl("OneSiteAfterAnother", {"NEARDUP_RECHECK": 0.01}, urls=urls[0], then=urls[1], field="html")
     assert len(b.asked(since=asked)) <= 0.1 * len(b.pages)  # rechecks: 1 to 3
 
 
