@@ -36,7 +36,7 @@ from .fingerprints.hashing import shingle_hashes
 from .fingerprints.minhash import minima, places
 from .fingerprints.sketch import BINS, WIDTH, Codes, overlap, resemblance
 from .signature import Signature
-from .text.tokens import tokenize
+from .text.tokens import MARKS, tokenize
 from .text.urls import host
 
 HOSTS = 256  # that are remembered; those longest not seen are forgotten
@@ -55,7 +55,7 @@ NAME = 3  # words in which titles of one form differ, at most
 
 # In a title, signs of operators are words too.
 _CHARACTER = "[\u3040-\u30ff\u3400-\u9fff]"
-_TITLE_WORD = re.compile(rf"{_CHARACTER}|(?:(?!{_CHARACTER})\w)+|[-+*/%=<>!&|^~]+")
+_TITLE_WORD = re.compile(rf"{_CHARACTER}|(?:(?!{_CHARACTER})[\w{MARKS}])+|[-+*/%=<>!&|^~]+")
 
 
 class Own(NamedTuple):

@@ -408,6 +408,7 @@ def test_title_words(title: str, expected: list[str]) -> None:
         ("Shop: red", "Shop: light blue", (["red"], ["light", "blue"])),
         ("Ａ - Shop", "b - Shop", (["a"], ["b"])),
         ("one red two", "one blue two", (["red"], ["blue"])),
+        ("हिन्दी - दुकान", "हिन्दू - दुकान", (["हिन्दी"], ["हिन्दू"])),
         ("Red - Shop", "Red - Shop", None),
         ("Red - Shop", "RED - ＳＨＯＰ", None),
         ("Red", "Blue", None),

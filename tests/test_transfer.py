@@ -14,7 +14,7 @@ from store_kinds import KINDS, URL, Place, commit, fill_numbered, held, on_disk,
 
 from scrapy_neardup import Document
 from scrapy_neardup.index.relations import Row
-from scrapy_neardup.signature import Evidence, Link, Signature
+from scrapy_neardup.signature import TITLE, Evidence, Link, Signature
 from scrapy_neardup.stores import Selection, StoreError
 from scrapy_neardup.stores.absorbing import tidy
 
@@ -261,6 +261,12 @@ def test_links_and_evidence_of_a_run_that_has_no_documents(place: Place) -> None
         store.learn([Row(("a.example", "b.example"), ("", ""), ("", ""), 1, 0, 7, 3, 1, 50.0)])
     found = {row["type"]: row for row in place.exported()}
     assert (found["link"]["segment"], found["trial"]["run"]) == (["only", 0], "only")
+
+
+def test_a_long_title_is_cut_as_that_of_a_page_is(source: Place, copy: Place) -> None:
+    fill_numbered(source, 0, 1)
+    copy.load({**row, "title": "t" * 1000} if row["type"] == "document" else row for row in source.exported())
+    assert [len(row["title"]) for row in copy.exported() if row["type"] == "document"] == [TITLE]
 
 
 # Rows that are none

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 from ..fingerprints.sketch import BINS, FIGURES, Sketch
 from ..index.packed import HASH_BITS
 from ..index.relations import NOBODY, Outcome, Row
-from ..signature import Evidence, Key, Link, Signature
+from ..signature import TITLE, Evidence, Key, Link, Signature
 from .damage import DAMAGE
 from .runs import Run
 
@@ -177,7 +177,8 @@ def _document(row: Record) -> Stored:
     if len(sketch.figure_sample) != 2 * min(figures, FIGURES):
         raise ValueError(f"its sketch has {len(sketch.figure_sample)} bytes of {figures} figures")
     layout, identity = _integers((row["layout"], row["identity"]), 64)
-    url, title, seen, key = _text(row["url"]), _text(row["title"]) or "", _time(row["first_seen"]), _key(row["key"])
+    url, seen, key = _text(row["url"]), _time(row["first_seen"]), _key(row["key"])
+    title = (_text(row["title"]) or "")[:TITLE]
     signature = Signature(url, fingerprints, sketch, seen, layout, key, title=title, identity=identity)
     return Stored(signature, _integers(row["keys"], HASH_BITS))
 

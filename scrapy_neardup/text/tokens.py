@@ -17,14 +17,14 @@ from .segmenter import CompiledSegmenter, segmenter
 SCHEME = "tokens/1"
 
 # Combining marks belong to the word that they modify: \w leaves out the vowel signs of Indic scripts.
-_MARKS = "".join(c for c in map(chr, range(0x300, 0x10000)) if unicodedata.category(c)[0] == "M")
+MARKS = "".join(c for c in map(chr, range(0x300, 0x10000)) if unicodedata.category(c)[0] == "M")
 _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 # Scripts that put no space between words, and for which we have no segmenter.
 _UNSPACED = "\u3041-\u30ff\u31f0-\u31ff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u0f00-\u0fff"
-_LETTER = re.compile(f"(?!_)[\\w{_MARKS}]")
+_LETTER = re.compile(f"(?!_)[\\w{MARKS}]")
 _DEPENDS = re.compile(f"[{_HAN}{_UNSPACED}]")
 _KNOWN = "\u4e00-\u9fd5"  # to jieba; each other one is a word
-_RUN = re.compile(f"[{_HAN}]|(?P<unspaced>[{_UNSPACED}]+)|(?:(?![_{_HAN}{_UNSPACED}])[\\w{_MARKS}])+")
+_RUN = re.compile(f"[{_HAN}]|(?P<unspaced>[{_UNSPACED}]+)|(?:(?![_{_HAN}{_UNSPACED}])[\\w{MARKS}])+")
 _HAN_RUNS = re.compile(f"([{_KNOWN}]+)")  # they stay as they are in any Unicode form
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200d\u2060\ufeff]")
 _ASCII = bytes(range(128))
