@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from .extension import NearDup
 
 MOST = 10_000  # requests; of more, the oldest are sent
-SENT = "neardup_sent_after_all"  # in meta: the URL of a request that was skipped first
 
 
 class _Waiting:
@@ -106,11 +105,11 @@ class Waitlist:
             self._neardup.count("bytes_saved", -size)
             self._neardup.count("requests/sent_after_all")
             made = request.replace(dont_filter=True)
-            made.meta[SENT] = made.url
+            made.meta["neardup_sent_after_all"] = made.url
             assert self._crawler.engine
             self._crawler.engine.crawl(made)
 
 
 def is_sent_after_all(request: Request) -> bool:
     """Return whether a request, or the one that was redirected to it, was skipped first."""
-    return request.meta.get(SENT) in (request.url, *redirects(request)[0][:1])
+    return request.meta.get("neardup_sent_after_all") in (request.url, *redirects(request)[0][:1])
