@@ -70,8 +70,8 @@ class NearDupPipeline:
         return cls(NearDup.from_crawler(crawler))
 
     def close_spider(self) -> None:
-        """Keep what still waits, where the crawl stops before its end; before Scrapy closes the queue of requests."""
-        self.neardup.waitlist.send_all()
+        """Put back what still waits where the crawl stops early: Scrapy closes the queue of requests after this."""
+        self.neardup.waitlist.put_back()
 
     async def process_item(self, item: Any) -> Any:
         response = self.neardup.endings.response

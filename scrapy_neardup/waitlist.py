@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from scrapy import Request, signals
 from scrapy.exceptions import DontCloseSpider
 from scrapy.utils.defer import deferred_from_coro
+from scrapy.utils.job import job_dir
 
 from .detours import redirects
 from .signature import Signature
@@ -67,10 +69,11 @@ class Waitlist:
         if waiting := self._waiting.pop(document, None):
             self._count -= len(waiting.requests)
 
-    def send_all(self) -> None:
-        """Put all requests back into the queue: that of a job is kept for the next time."""
-        for waiting in self._waiting.values():
-            self._send(waiting.requests)
+    def put_back(self) -> None:
+        """Put all requests back into the queue of a job, which is kept for the next time; there they wait again."""
+        if job_dir(self._crawler.settings):
+            for request, size in chain.from_iterable(waiting.requests for waiting in self._waiting.values()):
+                self._crawl(request, size)
         self._waiting.clear()
 
     def _spider_idle(self) -> None:
@@ -101,13 +104,15 @@ class Waitlist:
     def _send(self, requests: Iterable[tuple[Request, int]]) -> None:
         for request, size in requests:
             self._count -= 1
-            self._neardup.count("requests/skipped", -1)
-            self._neardup.count("bytes_saved", -size)
             self._neardup.count("requests/sent_after_all")
-            made = request.replace(dont_filter=True)
-            made.meta["neardup_sent_after_all"] = made.url
-            assert self._crawler.engine
-            self._crawler.engine.crawl(made)
+            request.meta["neardup_sent_after_all"] = request.url
+            self._crawl(request, size)
+
+    def _crawl(self, request: Request, size: int) -> None:
+        self._neardup.count("requests/skipped", -1)
+        self._neardup.count("bytes_saved", -size)
+        assert self._crawler.engine
+        self._crawler.engine.crawl(request.replace(dont_filter=True))
 
 
 def is_sent_after_all(request: Request) -> bool:
