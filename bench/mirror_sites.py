@@ -29,7 +29,7 @@ from statistics import fmean
 import mmh3
 
 from scrapy_neardup import Deduplicator, Document
-from scrapy_neardup.dedup import Claim
+from scrapy_neardup.claim import Claim
 from scrapy_neardup.index.hosts import Finding, Hosts
 from scrapy_neardup.mirrors import Mirrors
 from scrapy_neardup.verify import compare

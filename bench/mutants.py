@@ -41,8 +41,8 @@ from mutant_tree import ROOT, Ended, Tree, digest
 from options import new_file, positive
 
 DECISIONS = (
-    "dedup matching verify siblings reviews advice mirrors verdict"
-    " pipeline middleware extension turns detours ending access"
+    "claim dedup deliveries matching verify siblings reviews advice mirrors verdict"
+    " pipeline middleware extension turns detours ending access waitlist rechecks"
 )
 ROOMS = (*(f"scrapy_neardup/{name}.py" for name in DECISIONS.split()), "scrapy_neardup/stores")
 STAGES = ("reach", "quick", "slow")

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .addon import Addon
+    from .claim import Claim
     from .config import Config, ConfigError
-    from .dedup import Claim, Deduplicator
+    from .dedup import Deduplicator
     from .document import Document
     from .middleware import MirrorMiddleware
     from .pipeline import NearDupPipeline
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Addon": "addon",
-    "Claim": "dedup",
+    "Claim": "claim",
     "Config": "config",
     "ConfigError": "config",
     "Deduplicator": "dedup",

@@ -16,7 +16,8 @@ from typing import Any, TypeVar
 
 from scrapy.utils.defer import deferred_from_coro
 
-from .dedup import Claim, Deduplicator
+from .claim import Claim
+from .dedup import Deduplicator
 from .document import Document
 from .stores import StoreError
 from .waiting import arrived

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from heapq import nlargest
 from typing import Any, TypeVar
 
+from .claim import Claim
 from .config import Config
-from .dedup import Claim
 from .items import has_text_in
 from .text.lines import squeeze
 from .text.urls import host

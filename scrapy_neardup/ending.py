@@ -11,7 +11,7 @@ from scrapy import signals
 from scrapy.http import Response
 from scrapy.pipelines import ItemPipelineManager
 
-from .dedup import Claim
+from .claim import Claim
 from .detours import redirects
 from .document import Document
 

@@ -17,7 +17,8 @@ from scrapy.http import HtmlResponse, Response
 
 from .access import FAILURES
 from .alarms import Alarms
-from .dedup import PAUSES, Claim
+from .claim import Claim
+from .dedup import PAUSES
 from .detours import is_plain, mark, redirects
 from .document import Document, Tree
 from .extension import NearDup
@@ -152,11 +153,14 @@ class NearDupPipeline:
         while other := self._delivering.get(document):
             await self.neardup.access.settled(other)
         self._delivering[document] = claim
-        if await self._ask(self.neardup.dedup.deliveries.is_delivered, document):
-            del self._delivering[document]
-            claim.verdict = replace(claim.verdict, status="duplicate")
-        else:
-            claim.verdict = replace(claim.verdict, status="revisit")
+        is_delivered: bool | None = True
+        try:
+            is_delivered = await self._ask(self.neardup.dedup.deliveries.is_delivered, document)
+        finally:
+            if is_delivered:  # or it is not known: then nobody is to wait for this claim
+                del self._delivering[document]
+        claim.verdict = replace(claim.verdict, status="duplicate" if is_delivered else "revisit")
+        if not is_delivered:
             claim.when_settled(partial(self._delivering.pop, document))
 
     def _fetch(self, response: Response | None) -> Fetch:

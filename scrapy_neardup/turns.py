@@ -11,7 +11,7 @@ from scrapy import Request
 from scrapy.http import Response
 from scrapy.utils.httpobj import urlparse_cached
 
-from .dedup import Claim
+from .claim import Claim
 from .document import Document
 from .extension import NearDup
 from .waiting import pause

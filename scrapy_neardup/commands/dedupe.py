@@ -13,8 +13,9 @@ import mmh3
 from loky import cpu_count
 from scrapy.settings import BaseSettings
 
+from ..claim import Claim
 from ..config import Config
-from ..dedup import Claim, Deduplicator
+from ..dedup import Deduplicator
 from ..feeds import FORMATS, Feeds, Line, writing, writing_rows
 from ..parallel import ready_rows
 from ..ready import Ready, Signer
