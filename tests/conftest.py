@@ -16,6 +16,7 @@ from typing import Any, get_args
 import pytest
 from cli import FORKS, PYTHON
 from forks import Fork
+from life import Life
 from redis_server import Server
 from site_server import Site, serving
 from store_kinds import KINDS, Place
@@ -129,6 +130,12 @@ def crawl(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Crawler]:
     with closing(Server()) as crawler.server:
         crawler.store = crawler.server.address
         yield crawler
+
+
+@pytest.fixture(params=["keep", "drop"])
+def life(crawl: Crawler, request: pytest.FixtureRequest) -> Life:
+    """Crawl a site day after day, in each of the modes that promise something of the feeds."""
+    return Life(crawl, request.param)
 
 
 @pytest.fixture(params=KINDS)

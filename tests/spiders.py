@@ -213,6 +213,16 @@ class IndexSpider(ListSpider):
         yield from response.follow_all(css="a", callback=super().page, errback=self.failed, meta=response.meta)
 
 
+class SiteSpider(ListSpider):
+    """Yields an item of each page that has a text, and follows all links, the first ones first."""
+
+    def page(self, response):
+        if response.css("p::text, #content div::text"):
+            yield from super().page(response)
+        for number, link in enumerate(response.css("a:not(ul a)::attr(href)").getall()):
+            yield response.follow(link, self.page, errback=self.failed, priority=-number)
+
+
 class OddSpider(ListSpider):
     """Yields items that nobody can make sense of."""
 

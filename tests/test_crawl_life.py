@@ -1,0 +1,132 @@
+"""What becomes of the feeds where a site moves, changes, breaks and comes back. Each test is one story."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from life import publish
+from site_server import Page, article, html, serving
+from tiers import slow
+
+FIVE = {f"/{n}.html": n for n in range(5)}
+WALL = "<html><h1>Closed</h1><p>" + article(199, 40) + "</p></html>"
+
+
+# An original and its copy on one host
+
+
+@pytest.mark.parametrize(
+    ("then", "there", "sent"),
+    [
+        (Page(html(article(1))), {0, 1}, 1),
+        *slow(
+            (Page(status=404), {0}, 0),  # the dead link leads to the copy
+            (Page(status=500), {0}, 1),
+            (Page(status=302, location="/login"), {0}, 1),
+        ),
+    ],
+    ids=["changes", "is gone", "breaks", "asks to log in"],
+)
+def test_a_copy_takes_the_place_of_an_original_that(life, a, then, there, sent):
+    start = publish(a, {"/original": 0, "/copy": 0})
+    life.day({0}, [start], {"CONCURRENT_REQUESTS": 1})
+    a.pages |= {"/original": then, "/login": Page("<html><h1>Log in</h1></html>")}
+    result = life.day(there, [start])
+    assert (result.count("requests/skipped"), result.count("requests/sent_after_all")) == (1 - sent, sent)
+    life.day(there, [start])
+
+
+@pytest.mark.slow
+def test_two_pages_swap_their_contents(life, a):
+    for first, second in ((0, 1), (1, 0), (1, 0), (0, 1)):
+        start = publish(a, {"/a": first, "/b": second})
+        life.day({0, 1}, [start], gives={f"{a.url}/a": first, f"{a.url}/b": second})
+
+
+def test_a_page_changes_and_changes_back(life, a):
+    for number in (0, 1, 0, 0, 1):
+        life.day({number}, [publish(a, {"/page": number})], gives={f"{a.url}/page": number})
+
+
+# Hosts
+
+
+def test_a_site_moves_to_another_host_and_grows_there(life, a, b):
+    life.day(range(5), [publish(a, FIVE)])
+    a.stop()
+    for count in (5, 7, 7):
+        pages = {f"/new/{n}": n for n in range(count)}
+        life.day(range(count), [publish(b, pages)])
+
+
+@pytest.mark.slow
+def test_of_three_hosts_two_die_in_turn(life, a, b):
+    with serving("127.0.0.3") as c:
+        hosts = (a, b, c)
+        starts = [publish(site, FIVE) for site in hosts]
+        life.day(range(5), starts[:1])
+        life.day(range(5), starts)
+        before = len(b.requests) + len(c.requests)
+        result = life.day(range(5), starts)
+        assert (len(b.requests) + len(c.requests) - before, result.count("requests/skipped")) == (2, 10)
+        for day, dead in enumerate([[a], [a, b], [b], [a, c], []]):
+            new = {f"/{n}.html": n for n in range(6 + day)}
+            for site in hosts:
+                site.dead_status = 503 if site in dead else 0
+                publish(site, new)
+            life.day(range(6 + day), starts)
+
+
+@pytest.mark.slow
+def test_a_mirror_becomes_the_original_and_back(life, a, b):
+    starts = [publish(site, FIVE) for site in (a, b)]
+    life.day(range(5), starts[:1])
+    life.day(range(5), starts)
+    for dead, alive in ((a, b), (b, a), (a, b)):
+        dead.dead_status, alive.dead_status = 404, 0
+        for _ in range(2):
+            asked = len(alive.requests)
+            life.day(range(5), starts)
+            assert sorted(set(alive.asked(since=asked))) == ["/", *FIVE]
+        dead.dead_status = 0
+        life.day(range(5), starts)
+
+
+# Placeholders
+
+
+@pytest.mark.slow
+def test_a_first_run_behind_a_wall(life, a):
+    pages = {f"/{n}.html": n for n in range(20)}
+    start = publish(a, pages)
+    open_pages = a.pages
+    a.pages = {path: Page(WALL) for path in pages} | {"/": open_pages["/"]}
+    life.crawl("SiteSpider", {"NEARDUP_REVISIT": life.revisit}, urls=[start], start=True)
+    a.pages = open_pages
+    for _ in range(2):
+        life.day(range(20), [start])
+
+
+@pytest.mark.slow
+def test_a_calendar_whose_pages_are_empty_but_for_a_few(life, a):
+    for events in ({}, {3: 0, 7: 1}, {3: 0, 7: 1, 11: 2}):
+        a.pages = {
+            f"/{n}": Page(html(article(events.get(n, 199)), links=(f"/{n + 1}",) if n < 15 else ())) for n in range(16)
+        }
+        life.day({*events.values(), 199}, [f"{a.url}/0"])
+
+
+# Lists
+
+
+def test_a_list_of_items_without_url_that_grows_at_its_head(life, a):
+    for day in range(3):
+        there = [*range(100 + 3 * day, 100, -1), *range(12), *range(50, 50 + 2 * day)]
+        parts = [there[place : place + 4] for place in range(0, len(there), 4)]
+        urls = [f"{a.url}/api?page={number}" for number in range(len(parts))]
+        a.pages = {
+            url.removeprefix(a.url): Page(json.dumps([{"text": article(number)} for number in part]))
+            for url, part in zip(urls, parts, strict=True)
+        }
+        life.day(there, urls, spider="JsonSpider")
