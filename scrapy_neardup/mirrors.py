@@ -152,7 +152,7 @@ class Mirrors:
 
     def _is_placeholder(self, link: Link) -> bool:
         """Return whether many URLs of one host give a text, such as that of a wall: any may give another tomorrow."""
-        if link.signature is None or link.signature.repeats < MANY:
+        if link.signature is None or link.signature.repeats + 1 < MANY:  # one gave it first
             return False
         links, name = islice(self._store.links(link.signature), MAX_COPIES), host(link.url)
         of_host = islice((other for other in links if host(other.url) == name), MANY)

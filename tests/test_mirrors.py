@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from helpers import link, signature
+from helpers import link, signature, text
 
+from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.config import Config
-from scrapy_neardup.mirrors import Mirrors
+from scrapy_neardup.mirrors import MANY, Mirrors
 from scrapy_neardup.signature import Signature
 from scrapy_neardup.stores import MemoryStore
 
@@ -61,6 +62,16 @@ def test_url_that_leads_nowhere_is_fetched(store: MemoryStore) -> None:
 @pytest.mark.parametrize(("ttl", "expected"), [(2 * DAY, OWN), (DAY, OWN), (DAY - 1, None), (0, None)])
 def test_mirror_not_confirmed_for_so_long_is_fetched(store: MemoryStore, ttl: float, expected: str | None) -> None:
     assert holder(mirrors(store, ttl=ttl), MIRROR) == expected
+
+
+@pytest.mark.parametrize("count", [MANY - 1, MANY])
+def test_a_text_that_many_urls_of_one_host_give_is_a_placeholder(count: int) -> None:
+    with Deduplicator.open() as dedup:
+        for url in (OWN, MIRROR, *(f"http://a.example/{n}" for n in range(2, count + 1))):
+            dedup.claim(Document(url, text(1))).commit()
+        known = Mirrors(dedup.store, ttl=DAY)
+        is_skipped = {url: known.advise(url) is not None for url in ("http://a.example/2", MIRROR)}
+    assert is_skipped == {"http://a.example/2": count < MANY, MIRROR: True}  # of another host there is but one
 
 
 def test_revisits_are_skipped_only_where_asked_for(store: MemoryStore) -> None:
