@@ -15,6 +15,7 @@ import scrapy
 from pydantic import BaseModel
 from scrapy.exceptions import DropItem
 
+import scrapy_neardup.waitlist
 from scrapy_neardup.detectors import Exact
 from scrapy_neardup.waiting import pause
 
@@ -221,6 +222,15 @@ class SiteSpider(ListSpider):
             yield from super().page(response)
         for number, link in enumerate(response.css("a:not(ul a)::attr(href)").getall()):
             yield response.follow(link, self.page, errback=self.failed, priority=-number)
+
+
+class FewWait(ListSpider):
+    """Crawls where no more than three skipped requests may wait."""
+
+    @classmethod
+    def from_crawler(cls, crawler, *args, **kwargs):
+        scrapy_neardup.waitlist.MOST = 3
+        return super().from_crawler(crawler, *args, **kwargs)
 
 
 class OddSpider(ListSpider):

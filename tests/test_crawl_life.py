@@ -130,3 +130,24 @@ def test_a_list_of_items_without_url_that_grows_at_its_head(life, a):
             for url, part in zip(urls, parts, strict=True)
         }
         life.day(there, urls, spider="JsonSpider")
+
+
+def test_a_page_with_several_items_changes_only_where_its_items_do(crawl, a):
+    counts = []
+    for there in ((0, 1, 2), (0, 1, 2), (3, 0, 1, 2), (3, 0, 1, 2)):
+        a.pages["/list"] = Page("".join(f"<p>{article(number)}</p>" for number in there))
+        result = crawl("ManySpider", {"NEARDUP_REVISIT": "drop"}, urls=[f"{a.url}/list"])
+        counts.append((len(result.items), result.count("changed")))
+    assert counts == [(3, 0), (0, 0), (1, 0), (0, 0)]
+
+
+def test_a_teaser_with_the_url_of_its_detail_page_is_no_change_of_it(crawl, a):
+    """The teaser has another text than the page that it leads to, and both come again in each run."""
+    a.pages["/list"] = Page(html(article(0), links=("/detail",)))
+    a.pages["/detail"] = Page(html(article(1)))
+    drop = {"NEARDUP_REVISIT": "drop"}
+    results = [crawl("TeaserSpider", drop, urls=[f"{a.url}/list"]) for _ in range(3)]
+    assert [(len(result.items), result.count("changed")) for result in results] == [(2, 0), (0, 0), (0, 0)]
+    for number, items in ((2, 1), (1, 1), (1, 0)):
+        a.pages["/detail"] = Page(html(article(number)))
+        assert len(crawl("TeaserSpider", drop, urls=[f"{a.url}/list"]).items) == items

@@ -145,6 +145,27 @@ def test_of_two_crawls_at_the_same_time_one_asks_for_originals_the_other_for_cop
     assert given == ({*range(5)} if life.revisit == "keep" else set())
 
 
+# Requests that wait
+
+
+def test_of_too_many_requests_that_wait_the_oldest_are_sent(life, a, b, starts):
+    settings = {"SCHEDULER_PRIORITY_QUEUE": "scrapy.pqueues.ScrapyPriorityQueue", "CONCURRENT_REQUESTS": 1}
+    urls = [f"{site.url}{path}" for site in (b, a) for path in FIVE]
+    asked = len(b.requests)
+    result = life.crawl("FewWait", {"NEARDUP_REVISIT": life.revisit} | settings, urls=urls)
+    life.check(result.items, {*range(5)}, {})
+    assert b.asked(since=asked) == ["/0.html", "/1.html"]
+    assert (result.count("requests/skipped"), result.count("requests/sent_after_all")) == (3, 2)
+
+
+def test_a_copy_that_was_sent_after_all_is_fetched_like_an_original_from_then_on(life, a, b, starts):
+    a.dead_status = 500
+    assert life.day(range(5), starts).count("requests/sent_after_all") == 5
+    result = life.day(range(5), starts)
+    assert (result.count("requests/skipped"), result.count("requests/sent_after_all")) == (0, 0)
+    assert result.count("revisits") == 5
+
+
 # A cache
 
 

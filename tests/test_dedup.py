@@ -85,6 +85,33 @@ def test_verdict(
     assert len(dedup) == held
 
 
+def test_a_url_that_gives_what_it_gave_before_the_last_time_has_changed(dedup: Deduplicator) -> None:
+    for content, status, changed in ((1, "unique", False), (2, "unique", False), (1, "revisit", True)):
+        made = committed(dedup, A, content)
+        assert (made.verdict.status, made.verdict.changed) == (status, changed)
+    assert not committed(dedup, A, 1).verdict.changed
+    assert [committed(dedup, B, content).verdict.changed for content in (1, 2)] == [False, False]  # a copy of either
+
+
+def test_a_copy_that_stands_in_for_a_document_is_no_mirror(dedup: Deduplicator) -> None:
+    committed(dedup, A)
+    made = claim(dedup, B)
+    made.is_living = True
+    made.commit()
+    assert not known(dedup, B).mirror
+    assert outcome(claim(dedup, B)) == ("revisit", A)
+
+
+def test_a_url_that_gave_several_documents_stands_for_none(dedup: Deduplicator) -> None:
+    for content in (1, 2):
+        made = claim(dedup, A, content)
+        made.is_one_of_many = True
+        made.commit()
+    assert known(dedup, A).signature is None
+    again = claim(dedup, A, 1)
+    assert (again.verdict.status, again.verdict.changed) == ("revisit", False)
+
+
 def test_alias_of_a_held_document_is_a_revisit(dedup: Deduplicator) -> None:
     committed(dedup, A, aliases=("http://short.example/x",))
     assert outcome(committed(dedup, "http://short.example/x")) == ("revisit", A)

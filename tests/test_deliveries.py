@@ -1,0 +1,92 @@
+"""Documents that were given in this run, by whichever URL."""
+
+from __future__ import annotations
+
+import pytest
+from helpers import link, signature
+from store_kinds import Place, commit
+
+from scrapy_neardup.deliveries import SCHEME, Deliveries
+from scrapy_neardup.signature import Signature
+from scrapy_neardup.stores import MemoryStore
+
+START, BEFORE, LATER = 5000.0, 4000.0, 6000.0
+OWN, COPY = "http://a.example/1", "http://b.example/1"
+
+
+class Day:
+    """A store that holds a document, and its deliveries in a run that began at START."""
+
+    def __init__(self, url: str | None = OWN) -> None:
+        self.store = MemoryStore([])
+        self.held = Signature(url, {"exact": (1,)}, signature("").sketch, first_seen=1000.0)
+        self.store.add(self.held)
+        self.deliveries = Deliveries(self.store, START, lambda: LATER)
+
+    def gives(self, url: str, seen: float, *, mirror: bool = False, held: Signature | None = None) -> None:
+        self.store.record(link(url, held or self.held, seen=seen, mirror=mirror))
+
+
+def test_the_own_url_of_a_document_tells() -> None:
+    day = Day()
+    assert (day.deliveries.is_delivered(day.held), day.deliveries.last(day.held)) == (False, 0)
+    for seen in (BEFORE, START):
+        day.gives(OWN, seen)
+        assert (day.deliveries.is_delivered(day.held), day.deliveries.last(day.held)) == (seen == START, seen)
+
+
+def test_a_copy_tells_where_it_was_noted() -> None:
+    day = Day()
+    day.gives(OWN, BEFORE)
+    day.gives(COPY, LATER, mirror=True)
+    assert not day.deliveries.is_delivered(day.held)
+    day.deliveries.record(day.held)
+    assert (day.deliveries.is_delivered(day.held), day.deliveries.last(day.held)) == (True, LATER)
+
+
+def test_an_own_url_that_gave_something_else_tells_nothing() -> None:
+    day = Day()
+    day.store.add(other := signature("2", exact=2, url="http://a.example/2"))
+    day.gives(OWN, LATER, held=other)
+    assert not day.deliveries.is_delivered(day.held)
+    assert not day.deliveries.is_delivered(other)
+
+
+def test_a_document_without_url() -> None:
+    day = Day(None)
+    assert not day.deliveries.is_delivered(day.held)
+    day.deliveries.record(day.held)
+    assert day.deliveries.is_delivered(day.held)
+
+
+def test_what_is_known_is_not_written_again() -> None:
+    day = Day()
+    day.gives(OWN, LATER)
+    day.deliveries.record(day.held)
+    assert [known.url for known in day.store.links(day.held)] == [OWN]
+
+
+@pytest.mark.parametrize(
+    ("seen", "mirror", "kept"), [(LATER, False, True), (BEFORE, False, False), (LATER, True, False)]
+)
+def test_what_a_link_told_is_kept_before_it_is_replaced(seen: float, mirror: bool, kept: bool) -> None:
+    day = Day()
+    day.gives(OWN, seen, mirror=mirror)
+    known = day.store.resolve(OWN)
+    assert known
+    day.deliveries.keep(known)
+    day.store.record(link(OWN, None, seen=LATER))
+    assert day.deliveries.is_delivered(day.held) == kept
+
+
+def test_documents_are_told_apart_and_known_again_by_the_next_process(place: Place) -> None:
+    with place.opened() as store:
+        held = [signature("1"), signature("2", exact=2)]
+        commit(store, *held)
+        Deliveries(store, START, lambda: LATER).record(held[0])
+        store.flush()
+    with place.opened() as store:
+        deliveries = Deliveries(store, START)
+        known = {str(each.url)[-1]: deliveries.last(each) for each in store.signatures()}
+        assert known == {"1": LATER, "2": 2000}  # what `commit` said of it
+        assert not any(SCHEME in str(each.url) for each in store.signatures())
