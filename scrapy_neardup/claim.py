@@ -22,7 +22,7 @@ class Claim:
         self.match = match
         self.verdict = dedup.verdict(document, match)
         self.is_living = False
-        """Whether its URL is to count as the document's own, since those before it gave the document no more."""
+        """Whether its URL is to be fetched from now on, since the document's own URL gives the document no more."""
         self.is_one_of_many = False
         """Whether its page gave other documents too, so that the URL stands for none of them."""
         self.is_mirror = self.verdict.status == "duplicate" and not self.verdict.changed

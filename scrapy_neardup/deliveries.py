@@ -34,6 +34,10 @@ class Deliveries:
         own = self._seen(document.url, document) if document.url else 0.0
         return own if own >= self._started else max(own, self._seen(_stand_in(document), document))
 
+    def is_deserted(self, document: Signature) -> bool:
+        """Return whether another URL than the document's own was the last to give it."""
+        return self._seen(_stand_in(document), document) > (self._seen(document.url, document) if document.url else 0.0)
+
     def record(self, document: Signature) -> None:
         """Note that a document was given just now, unless it is known that it was in this run."""
         if not self.is_delivered(document):

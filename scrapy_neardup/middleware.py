@@ -218,7 +218,11 @@ class MirrorMiddleware:
         return None
 
     def _alternatives(self, url: str, tried: list[str]) -> list[Alternative]:
-        return list(self.mirrors.alternatives(url, tried))
+        """Return other URLs with the content of a dead one; none where this run has it already."""
+        dedup = self.neardup.dedup
+        document = dedup.matcher.last(url)
+        is_here = document is not None and dedup.deliveries.is_delivered(document)
+        return [] if is_here else list(self.mirrors.alternatives(url, tried))
 
     def _is_gone(self, url: str) -> bool:
         return canonical_url(url) in self._gone or _place(url) in self._gone

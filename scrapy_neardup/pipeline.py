@@ -197,10 +197,11 @@ class NearDupPipeline:
             self.neardup.endings.give_many(claim.document)
 
     async def _judge_stand_in(self, claim: Claim, document: Signature) -> None:
-        """Note that a copy stands in for an original that gave nothing: from now on it is fetched first."""
-        claim.is_living = not await self._ask(self.neardup.dedup.deliveries.is_delivered, document)
-        if claim.is_living:
+        """Judge a copy that stands in for its original; after two runs it takes that one's place."""
+        deliveries = self.neardup.dedup.deliveries
+        if not await self._ask(deliveries.is_delivered, document):
             claim.verdict = replace(claim.verdict, status="revisit")
+            claim.is_living = bool(await self._ask(deliveries.is_deserted, document))
 
     async def _judge_rescue(self, claim: Claim, response: Response, url: str) -> None:
         """Say whether a mirror gave what the dead link did when it was last fetched."""
@@ -215,7 +216,7 @@ class NearDupPipeline:
         if claim.document.thin:
             self.neardup.count("thin")
         self.neardup.count(_COUNTED[verdict.status])
-        if verdict.changed:
+        if verdict.changed and self.neardup.config.revisit != "keep":
             self.neardup.count("changed")
         if verdict.status == "duplicate":
             self.neardup.count_detector(str(verdict.detector))

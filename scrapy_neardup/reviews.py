@@ -11,12 +11,13 @@ from typing import Any
 from .config import Config, ConfigError
 from .document import Document
 from .feeds import FeedError
-from .labels import LabelledSet
+from .labels import MODES, LabelledSet
 from .stores.redis.address import is_server
 from .text.jsons import json_text
 from .text.urls import canonical_url
 
 SAME, DIFFERENT = "dup", "different"  # labels
+_LABELS = {DIFFERENT, "template"}.union(*(mode.right | mode.ignored for mode in MODES.values()))
 WHY_APART = "a person judged them different"
 
 
@@ -93,11 +94,17 @@ def _read(folder: str) -> LabelledSet | None:
     """Read a folder; None where it has no pairs yet."""
     try:
         os.stat(LabelledSet.files(folder)[1])
-        return LabelledSet.load(folder)
-    except (FileNotFoundError, NotADirectoryError):
+        labelled = LabelledSet.load(folder)
+    except FileNotFoundError:
         return None
     except (FeedError, OSError) as error:
         raise ConfigError(f"NEARDUP_REVIEWED: {error}") from error
+    for pair, label in labelled.labels.items():
+        if label not in _LABELS:
+            names = " and ".join(sorted(map(str, pair)))
+            allowed = ", ".join(sorted(_LABELS))
+            raise ConfigError(f"NEARDUP_REVIEWED: {folder}: label {label!r} of {names}; allowed are {allowed}")
+    return labelled
 
 
 def _append(file: str, rows: Iterable[Mapping[str, Any]]) -> None:

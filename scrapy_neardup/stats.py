@@ -44,6 +44,7 @@ _SUMMED: tuple[tuple[Stat, str], ...] = (
     ("no_text", "items without text"),
     ("withdrawn", "withdrawn"),
     ("dropped/unwritten", "dropped items not written to NEARDUP_DROPPED"),
+    ("changed", "stored since their URLs changed"),
     ("requests/sent_after_all", "requests sent after all"),
     ("requests/redirected", "requests sent to the canonical host"),
     ("dead_links/rescued", "dead links rescued"),

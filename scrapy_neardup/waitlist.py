@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
 from collections.abc import Iterable
 from functools import partial
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
     from .extension import NearDup
+
+logger = logging.getLogger(__name__)
 
 MOST = 10_000  # requests; of more, the oldest are sent
 
@@ -87,19 +90,22 @@ class Waitlist:
     async def _release(self) -> None:
         """Send a request for each document that has not come; another process may have got it meanwhile."""
         try:
-            documents = list(self._waiting)
-            come = await self._neardup.access.ask(partial(self._come, documents)) or ()
-            for document in come:
+            for document in await self._neardup.access.ask(partial(self._come, list(self._waiting))) or ():
                 self.let_go(document)
-            for document, waiting in list(self._waiting.items()):
-                self._send(waiting.take())
-                if not waiting.requests:
-                    del self._waiting[document]
+        except Exception:  # whatever is wrong with us, the requests are not to be lost
+            logger.exception("Skipped requests are sent after all")
         finally:
             self._is_asking = False
+        for document, waiting in list(self._waiting.items()):
+            self._send(waiting.take())
+            if not waiting.requests:
+                del self._waiting[document]
 
     def _come(self, documents: Iterable[Signature]) -> list[Signature]:
-        return list(filter(self._neardup.dedup.deliveries.is_delivered, documents))
+        dedup = self._neardup.dedup
+        while dedup.store.refresh():
+            pass
+        return list(filter(dedup.deliveries.is_delivered, documents))
 
     def _send(self, requests: Iterable[tuple[Request, int]]) -> None:
         for request, size in requests:

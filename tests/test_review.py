@@ -240,6 +240,20 @@ def test_a_broken_document_is_named(tmp_path: Path, broken: str) -> None:
         Deduplicator.from_config(config)
 
 
+def test_a_label_that_nobody_knows_is_named(tmp_path: Path) -> None:
+    pair = {"a": "http://a.example/1", "b": "http://a.example/2", "label": "diferent"}
+    write(tmp_path / "docs.jsonl", [{"id": pair[name], "text": "Boats"} for name in "ab"])
+    write(tmp_path / "pairs.jsonl", [pair])
+    with pytest.raises(ConfigError, match=r"label 'diferent' of .*; allowed are different, dup"):
+        Reviews(Config(reviewed=str(tmp_path)))
+
+
+def test_a_file_in_place_of_the_folder_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match="NEARDUP_REVIEWED"):
+        Reviews(Config(reviewed=str(tmp_path / "file")))
+
+
 # Before a fetch, and after one that failed
 
 

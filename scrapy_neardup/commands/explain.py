@@ -14,6 +14,7 @@ from w3lib.encoding import html_to_unicode
 
 from ..config import Config
 from ..dedup import Deduplicator
+from ..deliveries import SCHEME
 from ..document import Document
 from ..feeds import FeedError
 from ..mirrors import Mirrors
@@ -78,7 +79,9 @@ def _explain_url(dedup: Deduplicator, config: Config, url: str) -> dict[str, Any
         "evidence": evidence,
         "thresholds": thresholds,
         "document": _described(dedup.store, link.signature),
-        "links": [_described_link(other) for other in dedup.store.links(link.signature)],
+        "links": [
+            _described_link(other) for other in dedup.store.links(link.signature) if not other.url.startswith(SCHEME)
+        ],
         "sentence": _mirrored(evidence, thresholds, is_apart=is_apart) if link.mirror else _held(link.signature),
     }
 

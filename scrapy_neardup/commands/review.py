@@ -56,7 +56,10 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
         said = f"{len(drops)} drops to judge"
     else:
         same, different = _ask(drops, reviews, Rule.from_config(config))
-        said = f"{same} the same, {different} not the same, {len(drops) - same - different} left"
+        left = len(drops) - same - different
+        said = (
+            f"{same} the same, {different} not the same, {left} left" if drops else "no drops to judge in these feeds"
+        )
     print_outcome({}, "; ".join([said, *_left_out(read)]), as_json=False)
 
 
