@@ -252,10 +252,15 @@ class Deduplicator:
         return changes
 
     def flush(self) -> None:
-        """Return once all that was committed is durable; raise StoreError where it can't be written."""
+        """Return once all that was committed is durable, and go by what other processes wrote.
+
+        Raise StoreError where it can't be written, or read.
+        """
         if self._closed:
             raise StoreError("the store is closed")
         self.store.flush()
+        while self.store.refresh():  # also lets go of what a process of the store's own has put into parts
+            pass
 
     def close(self, *, clean: bool = True) -> None:
         """Withdraw what is pending, flush, and end the run; not `clean`: as if it had died. Once is enough."""

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import random
 from contextlib import closing
+from itertools import count, islice
 from pathlib import Path
+from typing import Any
 
 import pytest
-from helpers import detectors, hashes, link, names, python, signature, sketch
+from helpers import detectors, hashes, link, names, python, signature, sketch, until, wait_for_news
 from tiers import slow
 
+from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.signature import Evidence, Link, Signature
 from scrapy_neardup.stores import SqliteStore, StoreError
 from scrapy_neardup.stores.absorbing import tidy
 from scrapy_neardup.stores.base import Selection
+from scrapy_neardup.stores.describing import count_urls
+from scrapy_neardup.stores.sqlite import BATCH
 
 TIDYING = """
 import os, sys
@@ -75,6 +80,39 @@ def test_the_log_is_put_into_a_part_when_there_is_enough(path: str, monkeypatch:
     fill(path, 0, 120)
     assert len(files(path)) == 1
     assert held(path) == list(range(120))
+
+
+def test_flush_alone_lets_go_of_what_is_in_parts(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scrapy_neardup.stores.tidying.FRESH", 50)
+    with Deduplicator.open(path) as dedup:
+        for number in range(120):
+            text = " ".join(f"word{number}x{place}" for place in range(40))
+            dedup.claim(Document(url=f"http://site.example/{number}", text=text)).commit()
+            dedup.flush()
+        until(lambda: dedup.flush() or described(dedup)["documents_in_memory"] < 50)
+        assert len(dedup) == 120
+
+
+def test_urls_in_parts_are_let_go_as_others_come(path: str) -> None:
+    numbers = count()
+
+    def record(store: SqliteStore) -> None:
+        for number in islice(numbers, BATCH):
+            store.record(link(f"http://site.example/{number}", None))
+        wait_for_news(store)
+
+    with opened(path) as store:
+        record(store)
+        store.flush()
+        tidy(path, "")
+        for _ in range(4):
+            record(store)
+        assert len(store.newest) <= 4 * BATCH
+        assert count_urls(store) == 5 * BATCH
+
+
+def described(dedup: Deduplicator) -> dict[str, Any]:
+    return dedup.store.describe()
 
 
 def test_parts_are_few_and_nothing_else_lies_there(path: str) -> None:

@@ -23,7 +23,7 @@ from .parts import Parts
 from .runs import Run
 from .segments import Batch
 
-AT_ADD, AT_ONCE = 4, 80  # documents and links that go from RAM to parts: with one that comes; of their own accord
+AT_ADD, AT_ONCE = 4, 80  # documents and links that go from RAM to parts: with one that comes; at `refresh`
 
 
 class LayeredStore(Local):
@@ -174,7 +174,7 @@ class LayeredStore(Local):
     # Parts
 
     def show(self, parts: Sequence[Part], runs: Mapping[str, Run], *, at_once: bool = True) -> None:
-        """Go by these parts from now on; not `at_once`: what RAM has of them goes over at `refresh` and `add`."""
+        """Go by these parts from now on; not `at_once`: what RAM has of them goes over bit by bit."""
         self.finish()
         known, segments = self.parts.all, self.parts.count_segments()
         before = self.parts.last if parts and parts[0].epoch == self.parts.epoch else 0

@@ -17,6 +17,7 @@ from ..text import tokens
 from . import segments
 from .base import Forgotten, Selection, StoreError
 from .describing import count_urls, described
+from .layered import AT_ADD
 from .log import Log, Rows
 from .logged import LoggedStore, News
 from .meta import merge_meta
@@ -68,6 +69,7 @@ class SqliteStore(LoggedStore):
         super().record(link)
         if self.newest.get(link.digest) is link:
             self._batch.links.append(link)
+            self._go_on(AT_ADD)
             self._flush_in_time()
 
     def learn(self, trials: Iterable[Row]) -> None:
