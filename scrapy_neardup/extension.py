@@ -14,11 +14,11 @@ from scrapy.exceptions import NotConfigured
 from scrapy.utils.asyncio import create_looping_call
 from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.job import job_dir
-from scrapy.utils.project import data_path
 
 from .access import FAILURES, Access
-from .config import STORE_NAME, Config
+from .config import Config
 from .dedup import Deduplicator
+from .default_store import default_store
 from .document import Document
 from .drop_feed import DroppedFeed
 from .ending import Endings
@@ -228,16 +228,37 @@ class NearDup:
 
 
 def crawl_config(crawler: Crawler) -> Config:
-    """Read the settings of a crawl: the store's default place, `{spider}` in the namespace."""
+    """Read the settings of a crawl: the store's default place, `{spider}` in the namespace.
+
+    Raise NotConfigured where NEARDUP_ENABLED is off, or a command of Scrapy's fetches a page to look at it.
+    """
+    if _is_look(crawler):
+        raise NotConfigured  # without a message, for which Scrapy would log a warning
     config = Config.from_settings(crawler.settings)
     if not config.enabled:
         raise NotConfigured("NEARDUP_ENABLED is off")
-    name = crawler.spider.name if crawler.spider else ""
+    assert crawler.spider
     return replace(
         config,
-        store=config.store or str(Path(data_path("", createdir=True), STORE_NAME)),
-        namespace=config.namespace.replace("{spider}", name),
+        store=config.store or _made(default_store(crawler.settings)),
+        namespace=config.namespace.replace("{spider}", crawler.spider.name),
     )
+
+
+def _is_look(crawler: Crawler) -> bool:
+    """Return whether a command of Scrapy's fetches pages to look at them: `shell`, `fetch`, `view`, `parse`, `check`.
+
+    Scrapy tells its components of no command. The shell makes them before it has a spider; the others put a `start` of
+    their own into the spider.
+    """
+    start = getattr(crawler.spider, "start", None)
+    return crawler.spider is None or getattr(start, "__module__", "").startswith("scrapy.commands.")
+
+
+def _made(store: Path) -> str:
+    """Make the folder of a store."""
+    store.parent.mkdir(parents=True, exist_ok=True)
+    return str(store)
 
 
 def _run_file(crawler: Crawler) -> Path | None:

@@ -89,18 +89,23 @@ def _on_project(opts: argparse.Namespace, settings: BaseSettings) -> Iterator[Ad
     if inside_project():
         yield from on_settings(settings, config)
     if opts.store or inside_project():
-        yield from _on_store(opts, config, detectors)
+        yield from _on_store(opts, config, settings.get("JOBDIR"), detectors)
 
 
-def _of_store(config: Config) -> BaseSettings:
+def _of_store(config: Config, job: str | None) -> BaseSettings:
     """Return the settings that say which store: of all spiders, where each has a namespace of its own."""
     namespace = "" if "{spider}" in config.namespace else config.namespace
-    return BaseSettings({"NEARDUP_STORE": config.store, "NEARDUP_NAMESPACE": namespace})
+    return BaseSettings({"NEARDUP_STORE": config.store, "NEARDUP_NAMESPACE": namespace, "JOBDIR": job})
 
 
-def _on_store(opts: argparse.Namespace, config: Config, detectors: Sequence[Detector]) -> Iterator[Advice]:
+def _on_store(
+    opts: argparse.Namespace, config: Config, job: str | None, detectors: Sequence[Detector]
+) -> Iterator[Advice]:
     try:
-        found = with_store(opts, _of_store(config))
+        found = with_store(opts, _of_store(config, job))
+    except ConfigError as error:
+        yield Advice("error", str(error), "set one of them: a crawl stops at its start")
+        return
     except StoreError as error:
         yield Advice("error", str(error), f"name another with {'--store' if opts.store else 'NEARDUP_STORE'}")
         return

@@ -12,17 +12,16 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import accumulate
 from math import inf
-from pathlib import Path
 from textwrap import fill
 from typing import Any, TypeVar
 from unicodedata import combining, east_asian_width
 
 from scrapy.settings import BaseSettings
-from scrapy.utils.conf import closest_scrapy_cfg, get_config
-from scrapy.utils.project import data_path, inside_project
+from scrapy.utils.project import inside_project
 
-from ..config import STORE_NAME, Config, ConfigError
+from ..config import Config, ConfigError
 from ..dedup import Deduplicator
+from ..default_store import default_store
 from ..feeds import FeedError
 from ..stores import StoreError, check_kind
 from ..stores.redis.address import is_server
@@ -89,24 +88,25 @@ def existing(opts: argparse.Namespace, settings: BaseSettings) -> Config:
 
 def existing_store(opts: argparse.Namespace, settings: BaseSettings) -> str:
     """Return the address of a store that exists, all namespaces of which are meant; raise StoreError for none."""
-    only = BaseSettings({name: settings[name] for name in ("NEARDUP_STORE",) if settings.get(name)})
+    only = BaseSettings({name: settings[name] for name in ("NEARDUP_STORE", "JOBDIR") if settings.get(name)})
     return str(existing(opts, only).store)
 
 
 def with_store(opts: argparse.Namespace, settings: BaseSettings, *, writes: bool = False) -> Config:
-    """Read the settings, with the address of the store that is meant; who `writes` gets its folder made."""
+    """Read the settings, with the address of the store that is meant; who `writes` gets its folder made.
+
+    Raise StoreError, ConfigError where none is.
+    """
     config = read_config(opts, settings)
     if not config.store and not inside_project():
         raise StoreError("which store? Give --store, or call this inside a Scrapy project")
     if config.store:
         check_kind(config.store)
-    return replace(config, store=config.store or str(Path(data_path("") if writes else _data_folder(), STORE_NAME)))
-
-
-def _data_folder() -> Path:
-    """Return Scrapy's data folder; `data_path` would make it, and who only looks is to leave nothing behind."""
-    folder = get_config().get("datadir", "default", fallback="")
-    return Path(folder or Path(closest_scrapy_cfg()).parent / ".scrapy")
+        return config
+    store = default_store(settings)
+    if writes:
+        store.parent.mkdir(parents=True, exist_ok=True)
+    return replace(config, store=str(store))
 
 
 def check_apart(**files: str | list[str] | None) -> None:
