@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import detectors, hashes, link, names, python, signature, sketch, until, wait_for_news
+from helpers import detectors, hashes, link, names, python, settle, signature, sketch, until, wait_for_news
 from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document
@@ -91,6 +91,20 @@ def test_flush_alone_lets_go_of_what_is_in_parts(path: str, monkeypatch: pytest.
             dedup.flush()
         until(lambda: dedup.flush() or described(dedup)["documents_in_memory"] < 50)
         assert len(dedup) == 120
+
+
+def test_tidying_begins_each_time_with_as_few_documents(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scrapy_neardup.stores.tidying.FRESH", 50)
+    with opened(path) as store:
+        for number in range(120):
+            each = signature(str(number), exact=number + 1000, simhash=number << 30)
+            store.add(each)
+            store.commit(each)
+            store.flush()
+            if process := store._tidying._process:
+                process.wait()
+            settle(store)
+            assert len(store.fresh) < 50
 
 
 def test_urls_in_parts_are_let_go_as_others_come(path: str) -> None:

@@ -29,7 +29,7 @@ class Tidying:
     def begin_if_due(self, documents: int, links: int, segments: int) -> None:
         """Begin if RAM holds so much that is in no part."""
         much = max(documents, links // 2, segments * FRESH // SEGMENTS)
-        if much < max(FRESH, self._wait_for) or self._is_running():
+        if self._is_running() or much < max(FRESH, self._wait_for):  # in this order: one that ended well resets that
             return
         command = [sys.executable, "-m", __name__, self._store, self._namespace]
         paths = os.pathsep.join(filter(None, sys.path))
