@@ -18,7 +18,7 @@ from scrapy.utils.datatypes import LocalCache
 from scrapy.utils.response import get_meta_refresh
 from twisted.internet import error as twisted_error
 
-from .detours import FOR_DETOUR, detour, disown, is_open, is_ours, is_safe, is_start, mark
+from .detours import FOR_DETOUR, detour, disown, is_open, is_ours, is_safe, is_start, mark, redirects
 from .extension import NearDup
 from .mirrors import SKIP, Advice, Alternative, Mirrors
 from .probes import Probes
@@ -113,7 +113,7 @@ class MirrorMiddleware:
             return None
         if is_start(request) and not self.config.skip_start:
             return None
-        advice = await self.neardup.access.ask(self.mirrors.advise, request.url)
+        advice = await self.neardup.access.ask(self.mirrors.advise, request.url, redirects(request)[0])
         if advice is None or self.neardup.rechecks.have_failed(advice) or self._is_rechecked(request, advice):
             return None
         return advice

@@ -107,14 +107,14 @@ class Mirrors:
 
     # Before the fetch
 
-    def advise(self, url: str) -> Advice | None:
+    def advise(self, url: str, before: Collection[str] = ()) -> Advice | None:
         """Say what to do about a URL whose content is held, or is another host's to give; None: fetch it.
 
-        What its own fetches gave outranks every rule.
+        What its own fetches gave outranks every rule. `before`: the URLs that were redirected to it.
         """
         link = self._store.resolve(url)
         if link is not None:
-            return self._advise_known(url, link)
+            return None if self._is_led_to(link, before) else self._advise_known(url, link)
         return self._advise_unknown(url) if self._skip_mirrors else None
 
     def _advise_known(self, url: str, link: Link) -> Advice | None:
@@ -125,6 +125,11 @@ class Mirrors:
         if not skips or (link.mirror and self._is_trusted(url, link.signature.url)) or self._is_placeholder(link):
             return None
         return Advice(SKIP, link.signature.url, link.size, document=self._awaited(link.signature, link))
+
+    def _is_led_to(self, link: Link, before: Collection[str]) -> bool:
+        """Return whether a mirror is where the original's own URL leads: there is nobody else to deliver."""
+        leading = map(self._store.resolve, before)
+        return any(other and not other.mirror and other.signature is link.signature for other in leading)
 
     def _advise_unknown(self, url: str) -> Advice | None:
         """Apply the rules: the first counterpart that is held is enough; else the first of which nothing is known."""
