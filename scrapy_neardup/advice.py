@@ -149,8 +149,8 @@ def _rules(config: Config) -> Iterator[Advice]:
 
 def _fleet(config: Config) -> Iterator[Advice]:
     if is_server(config.store or "") and config.revisit == "keep":
-        what = 'NEARDUP_REVISIT = "keep" on a server: a page that two workers come by is stored by both'
-        yield Advice("note", what, 'NEARDUP_REVISIT = "drop", unless the workers share their queue of requests')
+        what = 'NEARDUP_REVISIT = "keep" on a server: workers share what they gave, so no feed has everything by itself'
+        yield Advice("note", what, 'put the feeds of all workers together, or NEARDUP_REVISIT = "drop"')
 
 
 def _without_effect(settings: BaseSettings, config: Config) -> Iterator[Advice]:

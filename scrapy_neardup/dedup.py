@@ -174,7 +174,7 @@ class Deduplicator:
     def _has_changed(self, document: Document, signature: Signature) -> bool:
         """Return whether what a URL gave last, by itself or as part of a list, is held and is another document."""
         link = None if document.is_listed or not document.url else self.store.resolve(document.url)
-        if link is None or link.mirror or link.firm is (document.url in document.loose):
+        if link is None or link.mirror or link.firm != (document.url not in document.loose):
             return False
         return link.signature not in (None, signature)
 

@@ -95,9 +95,9 @@ class Endings:
         if response := self.response:
             self._giving_more.add(response)
 
-    def give_many(self, document: Document) -> None:
-        """Note that the response in hand gave a further document: a URL that gives several stands for none."""
-        if (response := self.response) and _is_of(document, response):
+    def give_many(self) -> None:
+        """Note that the response in hand gave several documents, so that its URL is the URL of none of them."""
+        if response := self.response:
             self._giving_many.add(response)
 
     def commit(self, claim: Claim) -> None:
@@ -106,7 +106,7 @@ class Endings:
         if self.response in self._giving_more:
             document = claim.document
             claim.document = replace(document, loose=frozenset(filter(None, (document.url, *document.aliases))))
-        claim.is_one_of_many = self.response in self._giving_many and _is_of(claim.document, self.response)
+        claim.is_one_of_many = self.response in self._giving_many and is_of_page(claim.document, self.response)
         self._access.later(self._commit, claim)
         self._neardup.waitlist.let_go((claim.match or claim).signature)
 
@@ -137,7 +137,7 @@ class Endings:
             self.give_more()
 
 
-def _is_of(document: Document, response: Response | None) -> bool:
+def is_of_page(document: Document, response: Response | None) -> bool:
     """Return whether a document has a URL of the response that it came from, and not one of its own."""
     if response is None or response.request is None:
         return False

@@ -120,8 +120,7 @@ class Mirrors:
     def _advise_known(self, url: str, link: Link) -> Advice | None:
         if link.signature is None or not self._is_sure(link) or self._reviews.differ(url, link.signature.url):
             return None
-        is_mirror = link.mirror or self._is_given_elsewhere(url, link.signature)
-        skips = self._skip_mirrors if is_mirror else self._skip_revisits
+        skips = self._skip_mirrors if link.mirror else self._skip_revisits
         if not skips or (link.mirror and self._is_trusted(url, link.signature.url)) or self._is_placeholder(link):
             return None
         return Advice(SKIP, link.signature.url, link.size, document=self._awaited(link.signature, link))
@@ -145,11 +144,6 @@ class Mirrors:
                 recheck, awaited = rule.recheck if rule else 0.0, self._awaited(link.signature)
                 return Advice(SKIP, link.signature.url, link.size, recheck, known_by, rule, awaited)
         return unheld if self._unheld != LEAVE else None
-
-    def _is_given_elsewhere(self, url: str, document: Signature) -> bool:
-        """Return whether a document that has another URL of its own was given in this run."""
-        is_own = canonical_url(url) == canonical_url(document.url or "")
-        return not is_own and self._deliveries is not None and self._deliveries.is_delivered(document)
 
     def _awaited(self, document: Signature, link: Link | None = None) -> Signature | None:
         """Return a document that is still to come in this run; None where it came, or need not be fetched again."""

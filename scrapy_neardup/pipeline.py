@@ -21,6 +21,7 @@ from .claim import Claim
 from .dedup import PAUSES
 from .detours import is_plain, mark, redirects
 from .document import Document, Tree
+from .ending import is_of_page
 from .extension import NearDup
 from .fingerprints.layout import layout
 from .items import Fetch, item_document, item_pages, item_roles
@@ -153,15 +154,16 @@ class NearDupPipeline:
         while other := self._delivering.get(document):
             await self.neardup.access.settled(other)
         self._delivering[document] = claim
-        is_delivered: bool | None = True
         try:
             is_delivered = await self._ask(self.neardup.dedup.deliveries.is_delivered, document)
-        finally:
-            if is_delivered:  # or it is not known: then nobody is to wait for this claim
-                del self._delivering[document]
-        claim.verdict = replace(claim.verdict, status="duplicate" if is_delivered else "revisit")
-        if not is_delivered:
+        except BaseException:  # nobody is to wait for this claim
+            del self._delivering[document]
+            raise
+        if is_delivered:
+            del self._delivering[document]
+        else:
             claim.when_settled(partial(self._delivering.pop, document))
+        claim.verdict = replace(claim.verdict, status="duplicate" if is_delivered else "revisit")
 
     def _fetch(self, response: Response | None) -> Fetch:
         """Say where an item came from; worked out once for all items of a response."""
@@ -185,16 +187,18 @@ class NearDupPipeline:
         repeats = claim.verdict.status != "unique"
         if first and dead:
             await self._judge_rescue(claim, response, dead)
-        if first and not repeats and response.request and response.meta.get("neardup_recheck") == response.request.url:
+        if first and not repeats and (rechecked := _rechecked(response)):
             self.neardup.count("requests/wrongly_skipped")
-            self.neardup.rechecks.fail(response.request.url)
+            self.neardup.rechecks.fail(rechecked)
 
     def _judge_further(self, claim: Claim, *, again: bool) -> None:
         """Judge a further item of a response: the same text twice on one page is no second visit."""
-        status = "duplicate" if again else claim.verdict.status
-        claim.verdict = replace(claim.verdict, status=status, changed=False)
-        if not again:
-            self.neardup.endings.give_many(claim.document)
+        if again and self.neardup.config.revisit != "keep":
+            claim.verdict = replace(claim.verdict, status="duplicate")
+        if is_of_page(claim.document, self.neardup.endings.response):
+            claim.verdict = replace(claim.verdict, changed=False)
+            if not again:
+                self.neardup.endings.give_many()
 
     async def _judge_stand_in(self, claim: Claim, document: Signature) -> None:
         """Judge a copy that stands in for its original; after two runs it takes that one's place."""
@@ -252,6 +256,14 @@ class NearDupPipeline:
 
 def _mark(response: Response, name: str) -> Any:
     return mark(response.request, name) if response.request else None
+
+
+def _rechecked(response: Response) -> str | None:
+    """Return the URL that was fetched to check it, be it that it redirected to another; None where it was not."""
+    if response.request is None:
+        return None
+    urls = (response.request.url, *redirects(response.request)[0][:1])
+    return url if (url := response.meta.get("neardup_recheck")) in urls else None
 
 
 def _was_skipped(response: Response) -> bool:

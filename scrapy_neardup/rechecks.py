@@ -19,7 +19,8 @@ class Rechecks:
 
     def add(self, url: str, advice: Advice) -> None:
         """Note that a URL is fetched against the advice."""
-        self._reasons[url] = _reason(advice)
+        if advice.url:
+            self._reasons[url] = _reason(advice)
 
     def fail(self, url: str) -> None:
         """Note that a recheck gave what is held nowhere."""

@@ -40,7 +40,7 @@ class Verdict:
         relation = "copy" if self.status == "duplicate" else "revisit"
         original = self.duplicate_of or "an item without URL"
         if self.status == "duplicate" and self.duplicate_of == url and url:
-            relation, original = "copy", "what another URL gave in this run"
+            original = "what this run gave already"
         return f"{subject} is a {relation} of {original} (found by {self.detector}, resemblance {self.resemblance})"
 
     def tag(self) -> dict[str, Any]:

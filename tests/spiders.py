@@ -128,6 +128,14 @@ class ManySpider(ListSpider):
             yield {"price": 3}
 
 
+class RowSpider(ListSpider):
+    """Yields an item for each paragraph of a page: with a URL of its own, or with that of the page."""
+
+    def page(self, response):
+        for number, text in enumerate(response.css("p::text").getall()):
+            yield {"url": response.urljoin(f"/p/{number}") if self.spec.get("own") else response.url, "text": text}
+
+
 @dataclass
 class Record:
     name: str = ""
@@ -278,6 +286,17 @@ class CancelFirst(Hold):
 
     def drop(self):
         raise asyncio.CancelledError
+
+
+class DropFirst:
+    def __init__(self) -> None:
+        self.count = 0
+
+    def process_item(self, item):
+        self.count += 1
+        if self.count == 1:
+            raise DropItem("the first one")
+        return item
 
 
 class DropEverySecond:

@@ -151,3 +151,28 @@ def test_a_teaser_with_the_url_of_its_detail_page_is_no_change_of_it(crawl, a):
     for number, items in ((2, 1), (1, 1), (1, 0)):
         a.pages["/detail"] = Page(html(article(number)))
         assert len(crawl("TeaserSpider", drop, urls=[f"{a.url}/list"]).items) == items
+
+
+# Aliases and lists
+
+
+def test_a_redirect_leads_elsewhere(life, a):
+    for day, there in enumerate(({0, 1}, {0, 1, 2}, {0, 1, 2})):
+        start = publish(a, {f"/{n}.html": n for n in (0, 1)}, "/latest")
+        a.pages["/2.html"] = Page(html(article(2)))
+        a.pages["/latest"] = Page(status=301, location="/2.html" if day else "/1.html")
+        life.day(there, [start], {"CONCURRENT_REQUESTS": 1})
+
+
+def test_a_text_that_is_twice_on_a_page_is_not_lost_with_the_first_item(life, a):
+    a.pages["/"] = Page(f"<p>{article(0)}</p><p>{article(0)}</p>")
+    settings = {"ITEM_PIPELINES": {"spiders.DropFirst": 500}, "NEARDUP_REVISIT": life.revisit}
+    counts = [len(life.crawl("RowSpider", settings, urls=[f"{a.url}/"]).items) for _ in range(3)]
+    assert counts == ([1, 1, 1] if life.revisit == "keep" else [1, 0, 0])
+
+
+def test_items_of_a_list_change_back(life, a):
+    for numbers in ((0, 1, 2), (0, 3, 4), (0, 1, 2)):
+        a.pages["/"] = Page("".join(f"<p>{article(number)}</p>" for number in numbers))
+        gives = {f"{a.url}/p/{place}": number for place, number in enumerate(numbers)}
+        life.day({*numbers}, [f"{a.url}/"], spider="RowSpider", own=True, gives=gives)
