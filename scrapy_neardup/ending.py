@@ -109,6 +109,7 @@ class Endings:
         claim.is_one_of_many = self.response in self._giving_many and is_of_page(claim.document, self.response)
         self._access.later(self._commit, claim)
         self._neardup.waitlist.let_go((claim.match or claim).signature)
+        self._neardup.leads.judge(claim)
 
     def _commit(self, claim: Claim) -> None:
         claim.commit()

@@ -23,6 +23,7 @@ from .document import Document
 from .drop_feed import DroppedFeed
 from .ending import Endings
 from .index.hosts import Change
+from .leads import Leads
 from .rechecks import Rechecks
 from .stats import BY_DETECTOR, PREFIX, Stat, summary
 from .waiting import pause
@@ -60,6 +61,7 @@ class NearDup:
         self.endings = Endings(crawler, self)
         self.waitlist = Waitlist(crawler, self)
         self.rechecks = Rechecks()
+        self.leads = Leads(self._keep_fetching)
         if self._run_file:
             self._run_file.write_text(self.dedup.store.run)
         self.workers = Workers(self.dedup.detectors, config.workers, config.extractor)
@@ -193,6 +195,10 @@ class NearDup:
         if self.config.store_required and not self._is_closing and engine and engine.spider:
             self._is_closing = True
             deferred_from_coro(engine.close_spider_async(reason="neardup_store_failed"))
+
+    def _keep_fetching(self, url: str) -> None:
+        """Have a URL fetched again, though it is known as a mirror."""
+        self.access.later(self.dedup.keep_fetching, Document(url))
 
     def pass_unjudged(self, document: Document, error: Exception) -> None:
         """Let the item in hand pass, whose document the store could not judge; if it is kept, it is taken in later."""

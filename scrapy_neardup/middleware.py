@@ -98,6 +98,7 @@ class MirrorMiddleware:
 
     async def process_request(self, request: Request) -> Request | None:
         disown(request)
+        self.neardup.leads.follow(request)
         advice = await self._advice(request)
         if advice is None:
             return None

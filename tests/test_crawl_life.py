@@ -176,3 +176,14 @@ def test_items_of_a_list_change_back(life, a):
         a.pages["/"] = Page("".join(f"<p>{article(number)}</p>" for number in numbers))
         gives = {f"{a.url}/p/{place}": number for place, number in enumerate(numbers)}
         life.day({*numbers}, [f"{a.url}/"], spider="RowSpider", own=True, gives=gives)
+
+
+def test_lists_with_one_introduction_lead_to_pages_of_their_own(life, a):
+    for last in (4, 4, 5):  # at last there is one more page, behind the second list
+        lists = {f"/list{n}": Page(html(article(100), links=(f"/{n}.html",))) for n in range(4)}
+        publish(a, {f"/{n}.html": n for n in range(last)})
+        a.pages["/"] = Page(html("", links=tuple(lists)))
+        a.pages |= lists | {
+            "/list1": Page(html(article(100), links=("/1.html", *(f"/{n}.html" for n in range(4, last)))))
+        }
+        life.day({*range(last), 100}, [f"{a.url}/"])
