@@ -93,6 +93,7 @@ def test_flush_alone_lets_go_of_what_is_in_parts(path: str, monkeypatch: pytest.
         assert len(dedup) == 120
 
 
+@pytest.mark.slow
 def test_tidying_begins_each_time_with_as_few_documents(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("scrapy_neardup.stores.tidying.FRESH", 50)
     with opened(path) as store:

@@ -120,6 +120,7 @@ def test_drops_come_least_sure_first_with_their_evidence_and_as_json(folder: Pat
     assert "0 the same, 0 not the same, 2 left" in shown.stderr
 
 
+@pytest.mark.slow
 def test_answers_are_kept_and_not_asked_for_again(folder: Path) -> None:
     said = review(folder, "later\nn\nq\n", *REVIEW).stderr  # what is no answer is asked again
     assert said == "0 the same, 1 not the same, 1 left\n"
@@ -130,6 +131,7 @@ def test_answers_are_kept_and_not_asked_for_again(folder: Path) -> None:
     assert "1 the same, 0 not the same, 0 left" in review(folder, "s\n", *REVIEW).stderr
 
 
+@pytest.mark.slow
 def test_dedupe_explain_evaluate_and_calibrate_take_answers_into_account(folder: Path) -> None:
     review(folder, "n\ns\n", *REVIEW)
     said = succeeded(folder, "explain", C, "--store", "held.sqlite").stdout
@@ -144,6 +146,7 @@ def test_dedupe_explain_evaluate_and_calibrate_take_answers_into_account(folder:
     assert "here it is 1.0, recall 1.0" in printed
 
 
+@pytest.mark.slow
 def test_evaluate_does_not_look_the_answers_up(folder: Path) -> None:
     review(folder, "n\ns\n", *REVIEW)
     settings = ("-s", "NEARDUP_REVIEWED=held.sqlite.reviewed")
