@@ -17,8 +17,8 @@ class Verdict:
     """What was decided of a document, and on what evidence; None where there was nothing to compare with."""
 
     status: str
-    """`unique`, `duplicate` or `revisit`: the same URL again; in a crawl that keeps revisits, held content that comes for
-    the first time in its run."""
+    """`unique`, `duplicate` or `revisit`: the same URL again; in a crawl that keeps revisits, content that is held and
+    comes for the first time in its run."""
     duplicate_of: str | None = None
     detector: str | None = None
     """The first one that proposed the document held."""
