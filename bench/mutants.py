@@ -42,7 +42,7 @@ from options import new_file, positive
 
 DECISIONS = (
     "claim dedup deliveries matching verify siblings reviews advice mirrors verdict"
-    " pipeline middleware extension turns detours ending access waitlist rechecks leads"
+    " pipeline middleware extension turns detours ending access judge waitlist rechecks leads"
 )
 ROOMS = (*(f"scrapy_neardup/{name}.py" for name in DECISIONS.split()), "scrapy_neardup/stores")
 STAGES = ("reach", "quick", "slow")

@@ -5,8 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -19,19 +17,17 @@ from .access import FAILURES
 from .alarms import Alarms
 from .claim import Claim
 from .dedup import PAUSES
-from .detours import is_plain, mark, redirects
+from .detours import is_plain, redirects
 from .document import Document, Tree
-from .ending import is_of_page
 from .extension import NearDup
 from .fingerprints.layout import layout
 from .items import Fetch, item_document, item_pages, item_roles
-from .signature import Signature
+from .judge import Judge
 from .stats import Stat
 from .text.html import Page, canonical_links, elements
 from .turns import Turns
 from .verdict import Verdict
 from .waiting import pause
-from .waitlist import is_sent_after_all
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -57,12 +53,9 @@ class NearDupPipeline:
 
     def __init__(self, neardup: NearDup) -> None:
         self.neardup = neardup
-        self._given: WeakKeyDictionary[Response, set[Signature]] = WeakKeyDictionary()
-        self._delivering: dict[Signature, Claim] = {}
-        """Claims on documents that were held before, and that come for the first time in this run."""
+        self._judge = Judge(neardup)
         self._fetches: WeakKeyDictionary[Response, Fetch] = WeakKeyDictionary()
         self._turns = Turns(neardup)
-        self._ask = neardup.access.ask
         self._untaggable: set[type] = set()
         self._told: set[type] = set()
         self._alarms = Alarms(neardup.config)
@@ -87,7 +80,7 @@ class NearDupPipeline:
         if claim is None:
             return item
         self.neardup.endings.follow(claim)
-        await self._judge_source(claim, response)
+        await self._judge.judge_by_response(claim, response)
         self._count(claim)
         return self._act(item, claim)
 
@@ -145,25 +138,8 @@ class NearDupPipeline:
                 await pause(moment)
                 moment = min(2 * moment, PAUSES[1])
             claim = await self.neardup.access.claim(document)
-        if claim.match and self.neardup.config.revisit == "keep":
-            await self._deliver(claim, claim.match.signature)
+        await self._judge.judge_by_run(claim)
         return claim
-
-    async def _deliver(self, claim: Claim, document: Signature) -> None:
-        """Judge by what this run gave: the first item with a content that is held is a revisit, others duplicates."""
-        while other := self._delivering.get(document):
-            await self.neardup.access.settled(other)
-        self._delivering[document] = claim
-        try:
-            is_delivered = await self._ask(self.neardup.dedup.deliveries.is_delivered, document)
-        except BaseException:  # nobody is to wait for this claim
-            del self._delivering[document]
-            raise
-        if is_delivered:
-            del self._delivering[document]
-        else:
-            claim.when_settled(partial(self._delivering.pop, document))
-        claim.verdict = replace(claim.verdict, status="duplicate" if is_delivered else "revisit")
 
     def _fetch(self, response: Response | None) -> Fetch:
         """Say where an item came from; worked out once for all items of a response."""
@@ -172,47 +148,6 @@ class NearDupPipeline:
         if response not in self._fetches:
             self._fetches[response] = _fetch(response)
         return self._fetches[response]
-
-    async def _judge_source(self, claim: Claim, response: Response | None) -> None:
-        """Take the response into account: what it already gave, and whether it was fetched to check a mirror."""
-        if response is None:
-            return
-        given, signature = self._given.setdefault(response, set()), (claim.match or claim).signature
-        first, again, dead = not given, signature in given, _mark(response, "neardup_dead_link")
-        given.add(signature)
-        if not first:
-            self._judge_further(claim, again=again)
-        elif claim.match and (dead or _was_skipped(response)):
-            await self._judge_stand_in(claim, claim.match.signature)
-        repeats = claim.verdict.status != "unique"
-        if first and dead:
-            await self._judge_rescue(claim, response, dead)
-        if first and not repeats and (rechecked := _rechecked(response)):
-            self.neardup.count("requests/wrongly_skipped")
-            self.neardup.rechecks.fail(rechecked)
-
-    def _judge_further(self, claim: Claim, *, again: bool) -> None:
-        """Judge a further item of a response: the same text twice on one page is no second visit."""
-        if again and self.neardup.config.revisit != "keep":
-            claim.verdict = replace(claim.verdict, status="duplicate")
-        if is_of_page(claim.document, self.neardup.endings.response):
-            claim.verdict = replace(claim.verdict, changed=False)
-            if not again:
-                self.neardup.endings.give_many()
-
-    async def _judge_stand_in(self, claim: Claim, document: Signature) -> None:
-        """Judge a copy that stands in for its original; after two runs it takes that one's place."""
-        deliveries = self.neardup.dedup.deliveries
-        if not await self._ask(deliveries.is_delivered, document):
-            claim.verdict = replace(claim.verdict, status="revisit")
-            claim.is_living = bool(await self._ask(deliveries.is_deserted, document))
-
-    async def _judge_rescue(self, claim: Claim, response: Response, url: str) -> None:
-        """Say whether a mirror gave what the dead link did when it was last fetched."""
-        dead = await self._ask(self.neardup.dedup.store.resolve, url)
-        same = bool(claim.match and dead and claim.match.signature is dead.signature)
-        response.meta["neardup_rescued"] = same
-        self.neardup.count("dead_links/rescued" if same else "dead_links/unconfirmed")
 
     def _count(self, claim: Claim) -> None:
         verdict = claim.verdict
@@ -228,7 +163,7 @@ class NearDupPipeline:
 
     def _act(self, item: Any, claim: Claim) -> Any:
         config, verdict = self.neardup.config, claim.verdict
-        if self._is_dropped(verdict):
+        if self._judge.is_dropped(verdict):
             if config.action == "drop":
                 self.neardup.endings.commit(claim)
                 if self.neardup.dropped:
@@ -239,12 +174,6 @@ class NearDupPipeline:
             self._tag(item, verdict)
         return item
 
-    def _is_dropped(self, verdict: Verdict) -> bool:
-        """Return whether the feeds have an item already: that of this run, or all with what the URL gave last."""
-        if self.neardup.config.revisit == "keep":
-            return verdict.status == "duplicate"
-        return verdict.status != "unique" and not verdict.changed
-
     def _tag(self, item: Any, verdict: Verdict) -> None:
         try:
             ItemAdapter(item)[self.neardup.config.tag_field] = verdict.tag()
@@ -252,22 +181,6 @@ class NearDupPipeline:
             if type(item) not in self._untaggable:
                 self._untaggable.add(type(item))
                 logger.warning("Items of %(type)s pass without tag: %(error)s", {"type": type(item), "error": error})
-
-
-def _mark(response: Response, name: str) -> Any:
-    return mark(response.request, name) if response.request else None
-
-
-def _rechecked(response: Response) -> str | None:
-    """Return the URL that was fetched to check it, be it that it redirected to another; None where it was not."""
-    if response.request is None:
-        return None
-    urls = (response.request.url, *redirects(response.request)[0][:1])
-    return url if (url := response.meta.get("neardup_recheck")) in urls else None
-
-
-def _was_skipped(response: Response) -> bool:
-    return response.request is not None and is_sent_after_all(response.request)
 
 
 def _fetch(response: Response) -> Fetch:
