@@ -1,4 +1,4 @@
-"""What a program that calls `claim`, `commit` and `flush` keeps in memory, and how fast it is, as documents come.
+"""Measure memory and speed of a program that calls `claim`, `commit` and `flush`, as documents come.
 
     python bench/api.py [150000] [--flush 100]
 

@@ -1,4 +1,4 @@
-"""What host mirrors learned while crawling save and miss on real sites, over the confidence bound.
+"""Measure what learned host mirrors save and miss on real sites, over the confidence bound.
 
     python bench/mirror_sites.py EVAL_SITES_DIR [--orders 10] [--in-flight 2]
 
@@ -86,7 +86,7 @@ class Crawl:
     documents: dict[str, Document]
     skipped: list[str] = field(default_factory=list)
     learned: int | None = None
-    """How many pages were judged when the rule came into force."""
+    """The number of pages that were judged when the rule came into force."""
     judged: int = 0
 
     def run(self, order: list[str], in_flight: int) -> None:

@@ -1,4 +1,4 @@
-"""How a crawl asks its store: one question after another, beside the reactor where the answer comes over a network.
+"""Access of a crawl to its store: one question after another, in a thread where the answer comes over a network.
 
 What fails is told of and loses no item. Under asyncio it is a thread too: decisions are plain code that any program can
 use, and one thread keeps them in order.
@@ -34,7 +34,7 @@ class Access:
 
     def __init__(self, dedup: Deduplicator, failed: Callable[[Exception], object]) -> None:
         self.caught_up = 0
-        """How many late documents were taken in."""
+        """The number of late documents that were claimed after all."""
         self._dedup = dedup
         self._failed = failed
         self._thread = ThreadPoolExecutor(1, "neardup-store") if dedup.store.is_remote else None
@@ -104,7 +104,7 @@ class Access:
             return None
 
     def later(self, function: Callable[..., object], *arguments: Any) -> None:
-        """Have a function called after all that was asked before, and wait for nothing."""
+        """Schedule a function after all that was asked before; do not wait for it."""
         if self._thread:
             deferred_from_coro(self._watch(self._submit(function, *arguments)))
             return
@@ -146,11 +146,11 @@ class Access:
 
     @property
     def late(self) -> int:
-        """How many documents are still to be taken in."""
+        """Return the number of late documents that are still to be claimed."""
         return len(self._late)
 
     async def catch_up(self) -> bool:
-        """Have the store take in some late documents; say whether it took any."""
+        """Claim some late documents; return whether any could be."""
         some = [self._next_late() for _ in range(min(AT_ONCE, len(self._late)))]
         known = len(some)
         try:
@@ -163,7 +163,7 @@ class Access:
         return len(some) < known
 
     async def catch_up_all(self) -> None:
-        """Have the store take in all late documents that it can."""
+        """Claim all late documents that can be."""
         while any([await self.catch_up() for _ in range(0, len(self._late), AT_ONCE)]):
             pass
 
@@ -176,6 +176,6 @@ class Access:
                 documents.remove(document)
 
     def close(self) -> None:
-        """Let go of the thread, when all that was asked is done."""
+        """Release the thread when all that was asked is done."""
         if self._thread:
             self._thread.shutdown(wait=False)

@@ -37,7 +37,7 @@ class Pairs(NamedTuple):
     """The number in the shorter text."""
     resemblance: npt.NDArray[np.float64]
     right: npt.NDArray[np.bool_]
-    """Whether it is a duplicate by its label."""
+    """True for a duplicate by its label."""
 
 
 @dataclass(frozen=True)

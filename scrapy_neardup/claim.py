@@ -21,10 +21,10 @@ class Claim:
         self.signature = signature
         self.match = match
         self.verdict = dedup.verdict(document, match)
-        self.is_living = False
-        """Whether its URL is to be fetched from now on, since the document's own URL gives the document no more."""
+        self.is_successor = False
+        """True for a copy whose URL takes the place of the original's, which gives the document no more."""
         self.is_one_of_many = False
-        """Whether its page gave other documents too, so that the URL stands for none of them."""
+        """True if its page gave other documents too, so that the URL is that of none of them."""
         self.is_mirror = self.verdict.status == "duplicate" and not self.verdict.changed
         self.state = "pending"
         """`pending`, `committed` or `withdrawn`."""

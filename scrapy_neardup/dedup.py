@@ -173,7 +173,7 @@ class Deduplicator:
 
     def _has_changed(self, document: Document, signature: Signature) -> bool:
         """Return whether what a URL gave last, by itself or as part of a list, is held and is another document."""
-        link = None if document.is_listed or not document.url else self.store.resolve(document.url)
+        link = None if document.has_page_url or not document.url else self.store.resolve(document.url)
         if link is None or link.mirror or link.firm != (document.url not in document.loose):
             return False
         return link.signature not in (None, signature)
@@ -199,7 +199,7 @@ class Deduplicator:
         elif held:
             self._link(claim.document, claim.signature, mirror=False)
         elif claim.match:
-            mirror = claim.is_mirror and not claim.is_living
+            mirror = claim.is_mirror and not claim.is_successor
             if not claim.document.url:
                 self.store.repeat(claim.match.signature)
             self._link(claim.document, claim.match.signature, mirror=mirror, evidence=claim.match.evidence)
@@ -233,7 +233,7 @@ class Deduplicator:
         """Note that a document's URLs give several documents."""
         for url in _urls(document):
             if (known := self.store.resolve(url)) and known.signature:
-                self.deliveries.keep(known)
+                self.deliveries.remember(known)
             self.store.record(Link(url, None, False, self._clock(), document.size))
 
     def _link(

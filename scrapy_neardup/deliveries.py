@@ -32,27 +32,29 @@ class Deliveries:
     def last(self, document: Signature) -> float:
         """Return when a document was last given, in seconds since the epoch; 0 where that is not known."""
         own = self._seen(document.url, document) if document.url else 0.0
-        return own if own >= self._started else max(own, self._seen(_stand_in(document), document))
+        return own if own >= self._started else max(own, self._seen(_made_up_url(document), document))
 
     def is_deserted(self, document: Signature) -> bool:
         """Return whether another URL than the document's own was the last to give it."""
-        return self._seen(_stand_in(document), document) > (self._seen(document.url, document) if document.url else 0.0)
+        return self._seen(_made_up_url(document), document) > (
+            self._seen(document.url, document) if document.url else 0.0
+        )
 
     def record(self, document: Signature) -> None:
         """Note that a document was given just now, unless it is known that it was in this run."""
         if not self.is_delivered(document):
-            self._store.record(Link(_stand_in(document), document, False, self._clock()))
+            self._store.record(Link(_made_up_url(document), document, False, self._clock()))
 
-    def keep(self, link: Link) -> None:
+    def remember(self, link: Link) -> None:
         """Remember that a URL gave a document in this run, before the link of the URL is replaced."""
         if link.signature and not link.mirror and link.seen >= self._started:
-            self._store.record(Link(_stand_in(link.signature), link.signature, False, link.seen))
+            self._store.record(Link(_made_up_url(link.signature), link.signature, False, link.seen))
 
     def _seen(self, url: str, document: Signature) -> float:
         link = self._store.resolve(url)
         return link.seen if link and link.signature is document and not link.mirror else 0.0
 
 
-def _stand_in(document: Signature) -> str:
+def _made_up_url(document: Signature) -> str:
     told = (document.url, document.title, document.identity, document.sketch.codes.hex(), document.sketch.tokens)
     return f"{SCHEME}{hash_text(repr(told)):016x}"

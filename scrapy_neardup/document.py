@@ -51,7 +51,7 @@ class Document:
     """The hash of the fields that tell its item from others, such as its name or number; 0 without any."""
     thin: bool = False
     """The text is under half of what is not link text on its page, or the page says next to nothing but links."""
-    is_listed: bool = False
+    has_page_url: bool = False
     """The URL is not the item's own: it is that of the page that gave the item, among others as may be."""
     ready: dict[str, tuple[int, ...]] = field(default_factory=dict)
     """Fingerprints that were made in another process, by detector."""

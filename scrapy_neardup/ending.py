@@ -90,12 +90,12 @@ class Endings:
         if item := _in_hand.get():
             item.claim = claim
 
-    def give_more(self) -> None:
+    def note_unheld_item(self) -> None:
         """Note that the response in hand gave what is held nowhere, so that its URL is no mirror."""
         if response := self.response:
             self._giving_more.add(response)
 
-    def give_many(self) -> None:
+    def note_several_items(self) -> None:
         """Note that the response in hand gave several documents, so that its URL is the URL of none of them."""
         if response := self.response:
             self._giving_many.add(response)
@@ -135,7 +135,7 @@ class Endings:
         if isinstance(claim := self._settled(), Claim):
             self._neardup.count("withdrawn")
             self._access.later(claim.withdraw)
-            self.give_more()
+            self.note_unheld_item()
 
 
 def is_of_page(document: Document, response: Response | None) -> bool:

@@ -79,14 +79,14 @@ class Judge:
         if is_of_page(claim.document, self._neardup.endings.response):
             claim.verdict = replace(claim.verdict, changed=False)
             if not again:
-                self._neardup.endings.give_many()
+                self._neardup.endings.note_several_items()
 
     async def _judge_stand_in(self, claim: Claim, document: Signature) -> None:
         """Judge a copy that stands in for its original; after two runs it takes that one's place."""
         deliveries = self._neardup.dedup.deliveries
         if not await self._ask(deliveries.is_delivered, document):
             claim.verdict = replace(claim.verdict, status="revisit")
-            claim.is_living = bool(await self._ask(deliveries.is_deserted, document))
+            claim.is_successor = bool(await self._ask(deliveries.is_deserted, document))
 
     async def _judge_rescue(self, claim: Claim, response: Response, url: str) -> None:
         """Say whether a mirror gave what the dead link did when it was last fetched."""

@@ -125,7 +125,7 @@ class NearDupPipeline:
 
     def _keep_fetching(self, response: Response | None) -> None:
         """Note that a response gave an item that is held nowhere, whatever else it gave."""
-        self.neardup.endings.give_more()
+        self.neardup.endings.note_unheld_item()
         self.neardup.access.later(self.neardup.dedup.keep_fetching, Document(aliases=_urls(response)))
 
     async def _claim_settled(self, document: Document, response: Response | None) -> Claim:

@@ -96,7 +96,7 @@ def test_a_url_that_gives_what_it_gave_before_the_last_time_has_changed(dedup: D
 def test_a_copy_that_stands_in_for_a_document_is_no_mirror(dedup: Deduplicator) -> None:
     committed(dedup, A)
     made = claim(dedup, B)
-    made.is_living = True
+    made.is_successor = True
     made.commit()
     assert not known(dedup, B).mirror
     assert outcome(claim(dedup, B)) == ("revisit", A)

@@ -74,7 +74,7 @@ def test_what_a_link_told_is_kept_before_it_is_replaced(seen: float, mirror: boo
     day.gives(OWN, seen, mirror=mirror)
     known = day.store.resolve(OWN)
     assert known
-    day.deliveries.keep(known)
+    day.deliveries.remember(known)
     day.store.record(link(OWN, None, seen=LATER))
     assert day.deliveries.is_delivered(day.held) == kept
 
