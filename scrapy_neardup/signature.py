@@ -1,22 +1,29 @@
-"""What is kept of a document and of the URLs that led to it. Plain records; no behaviour, no I/O."""
+"""What is kept of a document and of the URLs that led to it. Plain records; no I/O."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from .fingerprints.sketch import Sketch
 
 TITLE = 200  # characters that are stored of a title
-
-Key: TypeAlias = tuple[str, int, int]
-"""Where a stored signature lies: the run, the number of its segment, the place in it."""
 
 
 class _Weak:
     """What weak references need; `dataclass(weakref_slot=True)` came with Python 3.11."""
 
     __slots__ = ("__weakref__",)
+
+
+class Visit(NamedTuple):
+    """When a URL was last fetched."""
+
+    seen: float
+    """Seconds since the epoch."""
+    size: int
+    """Bytes of the response; 0 where unknown."""
 
 
 @dataclass(eq=False, slots=True)
@@ -30,16 +37,24 @@ class Signature(_Weak):
     """Seconds since the epoch."""
     layout: int = 0
     """Of its page; 0 where unknown."""
-    key: Key | None = None
-    """None until it is written."""
-    repeats: int = 0
-    """How many documents repeat it, as far as is known: its mirror degree."""
-    number: int | None = None
-    """Its place among all documents of a store's parts; None where it is in none."""
     title: str = ""
     """Of at most `TITLE` characters."""
     identity: int = 0
     """The hash of the fields that tell its item from others; 0 without any."""
+    id: str = ""
+    """`RUN/NUMBER`; "" until a store holds it."""
+    own: Visit | None = None
+    """The visit of its own URL with which it came; None where that URL gave something else since."""
+    count: Callable[[str], int] | None = None
+    """Counts the mirrors of a document, given its id: set by the store that holds it."""
+    known_repeats: int | None = None
+
+    @property
+    def repeats(self) -> int:
+        """How many documents repeat it, as far as is known: its mirror degree."""
+        if self.known_repeats is None:
+            self.known_repeats = self.count(self.id) if self.count else 0
+        return self.known_repeats
 
 
 class Evidence(NamedTuple):
@@ -61,7 +76,7 @@ class Link:
     """What a URL led to when it was last fetched."""
 
     url: str
-    """As it was requested."""
+    """As it was requested; "" for a document without a URL that repeats another."""
     signature: Signature | None
     """The document held; None where the URL also gave something that is held nowhere, so that it must be fetched."""
     mirror: bool
@@ -74,7 +89,7 @@ class Link:
     """Why it was called a mirror."""
     firm: bool = True
     """False where the URL may give something else when it is fetched, so that it is never skipped for this."""
-    digest: int = 0
-    """The hash of its canonical form; 0 until a store has made it."""
-    void: bool = False
-    """True where nothing is known of the URL any more: it takes the place of what was known."""
+    target: str | None = None
+    """The id of the document held; set by the store."""
+    key: str = ""
+    """Of its row; "" until a store has it."""

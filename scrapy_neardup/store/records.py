@@ -1,0 +1,133 @@
+"""Records as bytes: one encoding for every back end. No I/O.
+
+A value is a CRC-32 (4 bytes, big-endian) of the key and the body, then the body in MessagePack: data only, so a file from
+a stranger runs nothing. The body, by kind:
+
+- document: `[url, title, first_seen, {detector: fingerprints}, sketch, layout, identity, own]`; fingerprints are 64-bit
+  integers one after another, little-endian; `sketch` is `[tokens, shingles, figures, codes, figure_sample]`; `own` is
+  `[seen, size]` where the document's own URL gave it and no link says more, else nil;
+- link: `[url, document, mirror, seen, size, firm, evidence]`; `document` is `RUN/NUMBER`, or nil for a URL that is to be
+  fetched each time; `evidence` is `[detector, hamming, resemblance, containment, length_ratio, kind]` or nil;
+- host: `[[trial, …], {host: since}]`; run and meta: a map.
+"""
+
+from __future__ import annotations
+
+import zlib
+from array import array
+from collections.abc import Callable
+from sys import byteorder
+from typing import Any
+
+import msgpack
+
+from ..fingerprints.sketch import BINS, FIGURES, Sketch
+from ..signature import TITLE, Evidence, Link, Signature, Visit
+from .base import DOCUMENT, HOST, LINK, META, RUN, HostNews, Record, StoreError
+from .damage import DAMAGE
+from .runs import Run
+
+_ERRORS = "surrogatepass"  # a URL or title may hold what is no character
+
+
+def key_of(kind: str, run: str, number: int) -> str:
+    """Return the key of a row that a run writes. Keys of a run ascend, since a table grows fastest at its end."""
+    return f"{kind}/{run}/{number:06x}"
+
+
+def kind_of(key: str) -> str:
+    return key.partition("/")[0]
+
+
+def id_of(key: str) -> str:
+    """Return what links call a document, `RUN/NUMBER`, given the key of its row."""
+    return key.partition("/")[2]
+
+
+def place_of(id: str) -> tuple[str, int]:
+    """Return the run and the number that an id says. Raise ValueError for one that is none."""
+    run, _, number = id.rpartition("/")
+    return run, int(number, 16)
+
+
+def dump(key: str, record: Record) -> bytes:
+    """Return the value of a row."""
+    body: bytes = msgpack.packb(_body(record), unicode_errors=_ERRORS)
+    return _checksum(key, body) + body
+
+
+def _checksum(key: str, body: bytes) -> bytes:
+    return zlib.crc32(body, zlib.crc32(key.encode(errors=_ERRORS))).to_bytes(4, "big")
+
+
+def load(key: str, value: bytes) -> Any:
+    """Return the record of a row. The document of a link is its id as `target`. Raise ValueError for damage."""
+    body = value[4:]
+    if value[:4] != _checksum(key, body):
+        raise ValueError(f"row {key!r} is damaged: its checksum does not match")
+    try:
+        return _READERS[kind_of(key)](key, msgpack.unpackb(body, unicode_errors=_ERRORS, strict_map_key=False))
+    except DAMAGE as error:  # who made it meant to
+        raise ValueError(f"row {key!r} is damaged: {error}") from error
+
+
+def pack(values: tuple[int, ...]) -> bytes:
+    """Return 64-bit integers as bytes, little-endian."""
+    return _native(array("Q", values)).tobytes()
+
+
+def unpack(packed: bytes) -> tuple[int, ...]:
+    """Return the integers that `pack` was given."""
+    return tuple(_native(array("Q", packed)))
+
+
+def _native(values: array[int]) -> array[int]:
+    if byteorder == "big":
+        values.byteswap()
+    return values
+
+
+def _body(record: Record) -> Any:
+    if isinstance(record, Signature):
+        prints = {name: pack(values) for name, values in record.fingerprints.items() if values}
+        told = record.url, record.title, record.first_seen, prints, record.sketch, record.layout, record.identity
+        return [*told, record.own]
+    if isinstance(record, Link):
+        told = record.url, record.target, record.mirror, record.seen, record.size, record.firm
+        return [*told, record.evidence]
+    if isinstance(record, HostNews):
+        return [record.trials, record.met]
+    return record.dump() if isinstance(record, Run) else dict(record)
+
+
+def _document(key: str, body: Any) -> Signature:
+    url, title, first_seen, prints, sketch, layout, identity, own = body
+    fingerprints = {name: unpack(packed) for name, packed in prints.items()}
+    visit = Visit(*own) if own else None
+    return Signature(url, fingerprints, Sketch(*sketch), first_seen, layout, title, identity, id_of(key), visit)
+
+
+def _link(key: str, body: Any) -> Link:
+    url, target, mirror, seen, size, firm, evidence = body
+    return Link(url, None, mirror, seen, size, Evidence(*evidence) if evidence else None, firm, target, key)
+
+
+def _host(key: str, body: Any) -> HostNews:
+    trials, met = body
+    return HostNews([tuple(trial) for trial in trials], dict(met))
+
+
+def _run(key: str, body: Any) -> Run:
+    run = Run.parsed(body)
+    if run.id != id_of(key):
+        raise ValueError(f"it is that of run {run.id!r}")
+    return run
+
+
+_READERS: dict[str, Callable[[str, Any], Record]] = {
+    DOCUMENT: _document,
+    LINK: _link,
+    HOST: _host,
+    RUN: _run,
+    META: lambda key, body: dict(body),
+}

@@ -1,0 +1,81 @@
+"""Runs: who wrote what, and whether it ended well. No I/O."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from operator import index
+from typing import Any
+from uuid import uuid4
+
+from .damage import DAMAGE
+
+_ID = re.compile(r"[\w.-]{1,200}")  # it becomes part of a file's name: one from a stranger is to lead nowhere else
+
+
+@dataclass(frozen=True)
+class Run:
+    """The stored record of one run. Its rows are numbered from 1."""
+
+    id: str
+    started: float
+    """Seconds since the epoch."""
+    closed: float | None = None
+    """None while it is open: it is alive, or it died."""
+    sealed: int = 0
+    """Rows up to this number are kept if the run dies; it goes on with higher ones."""
+    paused: float = 0.0
+    """When it was last closed, in seconds since the epoch; 0 where it never was."""
+    forgotten: tuple[tuple[int, int], ...] = ()
+    """Rows that were forgotten: ranges, from the first number to the last."""
+    documents: int = 0
+    """How many more documents are held through this run's writes; below 0 where it forgot those of others."""
+    urls: int = 0
+    """The same of URLs that are known."""
+    stats: Mapping[str, int] = field(default_factory=dict)
+    """Scrapy's stats of the run, without their prefix; of a run that was resumed the sums."""
+
+    def has_forgotten(self, number: int) -> bool:
+        """Return whether a row was forgotten."""
+        return any(first <= number <= last for first, last in self.forgotten)
+
+    def ended(self, last: int, *, forget: bool = False) -> Run:
+        """Return the record of this run at its end, with rows up to a number; `forget` those that are not sealed."""
+        now = max(self.started, time.time())
+        lost = ((self.sealed + 1, last),) if forget and last > self.sealed else ()
+        paused = self.paused if forget else now
+        return replace(self, closed=now, sealed=max(self.sealed, last), paused=paused, forgotten=self.forgotten + lost)
+
+    def without(self, last: int) -> Run:
+        """Return the record of this run once its rows up to a number are forgotten."""
+        return replace(self, sealed=max(self.sealed, last), forgotten=((1, last),) if last else ())
+
+    def with_stats(self, stats: Mapping[str, int]) -> Run:
+        """Return the record with what was counted since it was last opened."""
+        return replace(self, stats=dict(Counter(self.stats) + Counter(stats)))
+
+    def dump(self) -> dict[str, Any]:
+        """Return the record as JSON."""
+        return asdict(self)
+
+    @classmethod
+    def parsed(cls, record: Mapping[str, Any]) -> Run:
+        """Read a record that was JSON; raise ValueError where it is none."""
+        try:
+            forgotten = tuple((index(first), index(last)) for first, last in record["forgotten"])
+            run = cls(**{**record, "forgotten": forgotten})
+            _ = run.started + run.paused + (run.closed or 0.0) + sum(map(index, (run.sealed, run.documents, run.urls)))
+            _ = dict(run.stats)
+        except DAMAGE as error:
+            raise ValueError(f"no run: {error}") from error
+        if not _ID.fullmatch(run.id):
+            raise ValueError(f"{run.id!r} is no id of a run")
+        return run
+
+
+def new_id() -> str:
+    """Return an id that says when the run began; another store may have it by chance, so try to hold it."""
+    return f"{time.strftime('%y%m%d-%H%M%S')}-{uuid4().hex[:4]}"
