@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .document import Document
     from .middleware import MirrorMiddleware
     from .pipeline import NearDupPipeline
-    from .stores import StoreError
+    from .store import StoreError
     from .verdict import Verdict
 
 _HOMES = {

@@ -19,7 +19,7 @@ from scrapy.utils.defer import deferred_from_coro
 from .claim import Claim
 from .dedup import Deduplicator
 from .document import Document
-from .stores import StoreError
+from .store import StoreError
 from .waiting import arrived
 
 T = TypeVar("T")

@@ -18,7 +18,7 @@ from .addon import Addon
 from .config import PREFIX, Config
 from .middleware import MirrorMiddleware
 from .pipeline import NearDupPipeline
-from .stores.redis.address import is_server
+from .store.redis.address import is_server
 
 Level = Literal["error", "warning", "note"]
 RETRY = 550  # where Scrapy's own retries stand among the downloader middlewares

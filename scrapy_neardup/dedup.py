@@ -20,8 +20,8 @@ from .document import Document
 from .index.hosts import Change, Finding
 from .matching import Matcher
 from .reviews import Reviews
-from .signature import TITLE, Evidence, Link, Signature
-from .stores import Selection, Store, StoreError, open_store
+from .signature import TITLE, Evidence, Link, Signature, Visit
+from .store import Selection, Store, StoreError, open_store
 from .verdict import UNIQUE, Match, Verdict
 from .verify import Rule
 
@@ -190,19 +190,26 @@ class Deduplicator:
                 self.store.withdraw(claim.signature)
             self.keep_fetching(claim.document)
             return
+        visit = self._visit(claim) if held else None
         if held:
-            self.store.commit(claim.signature)  # before what may fail
+            self.store.commit(claim.signature, visit)  # before what may fail
         if self._learns_hosts:
             self._learn(claim)
         if claim.is_one_of_many:
             self._unlink(claim.document)
         elif held:
-            self._link(claim.document, claim.signature, mirror=False)
+            self._link(_urls(claim.document)[bool(visit) :], claim.document, claim.signature, mirror=False)
         elif claim.match:
             mirror = claim.is_mirror and not claim.is_successor
-            if not claim.document.url:
-                self.store.repeat(claim.match.signature)
-            self._link(claim.document, claim.match.signature, mirror=mirror, evidence=claim.match.evidence)
+            urls = _urls(claim.document) if claim.document.url else ["", *_urls(claim.document)]
+            self._link(urls, claim.document, claim.match.signature, mirror=mirror, evidence=claim.match.evidence)
+
+    def _visit(self, claim: Claim) -> Visit | None:
+        """Return the visit of a new document's own URL; None where that is not its URL alone."""
+        document = claim.document
+        if claim.is_one_of_many or not document.url or document.url in document.loose:
+            return None
+        return Visit(self._clock(), document.size)
 
     def _learn(self, claim: Claim) -> None:
         """Take in what a document shows of the hosts that mirror its own."""
@@ -237,11 +244,18 @@ class Deduplicator:
             self.store.record(Link(url, None, False, self._clock(), document.size))
 
     def _link(
-        self, document: Document, signature: Signature, *, mirror: bool, evidence: Evidence | None = None
+        self,
+        urls: Iterable[str],
+        document: Document,
+        signature: Signature,
+        *,
+        mirror: bool,
+        evidence: Evidence | None = None,
     ) -> None:
-        for url in _urls(document):
+        """Note that URLs give a document; "" that it is repeated by one without a URL."""
+        for url in urls:
             firm = url not in document.loose
-            known = None if firm and not mirror else self.store.resolve(url)
+            known = None if (firm and not mirror) or not url else self.store.resolve(url)
             # A URL that gives a document of its own is no mirror, whatever else it gives, or lists elsewhere say of it.
             if not (known and known.signature and not known.mirror and (mirror or known.firm)):
                 self.store.record(Link(url, signature, mirror, self._clock(), document.size, evidence, firm))
@@ -286,5 +300,5 @@ class Deduplicator:
         self.close(clean=kind is None or issubclass(kind, SystemExit))
 
 
-def _urls(document: Document) -> Iterable[str]:
-    return (url for url in (document.url, *document.aliases) if url)
+def _urls(document: Document) -> list[str]:
+    return [url for url in (document.url, *document.aliases) if url]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from .fingerprints.hashing import hash_text
 from .signature import Link, Signature
-from .stores import Store
+from .store import Store
 
 SCHEME = "neardup:"  # of the URL that stands for a document whose own URL did not give it
 

@@ -17,7 +17,7 @@ from .index.relations import judge
 from .reviews import WHY_APART, Reviews
 from .siblings import Page, Siblings, may_hide_form
 from .signature import Evidence, Link, Signature
-from .stores import Store
+from .store import Store
 from .text.shapes import site
 from .text.urls import canonical_url, domain, host
 from .verdict import Match, page_kind

@@ -15,7 +15,7 @@ from .index.hosts import Counterpart, Hosts
 from .index.relations import SHORT
 from .reviews import Reviews
 from .signature import Link, Signature
-from .stores import Store
+from .store import Store
 from .text.shapes import site
 from .text.urls import canonical_url, host
 

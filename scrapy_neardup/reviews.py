@@ -12,7 +12,7 @@ from .config import Config, ConfigError
 from .document import Document
 from .feeds import FeedError
 from .labels import MODES, LabelledSet
-from .stores.redis.address import is_server
+from .store.redis.address import is_server
 from .text.jsons import json_text
 from .text.urls import canonical_url
 

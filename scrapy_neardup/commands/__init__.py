@@ -97,7 +97,7 @@ class Command(ScrapyCommand):
     def _run(self, args: list[str], opts: argparse.Namespace) -> int:
         from ..config import ConfigError
         from ..feeds import FeedError
-        from ..stores import StoreError
+        from ..store import StoreError
         from ..text.extractors import ExtractorError
         from ..watching import watching
         from .progress import counted

@@ -9,8 +9,8 @@ from typing import Any
 from scrapy.settings import BaseSettings
 
 from ..signature import Link, Signature
-from ..stores import Store
-from ..stores.repeated import repeated
+from ..store import Store
+from ..store.ranking import repeated
 from ..text.jsons import json_text
 from .moments import Moment
 from .options import add_json, add_store, open_existing, print_table, whole

@@ -17,9 +17,9 @@ from ..config import Config, ConfigError
 from ..detectors import Detector
 from ..detectors.build import build_detectors
 from ..installed import Need, extras, needs, versions
-from ..stores import Store, StoreError, open_store
-from ..stores.database import check_file
-from ..stores.redis.address import is_server, named
+from ..store import Store, StoreError, open_store
+from ..store.local.database import check_file
+from ..store.redis.address import is_server, named
 from ..text.jsons import json_text
 from .options import add_json, add_store, print_result, with_store
 from .runs import died

@@ -20,7 +20,7 @@ from ..feeds import FeedError
 from ..mirrors import Mirrors
 from ..reviews import WHY_APART, reviews_folder
 from ..signature import Link, Signature
-from ..stores import Store, StoreError
+from ..store import Store, StoreError
 from ..verdict import Point, in_words
 from ..verify import compare
 from .mirrors import described

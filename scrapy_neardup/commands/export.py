@@ -8,7 +8,7 @@ import json
 from scrapy.settings import BaseSettings
 
 from ..feeds import FORMATS, writing
-from ..stores.transfer import export_rows
+from ..store.transfer import export_rows
 from .options import add_json, add_store, check_apart, existing, print_outcome
 from .progress import counted
 

@@ -11,8 +11,8 @@ from scrapy.settings import BaseSettings
 
 from ..config import seconds
 from ..feeds import FeedError
-from ..stores import Selection, StoreError, open_store
-from ..stores.base import Forgotten
+from ..store import Selection, StoreError, open_store
+from ..store.base import Forgotten
 from .options import add_json, add_store, existing, print_result
 
 EXAMPLES = """examples:

@@ -10,7 +10,7 @@ from typing import Any
 from scrapy.settings import BaseSettings
 
 from ..feeds import FeedError, Feeds, JsonLines, Row
-from ..stores.transfer import import_rows
+from ..store.transfer import import_rows
 from ..text.jsons import json_text
 from .options import add_json, add_store, with_store
 from .progress import through

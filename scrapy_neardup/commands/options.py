@@ -23,8 +23,8 @@ from ..config import Config, ConfigError
 from ..dedup import Deduplicator
 from ..default_store import default_store
 from ..feeds import FeedError
-from ..stores import StoreError, check_kind
-from ..stores.redis.address import is_server
+from ..store import StoreError, check_kind
+from ..store.redis.address import is_server
 from ..text.jsons import json_text
 from .streams import shown
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from scrapy.settings import BaseSettings
 
-from ..stores import Store, open_store
-from ..stores.runs import Run
+from ..store import Store, open_store
+from ..store.runs import Run
 from ..text.jsons import json_text
 from .moments import Moment
 from .options import add_json, add_store, existing, print_table

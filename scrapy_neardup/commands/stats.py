@@ -10,7 +10,7 @@ from scrapy.settings import BaseSettings
 
 from ..detectors import Detector
 from ..detectors.build import build_detectors
-from ..stores import Store, open_store
+from ..store import Store, open_store
 from .options import add_json, add_store, existing, print_result
 
 EXAMPLES = """examples:

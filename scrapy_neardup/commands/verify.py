@@ -7,10 +7,9 @@ from dataclasses import asdict
 
 from scrapy.settings import BaseSettings
 
-from ..stores import StoreError
-from ..stores.inspecting import Finding, Survey
-from ..stores.redis.address import named
-from ..stores.verifying import verify
+from ..store import StoreError
+from ..store.verification import Finding, Survey, verify
+from ..store.redis.address import named
 from .options import add_json, add_store, existing_store, print_result
 from .streams import shown
 

@@ -149,14 +149,20 @@ class Hosts:
         promising = [r for r in self._busiest(own) if r.is_promising and self._leads(r, 1 - r.side(own))]
         return [other for r in promising if (other := r.counterpart(url, r.side(own)))]
 
-    def meet(self, url: str, when: float) -> None:
-        """Note that a host's page was known at a time: hosts that were known before cannot be copies of later ones."""
-        self.meet_site(site(url), when)
+    def meet(self, url: str, when: float) -> bool:
+        """Note that a host's page was known at a time: hosts that were known before cannot be copies of later ones.
 
-    def meet_site(self, name: str, when: float) -> None:
-        """Note that a host was known at a time."""
-        if name in self._met or len(self._met) < SITES:
-            self._met[name] = min(when, self._met.get(name, when))
+        Return whether it was not known to be known by then.
+        """
+        return self.meet_site(site(url), when)
+
+    def meet_site(self, name: str, when: float) -> bool:
+        """Note that a host was known at a time; return whether that is news."""
+        known = self._met.get(name)
+        is_news = len(self._met) < SITES if known is None else when < known
+        if is_news:
+            self._met[name] = when
+        return is_news
 
     def met(self) -> Iterable[tuple[str, float]]:
         """Return since when which hosts are known."""

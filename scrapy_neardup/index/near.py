@@ -33,8 +33,8 @@ class NearTable:
         self._starts, self._next, self._numbers = (self.columns[name] for name in ("starts", "next", "numbers"))
         self._flips: dict[int, tuple[npt.NDArray[np.int64], ...]] = {}
 
-    def find(self, value: int, distance: int, most: int) -> list[int]:
-        """Return the numbers of the SimHashes within a distance, ascending; of more than `most` the nearest."""
+    def find(self, value: int, distance: int, most: int) -> dict[int, int]:
+        """Return the SimHashes within a distance by number, each with its distance; of more than `most` the nearest."""
         few = len(self.values) <= FEW
         numbers = np.arange(len(self.values)) if few else self._candidates(value, distance)
         far = np.bitwise_count((self.values if few else self.values.take(numbers)) ^ np.uint64(value))
@@ -42,7 +42,7 @@ class NearTable:
         if len(near) > BLOCKS * most:  # in each block it may be found again
             near = near[np.argsort(far[near], kind="stable")[: BLOCKS * most]]
         nearest = dict(sorted(zip(numbers[near].tolist(), far[near].tolist(), strict=True), key=lambda pair: pair[1]))
-        return sorted(list(nearest)[:most])
+        return dict(sorted(list(nearest.items())[:most]))
 
     def _candidates(self, value: int, distance: int) -> npt.NDArray[np.int64]:
         """Return the numbers of those of which one block and the two after it are near enough."""

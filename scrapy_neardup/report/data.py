@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import urlsplit
 
 from ..signature import Evidence, Link, Signature
-from ..stores import Store
-from ..stores.repeated import repeated
+from ..store import Store
+from ..store.ranking import repeated
 from ..text.urls import canonical_url
 from ..watching import watched
 from .columns import (

@@ -17,11 +17,11 @@ from ..detectors.build import build_detectors
 from ..fingerprints import sketch
 from ..signature import Link, Signature
 from ..signed import Signed
-from ..stores import MemoryStore
+from ..store import MemoryStore
 from ..stores.absorbing import hashed_keys
 from ..stores.interchange import END, Head, Record, document_row, head_row, host_row, link_row, run_row
 from ..stores.records import KEPT, decode_text
-from ..stores.runs import Run
+from ..store.runs import Run
 from ..text import tokens
 from ..text.jsons import json_text
 from ..verdict import Verdict

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's own pag
 
 from ..index.hamming import BLOCK_BITS, BLOCKS, flips, most_flips
 from ..index.near import CROWD
-from ..stores.search import NEWEST
+from ..store.base import NEWEST
 from ..verify import Rule, compare
 from .signing import Ways, unpack_sketch
 

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's own pag
 
 from ..config import Config
 from ..feeds import FORMATS, FeedError, writing
-from ..stores.runs import Run, new_id
+from ..store.runs import Run, new_id
 from .deciding import DOCUMENT, HOST, LINK, PLACES, VERDICT, export
 from .job import Job
 from .reading import NUMBER, Source, read

@@ -19,8 +19,8 @@ from ..index.hamming import HammingIndex
 from ..index.keys import KeyIndex
 from ..items import item_document
 from ..signature import Signature
-from ..stores.records import encode_text, encode_url
-from ..stores.search import NEWEST, salt
+from ..store.base import NEWEST
+from ..store.postings import salt
 from ..text.urls import canonical_url, host
 
 
@@ -105,7 +105,7 @@ def _record(number: int, name: str, document: Document, signature: Signature, wa
     return Record(
         number,
         name,
-        encode_url(url) if url else None,
+        encode_text(url) if url else None,
         signed(hash_text(canonical_url(url))) if url else None,
         signed(hash_text(site)) if site else None,
         signature.sketch.tokens,
@@ -119,6 +119,14 @@ def _record(number: int, name: str, document: Document, signature: Signature, wa
         signed(signature.identity),
         document.thin,
     )
+
+
+def encode_text(text: str) -> bytes:
+    return text.encode("utf8", "surrogatepass")  # a URL or title may hold what is no character
+
+
+def decode_text(stored: bytes) -> str:
+    return stored.decode("utf8", "surrogatepass")
 
 
 def signed(value: int) -> int:

@@ -134,10 +134,12 @@ class Backend(Protocol):
     def find(self, questions: Sequence[Question], entries: Sequence[Entry | None] = ()) -> list[Found]:
         """Answer questions in this order.
 
-        With entries, hold each document, pending, whose question no key but that of a URL leads anywhere, up to the
-        first one that is not held. The keys of an entry that are in its question count, no others. Local back ends
-        hold none.
+        With entries, hold each document, pending, whose question's keys lead nowhere, up to the first one that is not
+        held; its other postings do not matter. Back ends that are not remote hold none.
         """
+
+    def count(self, key: int) -> int:
+        """Return how many rows a key leads to; some of them may be gone."""
 
     def hold(self, entry: Entry, seen: bytes) -> bool:
         """Hold a document, pending: unless its keys lead to more than was `seen`, then return False."""

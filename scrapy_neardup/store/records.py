@@ -21,9 +21,9 @@ from typing import Any
 
 import msgpack
 
-from ..fingerprints.sketch import BINS, FIGURES, Sketch
-from ..signature import TITLE, Evidence, Link, Signature, Visit
-from .base import DOCUMENT, HOST, LINK, META, RUN, HostNews, Record, StoreError
+from ..fingerprints.sketch import Sketch
+from ..signature import Evidence, Link, Signature, Visit
+from .base import DOCUMENT, HOST, LINK, META, RUN, HostNews, Record
 from .damage import DAMAGE
 from .runs import Run
 

@@ -1,0 +1,55 @@
+"""Stores: find earlier documents, keep signatures. `open_store` chooses a back end by the address."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..detectors.base import Detector
+from .base import Backend, Forgotten, Selection, StoreError
+from .local.memory import MemoryBackend
+from .local.sqlite import SqliteBackend
+from .redis.address import KINDS, is_server, named
+from .runs import Run
+from .store import Store
+
+__all__ = ["Forgotten", "Run", "Selection", "Store", "StoreError", "check_kind", "memory_store", "open_store"]
+
+
+def check_kind(address: str) -> None:
+    """Raise StoreError for what is neither a path nor the address of a server that can be a store."""
+    if "://" in address and not is_server(address):
+        raise StoreError(f"store {named(address)!r}: no such kind of store; allowed are a path, {', '.join(KINDS)}")
+
+
+def memory_store(detectors: Sequence[Detector]) -> Store:
+    """Return a store that forgets everything when the process ends."""
+    return Store(MemoryBackend(), detectors, run=None)
+
+
+def open_store(
+    address: str | None,
+    detectors: Sequence[Detector],
+    *,
+    namespace: str = "",
+    unclean_run: str = "forget",
+    run: str | None = "",
+) -> Store:
+    """Open the store at a path or on a server (`redis://…`), or one in memory for None.
+
+    `run` names a run to go on with; "" starts a new one, None only looks into the store.
+
+    Raise StoreError where it can't be read, or was made with other detectors' parameters.
+    """
+    if address is None:
+        return memory_store(detectors)
+    return Store(open_backend(address, namespace, writes=run is not None), detectors, unclean_run=unclean_run, run=run)
+
+
+def open_backend(address: str, namespace: str, *, writes: bool) -> Backend:
+    """Open the back end at an address; without `writes` it is only looked into. Raise StoreError."""
+    check_kind(address)
+    if is_server(address):
+        from .redis.backend import RedisBackend
+
+        return RedisBackend(address, namespace, writes=writes)
+    return SqliteBackend(address, namespace=namespace, writes=writes)

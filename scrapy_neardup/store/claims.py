@@ -1,0 +1,93 @@
+"""Claims that are atomic between processes, where the back end can do that.
+
+The first look holds a document where no fingerprint of it is known: one round trip. Else the documents found are
+compared, and if it repeats none of them it is held unless newer ones share a fingerprint: then the loop begins anew.
+Documents near in SimHash are compared after it was held; if it repeats one of those it is left again. So of two that
+repeat each other and come at once, one is found. A back end on this machine holds a document for this process only, and
+others find it once it is committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+from weakref import WeakSet
+
+from ..signature import Signature
+from .base import Entry, Found
+
+if TYPE_CHECKING:
+    from .store import Store
+
+
+class Claims:
+    """The document that is to be held next, and what was foreseen of those that follow."""
+
+    def __init__(self, store: Store) -> None:
+        self.elsewhere: WeakSet[Signature] = WeakSet()
+        """Documents that were pending in other processes when they were last found."""
+        self._store = store
+        self._backend = store.backend
+        self._intended: Signature | None = None
+        self._entry: Entry | None = None
+        self._seen = b""
+        self._foreseen: dict[Signature, tuple[Entry, Found]] = {}
+
+    def foresee(self, signatures: Sequence[Signature]) -> None:
+        """Look for several documents in one round trip; forget those that were foreseen and never intended."""
+        for signature, (entry, found) in self._foreseen.items():
+            if found.is_held:
+                self._backend.release(entry)
+        self._foreseen.clear()
+        if self._backend.is_remote and signatures:
+            entries = [self._store.entry(each) for each in signatures]
+            asked = [self._store.question(each.fingerprints) for each in signatures]
+            found = self._backend.find(asked, entries)
+            self._foreseen = dict(zip(signatures, zip(entries, found, strict=True), strict=True))
+
+    def intend(self, signature: Signature) -> None:
+        """Let the next look hold a document."""
+        if self._backend.is_remote:
+            self._intended = signature
+            self._entry = None
+
+    def found(self, fingerprints: Mapping[str, Sequence[int]]) -> Found:
+        """Answer a question; where it is that of the document intended, hold it if nothing is found."""
+        question, intended = self._store.question(fingerprints), self._intended
+        if intended is None or fingerprints is not intended.fingerprints:
+            return self._backend.find([question])[0]
+        if foreseen := self._foreseen.pop(intended, None):
+            self._entry, found = foreseen
+        else:
+            self._entry = self._entry or self._store.entry(intended)
+            [found] = self._backend.find([question], [self._entry])
+        self._seen = found.seen
+        if found.is_held:
+            self._store.keep_pending(intended, self._entry)
+        return found
+
+    def enter(self, signature: Signature) -> bool:
+        """Hold the document, unless newer ones share a fingerprint with it."""
+        if self._intended is not signature:
+            self._store.add(signature)
+            return True
+        if not self._store.is_held_here(signature):
+            entry = self._entry or self._store.entry(signature)
+            if not self._backend.hold(entry, self._seen):
+                return False
+            self._store.keep_pending(signature, entry)
+        self._intended = None
+        return True
+
+    def leave(self) -> None:
+        """Do not hold the document that was intended."""
+        self._intended = None
+
+    def is_pending(self, signature: Signature) -> bool:
+        """Return whether a document is pending elsewhere; drop it if the process that held it is dead."""
+        if signature not in self.elsewhere:
+            return False
+        self.elsewhere.discard(signature)
+        if not self._backend.is_held(self._store.run_of(signature)):
+            self._backend.release(self._store.entry(signature))
+        return True

@@ -1,0 +1,86 @@
+"""Building tables in a thread while a crawl goes on; one process at a time."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+
+from filelock import FileLock, Timeout
+
+from .files import Files
+from .index import TAIL, Index, due
+from .table import Table
+
+WAIT = 3600.0  # seconds that one who opens the store waits for another that makes the index
+
+
+class Builder:
+    """Has what is due be built: a table of the tail, or one of several tables."""
+
+    def __init__(self, files: Files, connect: Callable[[], sqlite3.Connection]) -> None:
+        self._files = files
+        self._connect = connect
+        self._lock = FileLock(files.folder.with_suffix(".lock"), thread_local=False)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="neardup-index")
+        self._work: Future[Table] | None = None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a table is being made, or the store does not name it yet."""
+        return self._lock.is_locked
+
+    def hold(self, *, wait: bool) -> bool:
+        """Keep other processes from building; return False where one is at it."""
+        self._files.folder.parent.mkdir(exist_ok=True)
+        try:
+            self._lock.acquire(timeout=WAIT if wait else 0)
+        except Timeout:
+            return False
+        return True
+
+    def release(self) -> None:
+        """Let other processes build."""
+        self._lock.release()
+
+    def begin(self, index: Index, known: int) -> None:
+        """Begin what is due first, given the highest number of which all rows are known. The lock is held."""
+        if len(index.tail) >= TAIL:
+            self._work = self._thread.submit(self._made, index.last + 1, known)
+        elif tables := _mergeable(index):
+            self._work = self._thread.submit(self._files.merged, tables)
+        else:
+            self.release()
+
+    def is_due(self, index: Index) -> bool:
+        """Return whether there is anything to build."""
+        return len(index.tail) >= TAIL or bool(_mergeable(index))
+
+    def _made(self, first: int, last: int) -> Table:
+        with closing(self._connect()) as db:
+            return self._files.table(db, first, last)
+
+    def result(self) -> Table | None:
+        """Return what was built, once; None where it is not done. Raise what went wrong: then it is tried again."""
+        if self._work is None or not self._work.done():
+            return None
+        work, self._work = self._work, None
+        try:
+            return work.result()
+        except BaseException:
+            self.release()
+            raise
+
+    def close(self) -> None:
+        """Wait for the thread, and let others build."""
+        self._thread.shutdown(cancel_futures=True)
+        self.release()
+
+
+def _mergeable(index: Index) -> list[Table]:
+    """Return the last tables that are to become one."""
+    if len(index.tables) < 2:
+        return []
+    before = due(index.tables[:-1], len(index.tables[-1]))
+    return [*before, index.tables[-1]] if before else []

@@ -1,0 +1,79 @@
+"""An index: finished tables, and the newest rows in RAM. It holds nothing that could not be made again from the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..base import NEWEST, Postings
+from .table import Table
+from .tail import Place, Tail
+
+TAIL = 8192  # rows in RAM before they become a table
+RATIO = 8  # a table is merged with those before it that are at most so many times as large
+
+
+class Index:
+    """Finds rows by their postings."""
+
+    def __init__(self) -> None:
+        self.tables: list[Table] = []
+        """By their rows' numbers, ascending, without a gap."""
+        self.tail = Tail()
+
+    @property
+    def last(self) -> int:
+        """The highest number that a table covers."""
+        return self.tables[-1].last if self.tables else 0
+
+    def find(self, keys: Mapping[int, int]) -> dict[int, list[Place]]:
+        """Return by key the places of the rows, oldest first; given is how many at most, the newest."""
+        found: dict[int, list[Place]] = {}
+        left = dict(keys)
+        for key, most in keys.items():
+            if places := self.tail.find(key, most):
+                found[key] = places
+                left[key] = most - len(places)
+        for table in reversed(self.tables):
+            if not (asked := [key for key, most in left.items() if most > 0]):
+                break
+            for key, numbers in table.find(asked, max(left.values())):
+                numbers = numbers[-left[key] :]
+                found[key] = [*numbers, *found.get(key, ())]
+                left[key] -= len(numbers)
+        return found
+
+    def count(self, key: int) -> int:
+        """Return how many rows a key led to since the tables were made: some may be gone."""
+        return sum(table.count(key) for table in self.tables) + len(self.tail.find(key, len(self.tail)))
+
+    def near(self, simhash: int, distance: int, most: int = NEWEST) -> list[Place]:
+        """Return the places of the rows within a Hamming distance: of more than `most` the nearest; oldest first."""
+        found: list[tuple[int, Place]] = []
+        for table in self.tables:
+            found += table.near(simhash, distance, most)
+        found += self.tail.near(simhash, distance)
+        if len(found) > most:
+            found = sorted(found, key=lambda pair: pair[0])[:most]
+        return [place for _, place in found]
+
+    def add(self, place: Place, postings: Postings) -> None:
+        """Add the newest row."""
+        if postings.keys or postings.simhash is not None:
+            self.tail.add(place, postings)
+
+    def put(self, table: Table) -> None:
+        """Have a table take the place of all that it covers."""
+        self.tables = [*(each for each in self.tables if each.last < table.first), table,
+                       *(each for each in self.tables if each.first > table.last)]  # fmt: skip
+        self.tail = self.tail.after(self.last)
+
+
+def due(tables: list[Table], rows: int) -> list[Table]:
+    """Return the last tables that a new one of so many rows is to be merged with."""
+    taken: list[Table] = []
+    for table in reversed(tables):
+        if len(table) > RATIO * rows or rows + len(table) >= 1 << 24:
+            break
+        taken.insert(0, table)
+        rows += len(table)
+    return taken

@@ -1,0 +1,149 @@
+"""The back end in memory: what all back ends on this machine have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from ..base import NEWEST, Entry, Found, Postings, Question, Record, Row
+from .index import TAIL, Index, due
+from .table import Table
+from .tail import Place
+
+
+class MemoryBackend:
+    """Rows in a dictionary. What it holds ends with the process."""
+
+    name = "in memory"
+    is_remote = False
+
+    def __init__(self) -> None:
+        self.index = Index()
+        self._rows: dict[str, Record | None] = {}
+        """By key; None for a row that was deleted, and may still be stored."""
+        self._keys: list[str] = [""]  # by number
+        self._pending: dict[str, Postings] = {}
+        """What finds the documents that are held, and not written."""
+
+    # Rows
+
+    def get(self, keys: Iterable[str]) -> list[Row]:
+        return [Row(key, record) for key in keys if (record := self._rows.get(key)) is not None]
+
+    def scan(self, kind: str, run: str = "") -> Iterator[Row]:
+        prefix = f"{kind}/{run}/" if run else f"{kind}/"
+        for key in [key for key in self._rows if key.startswith(prefix)]:
+            yield from self.get([key])
+
+    def find(self, questions: Sequence[Question], entries: Sequence[Entry | None] = ()) -> list[Found]:
+        return [self._found(question) for question in questions]
+
+    def _found(self, question: Question) -> Found:
+        places = self.index.find(question.keys)
+        simhash = question.simhash
+        near = self.index.near(simhash, question.distance) if simhash is not None else []
+        rows = self._at({place for found in (*places.values(), near) for place in found})
+        found = Found({key: [rows[place] for place in some if place in rows] for key, some in places.items()})
+        for key, some in places.items():
+            if len(found.rows[key]) < len(some) == question.keys[key]:  # what is gone is not to crowd others out
+                found.rows[key] = self._newest(key, question.keys[key])
+        found.near = [rows[place] for place in near if place in rows]
+        if simhash is not None and len(found.near) < len(near) == NEWEST:
+            found.near = self._nearest(simhash, question.distance)
+        return found
+
+    def _newest(self, key: int, most: int) -> list[Row]:
+        """Return the newest rows of a key of which many are gone."""
+        asked = most
+        while True:
+            asked *= 8
+            places = self.index.find({key: asked})[key]
+            rows = self._at(set(places))
+            if len(rows) >= most or len(places) < asked:
+                return [rows[place] for place in places if place in rows][-most:]
+
+    def _nearest(self, simhash: int, distance: int) -> list[Row]:
+        """Return the rows near a SimHash of which many are gone."""
+        asked = NEWEST
+        while True:
+            asked *= 8
+            places = self.index.near(simhash, distance, asked)
+            rows = self._at(set(places))
+            if len(rows) >= NEWEST or len(places) < asked:
+                nearest = self.index.near(simhash, distance, asked)
+                return [rows[place] for place in nearest if place in rows][:NEWEST]
+
+    def _at(self, places: Iterable[Place]) -> dict[Place, Row]:
+        """Return the rows that are there, by place."""
+        keys = {place: place if isinstance(place, str) else self._keys[place] for place in places}
+        return {place: Row(key, record) for place, key in keys.items() if (record := self._rows.get(key)) is not None}
+
+    def count(self, key: int) -> int:
+        return self.index.count(key)
+
+    def hold(self, entry: Entry, seen: bytes) -> bool:
+        self._put(entry)
+        self._pending[entry.key] = entry.postings
+        return True
+
+    def release(self, entry: Entry) -> None:
+        self._pending.pop(entry.key, None)
+        self.index.tail.remove(entry.key)
+        self._rows.pop(entry.key, None)
+
+    def write(self, entries: Sequence[Entry], deleted: Sequence[Entry] = ()) -> None:
+        for entry in deleted:
+            self._rows.pop(entry.key, None)
+        for entry in entries:
+            self._put(entry)
+        if len(self.index.tail) >= TAIL:
+            self._seal()
+
+    def _put(self, entry: Entry) -> None:
+        before = self._pending.pop(entry.key, None)
+        if before is not None:
+            known = set(before.keys)
+            self._add(entry.key, Postings([key for key in entry.postings.keys if key not in known]))
+        elif not entry.keeps_place:
+            self._add(entry.key, entry.postings)
+        self._rows[entry.key] = entry.record
+
+    def _add(self, key: str, postings: Postings) -> None:
+        """Have a row be found."""
+        self.index.add(len(self._keys), postings)
+        self._keys.append(key)
+
+    def _seal(self) -> None:
+        """Make a table of the tail."""
+        first, last = self.index.last + 1, len(self._keys) - 1
+        table = Table.made(first, last, *self.index.tail.arrays())
+        if before := due(self.index.tables, len(table)):
+            table = Table.merged([*before, table])
+        self.index.put(table)
+
+    def flush(self, *, wait: bool) -> None:
+        pass
+
+    def news(self) -> tuple[list[Row], bool]:
+        return [], False
+
+    # Runs
+
+    def hold_run(self, run: str) -> bool:
+        return True
+
+    def is_held(self, run: str) -> bool:
+        return False
+
+    def release_run(self, run: str) -> None:
+        pass
+
+    # All of it
+
+    def describe(self) -> dict[str, object]:
+        return {}
+
+    def compact(self) -> None:
+        pass
+
+    def abandon(self) -> None:
+        pass

@@ -1,0 +1,277 @@
+"""The back end in a file: rows in one table of SQLite, which is a `SqliteDict`, and an index that is only a cache.
+
+Rows that are not written yet are held in RAM, as the back end in memory holds all; for all others the table is asked over
+a connection that only reads. What other processes wrote is read by number: those above the highest that is known.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ..base import Entry, Postings, Row, StoreError
+from ..postings import postings
+from ..records import load
+from .builder import Builder
+from .database import open_database, table_of, told
+from .files import KEY, Files, folder_of
+from .index import TAIL
+from .locks import RunLock
+from .memory import MemoryBackend
+from .tail import Place
+from .writer import Batch, Writer
+
+AT_ONCE = 500  # rows that are read at a time: some milliseconds
+
+
+class SqliteBackend(MemoryBackend):
+    """A store in a file, for several processes of one machine. Raise StoreError where it can't be opened."""
+
+    def __init__(self, path: str, *, namespace: str = "", writes: bool = True) -> None:
+        super().__init__()
+        self.name = os.path.realpath(path)  # one name for the file and its locks, by whatever link it was reached
+        self._table = table_of(namespace)
+        connect = partial(open_database, self.name, self._table)
+        self._db = connect(writes=writes)
+        self._writes = writes
+        self._batch = Batch()
+        self._writing: tuple[Future[None], Batch] | None = None
+        self._version = self._known = 0
+        self._locks: dict[str, RunLock] = {}
+        self._files = Files(self.name, self._table, writes=writes)
+        self._builder = Builder(self._files, partial(connect, writes=False, check=False))
+        try:
+            self._writer = Writer(self.name, self._table) if writes else None
+            with told(self.name, "read"):
+                self._open_index()
+        except BaseException:
+            self.abandon()
+            raise
+
+    # The index
+
+    def _open_index(self) -> None:
+        """Read the index, and what was written since; make anew what is missing."""
+        if self._writes:
+            self._builder.hold(wait=True)
+        names, tables = self._files.names(self._db), self._files.read(self._db)
+        last = self._db.execute(f'SELECT max(number) FROM "{self._table}"').fetchone()[0] or 0
+        known = tables[-1].last if tables else 0
+        if last - known > TAIL:
+            tables += self._files.made(self._db, known + 1, last)
+        self.index.tables = tables
+        self._known = self.index.last
+        if self._writes and [table.path.name for table in tables if table.path] != names:
+            self._name_files()
+            self.flush(wait=True)
+        elif self._writes:
+            self._builder.release()
+        while self._read_news()[1]:
+            pass
+
+    def _name_files(self) -> None:
+        """Have the store name the files that count; the lock is released once it does."""
+        names = [table.path.name for table in self.index.tables if table.path]
+        self.write([Entry(KEY, {"files": names})])
+
+    def _keep_index(self) -> None:
+        """Adopt a table that was built, or begin to build one."""
+        if not self._writes or self._batch.has(KEY) or (self._writing and self._writing[1].has(KEY)):
+            return
+        if self._builder.is_busy:
+            if table := self._builder.result():
+                self.index.put(table)
+                self._name_files()
+        elif self._builder.is_due(self.index) and self._builder.hold(wait=False):
+            self._adopt()  # another process may just have built it
+            self._builder.begin(self.index, self._known)
+
+    def _adopt(self) -> None:
+        """Go by the tables that the store names, as far as their rows are known."""
+        with told(self.name, "read"):
+            names = self._files.names(self._db)
+            if names != [table.path.name for table in self.index.tables if table.path]:
+                tables = self._files.read(self._db)
+                if tables and tables[-1].last <= self._known:
+                    self.index.tables = tables
+                    self.index.tail = self.index.tail.after(tables[-1].last)
+
+    # Rows
+
+    def get(self, keys: Iterable[str]) -> list[Row]:
+        wanted = list(keys)
+        rows = [Row(key, record) for key in wanted if (record := self._rows.get(key)) is not None]
+        return rows + [
+            Row(*row) for row in self._select("key, value", "key", [k for k in wanted if k not in self._rows])
+        ]
+
+    def _select(self, columns: str, by: str, values: Sequence[object]) -> list[Any]:
+        """Return columns of the rows that have one of the values."""
+        found: list[Any] = []
+        with told(self.name, "read"):
+            for at in range(0, len(values), AT_ONCE):
+                some = values[at : at + AT_ONCE]
+                query = f'SELECT {columns} FROM "{self._table}" WHERE {by} IN ({",".join("?" * len(some))})'
+                found += self._db.execute(query, some)
+        return found
+
+    def _at(self, places: Iterable[Place]) -> dict[Place, Row]:
+        known = list(places)
+        rows = self._select("number, key, value", "number", [place for place in known if isinstance(place, int)])
+        found: dict[Place, Row] = {number: Row(key, value) for number, key, value in rows}
+        for row in self.get([place for place in known if isinstance(place, str)]):
+            found[row.key] = row
+        if self._rows:
+            for place, row in list(found.items()):
+                if row.key in self._rows:
+                    del found[place]
+                    if (record := self._rows[row.key]) is not None:
+                        found[place] = Row(row.key, record)
+        return found
+
+    def scan(self, kind: str, run: str = "") -> Iterator[Row]:
+        prefix = f"{kind}/{run}/" if run else f"{kind}/"
+        query = f'SELECT key, value FROM "{self._table}" WHERE key > ? AND key < ? ORDER BY key LIMIT {AT_ONCE}'
+        unwritten = {key for key in self._rows if key.startswith(prefix)}
+        last, end = prefix, f"{prefix[:-1]}0"  # the character after the slash
+        while True:
+            with told(self.name, "read"):
+                rows = self._db.execute(query, (last, end)).fetchall()
+            for key, value in rows:
+                unwritten.discard(key)
+                if key not in self._rows:
+                    yield Row(key, value)
+                elif (record := self._rows[key]) is not None:
+                    yield Row(key, record)
+            if len(rows) < AT_ONCE:
+                break
+            last = rows[-1][0]
+        yield from self.get(sorted(unwritten))
+
+    def release(self, entry: Entry) -> None:
+        super().release(entry)
+        self._batch.delete(entry.key) if self._batch.has(entry.key) else None
+
+    def write(self, entries: Sequence[Entry], deleted: Sequence[Entry] = ()) -> None:
+        for entry in deleted:
+            self._rows[entry.key] = None
+            self._batch.delete(entry.key)
+        for entry in entries:
+            self._put(entry)
+            self._batch.put(entry.key, entry.record, updates=entry.keeps_place)
+
+    def _add(self, key: str, postings: Postings) -> None:
+        self.index.add(key, postings)
+
+    # Writing
+
+    def flush(self, *, wait: bool) -> None:
+        failed = self._settle(wait=wait)
+        while self._batch and self._writer and not (self._writing or failed):
+            batch, self._batch = self._batch, Batch()
+            self._writing = self._writer.write(batch), batch
+            failed = self._settle(wait=wait)
+        if failed:
+            raise failed
+
+    def _settle(self, *, wait: bool) -> BaseException | None:
+        """Take note of a write that has ended; return its error."""
+        if not self._writing or not (wait or self._writing[0].done()):
+            return None
+        (future, batch), self._writing = self._writing, None
+        if failed := future.exception():
+            self._batch = batch.followed_by(self._batch)
+            return failed
+        for key, record in batch.records().items():
+            if not self._batch.has(key) and key in self._rows and self._rows[key] is record:
+                del self._rows[key]
+        if batch.has(KEY):
+            self._files.tidy(table.path.name for table in self.index.tables if table.path)
+            self._builder.release()
+        return None
+
+    def news(self) -> tuple[list[Row], bool]:
+        found = self._read_news()
+        self._keep_index()
+        return found
+
+    def _read_news(self) -> tuple[list[Row], bool]:
+        """Return some rows that other processes wrote; this one's own get their numbers."""
+        with told(self.name, "read"):
+            version = self._db.execute("PRAGMA data_version").fetchone()[0]
+            if version == self._version:
+                return [], False
+            query = f'SELECT number, key, value FROM "{self._table}" WHERE number > ? ORDER BY number LIMIT {AT_ONCE}'
+            rows = self._db.execute(query, (self._known,)).fetchall()
+        found = [Row(key, value) for number, key, value in rows if self._is_new(number, key, value)]
+        more = len(rows) == AT_ONCE
+        if not more:
+            self._version = version
+        return found, more
+
+    def _is_new(self, number: int, key: str, value: bytes) -> bool:
+        self._known = number
+        if self.index.tail.number(key, number):
+            return False
+        if key == KEY:
+            self._adopt()
+            return False
+        try:
+            self.index.add(number, postings(load(key, value)))
+        except ValueError as error:
+            raise StoreError(f"store {self.name!r} can't be read: {error}; it was left as it is") from error
+        return True
+
+    # Runs
+
+    def hold_run(self, run: str) -> bool:
+        lock = RunLock(self.name, run)
+        if run in self._locks or not lock.acquire():
+            return run in self._locks
+        self._locks[run] = lock
+        return True
+
+    def is_held(self, run: str) -> bool:
+        return run in self._locks or RunLock(self.name, run).is_held()
+
+    def release_run(self, run: str) -> None:
+        if lock := self._locks.pop(run, None):
+            lock.release()
+
+    # All of it
+
+    def describe(self) -> dict[str, object]:
+        rows = sum(size_of(file) for file in (Path(self.name), Path(f"{self.name}-wal")))
+        index = sum(size_of(file) for file in folder_of(self.name).rglob("*.idx"))
+        return {"bytes": rows + index, "bytes_rows": rows, "bytes_index": index}
+
+    def compact(self) -> None:
+        self._builder.hold(wait=True)
+        with told(self.name, "compacted"):
+            self.index.tables = self._files.made(self._db, 1, self._known) if self._known else []
+            self._name_files()
+            self.flush(wait=True)
+            with closing(open_database(self.name, self._table, writes=True)) as db:
+                db.executescript("PRAGMA incremental_vacuum")  # a single statement would give back a single page
+                db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+    def abandon(self) -> None:
+        self._builder.close()
+        if getattr(self, "_writer", None):
+            self._writer.close()  # type: ignore[union-attr]
+        self._db.close()
+        for run in list(self._locks):
+            self.release_run(run)
+
+
+def size_of(file: Path) -> int:
+    """Return the bytes of a file; 0 where it is gone."""
+    try:
+        return file.stat().st_size
+    except FileNotFoundError:
+        return 0

@@ -1,0 +1,103 @@
+"""The newest rows of an index, in dictionaries. No I/O."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from ..base import Postings
+
+Place: TypeAlias = int | str
+"""Where a row lies: its number, or its key until it has one."""
+
+
+class Tail:
+    """Rows in the order of coming, found by their postings."""
+
+    def __init__(self) -> None:
+        self.places: list[Place | None] = []
+        """By slot; None for a row that was removed."""
+        self._slots: dict[str, list[int]] = {}  # of rows without a number
+        self._first: dict[int, int] = {}  # by key
+        self._others: dict[int, list[int]] = {}  # few keys are shared
+        self._keys, self._ends = array("Q"), array("Q", [0])
+        self._simhashes, self._of = np.zeros(64, np.uint64), array("Q")  # of which slots they are
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def add(self, place: Place, postings: Postings) -> None:
+        """Add a row, the newest one, or more that finds one that was added."""
+        slot = len(self.places)
+        self.places.append(place)
+        if isinstance(place, str):
+            self._slots.setdefault(place, []).append(slot)
+        for key in postings.keys:
+            first = self._first.setdefault(key, slot)
+            if first != slot and (not (others := self._others.setdefault(key, [])) or others[-1] != slot):
+                others.append(slot)
+        self._keys.extend(postings.keys)
+        self._ends.append(len(self._keys))
+        if postings.simhash is not None:
+            self._add_simhash(postings.simhash, slot)
+
+    def _add_simhash(self, simhash: int, slot: int) -> None:
+        if len(self._of) == len(self._simhashes):
+            self._simhashes = np.concatenate([self._simhashes, np.zeros_like(self._simhashes)])
+        self._simhashes[len(self._of)] = simhash
+        self._of.append(slot)
+
+    def number(self, key: str, number: int) -> bool:
+        """Give a row its number; return whether it is here."""
+        slots = self._slots.pop(key, ())
+        for slot in slots:
+            self.places[slot] = number
+        return bool(slots)
+
+    def remove(self, key: str) -> None:
+        """Remove a row that has no number yet."""
+        for slot in self._slots.pop(key, ()):
+            self.places[slot] = None
+
+    def find(self, key: int, most: int) -> list[Place]:
+        """Return the places that a key leads to, oldest first; of more than `most` the newest."""
+        if (first := self._first.get(key)) is None:
+            return []
+        found = [p for slot in (first, *self._others.get(key, ())) if (p := self.places[slot]) is not None]
+        return found[-most:]
+
+    def near(self, simhash: int, distance: int) -> list[tuple[int, Place]]:
+        """Return the places of the SimHashes within a distance, each after its distance."""
+        far = np.bitwise_count(self._simhashes[: len(self._of)] ^ np.uint64(simhash))
+        near = (far <= distance).nonzero()[0].tolist()
+        return [(int(far[at]), p) for at in near if (p := self.places[self._of[at]]) is not None]
+
+    def entries(self) -> Iterator[tuple[Place, Postings]]:
+        """Yield the rows that were not removed, in the order of coming."""
+        simhashes = dict(zip(self._of, self._simhashes.tolist(), strict=False))
+        for slot, place in enumerate(self.places):
+            if place is not None:
+                yield place, Postings(self._keys[self._ends[slot] : self._ends[slot + 1]], simhashes.get(slot))
+
+    def after(self, last: int) -> Tail:
+        """Return the rows with a higher number than that, or with none yet."""
+        rest = Tail()
+        for place, postings in self.entries():
+            if isinstance(place, str) or place > last:
+                rest.add(place, postings)
+        return rest
+
+    def arrays(
+        self,
+    ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64], npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
+        """Return all keys with the number of each one's row, and all SimHashes with the numbers of theirs."""
+        held = [(place, postings) for place, postings in self.entries() if isinstance(place, int)]
+        keys = np.array([key for _, postings in held for key in postings.keys], np.uint64)
+        numbers = np.repeat([place for place, _ in held], [len(postings.keys) for _, postings in held])
+        signed = [(postings.simhash, place) for place, postings in held if postings.simhash is not None]
+        values = np.array([simhash for simhash, _ in signed], np.uint64)
+        return keys, numbers.astype(np.int64), values, np.array([place for _, place in signed], np.int64)

@@ -1,0 +1,146 @@
+"""Writing rows through sqlitedict, which writes in a thread of its own. All that is odd about that is known here.
+
+- A `commit()` of sqlitedict that fails kills its thread, and then `commit()`, `close()` and each access wait for ever.
+  COMMIT as a statement only raises; and nobody here waits without looking whether the thread lives.
+- An error of one statement shows with the next one, and what follows it in the queue is still done. So each statement is
+  waited for before the next, in a second thread, so that the crawl waits for neither; after an error comes ROLLBACK.
+- It sets `synchronous=OFF`, and its `timeout` is not that for a lock: both are set on its connection.
+- It logs each error several times, as ERROR; who asks for the outcome is told once.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+from sqlitedict import SqliteDict
+
+from ..base import Record, StoreError
+from ..records import dump
+from .database import LOCK_SECONDS, told
+
+AT_ONCE = 400  # rows of one statement: SQLite takes 999 parameters everywhere
+PATIENCE = 1.0  # seconds between two looks whether the thread lives
+
+
+class Batch:
+    """Rows that are written in one transaction, each record by key."""
+
+    def __init__(self) -> None:
+        self.replaced: dict[str, Record] = {}
+        self.updated: dict[str, Record] = {}
+        """Of rows that keep their number, so that others do not read them as news."""
+        self.deleted: set[str] = set()
+
+    def __len__(self) -> int:
+        return len(self.replaced) + len(self.updated) + len(self.deleted)
+
+    def put(self, key: str, record: Record, *, updates: bool) -> None:
+        """Write a row."""
+        self.deleted.discard(key)
+        (self.updated if updates and key not in self.replaced else self.replaced)[key] = record
+
+    def delete(self, key: str) -> None:
+        """Delete a row."""
+        self.replaced.pop(key, None)
+        self.updated.pop(key, None)
+        self.deleted.add(key)
+
+    def has(self, key: str) -> bool:
+        """Return whether a row is written or deleted."""
+        return key in self.replaced or key in self.updated or key in self.deleted
+
+    def followed_by(self, later: Batch) -> Batch:
+        """Return this batch with what a later one changes."""
+        for key in later.deleted:
+            self.delete(key)
+        for rows, updates in ((later.replaced, False), (later.updated, True)):
+            for key, record in rows.items():
+                self.put(key, record, updates=updates)
+        return self
+
+    def records(self) -> dict[str, Record | None]:
+        """Return what the rows will hold; None for those that are deleted."""
+        return {**dict.fromkeys(self.deleted), **self.updated, **self.replaced}
+
+
+class Writer:
+    """Writes batches of rows, one after another."""
+
+    def __init__(self, path: str, table: str) -> None:
+        self._path = path
+        self._table = table
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="neardup-store")
+        self._dict = SqliteDict(
+            path, tablename=table, autocommit=False, journal_mode="WAL", outer_stack=False, encode=bytes, decode=bytes
+        )
+        self._dict.conn.log = logging.Logger("sqlitedict", logging.CRITICAL + 1)
+        try:
+            with told(path, "opened"):
+                self._do(f"PRAGMA busy_timeout={LOCK_SECONDS * 1000}")
+                self._do("PRAGMA synchronous=FULL")
+        except BaseException:
+            self.close()
+            raise
+
+    def write(self, batch: Batch) -> Future[None]:
+        """Begin to write a batch. The future raises StoreError if it was not written: then none of it was."""
+        return self._thread.submit(self._write, batch)
+
+    def _write(self, batch: Batch) -> None:
+        with told(self._path, "written"):
+            self._do("BEGIN IMMEDIATE")
+            try:
+                for statement, arguments in self._statements(batch):
+                    self._do(statement, arguments)
+                self._do("COMMIT")
+            except BaseException:
+                self._do("ROLLBACK", can_fail=True)
+                raise
+
+    def _statements(self, batch: Batch) -> list[tuple[str, Sequence[Any]]]:
+        keep = " ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+        found: list[tuple[str, Sequence[Any]]] = []
+        for some in _sliced(sorted(batch.deleted)):
+            found.append((f'DELETE FROM "{self._table}" WHERE key IN ({_marks("?", some)})', some))
+        for verb, rows, end in (("INSERT", batch.updated, keep), ("REPLACE", batch.replaced, "")):
+            for some in _sliced(list(rows)):
+                values = [value for key in some for value in (key, dump(key, rows[key]))]
+                begin = f'{verb} INTO "{self._table}" (key, value) VALUES'
+                found.append((f"{begin} {_marks('(?,?)', some)}{end}", values))
+        return found
+
+    def _do(self, statement: str, arguments: Sequence[Any] = (), *, can_fail: bool = False) -> None:
+        """Do a statement, and wait for it. Raise what SQLite raised."""
+        done: queue.Queue[Any] = queue.Queue()
+        try:
+            self._dict.conn.execute(statement, arguments, done)
+            while True:
+                try:
+                    done.get(timeout=PATIENCE)
+                    break
+                except queue.Empty:
+                    if not self._dict.conn.is_alive():
+                        raise StoreError(f"store {self._path!r} can't be written: sqlitedict's thread died") from None
+            self._dict.conn.check_raise_error()
+        except Exception:
+            if not can_fail:
+                raise
+
+    def close(self) -> None:
+        """Let go of the file, once what was begun is done."""
+        self._thread.shutdown()
+        connection = self._dict.conn
+        self._dict.close(do_log=False, force=True)  # else it waits, be the thread dead
+        connection.join(LOCK_SECONDS)
+
+
+def _sliced(keys: list[str]) -> list[list[str]]:
+    return [keys[at : at + AT_ONCE] for at in range(0, len(keys), AT_ONCE)]
+
+
+def _marks(mark: str, some: Sequence[object]) -> str:
+    return ",".join([mark] * len(some))

@@ -1,0 +1,74 @@
+"""Questions to a back end: made of fingerprints, and the answers by detector. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from ..detectors import SimHash
+from ..detectors.base import Detector
+from ..index.base import Index
+from ..index.hamming import HammingIndex
+from ..index.keys import KeyIndex
+from ..signature import Signature
+from .base import NEWEST, Found, Question, Row
+from .postings import fingerprint_keys
+
+Fingerprints: TypeAlias = Mapping[str, Sequence[int]]
+
+
+class Lookup:
+    """Knows how each detector in use finds documents: by equal keys, by SimHash, or by an index of its own."""
+
+    def __init__(self, detectors: Sequence[Detector]) -> None:
+        self.names = [detector.name for detector in detectors]
+        self.schemes = {detector.name: detector.scheme for detector in detectors}
+        indexes = {detector.name: detector.index() for detector in detectors}
+        self._newest = {n: each.newest or NEWEST for n, each in indexes.items() if isinstance(each, KeyIndex)}
+        near = indexes.get(SimHash.name)
+        self._distance = near.distance if isinstance(near, HammingIndex) else None
+        self.own: dict[str, Index[Any]] = {n: each for n, each in indexes.items() if not self._is_common(n)}
+        """Indexes in RAM, of detectors whose way to find is known to nobody else."""
+
+    def _is_common(self, name: str) -> bool:
+        return name in self._newest or (name == SimHash.name and self._distance is not None)
+
+    def question(self, fingerprints: Fingerprints) -> Question:
+        """Return what to ask the back end."""
+        keys = {
+            key: most for name, most in self._newest.items()
+            for key in fingerprint_keys(name, fingerprints.get(name, ()))
+        }  # fmt: skip
+        simhashes = fingerprints.get(SimHash.name, ()) if self._distance is not None else ()
+        return Question(keys, simhashes[0] if simhashes else None, self._distance or 0)
+
+    def proposed(self, fingerprints: Fingerprints, found: Found) -> Iterator[tuple[str, list[Row], int | None]]:
+        """Yield each detector's name with rows that it proposes, and the fingerprint that these must have, if any."""
+        for name in self.names:
+            if name in self._newest:
+                values = fingerprints.get(name, ())
+                for value, key in zip(values, fingerprint_keys(name, values), strict=True):
+                    if rows := found.rows.get(key):
+                        yield name, rows, value
+            elif name not in self.own:
+                yield name, found.near, None
+
+    # Indexes of detectors' own
+
+    def enter(self, signature: Signature) -> None:
+        """Add a document to them, once. Raise what an index of the user's raises: then it is in none."""
+        entered: list[str] = []
+        try:
+            for name, index in self.own.items():
+                index.remove(signature.fingerprints.get(name, ()), signature)
+                index.add(signature.fingerprints.get(name, ()), signature)
+                entered.append(name)
+        except BaseException:
+            for name in entered:
+                self.own[name].remove(signature.fingerprints.get(name, ()), signature)
+            raise
+
+    def remove(self, signature: Signature) -> None:
+        """Remove a document from them."""
+        for name, index in self.own.items():
+            index.remove(signature.fingerprints.get(name, ()), signature)

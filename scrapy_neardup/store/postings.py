@@ -1,0 +1,70 @@
+"""What finds a row: keys of 64 bits made of its record. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+from ..detectors import SimHash
+from ..fingerprints.hashing import MULTIPLIER, hash_text
+from ..signature import Link, Signature
+from ..text.urls import canonical_url
+from .base import Postings, Record
+
+_ALL, _MULTIPLIER = (1 << 64) - 1, int(MULTIPLIER)
+
+
+@cache
+def salt(name: str) -> int:
+    """Return what the keys of one kind are mixed with, so that those of all kinds lie in one table."""
+    return hash_text(name)
+
+
+def spread(key: int) -> int:
+    """Return a key of which all bits are well mixed."""
+    return key * _MULTIPLIER & _ALL
+
+
+def fingerprint_keys(name: str, values: Sequence[int]) -> list[int]:
+    """Return the keys of a detector's fingerprints."""
+    mixed = salt(name)
+    return [(value ^ mixed) * _MULTIPLIER & _ALL for value in values]
+
+
+def url_key(url: str) -> int:
+    """Return the key that leads to what is known of a URL, in whatever spelling."""
+    return spread(hash_text(canonical_url(url)) ^ salt("url"))
+
+
+def links_key(id: str) -> int:
+    """Return the key that leads to the links of a document."""
+    return spread(hash_text(id) ^ salt("links"))
+
+
+def mirrors_key(id: str) -> int:
+    """Return the key that leads to those links of a document that are its mirrors."""
+    return spread(hash_text(id) ^ salt("mirrors"))
+
+
+def document_keys(fingerprints: Mapping[str, Sequence[int]]) -> list[int]:
+    """Return the keys of all fingerprints but SimHashes: who has an index of its own does not ask for them."""
+    named = (fingerprint_keys(name, values) for name, values in fingerprints.items() if name != SimHash.name)
+    return [key for keys in named for key in keys]
+
+
+def postings(record: Record) -> Postings:
+    """Return what finds a record; nothing finds those that are neither documents nor links."""
+    if isinstance(record, Signature):
+        keys = document_keys(record.fingerprints)
+        if record.own and record.url:
+            keys.append(url_key(record.url))
+        simhashes = record.fingerprints.get(SimHash.name, ())
+        return Postings(keys, simhashes[0] if simhashes else None)
+    if isinstance(record, Link):
+        keys = [url_key(record.url)] if record.url else []
+        if record.target:
+            keys.append(links_key(record.target))
+            if record.mirror:
+                keys.append(mirrors_key(record.target))
+        return Postings(keys)
+    return Postings()

@@ -1,0 +1,147 @@
+"""One opening of a store: what it was made with, which runs it has, and the run of this process."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from ..fingerprints import sketch
+from ..text import tokens
+from . import meta, records
+from .base import META, RUN, Backend, Entry, Record, Row, StoreError
+from .lookup import Lookup
+from .runs import Run, new_id
+
+COUNTS = f"{META}/counts"  # how much is held beyond what the runs say, after an import
+
+
+class Session:
+    """The runs of a store, of which this process has one if it writes."""
+
+    def __init__(self, backend: Backend, lookup: Lookup) -> None:
+        self.run = ""
+        """The id of the run; "" where there is none."""
+        self.runs: dict[str, Run] = {}
+        """All runs by id, as far as they were read."""
+        self._backend = backend
+        self._lookup = lookup
+        self._last = 0
+        self._has_begun = False
+        self._documents = self._urls = 0
+        self._beyond: Mapping[str, int] = {}
+
+    def begin(self, run: str | None) -> list[Run]:
+        """Open the run wanted, or a new one; return the runs that died, this one included: they are held.
+
+        Raise StoreError where the store does not fit, or can't be read.
+        """
+        self.take_in(self._backend.scan(RUN))
+        self._agree(writes=run is not None)
+        if run is None:
+            return []
+        self.run = self._claimed(run)
+        others = [each.id for each in self.runs.values() if each.closed is None and each.id != self.run]
+        held = {name for name in others if self._backend.hold_run(name)}
+        self.take_in(self._backend.get(f"{RUN}/{name}" for name in (*held, self.run)))  # until then they wrote
+        dead = [each for each in self.runs.values() if each.closed is None and each.id in (*held, self.run)]
+        for name in held.difference(each.id for each in dead):  # closed meanwhile
+            self._backend.release_run(name)
+        mine = self.runs.get(self.run) or Run(self.run, time.time())
+        self._last, self._documents, self._urls = mine.sealed, mine.documents, mine.urls
+        self._has_begun = True
+        self.save(replace(mine, closed=None))
+        return dead
+
+    def _claimed(self, wanted: str) -> str:
+        """Hold the run wanted, or a new one, and return its id."""
+        name = wanted or new_id()
+        for run in (name, *(f"{name}-{n}" for n in range(1, 1000))):
+            if (run == wanted or run not in self.runs) and self._backend.hold_run(run):
+                return run
+        raise StoreError(f"store {self._backend.name!r}: no free name for a run")
+
+    def _agree(self, *, writes: bool) -> None:
+        """Have the store say what its fingerprints depend on. Raise StoreError where that differs."""
+        [*stored] = (self.load(row) for row in self._backend.get([meta.KEY]))
+        if not stored and self.runs:
+            raise self.refusal("can't be read", "the record of what it was made with is missing; bring back a copy")
+        before = stored[0] if stored else None
+        made = {"sketch": sketch.SCHEME, "tokens": tokens.SCHEME, **self._lookup.schemes}
+        try:
+            self.made = meta.merged(before, made)
+        except ValueError as error:
+            raise self.refusal("does not fit", error) from error
+        if writes and self.made != before:
+            self._backend.write([Entry(meta.KEY, self.made)])
+
+    def refusal(self, what: str, why: object) -> StoreError:
+        return StoreError(f"store {self._backend.name!r} {what}: {why}; it was left as it is")
+
+    def load(self, row: Row) -> Record:
+        """Return the record of a row. Raise StoreError for damage."""
+        if not isinstance(row.value, bytes):
+            return row.value
+        try:
+            record: Record = records.load(row.key, row.value)
+        except ValueError as error:
+            raise self.refusal("can't be read", error) from error
+        return record
+
+    def take_in(self, rows: Iterable[Row]) -> None:
+        """Take in the rows of runs, but of this process's own."""
+        for row in rows:
+            run = self.load(row)
+            if isinstance(run, Run) and not (self._has_begun and run.id == self.run):
+                self.runs[run.id] = run
+        if rows := self._backend.get([COUNTS]):
+            self._beyond = dict(self.load(next(iter(rows))))  # type: ignore[arg-type]
+
+    def save(self, run: Run) -> None:
+        """Write the record of a run."""
+        self.runs[run.id] = run
+        self._backend.write([Entry(f"{RUN}/{run.id}", run)])
+
+    # What this process writes
+
+    def next_id(self) -> str:
+        """Return the id of a new row of this run."""
+        self._last += 1
+        return f"{self.run}/{self._last:06x}"
+
+    def end(self, run: Run, last: int, *, forget: bool) -> None:
+        """Write that a run which died has ended, with rows up to a number; this process's own goes on after them."""
+        ended = run.ended(last, forget=forget)
+        if run.id == self.run:
+            ended, self._last = replace(ended, closed=None), max(self._last, last)
+        self.save(ended)
+
+    def count(self, *, documents: int = 0, urls: int = 0) -> None:
+        """Count documents and URLs that are held more, or less."""
+        self._documents += documents
+        self._urls += urls
+
+    def save_counts(self) -> None:
+        """Write the record of the run where more is held, or less, since it was last written."""
+        mine = self.runs.get(self.run)
+        if mine and (mine.documents, mine.urls) != (self._documents, self._urls):
+            self.save(replace(mine, documents=self._documents, urls=self._urls))
+
+    def close(self, stats: Mapping[str, int]) -> None:
+        """Write that the run ended well."""
+        mine = replace(self.runs[self.run], documents=self._documents, urls=self._urls)
+        self.save(mine.ended(self._last).with_stats(stats))
+
+    @property
+    def documents(self) -> int:
+        """How many documents are held, pending ones aside."""
+        return self._documents + self._sum("documents")
+
+    @property
+    def urls(self) -> int:
+        """Of how many URLs it is known what they led to."""
+        return self._urls + self._sum("urls")
+
+    def _sum(self, name: str) -> int:
+        others = sum(getattr(run, name) for run in self.runs.values() if run.id != self.run)
+        return others + int(self._beyond.get(name, 0))

@@ -1,0 +1,343 @@
+"""The store: documents and links, held over a back end. All that is not where rows lie is in this room once.
+
+A document is pending from `add` or `enter` on, and committed or withdrawn later. Both kinds are found. What is committed
+becomes rows, `document/RUN/NUMBER` and `link/RUN/NUMBER`: each process writes under its own run, so none is in another's
+way, and to write a row twice changes nothing. The row of a document tells the first visit of its own URL; a link tells
+of every other visit, and counts before it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+from weakref import WeakSet, WeakValueDictionary
+
+from ..detectors.base import Detector
+from ..index.hosts import Hosts
+from ..index.relations import Row as Trial
+from ..signature import Link, Signature, Visit
+from ..text.shapes import site
+from . import erasure
+from .base import DOCUMENT, HOST, LINK, RUN, Backend, Entry, Forgotten, HostNews, Question, Row, Selection, StoreError
+from .claims import Claims
+from .forgetting import forget
+from .links import Links
+from .lookup import Lookup
+from .postings import postings
+from .runs import Run
+from .session import Session
+
+BATCH, BATCH_SECONDS = 1000, 0.5  # rows that are held back at most, and for how long
+
+
+class Store:
+    """Signatures of documents, found by their fingerprints, and what each URL led to.
+
+    Only what is committed outlives the process, durably after the next `flush`.
+    """
+
+    def __init__(
+        self, backend: Backend, detectors: Sequence[Detector], *, unclean_run: str = "forget", run: str | None = ""
+    ) -> None:
+        """`run` is the id of a run to go on with, "" for a new one, None to look into the store without writing."""
+        self.hosts = Hosts()
+        """What was learned of host mirrors, in this run and all others."""
+        self.stats: dict[str, int] = {}
+        """Scrapy's stats of this run so far, without their prefix: kept with it when it ends."""
+        self.backend = backend
+        self.session = Session(backend, lookup := Lookup(detectors))
+        self._lookup = lookup
+        self._held: WeakValueDictionary[str, Signature] = WeakValueDictionary()  # so that each is one object
+        self._gone: WeakSet[Signature] = WeakSet()
+        self._pending: dict[Signature, Entry] = {}
+        self._links = Links(backend, self.session, self.held, self._recount)
+        self._claims = Claims(self)
+        self._news = HostNews()
+        self._rows = 0
+        self._flushed = time.monotonic()
+        try:
+            self._begin(run, keeps=unclean_run == "keep")
+        except BaseException:
+            backend.abandon()
+            raise
+
+    def _begin(self, run: str | None, *, keeps: bool) -> None:
+        dead = self.session.begin(run)
+        for row in self.backend.scan(HOST):
+            self._take_in(row)
+        if self._lookup.own:
+            for row in self.backend.scan(DOCUMENT):
+                self._take_in(row)
+        for each in dead:
+            erasure.end(self, each, forget=not keeps)
+        while self.refresh():
+            pass
+        if run is not None:
+            self.flush()
+            for each in dead:
+                if each.id != self.run:
+                    self.backend.release_run(each.id)
+
+    @property
+    def run(self) -> str:
+        """The id of the run that this store was opened for; "" where there is none."""
+        return self.session.run
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether its answers come over a network."""
+        return self.backend.is_remote
+
+    # Documents that are found
+
+    def find(self, fingerprints: Mapping[str, Sequence[int]]) -> Iterator[tuple[str, Signature]]:
+        """Yield each detector's name with each document that it proposes, in the detectors' order."""
+        found = self._claims.found(fingerprints)
+        proposed: dict[str, dict[str, Signature]] = {name: {} for name in self._lookup.names}
+        for name, rows, value in self._lookup.proposed(fingerprints, found):
+            for row in rows:
+                signature = self.held(row)
+                if signature not in self._gone and (value is None or value in signature.fingerprints.get(name, ())):
+                    proposed[name][row.key] = signature
+        for name, index in self._lookup.own.items():
+            proposed[name] = self._still_held(index.find(fingerprints.get(name, ())))
+        for name, documents in proposed.items():
+            yield from ((name, each) for each in sorted(documents.values(), key=lambda s: (s.first_seen, s.id)))
+
+    def _still_held(self, documents: Iterable[Signature]) -> dict[str, Signature]:
+        by_key = {f"{DOCUMENT}/{each.id}": each for each in documents}
+        return {row.key: by_key[row.key] for row in self.backend.get(by_key)} if by_key else {}
+
+    def held(self, row: Row) -> Signature:
+        """Return the document of a row, the same object each time. Raise StoreError for damage."""
+        id = row.key.partition("/")[2]
+        signature = self._held.get(id)
+        if signature is None:
+            record = self.session.load(row)
+            assert isinstance(record, Signature)
+            signature = self._held[id] = record
+            signature.count = self._links.count
+            signature.known_repeats = row.repeats
+        if row.is_pending:
+            self._claims.elsewhere.add(signature)
+        return signature
+
+    def _recount(self, id: str) -> None:
+        if signature := self._held.get(id):
+            signature.known_repeats = None
+
+    # Claims: `intend`, compare what is found, then `enter` until it is so or there is a match; then `leave`
+
+    def foresee(self, signatures: Sequence[Signature]) -> None:
+        """Look for documents together that are intended next, in this order, where that saves round trips."""
+        self._claims.foresee(signatures)
+
+    def intend(self, signature: Signature) -> None:
+        """Let the next `find` hold a document, pending, where nothing shares a fingerprint with it."""
+        self._claims.intend(signature)
+
+    def enter(self, signature: Signature) -> bool:
+        """Hold that document, unless it may repeat newer ones: then return False, and the next `find` yields these."""
+        return self._claims.enter(signature)
+
+    def leave(self, signature: Signature) -> None:
+        """Do not hold that document after all, for it repeats another."""
+        self._claims.leave()
+        if signature in self._pending:
+            self.withdraw(signature)
+
+    def is_pending(self, signature: Signature) -> bool:
+        """Return whether a document that was just found is pending in another process, which lives."""
+        return self._claims.is_pending(signature)
+
+    def question(self, fingerprints: Mapping[str, Sequence[int]]) -> Question:
+        """Return what the back end is asked to find documents by fingerprints."""
+        return self._lookup.question(fingerprints)
+
+    def is_held_here(self, signature: Signature) -> bool:
+        """Return whether a document is pending in this process."""
+        return signature in self._pending
+
+    def entry(self, signature: Signature) -> Entry:
+        """Return what to hold of a new document, which gets its id."""
+        signature.id = signature.id or self.session.next_id()
+        return Entry(f"{DOCUMENT}/{signature.id}", signature, postings(signature))
+
+    def add(self, signature: Signature) -> None:
+        """Hold a new document, pending, whatever it repeats."""
+        entry = self.entry(signature)
+        self._lookup.enter(signature)
+        self.backend.hold(entry, b"")
+        self.keep_pending(signature, entry)
+
+    def keep_pending(self, signature: Signature, entry: Entry) -> None:
+        """Count a document that the back end holds as pending."""
+        self._pending[signature] = entry
+        self._held[signature.id] = signature
+        signature.count, signature.known_repeats = self._links.count, 0
+
+    def commit(self, signature: Signature, visit: Visit | None = None) -> None:
+        """Keep a pending document for good; `visit`: of its own URL, which gave it and nothing else."""
+        if self._pending.pop(signature, None):
+            self.session.count(documents=1)
+            self.backend.write([self._links.begin(signature, visit)])
+            if visit and signature.url:
+                self._meet(signature.url, visit.seen)
+            self._flush_in_time()
+
+    def withdraw(self, signature: Signature) -> None:
+        """Give up a document, pending or committed, as if it had never been added, with all that led to it."""
+        if signature in self._gone or not signature.id:
+            return
+        if entry := self._pending.pop(signature, None):
+            self.backend.release(entry)
+        else:
+            self._links.drop(signature)
+            self._flush_in_time()
+        self._lookup.remove(signature)
+        self._gone.add(signature)
+
+    # URLs
+
+    def record(self, link: Link) -> None:
+        """Keep what a URL led to, in place of what was known of it."""
+        if link.signature in self._gone:
+            return  # forgotten since
+        self._links.record(link)
+        if link.url:
+            self._meet(link.url, link.seen)
+        self._flush_in_time()
+
+    def _meet(self, url: str, seen: float) -> None:
+        if self.hosts.meet(url, seen):
+            self._news.met[site(url)] = seen
+
+    def resolve(self, url: str) -> Link | None:
+        """Return what is known of a URL, in whatever spelling."""
+        return self._links.resolve(url)
+
+    def unlink(self, url: str) -> None:
+        """Forget what a URL led to."""
+        self._links.unlink(url)
+        self._flush_in_time()
+
+    def erase_link(self, row: Row) -> None:
+        """Delete the row of a link."""
+        self._links.erase(row)
+
+    def links(self, signature: Signature) -> list[Link]:
+        """Return the URLs that led to a document, oldest first."""
+        return [] if signature in self._gone else self._links.of(signature)
+
+    def all_links(self) -> Iterator[Link]:
+        """Yield what is known of all URLs."""
+        return self._links.all()
+
+    def visits(self) -> Iterator[Link]:
+        """Yield all links that are rows, without their documents."""
+        for row in self.backend.scan(LINK):
+            link = self.session.load(row)
+            assert isinstance(link, Link)
+            yield link
+
+    def learn(self, trials: Iterable[Trial]) -> None:
+        """Keep evidence that `hosts` has taken in."""
+        self._news.trials.extend(map(tuple, trials))
+        self._flush_in_time()
+
+    # All of it
+
+    def forget(self, what: Selection) -> Forgotten:
+        """Forget documents, URLs and rules; for good once flushed. Nothing is forgotten twice: then it counts 0."""
+        return erasure.forget_run(self, what.run) if what.run is not None else forget(self, what)
+
+    def signatures(self) -> Iterator[Signature]:
+        """Yield all documents that are held, this process's pending ones included."""
+        for row in self.backend.scan(DOCUMENT):
+            if not row.is_pending:
+                yield self.held(row)
+
+    def degrees(self) -> Iterator[int]:
+        """Yield how often each document is repeated."""
+        return (signature.repeats for signature in self.signatures())
+
+    def runs(self) -> list[Run]:
+        """Return what is known of all runs, oldest first."""
+        return sorted(self.session.runs.values(), key=lambda run: run.started)
+
+    def is_alive(self, run: str) -> bool:
+        """Return whether a living process has a run open. Of one that none has, `runs` tells what holds by now."""
+        if run == self.run or self.backend.is_held(run):
+            return True
+        self.session.take_in(self.backend.get([f"{RUN}/{run}"]))  # it may have closed while we looked
+        return False
+
+    def run_of(self, signature: Signature) -> str:
+        """Return the id of the run in which a document came."""
+        return signature.id.rpartition("/")[0] or self.run
+
+    def describe(self) -> dict[str, object]:
+        """Return what there is to say of the store itself."""
+        counts = {"urls": self.session.urls, "runs": len(self.session.runs)}
+        return {"store": self.backend.name, **self.backend.describe(), **counts}
+
+    def __len__(self) -> int:
+        """How many documents are held."""
+        return self.session.documents + len(self._pending)
+
+    # Writing, and other processes
+
+    def _flush_in_time(self) -> None:
+        """Flush a batch that is large or old, for those who do not flush; what fails is tried again."""
+        self._rows += 1
+        if self.run and (self._rows >= BATCH or time.monotonic() - self._flushed > BATCH_SECONDS):
+            with suppress(StoreError):
+                self.flush(wait=False)
+                self.refresh()
+
+    def flush(self, *, wait: bool = True) -> None:
+        """Make what was committed durable; without `wait` only set out to. Raise StoreError for what failed."""
+        self._flushed, self._rows = time.monotonic(), 0
+        if self.run:
+            if self._news.trials or self._news.met:
+                news, self._news = self._news, HostNews()
+                self.backend.write([Entry(f"{HOST}/{self.session.next_id()}", news)])
+            self.session.save_counts()
+        self.backend.flush(wait=wait)
+
+    def refresh(self) -> bool:
+        """Take in some of what other processes committed; return whether there is more."""
+        rows, more = self.backend.news()
+        for row in rows:
+            self._take_in(row)
+        return more
+
+    def _take_in(self, row: Row) -> None:
+        kind = row.key.partition("/")[0]
+        if kind == RUN:
+            self.session.take_in([row])
+        elif kind == HOST:
+            self._take_in_hosts(self.session.load(row))
+        elif kind == LINK and (link := self.session.load(row)):
+            self._recount(getattr(link, "target", None) or "")
+        elif kind == DOCUMENT and self._lookup.own and not row.is_pending:
+            self._lookup.enter(self.held(row))
+
+    def _take_in_hosts(self, news: Any) -> None:
+        self.hosts.load(Trial(*trial) for trial in news.trials)
+        for name, when in news.met.items():
+            self.hosts.meet_site(name, when)
+
+    def close(self, *, clean: bool = True) -> None:
+        """Flush, and end the run; not `clean`: leave it to the next one to say what becomes of it."""
+        try:
+            for signature in list(self._pending):
+                self.withdraw(signature)
+            self.flush()
+            if self.run and clean:
+                self.session.close(self.stats)
+                self.backend.flush(wait=True)
+        finally:
+            self.backend.abandon()
