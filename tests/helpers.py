@@ -21,7 +21,7 @@ from scrapy_neardup.index.base import distinct
 from scrapy_neardup.index.near import NearTable
 from scrapy_neardup.index.packed import entries, merge
 from scrapy_neardup.signature import Link, Signature
-from scrapy_neardup.stores import SqliteStore, Store
+from scrapy_neardup.store import Store
 from scrapy_neardup.text.urls import canonical_url
 
 _SYLLABLES = [c + v for c in "bdfgklmnprstvz" for v in "aeiou"]
@@ -74,10 +74,8 @@ def link(url: str, to: Signature | None, *, mirror: bool = False, seen: float = 
 
 def settle(store: Store) -> None:
     """Refresh a store until it sees the writes of all processes."""
-    for _ in range(3):
-        while store.refresh():
-            pass
-        wait_for_news(store)
+    while store.refresh():
+        pass
 
 
 def until(true: Callable[[], object], seconds: float = 30) -> None:
@@ -86,12 +84,6 @@ def until(true: Callable[[], object], seconds: float = 30) -> None:
     while not true() and time.monotonic() < deadline:
         time.sleep(0.02)
     assert true()
-
-
-def wait_for_news(store: Store) -> None:
-    """Wait until a store on disk has read what is new in its file."""
-    while isinstance(store, SqliteStore) and store._news and not store._news.done():
-        time.sleep(0.0005)
 
 
 def names(signatures: Iterable[Signature]) -> list[str]:

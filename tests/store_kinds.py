@@ -16,12 +16,8 @@ from redis_server import server
 from scrapy_neardup import Deduplicator
 from scrapy_neardup.detectors import Detector
 from scrapy_neardup.signature import Signature
-from scrapy_neardup.stores import Store, importing, open_store
-from scrapy_neardup.stores.redis import importing as redis_importing
-from scrapy_neardup.stores.redis.address import is_server
-from scrapy_neardup.stores.redis.store import root_of
-from scrapy_neardup.stores.transfer import export_rows, import_rows
-from scrapy_neardup.stores.verifying import verify
+from scrapy_neardup.store import Store, open_store
+from scrapy_neardup.store.redis.address import is_server
 
 URL = "http://site.example/"
 """What the URLs of `signature` begin with."""
@@ -73,7 +69,7 @@ class Place:
 
     def die(self, store: Store) -> None:
         """End a run as a kill does: nothing more is written, and nobody takes it for alive."""
-        store._abandon()  # type: ignore[attr-defined]
+        store.backend.abandon()
         self.let_lapse(store.run)
 
     def fill_and_die(self, *documents: str, **options: Any) -> str:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from scrapy_neardup.fingerprints.sketch import Sketch
 from scrapy_neardup.index.relations import Row
 from scrapy_neardup.signature import Evidence
-from scrapy_neardup.stores.base import Forgotten, Selection
+from scrapy_neardup.store import Forgotten, Selection
 
 DISTANCE = 3  # of SimHashes that are found
 NEAR = 1  # of the fingerprints of a detector with an index of its own
@@ -40,10 +40,8 @@ class Document:
     layout: int
     session: int
     committed: bool = False
-    extra: int = 0
-    """Repeats without a URL."""
-    vague: int = 0
-    """Of these, how many may be known no more."""
+    extra: list[tuple[float, int]] = field(default_factory=list)
+    """Repeats without a URL: when each was seen, and by which session."""
 
 
 @dataclass(eq=False)
@@ -99,7 +97,7 @@ class Model:
         return [known for known in self.urls.values() if known.document is document]
 
     def repeats(self, document: Document) -> int:
-        return sum(known.mirror for known in self.links(document)) + document.extra
+        return sum(known.mirror for known in self.links(document)) + len(document.extra)
 
     def found(self, detector: str, wanted: Iterable[int], documents: Iterable[Document]) -> set[int]:
         """Return the numbers of those that a detector proposes."""
@@ -139,7 +137,8 @@ class Model:
     def _documents(self, what: Selection, url: Url | None) -> Iterator[Document]:
         known = self.urls.get(url.key) if url else None
         for document in self.documents.values():
-            last = max([document.number, *(each.seen for each in self.links(document))])
+            seen = [seen for seen, _ in document.extra]
+            last = max([document.number, *seen, *(each.seen for each in self.links(document))])
             if (
                 (known is not None and known.document is document and not known.mirror)
                 or (what.host is not None and document.url is not None and document.url.is_of(what.host))
@@ -155,6 +154,8 @@ class Model:
         back = {each.number: each for by, each in self.forgotten if by == session != each.session and each.committed}
         assert set(must) <= held <= set(must | back), (held, must, back)
         documents = {number: each for number, each in (must | back).items() if number in held}
+        for each in documents.values():
+            each.extra = [extra for extra in each.extra if extra[1] != session]
         return Model(documents, self.trials, self.events, [pair for pair in self.forgotten if pair[0] != session])
 
     def possible(self, key: tuple[str, str], session: int) -> list[Known | None]:

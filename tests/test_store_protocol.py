@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import settle, wait_for_news
+from helpers import settle
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
@@ -27,10 +27,7 @@ from tiers import slow
 from scrapy_neardup.fingerprints.sketch import Sketch
 from scrapy_neardup.index.relations import Row
 from scrapy_neardup.signature import Evidence, Link, Signature
-from scrapy_neardup.stores import MemoryStore, SqliteStore, Store
-from scrapy_neardup.stores.absorbing import tidy
-from scrapy_neardup.stores.base import Selection
-from scrapy_neardup.stores.redis.store import RedisStore
+from scrapy_neardup.store import Selection, Store, memory_store, open_store
 from scrapy_neardup.text.shapes import Shape, place
 
 EXAMPLES = int(os.environ.get("NEARDUP_TEST_EXAMPLES", "25"))
@@ -42,20 +39,16 @@ MOST = 16  # documents that a part finds by one fingerprint; of more it may choo
 
 
 def disk_store(path: str, **options: Any) -> Store:
-    return SqliteStore(path, detectors(), **options)
+    return open_store(path, detectors(), **options)
 
 
 def shared_store(path: str, **options: Any) -> Store:
-    return RedisStore(server().address, detectors(), namespace=path, **options)
+    return open_store(server().address, detectors(), namespace=path, **options)
 
 
 def kill(store: Store) -> None:
     """End a store as the death of its process does: write nothing more."""
-    if isinstance(store, SqliteStore):
-        store._abandon()
-    elif isinstance(store, RedisStore):
-        store.server.run([("DEL", store.server.key(f"lease.{store.documents.run}"))])  # as if it had run out
-        store._abandon()
+    store.backend.abandon()
 
 
 @dataclass(frozen=True)
@@ -66,15 +59,15 @@ class Kind:
     lasts: bool = True
     at_once: bool = False
     """What is committed may be written before it is flushed."""
-    tidy: Callable[[str, bool], None] | None = None
-    """Puts what was written into parts."""
+    tail: int | None = None
+    """How many rows of the index are in RAM; None: as many as there are by default."""
 
 
 KINDS = {
-    "memory": Kind(lambda path, **options: MemoryStore(detectors()), lasts=False),
+    "memory": Kind(lambda path, **options: memory_store(detectors()), lasts=False),
+    "memory, tables": Kind(lambda path, **options: memory_store(detectors()), lasts=False, tail=6),
     "sqlite": Kind(disk_store),
-    "redis": Kind(shared_store, at_once=True),
-    "tidied": Kind(disk_store, tidy=lambda path, whole: tidy(path, "", whole=whole)),
+    "sqlite, tables": Kind(disk_store, tail=20),
 }
 
 
@@ -90,8 +83,6 @@ class Histories(RuleBasedStateMachine):
         self.count = self.session = 0
         self.sessions: dict[Store, int] = {}
         self.ever: list[Document] = []
-        self.stale: list[Store | None] = []
-        """Stores that do not see what was learned by others, which came to them in parts."""
         self.store = self.open()
         self.other: Store | None = None
         self.reader: Store | None = None
@@ -165,8 +156,9 @@ class Histories(RuleBasedStateMachine):
     @rule(pick=PICK)
     def repeat(self, pick: int) -> None:
         if chosen := self.held(pick, committed=True):
-            self.store.repeat(chosen[1])
-            chosen[0].extra += 1
+            self.count += 1
+            self.store.record(Link("", chosen[1], True, float(self.count)))
+            chosen[0].extra.append((float(self.count), self.own))
 
     # Links
 
@@ -226,18 +218,6 @@ class Histories(RuleBasedStateMachine):
     def refresh_in_part(self, times: int) -> None:
         for _ in range(times):
             self.store.refresh()
-            wait_for_news(self.store)
-
-    @precondition(lambda self: self.kind.tidy)
-    @rule(whole=st.booleans(), shown=st.booleans())
-    def tidy(self, whole: bool, shown: bool) -> None:
-        assert self.kind.tidy
-        self.write()
-        self.kind.tidy(self.path, whole)
-        self.stale += [self.other, self.reader]
-        self.forget_repeats()
-        if shown:
-            settle(self.store)
 
     @precondition(lambda self: self.kind.lasts)
     @rule()
@@ -259,7 +239,6 @@ class Histories(RuleBasedStateMachine):
         settle(other)
         self.agree(other, mine=False)
         self.store, self.other = other, self.store
-        self.forget_repeats()
 
     @precondition(lambda self: self.kind.lasts)
     @rule(resumed=st.booleans())
@@ -270,7 +249,6 @@ class Histories(RuleBasedStateMachine):
         self.store.close()
         self.store = self.open(run=run if resumed else "")
         self.agree(self.store, mine=False)
-        self.forget_repeats()
         self.write()
 
     @precondition(lambda self: self.kind.lasts)
@@ -290,7 +268,6 @@ class Histories(RuleBasedStateMachine):
             del self.model.documents[number]
         if unclean == "forget":
             self.adopt(session)
-        self.forget_repeats()
         self.write()
 
     def close_other(self) -> None:
@@ -324,11 +301,6 @@ class Histories(RuleBasedStateMachine):
         assert found or (link is None and None in options), (key, link, options)
         return found[:1]  # type: ignore[return-value]
 
-    def forget_repeats(self) -> None:
-        """Allow that repeats without a URL are known no more: no store keeps them."""
-        for document in self.model.documents.values():
-            document.vague = document.extra
-
     @invariant()
     def agrees(self) -> None:
         self.agree(self.store, mine=True)
@@ -341,24 +313,22 @@ class Histories(RuleBasedStateMachine):
         assert len(store) == len(held)
         assert sorted(store.degrees()) == sorted(each.repeats for each in held.values())
         for number, document in documents.items():
-            self.agree_on(store, document, held[number], vague=document.vague if mine else document.extra)
+            self.agree_on(store, document, held[number])
         urls = self.model.urls.values()
         assert sorted(map(shown, store.all_links()), key=repr) == sorted(map(told, urls), key=repr)
         for url in SPELLED:
             known, link = self.model.urls.get(url.key), store.resolve(url.text)
             assert (known and told(known)) == (link and shown(link)), url
-        if not any(store is each for each in self.stale):
-            assert sorted(store.hosts.dump()) == sorted(trial.row for trial in self.model.known_trials)
+        assert sorted(store.hosts.dump()) == sorted(trial.row for trial in self.model.known_trials)
         self.agree_on_found(store, documents, held)
 
-    def agree_on(self, store: Store, document: Document, signature: Signature, *, vague: int) -> None:
+    def agree_on(self, store: Store, document: Document, signature: Signature) -> None:
         assert signature.url == (document.url and document.url.text)
         assert (signature.sketch, signature.layout) == (document.sketch, document.layout)
         for name in ("exact", "simhash"):
             assert signature.fingerprints.get(name, ()) == document.fingerprints[name]
         assert [shown(link) for link in store.links(signature)] == [told(known) for known in self.model.links(document)]
-        repeats = self.model.repeats(document)
-        assert repeats - vague <= signature.repeats <= repeats
+        assert signature.repeats == self.model.repeats(document)
 
     def agree_on_found(self, store: Store, documents: dict[int, Document], held: dict[int, Signature]) -> None:
         for name, values in ASKED.items():
@@ -384,11 +354,18 @@ def shown(link: Link) -> tuple[object, ...]:
     return link.url, number, link.mirror, link.seen, link.size, link.evidence, link.firm
 
 
+def set_tail(monkeypatch: pytest.MonkeyPatch, tail: int | None) -> None:
+    """Let the tables of an index begin with so few rows that histories have several."""
+    for module in ("memory", "sqlite", "builder") if tail else ():
+        monkeypatch.setattr(f"scrapy_neardup.store.local.{module}.TAIL", tail)
+
+
 @pytest.mark.parametrize("examples", [FEW, *slow(EXAMPLES)])
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_store_answers_as_the_model(kind: str, examples: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scrapy_neardup.stores.sqlite.BATCH_SECONDS", 3600)  # what a kill takes must not hang on it
-    monkeypatch.setattr("scrapy_neardup.stores.layered.AT_ONCE", 3)  # what is done little by little is seen half done
+    monkeypatch.setattr("scrapy_neardup.store.store.BATCH_SECONDS", 3600)  # what a kill takes must not hang on it
+    monkeypatch.setattr("scrapy_neardup.store.local.sqlite.AT_ONCE", 3)  # what is done little by little is seen half done
+    set_tail(monkeypatch, KINDS[kind].tail)
     run_state_machine_as_test(  # type: ignore[no-untyped-call]
         lambda: Histories(KINDS[kind]),
         settings=settings(
@@ -412,15 +389,15 @@ def path(tmp_path: Path) -> str:
 @pytest.mark.parametrize("asked", [{"exact": (7,)}, {"simhash": (5,)}])
 @pytest.mark.parametrize("gone", ["old.example", "new.example"])
 def test_what_is_held_is_found_however_much_like_it_was_forgotten(
-    path: str, asked: dict[str, tuple[int, ...]], gone: str
+    path: str, asked: dict[str, tuple[int, ...]], gone: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    set_tail(monkeypatch, MOST)
     with closing(disk_store(path)) as store:
         for number in range(2 * MOST + 4):
             url = f"http://{'old' if number < MOST + 2 else 'new'}.example/{number}"
             each = Signature(url, {"exact": (7,), "simhash": (5,)}, SKETCHES[0], 1.0)
             store.add(each)
             store.commit(each)
-    tidy(path, "")
     with closing(disk_store(path)) as store:
         assert store.forget(Selection(host=gone)).documents == MOST + 2
         assert len(list(store.find(asked))) >= MOST
@@ -437,14 +414,3 @@ def test_pending_document_that_is_forgotten_is_never_committed(path: str, kind: 
         assert len(store) == 0
     with closing(KINDS[kind].open(path)) as store:
         assert list(store.signatures()) == []
-
-
-def test_what_another_process_learned_is_seen_though_it_was_tidied_at_once(path: str) -> None:
-    row = Row(PAIR, ("", ""), ("", ""), 1, 0, 2, 3, 1, 4.0)
-    with closing(disk_store(path)) as store, closing(disk_store(path)) as other:
-        settle(other)
-        store.learn([row])
-        store.flush()
-        tidy(path, "")
-        settle(other)
-        assert other.hosts.dump() == [row]

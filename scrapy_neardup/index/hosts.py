@@ -112,7 +112,7 @@ class Hosts:
     def load(self, rows: Iterable[Row]) -> list[Change]:
         """Take in stored evidence, in any order; the same again changes nothing. Rows may come out of JSON."""
         found: dict[_Key, list[Row]] = {}
-        for row in sorted((Row(*row) for row in rows), key=lambda row: row.seen):
+        for row in sorted((Row(*row) for row in rows), key=lambda row: (row.seen, row.outcome)):  # retractions last
             (first, second), shape = row.sites, Shape(*map(_pair, (row.prefixes, row.endings)))
             found.setdefault(((first, second), shape), []).append(row)
         return [change for key, rows in found.items() for change in self._take_in(self._relation(*key), rows)]

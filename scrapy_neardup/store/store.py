@@ -65,8 +65,7 @@ class Store:
 
     def _begin(self, run: str | None, *, keeps: bool) -> None:
         dead = self.session.begin(run)
-        for row in self.backend.scan(HOST):
-            self._take_in(row)
+        self._take_in_hosts(self.backend.scan(HOST))
         if self._lookup.own:
             for row in self.backend.scan(DOCUMENT):
                 self._take_in(row)
@@ -319,16 +318,18 @@ class Store:
         if kind == RUN:
             self.session.take_in([row])
         elif kind == HOST:
-            self._take_in_hosts(self.session.load(row))
+            self._take_in_hosts([row])
         elif kind == LINK and (link := self.session.load(row)):
             self._recount(getattr(link, "target", None) or "")
         elif kind == DOCUMENT and self._lookup.own and not row.is_pending:
             self._lookup.enter(self.held(row))
 
-    def _take_in_hosts(self, news: Any) -> None:
-        self.hosts.load(Trial(*trial) for trial in news.trials)
-        for name, when in news.met.items():
-            self.hosts.meet_site(name, when)
+    def _take_in_hosts(self, rows: Iterable[Row]) -> None:
+        news: list[Any] = [self.session.load(row) for row in rows]
+        self.hosts.load(Trial(*trial) for each in news for trial in each.trials)
+        for each in news:
+            for name, when in each.met.items():
+                self.hosts.meet_site(name, when)
 
     def close(self, *, clean: bool = True) -> None:
         """Flush, and end the run; not `clean`: leave it to the next one to say what becomes of it."""

@@ -13,8 +13,6 @@ from .files import Files
 from .index import TAIL, Index, due
 from .table import Table
 
-WAIT = 3600.0  # seconds that one who opens the store waits for another that makes the index
-
 
 class Builder:
     """Has what is due be built: a table of the tail, or one of several tables."""
@@ -31,17 +29,19 @@ class Builder:
         """Whether a table is being made, or the store does not name it yet."""
         return self._lock.is_locked
 
-    def hold(self, *, wait: bool) -> bool:
-        """Keep other processes from building; return False where one is at it."""
+    def hold(self, seconds: float = 0) -> bool:
+        """Keep other processes from building; return False where one is at it for so long."""
         self._files.folder.parent.mkdir(exist_ok=True)
         try:
-            self._lock.acquire(timeout=WAIT if wait else 0)
+            self._lock.acquire(timeout=seconds)
         except Timeout:
             return False
+        self._files.stores = True
         return True
 
     def release(self) -> None:
         """Let other processes build."""
+        self._files.stores = False
         self._lock.release()
 
     def begin(self, index: Index, known: int) -> None:

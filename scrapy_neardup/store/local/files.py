@@ -44,10 +44,11 @@ def folder_of(path: str) -> Path:
 class Files:
     """Makes the tables of one namespace. It reads the store over a connection that is given with each call."""
 
-    def __init__(self, path: str, table: str, *, writes: bool) -> None:
+    def __init__(self, path: str, table: str) -> None:
         self.folder = folder_of(path) / quote(table, safe="")
         self._table = table
-        self._writes = writes
+        self.stores = False
+        """Whether tables that are made become files: for who keeps others from making them."""
 
     def names(self, db: sqlite3.Connection) -> list[str]:
         """Return the names of the files that count, as the store tells now. Raise ValueError for damage."""
@@ -94,8 +95,10 @@ class Files:
         return self._stored(Table.merged(tables)) if len(tables) > 1 else tables[0]
 
     def _stored(self, table: Table) -> Table:
-        if not self._writes:
-            return table
+        return self.store(table) if self.stores else table
+
+    def store(self, table: Table) -> Table:
+        """Write a table to a file."""
         self.folder.mkdir(parents=True, exist_ok=True)
         return table.write(self.folder / f"{table.first:012d}-{table.last:012d}-{uuid4().hex[:8]}.idx")
 

@@ -18,7 +18,7 @@ from ..base import Entry, Postings, Row, StoreError
 from ..postings import postings
 from ..records import load
 from .builder import Builder
-from .database import open_database, table_of, told
+from .database import LOCK_SECONDS, open_database, table_of, told
 from .files import KEY, Files, folder_of
 from .index import TAIL
 from .locks import RunLock
@@ -43,7 +43,7 @@ class SqliteBackend(MemoryBackend):
         self._writing: tuple[Future[None], Batch] | None = None
         self._version = self._known = 0
         self._locks: dict[str, RunLock] = {}
-        self._files = Files(self.name, self._table, writes=writes)
+        self._files = Files(self.name, self._table)
         self._builder = Builder(self._files, partial(connect, writes=False, check=False))
         try:
             self._writer = Writer(self.name, self._table) if writes else None
@@ -58,7 +58,7 @@ class SqliteBackend(MemoryBackend):
     def _open_index(self) -> None:
         """Read the index, and what was written since; make anew what is missing."""
         if self._writes:
-            self._builder.hold(wait=True)
+            self._builder.hold()  # else what has to be made anew stays in RAM
         names, tables = self._files.names(self._db), self._files.read(self._db)
         last = self._db.execute(f'SELECT max(number) FROM "{self._table}"').fetchone()[0] or 0
         known = tables[-1].last if tables else 0
@@ -66,16 +66,17 @@ class SqliteBackend(MemoryBackend):
             tables += self._files.made(self._db, known + 1, last)
         self.index.tables = tables
         self._known = self.index.last
-        if self._writes and [table.path.name for table in tables if table.path] != names:
+        if self._files.stores and [table.path and table.path.name for table in tables] != names:
             self._name_files()
             self.flush(wait=True)
-        elif self._writes:
+        elif self._files.stores:
             self._builder.release()
         while self._read_news()[1]:
             pass
 
     def _name_files(self) -> None:
         """Have the store name the files that count; the lock is released once it does."""
+        self.index.tables = [table if table.path else self._files.store(table) for table in self.index.tables]
         names = [table.path.name for table in self.index.tables if table.path]
         self.write([Entry(KEY, {"files": names})])
 
@@ -87,7 +88,7 @@ class SqliteBackend(MemoryBackend):
             if table := self._builder.result():
                 self.index.put(table)
                 self._name_files()
-        elif self._builder.is_due(self.index) and self._builder.hold(wait=False):
+        elif self._builder.is_due(self.index) and self._builder.hold():
             self._adopt()  # another process may just have built it
             self._builder.begin(self.index, self._known)
 
@@ -251,7 +252,8 @@ class SqliteBackend(MemoryBackend):
         return {"bytes": rows + index, "bytes_rows": rows, "bytes_index": index}
 
     def compact(self) -> None:
-        self._builder.hold(wait=True)
+        if not self._builder.hold(LOCK_SECONDS):
+            raise StoreError(f"store {self.name!r} can't be compacted: another process is at its index; try again later")
         with told(self.name, "compacted"):
             self.index.tables = self._files.made(self._db, 1, self._known) if self._known else []
             self._name_files()
