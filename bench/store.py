@@ -6,8 +6,7 @@
 settings, and is measured. "Given" are all documents, "held" those that repeat none before them.
 
 - look-up: `Matcher.best`, verification included; the URL's canonical form was made before, for the request;
-- insertion: `add`, `commit` and `record` of the link, 2,000 a second, with the store's log, its tidying process and
-  every 500 a `flush(wait=False)`, `refresh()` and `len()`, as a crawl does twice a second: those are apart;
+- insertion: `add` and `commit` with the URL's visit, 2,000 a second, with the threads that write and build, and every 500 a `flush(wait=False)`, `refresh()` and `len()`, as a crawl does twice a second: those are apart;
 - RAM: what grew in that process: its own (anonymous) memory and, apart, the mapped pages of files, which the system
   takes back when it needs room;
 - cold: none of the store's files is in the system's cache.
@@ -95,11 +94,11 @@ def rows(each: Result) -> dict[str, float]:
         found |= {f"{label}, {what} µs": value for what, value in zip(WHAT, each[name], strict=True)}
     for name in ("insertion", "flush", "refresh", "len"):
         found[f"longest {name}, ms"] = each[f"{name}_longest"]
-    found |= {"open, s": each["open"], "open, cold, s": each["open_cold"]}
+    found |= {"insertion, CPU in all, µs": each["insertion_cpu"], "open, s": each["open"], "open, cold, s": each["open_cold"]}
     for name, ram in (("opened", each["ram_opened"]), ("looked up", each["ram_looked_up"])):
         found |= {f"own RAM, {name}, B/given": ram[0] / given, f"mapped, {name}, B/given": ram[1] / given}
     found |= {"own RAM, inserted, B/given": each["ram"] / given, "own RAM, inserted, B/held": each["ram"] / held}
-    for name, size in (("disk", each["disk"]), ("disk without URLs", each["disk_without_urls"])):
+    for name, size in (("disk", each["disk"]), ("index, on disk", each["index"])):
         found |= {f"{name}, B/given": size / given, f"{name}, B/held": size / held}
     return found | {f"{name}(), ms": each[name] for name in ("len", "describe", "degrees")}
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from store_made import NEW, OF_FORM, signature, url_bytes
+from store_made import NEW, OF_FORM, signature
 
 from scrapy_neardup import Deduplicator, Document
-from scrapy_neardup.signature import Link, Signature
-from scrapy_neardup.stores import manifest
+from scrapy_neardup.signature import Signature, Visit
+from scrapy_neardup.store.local.files import folder_of
 from scrapy_neardup.text.urls import canonical_url
 
 ROUNDS, QUERIES = 5, 1000
@@ -45,8 +45,8 @@ def measure(path: str, inserts: int) -> Result:
     before, start = memory(), time.perf_counter()
     with Deduplicator.open(path) as dedup:
         result: Result = {"open": time.perf_counter() - start, "ram_opened": grown(before), "held": len(labels)}
-        parts = dedup.store.parts.all
-        result |= {"disk": size, "disk_without_urls": size - url_bytes(parts), "parts": [len(part) for part in parts]}
+        backend = dedup.store.backend
+        result |= {"disk": size, "index": index_size(path), "parts": [len(table) for table in backend.index.tables]}
         for kind in KINDS:
             result[kind], result[f"{kind} matched"] = look_up(dedup, asked[kind])
         result["ram_looked_up"] = grown(before)
@@ -96,18 +96,17 @@ def insert(dedup: Deduplicator, signatures: Sequence[Signature]) -> Result:
         for name, call in calls.items():
             syncs[name] += timed(lambda call: call(), [call])
 
+    worked = time.process_time()
     for number, each in enumerate(signatures, 1):
-        link = Link(each.url or "", each, False, each.first_seen, 20_000)
-        canonical_url(link.url)
-        times += timed(
-            lambda link: (store.add(link.signature), store.commit(link.signature), store.record(link)), [link]
-        )
+        canonical_url(each.url or "")
+        times += timed(lambda each: (store.add(each), store.commit(each, Visit(each.first_seen, 20_000))), [each])
         if number % SYNC == 0:
             sync()
     for _ in range(SETTLE):
         sync()
     longest = {f"{name}_longest": max(taken)[0] / 1000 for name, taken in syncs.items()}
-    return {"insertion": summary(times), "insertion_longest": max(times)[0] / 1000, **longest}
+    cpu = (time.process_time() - worked) / len(signatures) * 1e6
+    return {"insertion": summary(times), "insertion_longest": max(times)[0] / 1000, "insertion_cpu": cpu, **longest}
 
 
 def whole(dedup: Deduplicator) -> Result:
@@ -152,8 +151,11 @@ def grown(before: tuple[int, int]) -> tuple[int, int]:
 
 
 def files(path: str) -> list[Path]:
-    folder = manifest.folder(path)
-    return [file for file in (Path(path), Path(f"{path}-wal"), *folder.glob("*")) if file.exists()]
+    return [file for file in (Path(path), Path(f"{path}-wal"), *folder_of(path).rglob("*.idx")) if file.exists()]
+
+
+def index_size(path: str) -> int:
+    return sum(file.stat().st_size for file in folder_of(path).rglob("*.idx"))
 
 
 def disk(path: str) -> int:

@@ -106,10 +106,10 @@ class Matcher:
         self, document: Document, page: Page, signature: Signature, name: str, earlier: Signature
     ) -> Match | None:
         """Return the match of a document with an earlier one that was proposed, None where it is none."""
-        repeated = earlier.repeats > 0
-        # Most of what is proposed ends here, so what costs more comes later.
-        if not self.rule.may_accept(signature.sketch, earlier.sketch, repeated=repeated):
+        # Most of what is proposed ends here, so what costs more comes later: first to count what repeats the other.
+        if not self.rule.may_accept(signature.sketch, earlier.sketch, repeated=True):
             return None
+        repeated = earlier.repeats > 0
         same_text = _same_text(signature, earlier)
         found = compare(signature.sketch, earlier.sketch)
         same_url = same_text and self.is_own(document.url, earlier)

@@ -11,7 +11,7 @@ from helpers import text
 from redis_server import Server
 
 from scrapy_neardup import Deduplicator, Document
-from scrapy_neardup.stores import StoreError
+from scrapy_neardup.store import StoreError
 from scrapy_neardup.stores.redis.connection import Command, Connection
 from scrapy_neardup.stores.redis.store import RedisStore
 

@@ -14,7 +14,7 @@ from helpers import detectors, link, signature, text
 
 from scrapy_neardup import Deduplicator, Document, StoreError
 from scrapy_neardup.signature import Evidence, Link
-from scrapy_neardup.stores import SqliteStore, manifest
+from scrapy_neardup.store import SqliteStore, manifest
 from scrapy_neardup.stores.absorbing import tidy
 
 COUNTS = (400, 20, 20)  # documents of each run: the first two lie in a part each, the last in the log

@@ -30,7 +30,7 @@ from scrapy_neardup import Deduplicator, Document, StoreError
 from scrapy_neardup.config import Config
 from scrapy_neardup.stores.absorbing import tidy
 from scrapy_neardup.stores.compacting import compact
-from scrapy_neardup.stores.runs import RunLock
+from scrapy_neardup.store.runs import RunLock
 from scrapy_neardup.stores.verifying import Survey, verify
 
 DAY = 86_400.0
@@ -545,7 +545,7 @@ def _looked_at(path: str, namespace: str) -> list[str]:  # noqa: F811
 WRITING = """
 import sys, threading
 from test_store_faults import *
-from scrapy_neardup.stores import tidying
+from scrapy_neardup.store import tidying
 from scrapy_neardup.stores.absorbing import tidy
 from scrapy_neardup.stores.compacting import compact
 print("ready", flush=True)

@@ -17,7 +17,7 @@ from helpers import names, signature
 from store_kinds import URL, Place, fill_numbered, on_disk, put
 from tiers import slow
 
-from scrapy_neardup.stores import Selection
+from scrapy_neardup.store import Selection
 from scrapy_neardup.stores.compacting import compact
 
 KILLS = [1, *slow(int(os.environ.get("NEARDUP_TEST_KILLS", "4")))]

@@ -17,7 +17,7 @@ from scrapy_neardup.detectors import Exact
 from scrapy_neardup.detectors.ahead import prepare
 from scrapy_neardup.index.keys import KeyIndex
 from scrapy_neardup.signature import Link
-from scrapy_neardup.stores import memory
+from scrapy_neardup.store import memory
 
 A, B, C = "http://a.example/1", "http://b.example/2", "http://c.example/3"
 

@@ -11,27 +11,27 @@ from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.config import Config
 from scrapy_neardup.mirrors import MANY, Mirrors
 from scrapy_neardup.signature import Signature
-from scrapy_neardup.stores import MemoryStore
+from scrapy_neardup.store import Store, memory_store
 
 NOW, DAY = 1_000_000.0, 86_400.0
 OWN, MIRROR = "http://a.example/1", "http://m.example/1"
 
 
 @pytest.fixture
-def store() -> MemoryStore:
+def store() -> Store:
     """Return one that holds a document, and knows one mirror of it, seen a day ago."""
-    made = MemoryStore([])
+    made = memory_store([])
     made.add(held := signature("", url=OWN))
     made.record(link(OWN, held, seen=NOW - DAY))
     made.record(link(MIRROR, held, mirror=True, seen=NOW - DAY))
     return made
 
 
-def mirrors(store: MemoryStore, **options: Any) -> Mirrors:
+def mirrors(store: Store, **options: Any) -> Mirrors:
     return Mirrors(store, **{"ttl": 30 * DAY, "clock": lambda: NOW, **options})
 
 
-def document(store: MemoryStore) -> Signature:
+def document(store: Store) -> Signature:
     [held] = store.signatures()
     return held
 
@@ -44,23 +44,23 @@ def holder(known: Mirrors, url: str) -> str | None:
 # Before the fetch
 
 
-def test_mirror_need_not_be_fetched(store: MemoryStore) -> None:
+def test_mirror_need_not_be_fetched(store: Store) -> None:
     assert holder(mirrors(store), MIRROR) == OWN
     assert holder(mirrors(store), "https://m.example:443/1?utm_source=x#y") == OWN
 
 
 @pytest.mark.parametrize("url", [OWN, "http://m.example/2", "http://unknown.example/"])
-def test_what_is_no_mirror_is_fetched(store: MemoryStore, url: str) -> None:
+def test_what_is_no_mirror_is_fetched(store: Store, url: str) -> None:
     assert mirrors(store).advise(url) is None
 
 
-def test_url_that_leads_nowhere_is_fetched(store: MemoryStore) -> None:
+def test_url_that_leads_nowhere_is_fetched(store: Store) -> None:
     store.record(link(MIRROR, None, seen=NOW))
     assert mirrors(store).advise(MIRROR) is None
 
 
 @pytest.mark.parametrize(("ttl", "expected"), [(2 * DAY, OWN), (DAY, OWN), (DAY - 1, None), (0, None)])
-def test_mirror_not_confirmed_for_so_long_is_fetched(store: MemoryStore, ttl: float, expected: str | None) -> None:
+def test_mirror_not_confirmed_for_so_long_is_fetched(store: Store, ttl: float, expected: str | None) -> None:
     assert holder(mirrors(store, ttl=ttl), MIRROR) == expected
 
 
@@ -74,18 +74,18 @@ def test_a_text_that_many_urls_of_one_host_give_is_a_placeholder(count: int) -> 
     assert is_skipped == {"http://a.example/2": count < MANY, MIRROR: True}  # of another host there is but one
 
 
-def test_revisits_are_skipped_only_where_asked_for(store: MemoryStore) -> None:
+def test_revisits_are_skipped_only_where_asked_for(store: Store) -> None:
     assert mirrors(store).advise(OWN) is None
     assert holder(mirrors(store, skip_revisits=True), OWN) == OWN
     assert mirrors(store, skip_revisits=True, ttl=DAY - 1).advise(OWN) is None
 
 
-def test_trusted_host_is_never_skipped_in_favour_of_another(store: MemoryStore) -> None:
+def test_trusted_host_is_never_skipped_in_favour_of_another(store: Store) -> None:
     assert mirrors(store, trusted_hosts=["M.example"]).advise(MIRROR) is None
     assert holder(mirrors(store, trusted_hosts=["a.example"]), MIRROR) == OWN
 
 
-def test_trusted_host_is_skipped_in_favour_of_itself(store: MemoryStore) -> None:
+def test_trusted_host_is_skipped_in_favour_of_itself(store: Store) -> None:
     store.record(link("http://a.example/print/1", document(store), mirror=True, seen=NOW))
     known = mirrors(store, trusted_hosts=["a.example"], skip_revisits=True)
     assert holder(known, "http://a.example/print/1") == OWN
@@ -96,28 +96,28 @@ def test_trusted_host_is_skipped_in_favour_of_itself(store: MemoryStore) -> None
 
 
 @pytest.mark.parametrize("rule", ["n.example", "n.example:8080"])
-def test_rule_stands_for_a_host_of_which_nothing_is_known(store: MemoryStore, rule: str) -> None:
+def test_rule_stands_for_a_host_of_which_nothing_is_known(store: Store, rule: str) -> None:
     known = mirrors(store, hosts={rule: "a.example"})
     assert holder(known, "http://N.example:8080/1") == OWN
     assert known.advise("http://n.example:8080/2") is None
     assert known.advise("http://sub.n.example:8080/1") is None
 
 
-def test_rule_with_a_port_is_for_that_port(store: MemoryStore) -> None:
+def test_rule_with_a_port_is_for_that_port(store: Store) -> None:
     assert mirrors(store, hosts={"n.example:8080": "a.example"}).advise("http://n.example/1") is None
 
 
-def test_knowledge_comes_before_rules(store: MemoryStore) -> None:
+def test_knowledge_comes_before_rules(store: Store) -> None:
     store.record(link("http://n.example/1", None, seen=NOW))
     assert mirrors(store, hosts={"n.example": "a.example"}).advise("http://n.example/1") is None
 
 
-def test_rule_does_not_override_trust(store: MemoryStore) -> None:
+def test_rule_does_not_override_trust(store: Store) -> None:
     known = mirrors(store, hosts={"n.example": "a.example"}, trusted_hosts=["n.example"])
     assert known.advise("http://n.example/1") is None
 
 
-def test_rule_that_leads_to_a_mirror_leads_to_what_is_held(store: MemoryStore) -> None:
+def test_rule_that_leads_to_a_mirror_leads_to_what_is_held(store: Store) -> None:
     assert holder(mirrors(store, hosts={"n.example": "m.example"}), "http://n.example/1") == OWN
 
 
@@ -126,30 +126,30 @@ def test_rule_that_leads_to_a_mirror_leads_to_what_is_held(store: MemoryStore) -
 URLS = [f"http://m.example/{n}" for n in range(5000)]
 
 
-def rechecked(store: MemoryStore, share: float, run: str = "") -> list[str]:
-    store.run = run
+def rechecked(store: Store, share: float, run: str = "") -> list[str]:
+    store.session.run = run
     known = mirrors(store, recheck=share)
     return [url for url in URLS if known.rechecks(url)]
 
 
 @pytest.mark.parametrize("share", [0.01, 0.1, 0.5])
-def test_share_of_rechecks(store: MemoryStore, share: float) -> None:
+def test_share_of_rechecks(store: Store, share: float) -> None:
     deviation = (len(URLS) * share * (1 - share)) ** 0.5
     assert len(rechecked(store, share)) == pytest.approx(len(URLS) * share, abs=4 * deviation)
 
 
-def test_none_and_all_rechecked(store: MemoryStore) -> None:
+def test_none_and_all_rechecked(store: Store) -> None:
     assert rechecked(store, 0.0) == []
     assert rechecked(store, 1.0) == URLS
 
 
-def test_rechecks_are_the_same_within_a_run_and_others_in_the_next(store: MemoryStore) -> None:
+def test_rechecks_are_the_same_within_a_run_and_others_in_the_next(store: Store) -> None:
     first = rechecked(store, 0.1, "one")
     assert rechecked(store, 0.1, "one") == first
     assert len(set(first) & set(rechecked(store, 0.1, "two"))) < len(first) / 4
 
 
-def test_rechecks_go_by_the_canonical_url(store: MemoryStore) -> None:
+def test_rechecks_go_by_the_canonical_url(store: Store) -> None:
     known = mirrors(store, recheck=0.5)
     spellings = [f"https://m.example:443/{n}?utm_source=x#y" for n in range(200)]
     assert [known.rechecks(url) for url in spellings] == [known.rechecks(url) for url in URLS[:200]]
@@ -158,12 +158,12 @@ def test_rechecks_go_by_the_canonical_url(store: MemoryStore) -> None:
 # After a failed fetch
 
 
-def alternatives(store: MemoryStore, url: str, *tried: str, **options: Any) -> list[str]:
+def alternatives(store: Store, url: str, *tried: str, **options: Any) -> list[str]:
     return [other.url for other in mirrors(store, **options).alternatives(url, tried)]
 
 
 @pytest.fixture
-def family(store: MemoryStore) -> MemoryStore:
+def family(store: Store) -> Store:
     held = document(store)
     store.record(link("http://new.example/1", held, mirror=True, seen=NOW))
     store.record(link("http://old.example/1", held, mirror=True, seen=NOW - 9 * DAY))
@@ -171,48 +171,48 @@ def family(store: MemoryStore) -> MemoryStore:
     return store
 
 
-def test_the_last_seen_come_first(family: MemoryStore) -> None:
+def test_the_last_seen_come_first(family: Store) -> None:
     old = ["http://old.example/1", "http://a.example/alias"]
     assert alternatives(family, MIRROR) == ["http://new.example/1", OWN, *old]
     assert alternatives(family, OWN) == ["http://new.example/1", MIRROR, *old]
 
 
-def test_of_those_seen_on_one_day_trusted_hosts_then_https_then_the_shorter_come_first(store: MemoryStore) -> None:
+def test_of_those_seen_on_one_day_trusted_hosts_then_https_then_the_shorter_come_first(store: Store) -> None:
     urls = ["http://t.example/long/1", "https://s.example/long/1", "http://u.example/1", "http://v.example/long/1"]
     for second, url in enumerate(urls):
         store.record(link(url, document(store), mirror=True, seen=NOW - second))
     assert alternatives(store, OWN, trusted_hosts=["t.example"]) == [*urls, MIRROR]
 
 
-def test_what_was_tried_is_not_tried_again(family: MemoryStore) -> None:
+def test_what_was_tried_is_not_tried_again(family: Store) -> None:
     assert alternatives(family, MIRROR, "https://a.example/1#x", "http://new.example/1") == [
         "http://old.example/1",
         "http://a.example/alias",
     ]
 
 
-def test_alternatives_do_not_expire(family: MemoryStore) -> None:
+def test_alternatives_do_not_expire(family: Store) -> None:
     assert alternatives(family, MIRROR, ttl=0) == alternatives(family, MIRROR)
 
 
-def test_no_alternatives_for_what_is_unknown_or_leads_nowhere(family: MemoryStore) -> None:
+def test_no_alternatives_for_what_is_unknown_or_leads_nowhere(family: Store) -> None:
     family.record(link(MIRROR, None))
     assert alternatives(family, MIRROR) == alternatives(family, "http://unknown.example/") == []
 
 
-def test_alternatives_are_of_the_web(store: MemoryStore) -> None:
+def test_alternatives_are_of_the_web(store: Store) -> None:
     store.record(link("ftp://m.example/1", document(store), mirror=True, seen=NOW))
     assert alternatives(store, MIRROR) == [OWN]
 
 
-def test_counterpart_by_rule_comes_last(store: MemoryStore) -> None:
+def test_counterpart_by_rule_comes_last(store: Store) -> None:
     hosts = {"m.example": "n.example:8080", "x.example": "a.example"}
     assert alternatives(store, MIRROR, hosts=hosts) == [OWN, "http://n.example:8080/1"]
     assert alternatives(store, "https://x.example/new?q=1", hosts=hosts) == ["https://a.example/new?q=1"]
 
 
 def test_document_without_url_has_its_mirrors() -> None:
-    store = MemoryStore([])
+    store = memory_store([])
     store.add(held := Signature(None, {}, signature("x").sketch, 0.0))
     for url in (MIRROR, "http://n.example/1"):
         store.record(link(url, held, mirror=True))
@@ -222,7 +222,7 @@ def test_document_without_url_has_its_mirrors() -> None:
 # Settings
 
 
-def test_settings_make_the_rules(store: MemoryStore) -> None:
+def test_settings_make_the_rules(store: Store) -> None:
     config = Config(
         mirror_ttl="10000 days", revisit="skip", recheck=1.0, mirror_hosts={"N.example": "A.example"},
         trusted_hosts=["m.example"],

@@ -17,7 +17,7 @@ from tiers import slow
 
 from scrapy_neardup.fingerprints.hashing import MULTIPLIER
 from scrapy_neardup.signature import Signature
-from scrapy_neardup.stores import Selection, Store, StoreError, open_store
+from scrapy_neardup.store import Selection, Store, StoreError, open_store
 from scrapy_neardup.stores.redis import runs
 from scrapy_neardup.stores.redis.address import named
 from scrapy_neardup.stores.redis.connection import Connection

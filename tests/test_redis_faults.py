@@ -18,7 +18,7 @@ from tcp_proxy import TcpProxy
 
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.index.relations import Row
-from scrapy_neardup.stores import StoreError
+from scrapy_neardup.store import StoreError
 from scrapy_neardup.stores.redis import address, late, operations
 from scrapy_neardup.stores.redis.scripts import script
 from scrapy_neardup.stores.redis.store import RedisStore
@@ -128,7 +128,7 @@ def started(code: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
 CLOSED_WHILE_HUNG = """
 import sys
 from scrapy_neardup import Deduplicator, Document
-from scrapy_neardup.stores import StoreError
+from scrapy_neardup.store import StoreError
 from scrapy_neardup.stores.redis import address, runs, store
 address.SECONDS, store.LEASE = 0.5, 0.5
 dedup = Deduplicator.open(sys.argv[1])

@@ -19,7 +19,7 @@ from redis_server import Server
 from tcp_proxy import TcpProxy
 
 from scrapy_neardup import Deduplicator
-from scrapy_neardup.stores import StoreError
+from scrapy_neardup.store import StoreError
 from scrapy_neardup.stores.redis import runs
 from scrapy_neardup.stores.redis.scripts import script
 
@@ -33,7 +33,7 @@ WORKER = """
 import random, sys
 from helpers import edited, text
 from scrapy_neardup import Deduplicator, Document
-from scrapy_neardup.stores import StoreError
+from scrapy_neardup.store import StoreError
 from scrapy_neardup.stores.redis import runs
 runs.LEASE, runs.LEASE_MS = 1.0, 1000
 address, seed, count, unclean, path = sys.argv[1:]

@@ -21,7 +21,7 @@ from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.report.data import HostMirror, RunSummary, build
 from scrapy_neardup.report.page import write_page
 from scrapy_neardup.signature import Evidence, Link, Signature
-from scrapy_neardup.stores.memory import MemoryStore
+from scrapy_neardup.store import Store, memory_store
 
 NOW = 1_795_000_000.0
 NEAR = Evidence("simhash", 5, 0.8125, 0.9, 1.25, "layout")
@@ -44,9 +44,9 @@ RUNS = [
 ]
 
 
-def store(*clusters: tuple[str, dict[str, Evidence | None]]) -> MemoryStore:
+def store(*clusters: tuple[str, dict[str, Evidence | None]]) -> Store:
     """Return a store of canonicals, each with the URLs of its mirrors and their evidence."""
-    made = MemoryStore([])
+    made = memory_store([])
     for url, mirrors in clusters:
         held = signature("", url=url)
         made.add(held)
@@ -66,7 +66,7 @@ SMALL = (
 )
 
 
-def write(path: Path, held: MemoryStore, hosts: Iterable[HostMirror] = (), runs: Iterable[RunSummary] = ()) -> Path:
+def write(path: Path, held: Store, hosts: Iterable[HostMirror] = (), runs: Iterable[RunSummary] = ()) -> Path:
     with path.open("wb") as file:
         write_page(build(held, hosts, runs, NOW), file)
     return path
@@ -97,7 +97,8 @@ def test_clusters_come_largest_first_in_columns() -> None:
 
 def test_mirrors_without_url_count_but_are_not_listed() -> None:
     held = store(SMALL[0])
-    next(iter(held.signatures())).repeats += 2
+    for _ in range(2):
+        held.record(Link("", next(iter(held.signatures())), True, 1.0))
     report = build(held, (), (), NOW)
     assert (report["clusters"]["degree"], report["clusters"]["listed"]) == ([3], [1])
 
@@ -303,7 +304,7 @@ def test_clusters_say_what_was_dropped_and_why(tmp_path: Path, chromium: Any) ->
 @pytest.mark.slow
 @in_browser
 def test_a_hundred_thousand_clusters(tmp_path: Path, chromium: Any) -> None:
-    held, one = MemoryStore([]), signature("")
+    held, one = memory_store([]), signature("")
     for n in range(100_000):
         canonical = Signature(f"http://a.example/{n}", one.fingerprints, one.sketch, first_seen=NOW - 60)
         held.add(canonical)

@@ -22,7 +22,7 @@ from helpers import python, text
 from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document, StoreError
-from scrapy_neardup.stores import database
+from scrapy_neardup.store import database
 from scrapy_neardup.stores.log import Log
 
 FLIPS = int(os.environ.get("NEARDUP_TEST_FLIPS", "300"))

@@ -13,7 +13,7 @@ import pytest
 from helpers import signature, until
 from store_kinds import Place, commit, on_disk
 
-from scrapy_neardup.stores import StoreError, sqlite
+from scrapy_neardup.store import StoreError, sqlite
 
 
 @pytest.fixture

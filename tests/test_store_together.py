@@ -15,20 +15,21 @@ import pytest
 from helpers import detectors, names
 from tiers import slow
 
-from scrapy_neardup.stores import SqliteStore
-from scrapy_neardup.stores.compacting import compact
-from scrapy_neardup.stores.transfer import export_rows
-from scrapy_neardup.stores.verifying import verify
+from scrapy_neardup.store import open_store
+from scrapy_neardup.store.compaction import compact
+from scrapy_neardup.store.transfer import export_rows
+from scrapy_neardup.store.verification import verify
 
 DOCUMENTS = int(os.environ.get("NEARDUP_TEST_DOCUMENTS", "2000"))
 WRITE = """
 import sys
 from contextlib import closing
 from helpers import detectors, link, signature
-from scrapy_neardup.stores import SqliteStore, tidying
-tidying.FRESH = 300
+from scrapy_neardup.store import open_store
+from scrapy_neardup.store.local import builder
+builder.TAIL = 300
 path, first, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-with closing(SqliteStore(path, detectors())) as store:
+with closing(open_store(path, detectors())) as store:
     for number in range(first, first + count):
         each = signature(str(number), exact=number + 1, simhash=number << 20)
         store.add(each)
@@ -47,7 +48,7 @@ with closing(SqliteStore(path, detectors())) as store:
 def test_two_writers_and_who_tidies_up_behind_them(tmp_path: Path, count: int) -> None:
     path = str(tmp_path / "store.sqlite")
     starts = (0, 10_000_000)
-    SqliteStore(path, detectors()).close()
+    open_store(path, detectors()).close()
     writers = [
         subprocess.Popen(
             [sys.executable, "-c", WRITE, path, str(first), str(count)],
@@ -63,7 +64,7 @@ def test_two_writers_and_who_tidies_up_behind_them(tmp_path: Path, count: int) -
             assert [row["type"] for row in rows][-1] == "end"
     ends = [writer.communicate() for writer in writers]
     assert [writer.returncode for writer in writers] == [0, 0], ends
-    with closing(SqliteStore(path, detectors(), run=None)) as store:
+    with closing(open_store(path, detectors(), run=None)) as store:
         expected = [number for first in starts for number in range(first, first + count)]
         assert sorted(map(int, names(store.signatures()))) == expected
         assert len(store) == len(expected)

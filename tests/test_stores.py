@@ -13,14 +13,14 @@ from store_kinds import KINDS, Place, commit, held
 
 from scrapy_neardup.detectors import Exact
 from scrapy_neardup.signature import Evidence, Signature
-from scrapy_neardup.stores import MemoryStore, SqliteStore, Store, StoreError, open_store
-from scrapy_neardup.stores.redis.store import RedisStore
+from scrapy_neardup.store import Store, StoreError, memory_store, open_store
+from scrapy_neardup.store.local.memory import MemoryBackend
 
 
 @pytest.fixture(params=["memory", *KINDS])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     is_lasting = request.param in KINDS
-    with closing(KINDS[request.param](tmp_path).open() if is_lasting else MemoryStore(detectors())) as opened:
+    with closing(KINDS[request.param](tmp_path).open() if is_lasting else memory_store(detectors())) as opened:
         yield opened
 
 
@@ -105,8 +105,8 @@ def test_links_of_a_document_oldest_first(store: Store) -> None:
     a, b = signature("a"), signature("b")
     for held_document in (a, b):
         store.add(held_document)
-    for url, to in (("z", a), ("other", b), ("c", a), ("b", a), ("z", a)):
-        store.record(link(f"http://m.example/{url}", to, mirror=True))
+    for seen, (url, to) in enumerate((("z", a), ("other", b), ("c", a), ("b", a), ("z", a))):
+        store.record(link(f"http://m.example/{url}", to, mirror=True, seen=float(seen)))
     assert [known.url[-1] for known in store.links(a)] == ["c", "b", "z"]
     assert list(store.links(signature("stranger"))) == []
 
@@ -146,9 +146,9 @@ def test_store_describes_itself(store: Store) -> None:
 
 
 def test_address_chooses_the_store(place: Place) -> None:
-    assert isinstance(open_store(None, detectors()), MemoryStore)
+    assert isinstance(open_store(None, detectors()).backend, MemoryBackend)
     with place.opened() as store:
-        assert isinstance(store, RedisStore if "://" in place.address else SqliteStore)
+        assert store.is_remote == place.is_on_server
     with pytest.raises(StoreError, match="gopher://x"):
         open_store("gopher://x", detectors())
 

@@ -15,7 +15,7 @@ from store_kinds import KINDS, URL, Place, commit, fill_numbered, held, on_disk,
 from scrapy_neardup import Document
 from scrapy_neardup.index.relations import Row
 from scrapy_neardup.signature import TITLE, Evidence, Link, Signature
-from scrapy_neardup.stores import Selection, StoreError
+from scrapy_neardup.store import Selection, StoreError
 from scrapy_neardup.stores.absorbing import tidy
 
 

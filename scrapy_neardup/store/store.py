@@ -52,6 +52,7 @@ class Store:
         self._held: WeakValueDictionary[str, Signature] = WeakValueDictionary()  # so that each is one object
         self._gone: WeakSet[Signature] = WeakSet()
         self._pending: dict[Signature, Entry] = {}
+        self._linked: WeakSet[Signature] = WeakSet()  # pending ones to which links were recorded
         self._links = Links(backend, self.session, self.held, self._recount)
         self._claims = Claims(self)
         self._news = HostNews()
@@ -193,6 +194,8 @@ class Store:
         if entry := self._pending.pop(signature, None):
             self.backend.release(entry)
         else:
+            self.session.count(documents=-1)
+        if not entry or signature in self._linked:
             self._links.drop(signature)
             self._flush_in_time()
         self._lookup.remove(signature)
@@ -204,6 +207,8 @@ class Store:
         """Keep what a URL led to, in place of what was known of it."""
         if link.signature in self._gone:
             return  # forgotten since
+        if link.signature in self._pending:
+            self._linked.add(link.signature)
         self._links.record(link)
         if link.url:
             self._meet(link.url, link.seen)
