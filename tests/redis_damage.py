@@ -20,7 +20,8 @@ Contents = dict[bytes, bytes]
 def fill(address: str, namespace: str = "", *, count: int = 40) -> None:
     """Make a store of which a run was forgotten in part, with mirrors."""
     for run in range(2):
-        with Deduplicator.open(address, namespace=namespace, detectors=["exact", "simhash"]) as dedup:
+        detectors = ["exact", "simhash"]
+        with Deduplicator.open(address, namespace=namespace, detectors=detectors, simhash_distance=6) as dedup:
             for number in range(run * count, (run + 1) * count):
                 dedup.claim(Document(url=f"http://a.example/{number}", text=text(number))).commit()
             for number in range(0, count, 5):

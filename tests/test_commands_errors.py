@@ -15,6 +15,7 @@ from helpers import text, write_labelled, write_rows
 
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.commands import VERBS
+from scrapy_neardup.config import Config
 from scrapy_neardup.stores.transfer import export_rows
 
 URL = "http://a.example/1"
@@ -267,7 +268,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write_labelled(made / name)
     (made / "broken" / "docs.jsonl").write_bytes((made / "bad.jsonl").read_bytes())
     write_rows(made / "fields" / "docs.jsonl", [{"text": "no id"}])
-    for name, lexicons in (("held", 10), ("other", 3)):
+    for name, lexicons in (("held", Config().imatch_lexicons), ("other", 3)):
         with Deduplicator.open(str(made / f"{name}.sqlite"), imatch_lexicons=lexicons) as dedup:
             dedup.claim(Document(URL, text(1))).commit()
     with export_rows(str(made / "held.sqlite"), "") as exported:
