@@ -25,7 +25,7 @@ from scrapy_neardup.store.records import dump
 from scrapy_neardup.store.runs import Run
 
 Numbers = npt.NDArray[np.uint64]
-SLOTS = {"exact": 1, "imatch": 11, "shingle": 12}  # keys of a document, by detector
+SLOTS = {"exact": slice(1), "imatch": slice(1, 2), "shingle": slice(12, 24)}  # of the keys of a document, by detector
 TEMPLATE, LARGEST = 150_000, 100_000  # documents of the one cluster, and of any other at most
 EVERY = 60  # documents held, one of the form
 OF_FORM = 2**48  # labels from here on
@@ -90,10 +90,9 @@ def url(number: int) -> str:
 
 def signatures(labels: Numbers) -> Iterator[Signature]:
     """Yield the signatures of documents, without what comes with a place."""
-    ends = np.cumsum(list(SLOTS.values()))[:-1]
     prints = Prints.make(labels)
     for keys, simhash, layout, codes, figures in zip(*prints, strict=True):
-        found = {name: tuple(part.tolist()) for name, part in zip(SLOTS, np.split(keys, ends), strict=True)}
+        found = {name: tuple(keys[part].tolist()) for name, part in SLOTS.items()}
         sketch = Sketch(400, 398, figures.size, codes.tobytes(), figures.tobytes())
         yield Signature(None, {**found, "simhash": (int(simhash),)}, sketch, START, int(layout))
 
@@ -106,8 +105,7 @@ def signature(label: int, place: int, changed: int = 0) -> Signature:
         keys = np.where(np.arange(24) % 3 > 0, other.keys[0], keys)
         codes = np.where(np.arange(64) % 8 < changed, other.codes[0], codes)
         simhash ^= np.uint64(0b10011)
-    parts = np.split(keys, np.cumsum(list(SLOTS.values()))[:-1])
-    found = {name: tuple(part.tolist()) for name, part in zip(SLOTS, parts, strict=True)}
+    found = {name: tuple(keys[part].tolist()) for name, part in SLOTS.items()}
     sketch = Sketch(400, 398, figures.size, codes.tobytes(), figures.tobytes())
     return Signature(url(place), {**found, "simhash": (int(simhash),)}, sketch, START + place, int(layout))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -31,7 +31,7 @@ class Signature(_Weak):
     """The stored record of a document: its fingerprints by detector, and the sketch that verification compares."""
 
     url: str | None
-    fingerprints: dict[str, tuple[int, ...]]
+    fingerprints: Mapping[str, tuple[int, ...]]
     sketch: Sketch
     first_seen: float
     """Seconds since the epoch."""

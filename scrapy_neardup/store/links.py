@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ..signature import Link, Signature, Visit
 from ..text.urls import canonical_url
@@ -10,6 +10,7 @@ from .base import DOCUMENT, LINK, Backend, Entry, Question, Row
 from .postings import links_key, mirrors_key, postings, url_key
 from .session import Session
 
+MOST_KNOWN = 256  # URLs
 SEVERAL = 16  # rows of one URL that are looked at, at most
 FEW = 64  # mirrors of a document that are counted one by one
 MANY = 1 << 24  # links of a document
@@ -29,15 +30,27 @@ class Links:
         self._session = session
         self._held = held
         self._recount = recount
+        self._known: dict[str, Link | None] = {}
+        """What URLs led to that were just asked for: a decision asks several times."""
 
     # What is known
 
     def resolve(self, url: str) -> Link | None:
-        """Return what is known of a URL, in whatever spelling."""
-        for row, link in reversed(self._rows(url)):
-            if link is not None:
-                return self._complete(link)
-        return None
+        """Return what is known of a URL, in whatever spelling, since it was last written or `refresh` was called."""
+        if url not in self._known:
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            told = next((link for _, link in reversed(self._rows(url)) if link), None)
+            self._known[url] = self._complete(told) if told else None
+        return self._known[url]
+
+    def refresh(self) -> None:
+        """Ask anew for what URLs led to."""
+        self._known.clear()
+
+    def _write(self, entries: Sequence[Entry], deleted: Sequence[Entry] = ()) -> None:
+        self._known.clear()
+        self._backend.write(entries, deleted)
 
     def _rows(self, url: str) -> list[tuple[Row, Link | None]]:
         """Return the rows of a URL with their links, oldest first: None for a document that tells of it no more."""
@@ -108,24 +121,23 @@ class Links:
         self._session.count(urls=int(before is None and bool(link.url)))
         if before and before.key and (before.target, before.mirror) == (link.target, link.mirror):
             link.key = before.key
-            self._backend.write([Entry(link.key, link, postings(link), keeps_place=True)])
+            self._write([Entry(link.key, link, postings(link), keeps_place=True)])
             return
         rewritten, deleted = self._superseded(rows, link)
         link.key = f"{LINK}/{self._session.next_id()}"
-        self._backend.write([*rewritten, Entry(link.key, link, postings(link))], deleted)
+        self._write([*rewritten, Entry(link.key, link, postings(link))], deleted)
         self._recount_all([before, link])
 
-    def begin(self, document: Signature, visit: Visit | None) -> Entry:
-        """Return the entry of a new document, whose own URL gave it at that visit, if any."""
+    def begin(self, document: Signature, visit: Visit | None) -> None:
+        """Write a new document, whose own URL gave it at that visit, if any."""
         if visit and document.url:
             rows = self._rows(document.url)
             told = [(row, link) for row, link in rows if link and link.target != document.id]
             self._session.count(urls=int(not told))
             document.own = visit
-            rewritten, deleted = self._superseded(told, own_link(document))
-            self._backend.write(rewritten, deleted)
+            self._write(*self._superseded(told, own_link(document)))
             self._recount_all(link for _, link in told)
-        return Entry(f"{DOCUMENT}/{document.id}", document, postings(document))
+        self._write([Entry(f"{DOCUMENT}/{document.id}", document, postings(document))])
 
     def _superseded(
         self, rows: Iterable[tuple[Row, Link | None]], link: Link | None
@@ -153,14 +165,14 @@ class Links:
         rows = self._rows(url)
         if any(link for _, link in rows):
             self._session.count(urls=-1)
-            self._backend.write(*self._superseded(rows, None))
+            self._write(*self._superseded(rows, None))
             self._recount_all(link for _, link in rows)
 
     def erase(self, row: Row) -> None:
         """Delete the row of a link: its URL leads again to what it gave first, if that is held."""
         link = self._link(row)
         assert link
-        self._backend.write([], [Entry(row.key, link, postings(link))])
+        self._write([], [Entry(row.key, link, postings(link))])
         if link.url and self.resolve(link.url) is None:
             self._session.count(urls=-1)
         self._recount_all([link])
@@ -174,7 +186,7 @@ class Links:
         deleted = [Entry(link.key, link, postings(link)) for link in links]
         gone = Entry(f"{DOCUMENT}/{document.id}", document, postings(document))
         self._session.count(urls=-len(urls))
-        self._backend.write([], [*deleted, gone])
+        self._write([], [*deleted, gone])
 
 
 def own_link(document: Signature) -> Link:

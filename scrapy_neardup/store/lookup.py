@@ -42,16 +42,14 @@ class Lookup:
         simhashes = fingerprints.get(SimHash.name, ()) if self._distance is not None else ()
         return Question(keys, simhashes[0] if simhashes else None, self._distance or 0)
 
-    def proposed(self, fingerprints: Fingerprints, found: Found) -> Iterator[tuple[str, list[Row], int | None]]:
-        """Yield each detector's name with rows that it proposes, and the fingerprint that these must have, if any."""
+    def proposed(self, fingerprints: Fingerprints, found: Found) -> Iterator[tuple[str, list[Row]]]:
+        """Yield each detector's name with rows that it proposes, by one fingerprint or near it."""
         for name in self.names:
             if name in self._newest:
-                values = fingerprints.get(name, ())
-                for value, key in zip(values, fingerprint_keys(name, values), strict=True):
-                    if rows := found.rows.get(key):
-                        yield name, rows, value
+                rows = (found.rows.get(key) for key in fingerprint_keys(name, fingerprints.get(name, ())))
+                yield from ((name, some) for some in rows if some)
             elif name not in self.own:
-                yield name, found.near, None
+                yield name, found.near
 
     # Indexes of detectors' own
 

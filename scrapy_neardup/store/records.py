@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import zlib
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from sys import byteorder
 from typing import Any
 
@@ -48,6 +48,24 @@ def place_of(id: str) -> tuple[str, int]:
     """Return the run and the number that an id says. Raise ValueError for one that is none."""
     run, _, number = id.rpartition("/")
     return run, int(number, 16)
+
+
+class Prints(Mapping[str, tuple[int, ...]]):
+    """Fingerprints by detector, unpacked where they are asked for: of most documents found, none is."""
+
+    __slots__ = ("_packed",)
+
+    def __init__(self, packed: dict[str, bytes]) -> None:
+        self._packed = packed
+
+    def __getitem__(self, name: str) -> tuple[int, ...]:
+        return unpack(self._packed[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._packed)
+
+    def __len__(self) -> int:
+        return len(self._packed)
 
 
 def dump(key: str, record: Record) -> bytes:
@@ -102,9 +120,8 @@ def _body(record: Record) -> Any:
 
 def _document(key: str, body: Any) -> Signature:
     url, title, first_seen, prints, sketch, layout, identity, own = body
-    fingerprints = {name: unpack(packed) for name, packed in prints.items()}
     visit = Visit(*own) if own else None
-    return Signature(url, fingerprints, Sketch(*sketch), first_seen, layout, title, identity, id_of(key), visit)
+    return Signature(url, Prints(prints), Sketch(*sketch), first_seen, layout, title, identity, key[9:], visit)
 
 
 def _link(key: str, body: Any) -> Link:

@@ -95,16 +95,17 @@ class Store:
     def find(self, fingerprints: Mapping[str, Sequence[int]]) -> Iterator[tuple[str, Signature]]:
         """Yield each detector's name with each document that it proposes, in the detectors' order."""
         found = self._claims.found(fingerprints)
-        proposed: dict[str, dict[str, Signature]] = {name: {} for name in self._lookup.names}
-        for name, rows, value in self._lookup.proposed(fingerprints, found):
-            for row in rows:
-                signature = self.held(row)
-                if signature not in self._gone and (value is None or value in signature.fingerprints.get(name, ())):
-                    proposed[name][row.key] = signature
-        for name, index in self._lookup.own.items():
-            proposed[name] = self._still_held(index.find(fingerprints.get(name, ())))
-        for name, documents in proposed.items():
-            yield from ((name, each) for each in sorted(documents.values(), key=lambda s: (s.first_seen, s.id)))
+        proposed: dict[str, dict[str, Row]] = {}
+        held: dict[str, Signature] = {}
+        for name, rows in self._lookup.proposed(fingerprints, found):
+            proposed.setdefault(name, {}).update({row.key: row for row in rows})
+        for name in self._lookup.names:
+            if index := self._lookup.own.get(name):
+                documents = list(self._still_held(index.find(fingerprints.get(name, ()))).values())
+            else:
+                documents = [held.get(key) or held.setdefault(key, self.held(row)) for key, row in proposed.get(name, {}).items()]
+            documents.sort(key=_moment)
+            yield from ((name, each) for each in documents if each not in self._gone)
 
     def _still_held(self, documents: Iterable[Signature]) -> dict[str, Signature]:
         by_key = {f"{DOCUMENT}/{each.id}": each for each in documents}
@@ -112,12 +113,11 @@ class Store:
 
     def held(self, row: Row) -> Signature:
         """Return the document of a row, the same object each time. Raise StoreError for damage."""
-        id = row.key.partition("/")[2]
-        signature = self._held.get(id)
+        signature = self._held.get(row.key)
         if signature is None:
             record = self.session.load(row)
             assert isinstance(record, Signature)
-            signature = self._held[id] = record
+            signature = self._held[row.key] = record
             signature.count = self._links.count
             signature.known_repeats = row.repeats
         if row.is_pending:
@@ -125,7 +125,7 @@ class Store:
         return signature
 
     def _recount(self, id: str) -> None:
-        if signature := self._held.get(id):
+        if signature := self._held.get(f"{DOCUMENT}/{id}"):
             signature.known_repeats = None
 
     # Claims: `intend`, compare what is found, then `enter` until it is so or there is a match; then `leave`
@@ -175,14 +175,14 @@ class Store:
     def keep_pending(self, signature: Signature, entry: Entry) -> None:
         """Count a document that the back end holds as pending."""
         self._pending[signature] = entry
-        self._held[signature.id] = signature
+        self._held[entry.key] = signature
         signature.count, signature.known_repeats = self._links.count, 0
 
     def commit(self, signature: Signature, visit: Visit | None = None) -> None:
         """Keep a pending document for good; `visit`: of its own URL, which gave it and nothing else."""
         if self._pending.pop(signature, None):
             self.session.count(documents=1)
-            self.backend.write([self._links.begin(signature, visit)])
+            self._links.begin(signature, visit)
             if visit and signature.url:
                 self._meet(signature.url, visit.seen)
             self._flush_in_time()
@@ -313,6 +313,7 @@ class Store:
 
     def refresh(self) -> bool:
         """Take in some of what other processes committed; return whether there is more."""
+        self._links.refresh()
         rows, more = self.backend.news()
         for row in rows:
             self._take_in(row)
@@ -347,3 +348,7 @@ class Store:
                 self.backend.flush(wait=True)
         finally:
             self.backend.abandon()
+
+
+def _moment(signature: Signature) -> tuple[float, str]:
+    return signature.first_seen, signature.id

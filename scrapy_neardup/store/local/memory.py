@@ -41,6 +41,8 @@ class MemoryBackend:
         places = self.index.find(question.keys)
         simhash = question.simhash
         near = self.index.near(simhash, question.distance) if simhash is not None else []
+        if not places and not near:
+            return Found()
         rows = self._at({place for found in (*places.values(), near) for place in found})
         found = Found({key: [rows[place] for place in some if place in rows] for key, some in places.items()})
         for key, some in places.items():

@@ -107,9 +107,8 @@ class SqliteBackend(MemoryBackend):
     def get(self, keys: Iterable[str]) -> list[Row]:
         wanted = list(keys)
         rows = [Row(key, record) for key in wanted if (record := self._rows.get(key)) is not None]
-        return rows + [
-            Row(*row) for row in self._select("key, value", "key", [k for k in wanted if k not in self._rows])
-        ]
+        stored = [key for key in wanted if key not in self._rows]
+        return rows + [Row(*row) for row in self._select("key, value", "key", stored)] if stored else rows
 
     def _select(self, columns: str, by: str, values: Sequence[object]) -> list[Any]:
         """Return columns of the rows that have one of the values."""
@@ -123,16 +122,16 @@ class SqliteBackend(MemoryBackend):
 
     def _at(self, places: Iterable[Place]) -> dict[Place, Row]:
         known = list(places)
-        rows = self._select("number, key, value", "number", [place for place in known if isinstance(place, int)])
+        numbers = [place for place in known if isinstance(place, int)]
+        rows = self._select("number, key, value", "number", numbers) if numbers else ()
         found: dict[Place, Row] = {number: Row(key, value) for number, key, value in rows}
-        for row in self.get([place for place in known if isinstance(place, str)]):
-            found[row.key] = row
         if self._rows:
-            for place, row in list(found.items()):
-                if row.key in self._rows:
-                    del found[place]
-                    if (record := self._rows[row.key]) is not None:
-                        found[place] = Row(row.key, record)
+            for place in [place for place, row in found.items() if row.key in self._rows]:
+                key = found.pop(place).key
+                if (record := self._rows[key]) is not None:
+                    found[place] = Row(key, record)
+        if len(numbers) < len(known):
+            found |= {row.key: row for row in self.get(place for place in known if isinstance(place, str))}
         return found
 
     def scan(self, kind: str, run: str = "") -> Iterator[Row]:
