@@ -18,9 +18,12 @@ from scrapy_neardup.detectors import Detector
 from scrapy_neardup.signature import Signature
 from scrapy_neardup.store import Store, open_store
 from scrapy_neardup.store.redis.address import is_server
+from scrapy_neardup.store.transfer import Imported, export_rows, import_rows
 
 URL = "http://site.example/"
 """What the URLs of `signature` begin with."""
+ROOT = "{neardup::2}"
+"""What a server's keys of the namespace "" begin with."""
 
 KILLED = """
 import os, sys
@@ -89,21 +92,22 @@ class Place:
     def let_lapse(self, run: str) -> None:
         """Have the lease of a run be out; the locks of files end with their process."""
         if self.is_on_server:
-            number = int(self.tell("HGET", f"{root_of('')}:numbers", run))
-            self.tell("DEL", f"{root_of('')}:lease.{number}")
+            ordinal = self.tell("HGET", f"{ROOT}:names", run)
+            self.tell("DEL", f"{ROOT}:lease.".encode() + ordinal)
 
     # What is there
 
     def is_whole(self) -> bool:
+        from scrapy_neardup.store.verification import verify
+
         return verify(self.address).whole
 
     def content(self) -> dict[Any, bytes]:
         """Return all keys with their values, whatever they mean."""
         if self.is_on_server:
             return {key: self.tell("DUMP", key) for key in self.tell("KEYS", "*")}
-        parts = {file.name: file.read_bytes() for file in Path(f"{self.address}.parts").glob("*")}
         with closing(sqlite3.connect(self.address)) as connection:
-            return parts | dict(connection.execute("SELECT key, value FROM neardup"))
+            return dict(connection.execute("SELECT key, value FROM neardup"))
 
     def exported(self, name: str = "") -> list[dict[str, Any]]:
         with export_rows(self.address, name) as rows:
@@ -112,11 +116,8 @@ class Place:
     def sorted_rows(self) -> list[str]:
         return sorted(json.dumps(row, sort_keys=True) for row in self.exported())
 
-    def load(self, rows: Iterable[dict[str, Any]], name: str = "", **options: Any) -> importing.Imported:
-        if not options:
-            return import_rows(self.address, name, rows)
-        load = redis_importing.load if self.is_on_server else importing.load  # these take in chunks of any size
-        return load(self.address, name, rows, **options)
+    def load(self, rows: Iterable[dict[str, Any]], name: str = "", **options: Any) -> Imported:
+        return import_rows(self.address, name, rows, **options)
 
 
 def on_disk(folder: Path, name: str = "store") -> Place:

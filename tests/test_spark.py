@@ -299,17 +299,20 @@ def test_a_crawl_goes_on_from_an_export(done: Path, tmp_path: Path, kind: str) -
 def content(path: Path) -> list[Any]:
     """Return what an export holds, whatever run and moment it is of."""
     rows = read_rows(path)
-    names = {tuple(row["key"]): (row["url"], row["sketch"]) for row in rows if row["type"] == "document"}
+    names = {row["key"]: (row["url"], row["sketch"]) for row in rows if row["type"] == "document"}
     documents = [
-        (row["url"], row["layout"], row["fingerprints"], row["keys"], row["sketch"]) for row in rows[1:] if "key" in row
+        (row["url"], row["layout"], row["fingerprints"], row["sketch"], bool(row["own"]))
+        for row in rows
+        if row["type"] == "document"
     ]
     links = [
-        (row["url"], names[tuple(row["document"])], row["mirror"], row["evidence"], row["firm"])
+        (row["url"], names[row["document"]], row["mirror"], row["evidence"], row["firm"])
         for row in rows
         if row["type"] == "link"
     ]
-    hosts = [row["name"] for row in rows if row["type"] == "host"]
-    return [rows[0]["schemes"], *(sorted(each, key=json.dumps) for each in (documents, links, hosts))]
+    hosts = [name for row in rows if row["type"] == "host" for name in row["met"]]
+    counts = [rows[0][name] for name in ("schemes", "documents", "links")]
+    return [counts, *(sorted(each, key=json.dumps) for each in (documents, links, hosts))]
 
 
 def test_parquet_comes_out_as_it_went_in(

@@ -14,9 +14,8 @@ from store_kinds import KINDS, URL, Place, commit, fill_numbered, held, on_disk,
 
 from scrapy_neardup import Document
 from scrapy_neardup.index.relations import Row
-from scrapy_neardup.signature import TITLE, Evidence, Link, Signature
+from scrapy_neardup.signature import TITLE, Evidence, Link, Signature, Visit
 from scrapy_neardup.store import Selection, StoreError
-from scrapy_neardup.stores.absorbing import tidy
 
 
 @pytest.fixture
@@ -29,14 +28,8 @@ def copy(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     return KINDS[request.param](tmp_path, "copy")
 
 
-def absorb(place: Place) -> None:
-    """Have what is in the log of a file put into parts."""
-    if not place.is_on_server:
-        tidy(place.address, "")
-
-
 def varied(place: Place) -> None:
-    """Commit one of everything: in a part, in the log, forgotten, replaced, nowhere, without URL, with evidence."""
+    """Commit one of everything: forgotten, replaced, visited twice, nowhere, without URL, with evidence."""
     fill_numbered(place, 0, 30)
     forgotten = fill_numbered(place, 30, 5)
     minima = sketch(77, hashes(60, seed=1), figures=[3, 9])
@@ -46,7 +39,13 @@ def varied(place: Place) -> None:
             layout=2**63, title="Boats \udcff – 船", identity=2**63,
         )  # fmt: skip
         put(store, whole)
-        put(store, Signature(None, {"exact": (8,), "simhash": ()}, minima, 6.0))
+        put(store, nameless := Signature(None, {"exact": (8,), "simhash": ()}, minima, 6.0))
+        store.record(link("", nameless, mirror=True))
+        for name in ("seen", "again", "lost"):
+            store.add(each := signature(name, exact=ord(name[0])))
+            store.commit(each, Visit(1000.0, 5))
+            if name != "seen":
+                store.record(link(f"{URL}{name}", each if name == "again" else None))
         evidence = Evidence("simhash", 2, 0.875, 0.9, 1.25, "content")
         store.record(Link("http://m.example/a?x=1", whole, True, 2099.5, 4321, evidence, firm=False))
         store.record(link("http://m.example/list", None))
@@ -55,7 +54,6 @@ def varied(place: Place) -> None:
         store.learn(trials)
         store.forget(Selection(url=f"{URL}3"))
         store.forget(Selection(run=forgotten))
-    absorb(place)
     fill_numbered(place, 40, 7)
     with place.opened() as store:
         store.forget(Selection(url=f"{URL}4"))
@@ -66,7 +64,8 @@ def varied(place: Place) -> None:
 def test_nothing_is_lost_on_the_way_and_back(place: Place, copy: Place, tmp_path: Path) -> None:
     varied(place)
     taken = copy.load(place.exported(), chunk=7)
-    assert (taken.documents, taken.known) == (37, 0)
+    assert (taken.documents, taken.known) == (40, 0)
+    assert taken.links == copy.exported()[0]["links"]
     back = on_disk(tmp_path, "back")
     back.load(copy.exported())
     assert back.sorted_rows() == copy.sorted_rows() == place.sorted_rows()
@@ -85,7 +84,8 @@ def test_the_head_says_how_much_follows(place: Place) -> None:
     varied(place)
     head, *following, end = place.exported()
     kinds = [row["type"] for row in following]
-    assert (head["type"], head["documents"], head["links"]) == ("store", kinds.count("document"), kinds.count("link"))
+    urls = {row["url"] for row in following if row["type"] == "link" or (row["type"] == "document" and row["own"])}
+    assert (head["type"], head["documents"], head["links"]) == ("store", kinds.count("document"), len(urls - {""}))
     assert end == {"type": "end"}
 
 
@@ -94,7 +94,6 @@ def test_decisions_stay_the_same(source: Place, copy: Place) -> None:
     with source.dedup(**settings) as dedup:
         for seed in range(20):
             dedup.claim(Document(f"{URL}{seed}", text(seed))).commit()
-    absorb(source)
     copy.load(source.exported())
     with copy.dedup(**settings) as dedup:
         for seed in range(20):
@@ -109,7 +108,7 @@ def test_a_second_time_it_changes_nothing(source: Place, copy: Place) -> None:
     copy.load(everything)
     for place in (source, copy):
         before = place.content()
-        assert place.load(everything) == (0, 0, 37)
+        assert place.load(everything) == (0, 0, 40)
         assert place.content() == before
 
 
@@ -133,30 +132,59 @@ def test_a_store_keeps_what_it_has(source: Place, copy: Place) -> None:
         assert len(store) == 6
         newer, older = store.resolve("http://m.example/1"), store.resolve("http://m.example/2")
         assert names(filter(None, (newer and newer.signature, older and older.signature))) == ["own", "2"]
+        assert store.session.urls == len(list(store.all_links())) == 11
 
 
-def test_what_was_forgotten_stays_forgotten(place: Place) -> None:
+def test_what_was_forgotten_with_its_run_stays_forgotten(place: Place) -> None:
     first = fill_numbered(place, 0, 5)
     fill_numbered(place, 5, 5)
+    everything = place.exported()
+    with place.opened() as store:
+        assert store.forget(Selection(run=first)) == (5, 10)
+    for _ in range(2):
+        assert place.load(everything) == (0, 0, 10)
+        assert place.held() == [*"56789"]
+
+
+def test_what_was_forgotten_by_url_comes_back(place: Place) -> None:
+    fill_numbered(place, 0, 5)
     with place.opened() as store:
         store.record(link("http://m.example/list", None))
     everything = place.exported()
-    absorb(place)
     with place.opened() as store:
-        assert store.forget(Selection(run=first)) == (5, 10)
-        assert store.forget(Selection(url=f"{URL}7")) == (1, 2)
+        assert store.forget(Selection(url=f"{URL}3")) == (1, 2)
         assert store.forget(Selection(url="http://m.example/list")) == (0, 1)
-    for _ in range(2):
-        assert place.load(everything) == (0, 0, 10)
+        assert store.forget(Selection(url="http://m.example/4")) == (0, 1)
+    for taken in ((1, 4, 4), (0, 0, 5)):
+        assert place.load(everything) == taken
         with place.opened(run=None) as store:
-            assert held(store) == ["5", "6", "8", "9"]
-            assert not store.resolve("http://m.example/list")
-        absorb(place)
-    with place.opened() as store:
-        assert store.forget(Selection(url="http://m.example/8")) == (0, 1)
-    assert place.load(everything) == (0, 0, 10)
-    with place.opened(run=None) as store:
-        assert not store.resolve("http://m.example/8")
+            assert held(store) == [*"01234"]
+            assert (len(store), store.session.urls) == (5, 11)
+
+
+@pytest.mark.parametrize("seen", [500.0, 5000.0])
+def test_of_two_links_of_one_url_the_later_one_counts(source: Place, copy: Place, seen: float) -> None:
+    # Each of the two may be told by a document or by a row of its own.
+    with source.opened() as store:
+        for name in ("a", "b"):
+            store.add(theirs := signature(name, exact=ord(name)))
+            store.commit(theirs, Visit(1000.0, 5))
+        put(store, signature("c", exact=3), f"{URL}d")
+    with copy.opened() as store:
+        store.add(ours := signature("ours", exact=4, url=f"{URL}a"))
+        store.commit(ours, Visit(seen, 5))
+        for url in ("b", "c"):
+            store.record(link(f"{URL}{url}", ours, mirror=True, seen=seen))
+        store.add(ours_too := signature("ours", exact=5, url=f"{URL}d"))
+        store.commit(ours_too, Visit(seen, 5))
+    for _ in range(2):
+        copy.load(source.exported())
+        with copy.opened(run=None) as store:
+            found = [store.resolve(f"{URL}{url}") for url in "abcd"]
+            prints = [each.signature.fingerprints["exact"][0] for each in found if each and each.signature]
+            assert prints == ([ord("a"), ord("b"), 3, 3] if seen == 500.0 else [4, 4, 4, 5])
+            assert (len(store), store.session.urls) == (5, 4)
+            assert len(list(store.all_links())) == 4
 
 
 def test_a_run_that_was_imported_can_be_forgotten(source: Place, copy: Place) -> None:
@@ -175,7 +203,8 @@ def test_a_store_that_is_open_sees_what_was_imported(source: Place, copy: Place)
         copy.load(source.exported())
         commit(store, signature("more", exact=6))
         wait_for(store, *"01234", "more", "own")
-    assert len(copy.exported()) == len(source.exported()) + 2 + 2 + 1  # documents, URLs, a run
+        assert (len(store), store.session.urls) == (7, 12)
+    assert len(copy.exported()) == len(source.exported()) + 2 + 2 + 1 + 1  # documents, URLs, a run, news of a host
 
 
 def test_another_namespace(place: Place) -> None:
@@ -227,25 +256,23 @@ def test_a_run_that_was_open_ends_as_after_a_kill(
         assert held(store) == expected
         assert bool(store.resolve("http://m.example/list")) == (unclean == "keep")
         [job] = [run for run in store.runs() if run.id == "job"]
-        assert job.forgotten == (((1, 8),) if unclean == "forget" else ())
+        last = max(int(row["key"].split("/")[1], 16) for row in everything if "key" in row)
+        [sealed] = (row["sealed"] for row in everything if row.get("id") == "job")
+        assert job.forgotten == (((sealed + 1, last),) if unclean == "forget" else ())
         assert job.closed
-        assert job.sealed == 8
+        assert job.sealed == last
+        assert len(store) == len(expected)
     assert copy.load(everything).documents == 0
 
 
 def export_of_an_open_run(source: Place) -> list[dict[str, Any]]:
-    """Return the rows of a run that goes on, with what it wrote since in its eighth segment."""
+    """Return the rows of a run that goes on."""
     fill_numbered(source, 1, 1, run="job")
     with source.opened(run="job") as store:
         put(store, signature("2", exact=2))
         store.record(link("http://m.example/list", None))
         store.flush()
-        exported = source.exported()
-    for row in exported:
-        for place in (row.get("key"), row.get("document"), row.get("segment")):
-            if place and place[1] == 1:
-                place[1] = 7
-    return exported
+        return source.exported()
 
 
 def test_a_run_that_was_open_and_closed_since(source: Place, copy: Place) -> None:
@@ -255,12 +282,28 @@ def test_a_run_that_was_open_and_closed_since(source: Place, copy: Place) -> Non
     assert sorted({*copy.held()}) == ["1", "2"]
 
 
+def test_a_run_that_went_on_elsewhere_goes_on_here_after_its_rows(source: Place, copy: Place) -> None:
+    for first in (0, 2):
+        fill_numbered(source, first, 2, run="job")
+        copy.load(source.exported())
+    fill_numbered(copy, 4, 2, run="job")
+    assert copy.held() == [*"012345"]
+
+
+def test_rows_that_a_living_run_may_yet_write_wait_for_its_end(source: Place, copy: Place) -> None:
+    fill_numbered(source, 0, 2, run="job")
+    with copy.opened(run="job") as store:
+        assert copy.load(source.exported()) == (0, 0, 0)
+        commit(store, signature("own", exact=5))
+    assert copy.held() == ["own"]
+
+
 def test_links_and_evidence_of_a_run_that_has_no_documents(place: Place) -> None:
     with place.opened(run="only") as store:
         store.record(link(URL, None))
         store.learn([Row(("a.example", "b.example"), ("", ""), ("", ""), 1, 0, 7, 3, 1, 50.0)])
-    found = {row["type"]: row for row in place.exported()}
-    assert (found["link"]["segment"], found["trial"]["run"]) == (["only", 0], "only")
+    rows = [row["key"] for row in place.exported() if row["type"] in ("link", "host")]
+    assert [key.partition("/")[0] for key in rows] == ["only"] * 2
 
 
 def test_a_long_title_is_cut_as_that_of_a_page_is(source: Place, copy: Place) -> None:
@@ -273,20 +316,28 @@ def test_a_long_title_is_cut_as_that_of_a_page_is(source: Place, copy: Place) ->
 
 DOCUMENT = {
     "type": "document",
-    "key": ["r", 0, 0],
+    "key": "r/000001",
     "url": URL,
     "first_seen": 1.0,
     "title": "",
     "layout": 0,
     "identity": 0,
-    "keys": [1],
+    "fingerprints": {"exact": [1]},
+    "sketch": [1, 1, 0, "A" * 683 + "=", ""],
+    "own": [1.0, 5],
 }
-DOCUMENT |= {"fingerprints": {"exact": [1]}, "sketch": [1, 1, 0, "A" * 683 + "=", ""]}
-LINK = {"type": "link", "url": URL, "document": None, "mirror": False, "seen": 1.0, "size": 0, "evidence": None}
-LINK |= {"firm": True, "segment": ["r", 0]}
+LINK = {"type": "link", "key": "r/000001", "url": URL, "document": None, "mirror": False, "seen": 1.0, "size": 0}
+LINK |= {"firm": True, "evidence": None}
 EVIDENCE = {"detector": "exact", "hamming": 3, "resemblance": 0.9, "containment": 1.0, "length_ratio": 1.0}
-TRIAL: dict[str, Any] = {"type": "trial", "run": "r", "sites": ["a", "b"], "prefixes": ["", ""], "endings": ["", ""]}
-TRIAL |= {"path": 1, "outcome": 0, "content": 1, "branch": 1, "holder": 0, "seen": 1.0, "claimed": False}
+TRIAL: list[Any] = [["a", "b"], ["", ""], ["", ""], 1, 0, 1, 1, 0, 1.0, False]
+HOST: dict[str, Any] = {"type": "host", "key": "r/000001", "trials": [], "met": {}}
+
+
+def trial(place: int, value: Any) -> dict[str, Any]:
+    """Return evidence of which one field is another."""
+    return {**HOST, "trials": [TRIAL, [*TRIAL[:place], value, *TRIAL[place + 1 :]]]}
+
+
 RUN: dict[str, Any] = {"type": "run", "id": "r", "started": 1.0, "closed": 2.0, "sealed": 0, "forgotten": []}
 
 
@@ -305,9 +356,18 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Place:
         ({}, "'None'"),
         ({"type": "run", "id": "r"}, "no run"),
         ({"type": "run", "id": "../r", "started": 1, "forgotten": []}, "'../r'"),
-        ({**DOCUMENT, "key": ["r", -1, 0]}, "no key"),
-        ({**DOCUMENT, "key": ["r", 0, 2**16]}, "no key"),
-        ({**DOCUMENT, "keys": [2**36]}, "36 bits"),
+        ({**DOCUMENT, "key": ["r", 1]}, "no key"),
+        ({**DOCUMENT, "key": "r/1"}, "no key"),
+        ({**DOCUMENT, "key": "r/00000A"}, "no key"),
+        ({**DOCUMENT, "key": "r/000000"}, "no key"),
+        ({**DOCUMENT, "key": f"r/{2**40:x}"}, "no key"),
+        ({**DOCUMENT, "key": "../r/000001"}, "no key"),
+        ({**DOCUMENT, "key": "r/x"}, "no document"),
+        ({**DOCUMENT, "key": "none/000001"}, "of a run of which there is no row"),
+        ({**DOCUMENT, "own": [-1.0, 5]}, "-1.0 is no time"),
+        ({**DOCUMENT, "own": [1.0, 2**63]}, "63 bits"),
+        ({**DOCUMENT, "own": 7}, "no document"),
+        ({**DOCUMENT, "url": None}, "no such URL"),
         ({**DOCUMENT, "fingerprints": {"exact": [-1]}}, "64 bits"),
         ({**DOCUMENT, "fingerprints": 5}, "no document"),
         ({**DOCUMENT, "url": 5}, "no text"),
@@ -326,18 +386,25 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Place:
         ({**LINK, "evidence": {**EVIDENCE, "resemblance": math.nan}}, "no evidence"),
         ({**LINK, "evidence": {**EVIDENCE, "length_ratio": 1e300}}, "no evidence"),
         ({**LINK, "evidence": {"detector": "a"}}, "no link"),
-        ({**LINK, "segment": "r"}, "no link"),
-        ({"type": "trial", "run": "r", "sites": ["a"]}, "no trial"),
-        ({**TRIAL, "seen": True}, "True is no time"),
-        ({**TRIAL, "holder": 3}, "no trial: 3"),
-        ({**TRIAL, "content": 2**64}, "whole numbers of 64 bits"),
-        ({"type": "host", "name": "a"}, "without 'met'"),
-        ({"type": "host", "name": "a", "met": 1e18}, "1e+18 is no time"),
+        ({**LINK, "key": "r"}, "no key"),
+        ({**LINK, "document": "r"}, "no key"),
+        ({**LINK, "url": None}, "no text"),
+        ({**LINK, "mirror": 1}, "neither true nor false"),
+        ({**HOST, "trials": [[["a"]]]}, "no host"),
+        (trial(0, ["a"]), "no host"),
+        (trial(8, True), "True is no time"),
+        (trial(4, 9), "no host: 9"),
+        (trial(7, 3), "no host: 3"),
+        (trial(5, 2**64), "whole numbers of 64 bits"),
+        ({"type": "host", "key": "r/000001", "trials": []}, "without 'met'"),
+        ({**HOST, "met": {"a": 1e18}}, "1e+18 is no time"),
         ({**RUN, "started": math.inf}, "no run: inf is no time"),
         ({**RUN, "closed": -math.inf}, "no run: -inf is no time"),
-        ({**RUN, "sealed": -1}, "32 bits"),
-        ({**RUN, "forgotten": [[0, 2**60]]}, "32 bits"),
-        ({**RUN, "stats": {"documents": "many"}}, "64 bits"),
+        ({**RUN, "sealed": -1}, "40 bits"),
+        ({**RUN, "forgotten": [[0, 2**60]]}, "40 bits"),
+        ({**RUN, "documents": 2**60}, "40 bits"),
+        ({**RUN, "paused": 1e18}, "1e+18 is no time"),
+        ({**RUN, "stats": {"documents": "many"}}, "63 bits"),
         ({**LINK, "evidence": {**EVIDENCE, "resemblance": "x"}}, "no link"),
         ({**LINK, "evidence": {**EVIDENCE, "resemblance": 99.0}}, "no link"),
         ({**LINK, "evidence": {**EVIDENCE, "containment": -0.1}}, "no link"),
@@ -357,7 +424,7 @@ def test_rows_that_are_none(three: Place, row: dict[str, Any], said: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "first", [[], [{"type": "run"}], [{"type": "store", "format": 99}], [{"type": "store", "format": 1}]]
+    "first", [[], [{"type": "run"}], [{"type": "store", "format": 99}], [{"type": "store", "format": 3}]]
 )
 def test_files_that_are_no_export(copy: Place, first: list[dict[str, Any]]) -> None:
     with pytest.raises(ValueError, match=r"export|format|without"):

@@ -17,7 +17,7 @@ EXAMPLES = """examples:
   scrapy neardup export --store neardup.sqlite -o held.jsonl
 
 Nothing is lost: `scrapy neardup import` makes a store of the file that decides as this one does. Texts are in neither.
-A crawl may go on meanwhile; what it commits after the export began is not in the file.
+A crawl may go on meanwhile; of what it commits after the export began some may be in the file.
 """
 
 
@@ -37,9 +37,9 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
         for row in counted(rows, "rows", head["documents"] + head["links"]):
             file.write(_line(row))
             counts[row["type"]] = counts.get(row["type"], 0) + 1
-    documents, links, runs = (counts.get(name, 0) for name in ("document", "link", "run"))
-    told = f"{documents} documents, {links} URLs and {runs} runs exported"
-    print_outcome({"documents": documents, "urls": links, "runs": runs}, told, as_json=opts.json)
+    documents, runs, urls = counts.get("document", 0), counts.get("run", 0), head["links"]
+    told = f"{documents} documents, {urls} URLs and {runs} runs exported"
+    print_outcome({"documents": documents, "urls": urls, "runs": runs}, told, as_json=opts.json)
 
 
 def _line(row: object) -> bytes:

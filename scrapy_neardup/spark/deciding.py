@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, groupby
+from dataclasses import replace
+from itertools import chain, groupby, islice
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -15,33 +16,34 @@ from ..dedup import Deduplicator
 from ..detectors import Detector
 from ..detectors.build import build_detectors
 from ..fingerprints import sketch
-from ..signature import Link, Signature
+from ..signature import Signature
 from ..signed import Signed
-from ..store import MemoryStore
-from ..stores.absorbing import hashed_keys
-from ..stores.interchange import END, Head, Record, document_row, head_row, host_row, link_row, run_row
-from ..stores.records import KEPT, decode_text
+from ..store import memory_store
+from ..store.base import DOCUMENT, HOST, LINK, RUN, HostNews
+from ..store.interchange import Head, Line, end_line, head_line, line_of
+from ..store.records import id_of, key_of
 from ..store.runs import Run
 from ..text import tokens
 from ..text.jsons import json_text
 from ..verdict import Verdict
 from ..verify import Rule
-from .signing import unpack_sketch
+from .signing import decode_text, unpack_sketch
 
 Row = Mapping[str, Any]
 """The fields of a `signing.Record`, with `component` and, where it is needed, `text`."""
 
-VERDICT, DOCUMENT, LINK, HOST = "verdict", "document", "link", "host"
+VERDICT, URLS = "verdict", "urls"
 SCHEMA = "kind string, number long, value string"
 TICK = 1e-6  # seconds from one document to the next, so that each has a moment of its own
-PLACES = 1 << 16  # in a segment
+HOSTS = 1000  # in a row of an export
 
 
 class Said(NamedTuple):
     """What came of a document, as JSON."""
 
     kind: str
-    """`verdict`: a row as `dedupe --duplicates` writes them; `document`, `link`, `host`: rows of an export."""
+    """`verdict`: a row as `dedupe --duplicates` writes them; `document`, `link`: rows of an export, the latter still
+    without keys; `host`: its name and since when it is known; `urls`: how many are known."""
     number: int
     value: str
 
@@ -73,12 +75,13 @@ class _Component:
         self._began = began
         self._run = run
         self._now = began
-        self._store = MemoryStore(detectors)
+        self._store = memory_store(detectors)
         rule = Rule.from_config(config)
         self._dedup = Deduplicator(
             self._store, detectors, rule, scope=config.scope, learns_hosts=False, clock=lambda: self._now
         )
         self._ids: dict[Signature, Any] = {}
+        self._numbers: dict[str, int] = {}  # of the documents held, by what the store calls them
 
     def decided(self, rows: Iterable[Row]) -> Iterator[Said]:
         """Yield the verdicts of all documents, then what is to be exported."""
@@ -95,21 +98,21 @@ class _Component:
         if claim.match:
             return _verdict(row, {**verdict, "duplicate_of": self._ids[claim.match.signature]})
         self._ids[claim.signature] = json.loads(row["id"])
-        number = row["number"]
-        claim.signature.key = (self._run, number // PLACES, number % PLACES)
+        self._numbers[claim.signature.id] = row["number"]
         return _verdict(row, verdict)
 
     def _exported(self) -> Iterator[Said]:
-        numbers = {}
         for signature in self._store.signatures():
-            _, segment, place = signature.key or ("", 0, 0)
-            numbers[signature] = segment * PLACES + place
-            yield Said(DOCUMENT, numbers[signature], _line(_document_row(signature)))
-        for link in self._store.all_links():
-            if link.signature:
-                yield Said(LINK, numbers[link.signature], _line(_link_row(link, link.signature)))
+            number = self._numbers[signature.id]
+            yield Said(DOCUMENT, number, _line(line_of(key_of(DOCUMENT, self._run, number), signature)))
+        for link in self._store.visits():
+            if link.target:
+                number = self._numbers[link.target]
+                target = id_of(key_of(DOCUMENT, self._run, number))
+                yield Said(LINK, number, _line(line_of(f"{LINK}/", replace(link, target=target))))
         for name, met in self._store.hosts.met():
-            yield Said(HOST, 0, _line(host_row(name, met)))
+            yield Said(HOST, 0, json.dumps({"name": name, "met": met}))
+        yield Said(URLS, 0, str(self._store.session.urls))
 
 
 def _document(row: Row) -> Signed:
@@ -125,27 +128,25 @@ def _document(row: Row) -> Signed:
     )
 
 
-def _document_row(signature: Signature) -> Record:
-    return document_row(signature, KEPT, hashed_keys(signature, frozenset()))
-
-
-def _link_row(link: Link, signature: Signature) -> Record:
-    assert signature.key
-    return link_row(link, signature.key, signature.key[:2])
-
-
 def _verdict(row: Row, verdict: Mapping[str, Any]) -> str:
     return json_text({"id": json.loads(row["id"]), **verdict})
 
 
-def _line(row: Record) -> str:
-    return json.dumps(row, separators=(",", ":"))
+def _line(line: Line) -> str:
+    return json.dumps(line, separators=(",", ":"))
 
 
-def export(run: Run, detectors: Iterable[Detector], said: Iterable[str], documents: int, links: int) -> Iterator[str]:
-    """Yield the lines of an export, given those of its documents, then of its links, then of its hosts."""
+def export(
+    run: Run, detectors: Iterable[Detector], documents: Iterable[str], links: Iterable[str], hosts: Iterable[str]
+) -> Iterator[str]:
+    """Yield the lines of an export, given what was said of documents, of links and of hosts."""
     schemes = {"sketch": sketch.SCHEME, "tokens": tokens.SCHEME, **{d.name: d.scheme for d in detectors}}
-    yield _line(head_row(Head(schemes, (), documents, links)))
-    yield _line(run_row(run))
-    yield from said
-    yield _line(END)
+    yield _line(head_line(Head(schemes, run.documents, run.urls)))
+    yield _line(line_of(f"{RUN}/{run.id}", run))
+    yield from documents
+    for number, link in enumerate(links, 1):
+        yield _line({**json.loads(link), "key": id_of(key_of(LINK, run.id, number))})
+    met = ((host["name"], host["met"]) for host in map(json.loads, hosts))
+    for number, some in enumerate(iter(lambda: dict(islice(met, HOSTS)), {}), 1):
+        yield _line(line_of(key_of(HOST, run.id, number), HostNews([], some)))
+    yield _line(end_line())

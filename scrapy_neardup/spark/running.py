@@ -15,8 +15,9 @@ from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's own pag
 
 from ..config import Config
 from ..feeds import FORMATS, FeedError, writing
+from ..store.base import DOCUMENT, HOST, LINK
 from ..store.runs import Run, new_id
-from .deciding import DOCUMENT, HOST, LINK, PLACES, VERDICT, export
+from .deciding import URLS, VERDICT, export
 from .job import Job
 from .reading import NUMBER, Source, read
 
@@ -50,23 +51,29 @@ def _run(opts: argparse.Namespace, config: Config, source: Source, file: IO[byte
         duplicates, rows = dropped.count(), source.count or 0
         if file:
             stats = {"documents": job.documents, "duplicates": duplicates}
-            _export(file, job, said, replace(record, stats=stats).ended(rows // PLACES + 1))
+            _export(file, job, said, replace(record, stats=stats), rows)
     return f"{rows} rows, {rows - duplicates} kept, {duplicates} duplicates"
 
 
-def _export(file: IO[bytes], job: Job, said: DataFrame, record: Run) -> None:
+def _export(file: IO[bytes], job: Job, said: DataFrame, record: Run, rows: int) -> None:
     counts = dict(map(tuple, said.groupBy("kind").count().collect()))
-    for line in export(record, job.detectors, _lines(said), counts.get(DOCUMENT, 0), counts.get(LINK, 0)):
+    [[urls]] = said.where(F.col("kind") == URLS).agg(F.sum(F.col("value").cast("long"))).collect()
+    record = replace(record, documents=counts.get(DOCUMENT, 0), urls=urls or 0).ended(max(rows, counts.get(LINK, 0)))
+    for line in export(record, job.detectors, *map(_values, _to_export(said))):
         file.write(line.encode() + b"\n")
 
 
-def _lines(said: DataFrame) -> Iterator[str]:
-    """Yield what is to be exported, in its order; no more than a part of it is in memory at a time."""
-    rows = said.where(F.col("kind").isin(DOCUMENT, LINK)).orderBy("kind", NUMBER)
+def _to_export(said: DataFrame) -> tuple[DataFrame, DataFrame, DataFrame]:
+    """Return what was said of documents and of links, in their order, and of each host once."""
+    documents, links = (said.where(F.col("kind") == kind).orderBy(NUMBER) for kind in (DOCUMENT, LINK))
     name, met = (F.get_json_object("value", f"$.{field}") for field in ("name", "met"))
     hosts = said.where(F.col("kind") == HOST).groupBy(name).agg(F.min_by("value", met.cast("double")).alias("value"))
-    for wanted in (rows, hosts):
-        yield from (row.value for row in wanted.select("value").toLocalIterator())
+    return documents, links, hosts
+
+
+def _values(said: DataFrame) -> Iterator[str]:
+    """Yield the values; no more than a part of them is in memory at a time."""
+    return (row.value for row in said.select("value").toLocalIterator())
 
 
 def _exists(spark: SparkSession, folder: str) -> bool:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeAlias
 
 from ..signature import Link, Signature, Visit
 from ..text.urls import canonical_url
-from .base import DOCUMENT, LINK, Backend, Entry, Question, Row
+from .base import DOCUMENT, LINK, Backend, Entry, Found, Question, Row
 from .postings import links_key, mirrors_key, postings, url_key
 from .session import Session
 
@@ -15,9 +16,12 @@ SEVERAL = 16  # rows of one URL that are looked at, at most
 FEW = 64  # mirrors of a document that are counted one by one
 MANY = 1 << 24  # links of a document
 
+Rows: TypeAlias = list[tuple[Row, Link | None]]
+"""Of a URL, oldest first, each with what it tells: None for a document that tells of the URL no more."""
+
 
 class Links:
-    """The links of a store. `held` returns the document of a row; `recount` is told whose mirrors are more, or fewer."""
+    """The links of a store. `held` returns the document of a row; `recount` is told whose mirrors changed in number."""
 
     def __init__(
         self,
@@ -30,6 +34,7 @@ class Links:
         self._session = session
         self._held = held
         self._recount = recount
+        self._foreseen: dict[int, Found] = {}
         self._known: dict[str, Link | None] = {}
         """What URLs led to that were just asked for: a decision asks several times."""
 
@@ -40,8 +45,8 @@ class Links:
         if url not in self._known:
             if len(self._known) >= MOST_KNOWN:
                 self._known.clear()
-            told = next((link for _, link in reversed(self._rows(url)) if link), None)
-            self._known[url] = self._complete(told) if told else None
+            link = _newest(self._rows(url))
+            self._known[url] = self._complete(link) if link else None
         return self._known[url]
 
     def refresh(self) -> None:
@@ -52,10 +57,10 @@ class Links:
         self._known.clear()
         self._backend.write(entries, deleted)
 
-    def _rows(self, url: str) -> list[tuple[Row, Link | None]]:
-        """Return the rows of a URL with their links, oldest first: None for a document that tells of it no more."""
+    def _rows(self, url: str) -> Rows:
+        """Return the rows of a URL."""
         key, canonical = url_key(url), canonical_url(url)
-        [found] = self._backend.find([Question({key: SEVERAL})])
+        found = self._foreseen.pop(key, None) or self._backend.find([Question({key: SEVERAL})])[0]
         told = [(row, self._link(row)) for row in found.rows.get(key, ())]
         return [(row, link) for row, link in told if link is None or canonical_url(link.url) == canonical]
 
@@ -85,8 +90,8 @@ class Links:
         for link in links:
             link.signature = document
         if document.own and (own := self.resolve(document.url or "")) and own.signature is document and not own.key:
-            links.append(own)
-        return sorted((link for link in links if link.url), key=lambda link: link.seen)
+            links.insert(0, own)
+        return [link for link in links if link.url]
 
     def all(self) -> Iterator[Link]:
         """Yield what is known of all URLs."""
@@ -115,29 +120,62 @@ class Links:
 
     def record(self, link: Link) -> None:
         """Keep what a URL led to, in place of what was known of it."""
-        rows = self._rows(link.url) if link.url else []
         link.target = link.signature.id if link.signature else None
-        before = next((known for _, known in reversed(rows) if known), None)
+        self._put(link, self._rows(link.url) if link.url else [])
+
+    def _put(self, link: Link, rows: Rows, key: str = "") -> None:
+        """Write a link, given the rows of its URL; `key`: of its row, "" for a new one of this run."""
+        before = _newest(rows)
         self._session.count(urls=int(before is None and bool(link.url)))
-        if before and before.key and (before.target, before.mirror) == (link.target, link.mirror):
+        if before and before.key and tells_same(before, link):
             link.key = before.key
             self._write([Entry(link.key, link, postings(link), keeps_place=True)])
             return
         rewritten, deleted = self._superseded(rows, link)
-        link.key = f"{LINK}/{self._session.next_id()}"
-        self._write([*rewritten, Entry(link.key, link, postings(link))], deleted)
+        link.key = key or f"{LINK}/{self._session.next_id()}"
+        others = [each for each in deleted if each.key != link.key]
+        self._write([*rewritten, Entry(link.key, link, postings(link))], others)
         self._recount_all([before, link])
 
     def begin(self, document: Signature, visit: Visit | None) -> None:
         """Write a new document, whose own URL gave it at that visit, if any."""
-        if visit and document.url:
-            rows = self._rows(document.url)
+        document.own = visit if document.url else None
+        self._write([self._begun(document, self._rows(document.url) if document.own and document.url else [])])
+
+    def _begun(self, document: Signature, rows: Rows) -> Entry:
+        """Return the entry of a new document, given the rows of its own URL."""
+        if document.own:
             told = [(row, link) for row, link in rows if link and link.target != document.id]
             self._session.count(urls=int(not told))
-            document.own = visit
-            self._write(*self._superseded(told, own_link(document)))
+            rewritten, deleted = self._superseded(told, own_link(document))
+            self._write(rewritten, deleted)
             self._recount_all(link for _, link in told)
-        self._write([Entry(f"{DOCUMENT}/{document.id}", document, postings(document))])
+        return Entry(f"{DOCUMENT}/{document.id}", document, postings(document))
+
+    # What another store wrote: of two links of one URL the one that was seen later counts
+
+    def foresee(self, urls: Iterable[str]) -> None:
+        """Look for URLs together of which links or documents are adopted next: that saves round trips."""
+        keys = {url_key(url) for url in urls if url}
+        found = self._backend.find([Question({key: SEVERAL}) for key in keys])
+        self._foreseen = dict(zip(keys, found, strict=True))
+
+    def adopt(self, document: Signature) -> Entry:
+        """Return the entry of a document, which tells of its own URL unless more is known of that."""
+        rows = self._rows(document.url) if document.own and document.url else []
+        if document.own and not _is_later(own_link(document), _newest(rows)):
+            document.own = None
+        return self._begun(document, rows)
+
+    def adopt_link(self, link: Link) -> bool:
+        """Write a link that has its key and its target, unless as much is known of its URL; return whether it told."""
+        rows = self._rows(link.url) if link.url else []
+        before = _newest(rows)
+        is_beside = before is not None and not before.key and tells_same(before, link)  # of the document's own visit
+        if not (is_beside or _is_later(link, before)):
+            return False
+        self._put(link, rows, link.key)
+        return bool(link.url) and not is_beside
 
     def _superseded(
         self, rows: Iterable[tuple[Row, Link | None]], link: Link | None
@@ -149,7 +187,7 @@ class Links:
                 continue
             if known.key:
                 deleted.append(Entry(row.key, known, postings(known)))
-            elif link is None or (known.target, known.mirror) != (link.target, link.mirror):
+            elif link is None or not tells_same(known, link):
                 document = self._held(row)
                 document.own = None
                 rewritten.append(Entry(row.key, document, postings(document), keeps_place=True))
@@ -178,18 +216,33 @@ class Links:
         self._recount_all([link])
 
     def drop(self, document: Signature) -> None:
-        """Delete a document, with all URLs that led to it."""
+        """Forget a committed document, with all URLs that led to it."""
         urls = self.of(document)
         key = links_key(document.id)
         [found] = self._backend.find([Question({key: MANY})])
         links = [link for row in found.rows.get(key, ()) if (link := self._link(row)) and link.target == document.id]
         deleted = [Entry(link.key, link, postings(link)) for link in links]
         gone = Entry(f"{DOCUMENT}/{document.id}", document, postings(document))
-        self._session.count(urls=-len(urls))
+        self._session.count(documents=-1, urls=-len(urls))
         self._write([], [*deleted, gone])
 
 
 def own_link(document: Signature) -> Link:
     """Return the link that a document tells of itself."""
-    assert document.own and document.url
+    assert document.own
+    assert document.url
     return Link(document.url, document, False, document.own.seen, document.own.size, target=document.id)
+
+
+def _newest(rows: Rows) -> Link | None:
+    """Return what counts of a URL."""
+    return next((link for _, link in reversed(rows) if link), None)
+
+
+def tells_same(one: Link, other: Link) -> bool:
+    return (one.target, one.mirror) == (other.target, other.mirror)
+
+
+def _is_later(link: Link, known: Link | None) -> bool:
+    """Return whether a link was seen later than what is known; of one moment, a link counts before a document."""
+    return known is None or (link.seen, bool(link.key)) > (known.seen, bool(known.key))

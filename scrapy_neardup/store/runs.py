@@ -71,9 +71,14 @@ class Run:
             _ = dict(run.stats)
         except DAMAGE as error:
             raise ValueError(f"no run: {error}") from error
-        if not _ID.fullmatch(run.id):
+        if not is_id(run.id):
             raise ValueError(f"{run.id!r} is no id of a run")
         return run
+
+
+def is_id(name: str) -> bool:
+    """Return whether a run may have that name."""
+    return _ID.fullmatch(name) is not None
 
 
 def new_id() -> str:

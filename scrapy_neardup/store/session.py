@@ -127,6 +127,14 @@ class Session:
         if mine and (mine.documents, mine.urls) != (self._documents, self._urls):
             self.save(replace(mine, documents=self._documents, urls=self._urls))
 
+    def save_beyond(self) -> None:
+        """Write what a process without a run has counted, beyond what the runs say."""
+        if self._documents or self._urls:
+            more = {"documents": self._documents, "urls": self._urls}
+            self._beyond = {name: int(self._beyond.get(name, 0)) + count for name, count in more.items()}
+            self._documents = self._urls = 0
+            self._backend.write([Entry(COUNTS, self._beyond)])
+
     def close(self, stats: Mapping[str, int]) -> None:
         """Write that the run ended well."""
         mine = replace(self.runs[self.run], documents=self._documents, urls=self._urls)

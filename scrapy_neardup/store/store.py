@@ -321,7 +321,7 @@ class Store:
 
     def _take_in(self, row: Row) -> None:
         kind = row.key.partition("/")[0]
-        if kind == RUN:
+        if kind not in (HOST, LINK, DOCUMENT):
             self.session.take_in([row])
         elif kind == HOST:
             self._take_in_hosts([row])
@@ -346,6 +346,7 @@ class Store:
             if self.run and clean:
                 self.session.close(self.stats)
                 self.backend.flush(wait=True)
+            self.backend.release_run(self.run)
         finally:
             self.backend.abandon()
 
