@@ -90,8 +90,8 @@ class Links:
         for link in links:
             link.signature = document
         if document.own and (own := self.resolve(document.url or "")) and own.signature is document and not own.key:
-            links.insert(0, own)
-        return [link for link in links if link.url]
+            links.append(own)
+        return sorted((link for link in links if link.url), key=lambda link: link.seen)
 
     def all(self) -> Iterator[Link]:
         """Yield what is known of all URLs."""
@@ -216,14 +216,14 @@ class Links:
         self._recount_all([link])
 
     def drop(self, document: Signature) -> None:
-        """Forget a committed document, with all URLs that led to it."""
+        """Delete a document, with all URLs that led to it."""
         urls = self.of(document)
         key = links_key(document.id)
         [found] = self._backend.find([Question({key: MANY})])
         links = [link for row in found.rows.get(key, ()) if (link := self._link(row)) and link.target == document.id]
         deleted = [Entry(link.key, link, postings(link)) for link in links]
         gone = Entry(f"{DOCUMENT}/{document.id}", document, postings(document))
-        self._session.count(documents=-1, urls=-len(urls))
+        self._session.count(urls=-len(urls))
         self._write([], [*deleted, gone])
 
 
