@@ -1,0 +1,495 @@
+"""What every back end does: the contract of `store.base.Backend`, in memory, in a file and on a server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from redis_server import server
+
+from scrapy_neardup.fingerprints.sketch import Sketch
+from scrapy_neardup.signature import Link, Signature, Visit
+from scrapy_neardup.store import records
+from scrapy_neardup.store.base import NEWEST, Backend, Entry, Found, HostNews, Postings, Question, Row, StoreError
+from scrapy_neardup.store.local.memory import MemoryBackend
+from scrapy_neardup.store.local.sqlite import SqliteBackend
+from scrapy_neardup.store.postings import fingerprint_keys, links_key, mirrors_key, postings
+from scrapy_neardup.store.redis.backend import RedisBackend
+from scrapy_neardup.store.runs import Run
+
+RUN = "run"
+
+
+def in_memory(folder: Path, name: str) -> Callable[[], Backend]:
+    return MemoryBackend
+
+
+def in_file(folder: Path, name: str) -> Callable[[], Backend]:
+    return lambda: SqliteBackend(str(folder / "store.sqlite"))
+
+
+def on_server(folder: Path, name: str) -> Callable[[], Backend]:
+    return lambda: RedisBackend(server().address, name, writes=True)
+
+
+BACKENDS = {"memory": in_memory, "sqlite": in_file, "redis": on_server}
+LASTING = ("sqlite", "redis")
+
+
+class Place:
+    """Opens back ends of one place; they are let go of at the end."""
+
+    def __init__(self, make: Callable[[], Backend]) -> None:
+        self._make = make
+        self._opened: list[Backend] = []
+
+    def open(self) -> Backend:
+        self._opened.append(made := self._make())
+        return made
+
+    def begun(self, run: str = RUN) -> Backend:
+        """Return a back end that has a run."""
+        made = self.open()
+        assert made.hold_run(run)
+        return made
+
+    def abandon(self) -> None:
+        while self._opened:
+            self._opened.pop().abandon()
+
+
+@pytest.fixture(params=BACKENDS)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    place = Place(BACKENDS[request.param](tmp_path, uuid4().hex))
+    yield place
+    place.abandon()
+
+
+each_lasting = pytest.mark.parametrize("place", LASTING, indirect=True)
+on_servers = pytest.mark.parametrize("place", ["redis"], indirect=True)
+
+
+SKETCH = Sketch(3, 1, 0, b"", b"")
+
+
+def document(number: int, *values: int, simhash: int | None = None, run: str = RUN, title: str = "") -> Entry:
+    """Return a document with these fingerprints."""
+    prints = {"exact": values, "simhash": () if simhash is None else (simhash,)}
+    key = records.key_of("document", run, number)
+    made = Signature(f"http://a.example/{number}", prints, SKETCH, 1.5, title=title, id=records.id_of(key))
+    return Entry(key, made, postings(made))
+
+
+def key_of(value: int) -> int:
+    """Return the key of a fingerprint."""
+    [key] = fingerprint_keys("exact", [value])
+    return key
+
+
+def link(number: int, target: str, run: str = RUN) -> Entry:
+    """Return a mirror of a document."""
+    made = Link(f"http://b.example/{number}", None, True, 2.5, 10, target=target)
+    return Entry(records.key_of("link", run, number), made, postings(made))
+
+
+def loaded(row: Row) -> Any:
+    return records.load(row.key, row.value) if isinstance(row.value, bytes) else row.value
+
+
+def keys_of(rows: Iterable[Row]) -> list[str]:
+    return [row.key for row in rows]
+
+
+def of(*entries: Entry) -> list[str]:
+    return [entry.key for entry in entries]
+
+
+def find(backend: Backend, value: int, most: int = NEWEST) -> list[str]:
+    return found_by(backend, key_of(value), most)
+
+
+def found_by(backend: Backend, key: int, most: int = NEWEST) -> list[str]:
+    return keys_of(backend.find([Question({key: most})])[0].rows.get(key, []))
+
+
+def near(backend: Backend, simhash: int, distance: int) -> list[str]:
+    return keys_of(backend.find([Question({}, simhash, distance)])[0].near)
+
+
+def claim(backend: Backend, entry: Entry) -> Found:
+    """Ask for all keys of a document, to hold it."""
+    question = Question(dict.fromkeys(entry.postings.keys, NEWEST), entry.postings.simhash, 3)
+    return backend.find([question], [entry])[0]
+
+
+# Rows
+
+
+def test_rows_of_all_kinds_are_got_and_scanned(place: Place) -> None:
+    backend = place.begun()
+    news = Entry(records.key_of("host", RUN, 3), HostNews([(1, 2)], {"a.example": 1.0}))
+    some = [document(1, 11, title="One"), link(2, f"{RUN}/000001"), news]
+    named = [Entry(f"run/{RUN}", Run(RUN, 5.0)), Entry("meta/made", {"format": 6})]
+    backend.write([*some, *named])
+    for entry in (*some, *named):
+        [row] = backend.get([entry.key])
+        assert row.key == entry.key
+        assert not row.is_pending
+        assert keys_of(backend.scan(records.kind_of(entry.key))) == [entry.key]
+    assert loaded(backend.get([some[0].key])[0]).title == "One"
+    assert loaded(backend.get([some[1].key])[0]).target == f"{RUN}/000001"
+    assert loaded(backend.get([named[0].key])[0]) == Run(RUN, 5.0)
+    assert backend.get(["document/run/0000ff", "document/other/000001", "run/other", "meta/other"]) == []
+
+
+def test_scan_goes_by_run_and_number(place: Place) -> None:
+    backend = place.begun("b")
+    rows = [document(n, n, run="b") for n in (1, 2, 700, 1200)]
+    other = [document(n, n, run="a") for n in (1, 3)]
+    backend.write(rows)
+    backend.write(other)
+    assert sorted(keys_of(backend.scan("document"))) == sorted(of(*other, *rows))
+    assert keys_of(backend.scan("document", "b")) == of(*rows)
+    assert keys_of(backend.scan("document", "c")) == []
+    assert keys_of(backend.scan("link")) == []
+
+
+def test_deleted_rows_are_neither_got_nor_found(place: Place) -> None:
+    backend = place.begun()
+    one, two = document(1, 11, 12, simhash=5), document(2, 11, simhash=5)
+    backend.write([one, two, Entry("meta/x", {"a": 1})])
+    backend.flush(wait=True)
+    backend.write([], [one])
+    assert keys_of(backend.scan("document")) == [two.key]
+    assert backend.get([one.key]) == []
+    assert (find(backend, 11), find(backend, 12), near(backend, 5, 0)) == ([two.key], [], [two.key])
+
+
+# Finding
+
+
+def test_newest_rows_of_a_key_oldest_first(place: Place) -> None:
+    backend = place.begun()
+    rows = [document(n, 7, 100 + n) for n in range(1, 41)]
+    for start in range(0, 40, 8):
+        backend.write(rows[start : start + 8])
+        backend.flush(wait=False)
+    assert find(backend, 7, 40) == of(*rows)
+    assert find(backend, 7, 3) == of(*rows[-3:])
+    assert find(backend, 7, 1) == of(*rows[-1:])
+    assert find(backend, 105) == [rows[4].key]
+    assert find(backend, 8) == []
+    assert backend.count(key_of(7)) == 40
+    assert backend.count(key_of(8)) == 0
+
+
+def test_rows_that_are_gone_crowd_no_others_out(place: Place) -> None:
+    backend = place.begun()
+    rows = [document(n, 7, simhash=9) for n in range(1, 61)]
+    backend.write(rows)
+    backend.flush(wait=True)
+    backend.write([], [Entry(each.key, each.record) for each in rows[10:]])  # what leads to them is not known
+    assert find(backend, 7, 16) == of(*rows[:10])
+    assert near(backend, 9, 0) == of(*rows[:10])
+
+
+def test_all_links_of_a_document(place: Place) -> None:
+    backend = place.begun()
+    key, rows = links_key(f"{RUN}/000001"), [link(n, f"{RUN}/000001") for n in range(1, 1301)]
+    backend.write(rows)
+    assert found_by(backend, key, 1 << 24) == of(*rows)
+    assert found_by(backend, key, 5) == of(*rows[-5:])
+    assert backend.count(mirrors_key(f"{RUN}/000001")) == 1300
+    backend.write([], rows[:1290])
+    assert found_by(backend, key, 1 << 24) == of(*rows[1290:])
+
+
+def test_several_questions_at_once(place: Place) -> None:
+    backend = place.begun()
+    one, two = document(1, 11, simhash=0), document(2, 12)
+    backend.write([one, two])
+    first, second, third = map(key_of, (11, 12, 13))
+    found = backend.find([Question({first: 4, second: 4}), Question({third: 4}), Question({second: 1}, 1, 3)])
+    told = [{key: keys_of(rows) for key, rows in each.rows.items() if rows} for each in found]
+    assert told == [{first: [one.key], second: [two.key]}, {}, {second: [two.key]}]
+    assert [keys_of(each.near) for each in found] == [[], [], [one.key]]
+    assert not any(each.is_held for each in found)
+
+
+def flipped(simhash: int, count: int) -> int:
+    """Return a SimHash at a distance, the bits spread."""
+    for bit in range(count):
+        simhash ^= 1 << (bit * 23) % 64
+    return simhash
+
+
+@pytest.mark.parametrize("distance", [0, 3, 6])
+def test_near_simhashes(place: Place, distance: int) -> None:
+    backend = place.begun()
+    value = 0x0123456789ABCDEF
+    rows = [document(n + 1, simhash=flipped(value, n)) for n in range(9)]
+    backend.write(rows)
+    assert near(backend, value, distance) == of(*rows[: distance + 1])
+    backend.flush(wait=True)
+    assert near(backend, value, distance) == of(*rows[: distance + 1])
+    assert near(backend, ~value & (1 << 64) - 1, distance) == []
+
+
+def test_nearest_of_many(place: Place) -> None:
+    backend = place.begun()
+    far = [document(n, simhash=flipped(77, 2)) for n in range(1, 31)]
+    close = [document(n, simhash=77) for n in range(31, 41)]
+    backend.write([*far, *close])
+    found = near(backend, 77, 3)
+    assert len(found) == NEWEST
+    assert set(of(*close)) <= set(found)
+
+
+def test_key_and_simhash_at_their_limits(place: Place) -> None:
+    backend = place.begun()
+    most = (1 << 64) - 1
+    entry = document(1, simhash=most)._replace(postings=Postings([0, most, 1 << 44], most))
+    backend.write([entry])
+    assert [found_by(backend, key) for key in (0, most, 1 << 44, 1)] == [[entry.key]] * 3 + [[]]
+    assert near(backend, most, 0) == [entry.key]
+
+
+# Written again
+
+
+def test_repeated_writes_change_nothing(place: Place) -> None:
+    backend = place.begun()
+    rows = [document(n, 7, 100 + n, simhash=n) for n in range(1, 21)]
+    for _ in range(3):
+        backend.write(rows)
+        backend.flush(wait=True)
+    assert keys_of(backend.scan("document")) == of(*rows)
+    assert sorted(set(find(backend, 7, 60))) == of(*rows)
+    assert find(backend, 105, 1) == [rows[4].key]
+
+
+def test_row_that_is_replaced(place: Place) -> None:
+    backend = place.begun()
+    backend.write([document(1, 11, simhash=3), document(2, 11)])
+    for keeps in (True, False):
+        new = document(1, 11, simhash=3, title=f"{keeps}")
+        backend.write([new._replace(keeps_place=keeps)])
+        assert loaded(backend.get([new.key])[0]).title == f"{keeps}"
+        assert set(find(backend, 11)) == {"document/run/000001", "document/run/000002"}
+        assert set(near(backend, 3, 0)) == {new.key}
+    backend.write([document(1, 11, 12, simhash=3)])
+    assert find(backend, 12) == [new.key]
+
+
+def test_row_of_a_run_is_replaced(place: Place) -> None:
+    backend = place.begun()
+    for started in (1.0, 2.0):
+        backend.write([Entry(f"run/{RUN}", Run(RUN, started))])
+        assert [loaded(row).started for row in backend.scan("run")] == [started]
+    backend.write([], [Entry(f"run/{RUN}", Run(RUN, 2.0))])
+    assert keys_of(backend.scan("run")) == []
+
+
+# Pending
+
+
+def test_pending_document_is_found_by_its_process(place: Place) -> None:
+    backend = place.begun()
+    entry = document(1, 11, simhash=4)
+    assert backend.hold(entry, b"")
+    assert find(backend, 11) == near(backend, 4, 0) == [entry.key]
+    [row] = backend.find([Question({key_of(11): 1})])[0].rows[key_of(11)]
+    assert (row.is_pending, loaded(row)) == (False, entry.record)
+    backend.release(entry)
+    assert find(backend, 11) == near(backend, 4, 0) == backend.get([entry.key]) == []
+
+
+def test_committed_document(place: Place) -> None:
+    backend = place.begun()
+    entry = document(1, 11, simhash=4)
+    assert backend.hold(entry, b"")
+    more = document(1, 11, 12, simhash=4)
+    backend.write([more])
+    backend.flush(wait=True)
+    assert find(backend, 11) == find(backend, 12) == near(backend, 4, 0) == [entry.key]
+    assert [row.is_pending for row in backend.get([entry.key])] == [False]
+    assert keys_of(backend.scan("document")) == [entry.key]
+
+
+@on_servers
+def test_what_is_held_others_see(place: Place) -> None:
+    one, two = place.begun("a"), place.begun("b")
+    first, second = document(1, 11, 12, run="a"), document(1, 12, 13, run="b")
+    assert claim(one, first).is_held
+    found = claim(two, second)
+    assert not found.is_held
+    [row] = found.rows[key_of(12)]
+    assert (row.key, row.is_pending, loaded(row).url) == (first.key, True, "http://a.example/1")
+    assert keys_of(two.scan("document")) == []
+    one.release(first)
+    one.flush(wait=True)
+    assert claim(two, second).is_held
+    two.write([second])
+    two.flush(wait=True)
+    [row] = one.find([Question({key_of(13): 1})])[0].rows[key_of(13)]
+    assert (row.key, row.is_pending) == (second.key, False)
+
+
+@on_servers
+def test_hold_is_refused_where_more_came(place: Place) -> None:
+    one, two = place.begun("a"), place.begun("b")
+    known = document(1, 11, run="a")
+    one.write([known])
+    mine = document(1, 11, 12, run="b")
+    one.flush(wait=True)
+    found = claim(two, mine)
+    assert not found.is_held
+    other = document(2, 12, run="a")
+    assert claim(one, other).is_held
+    assert not two.hold(mine, found.seen)
+    again = claim(two, mine)
+    assert keys_of(again.rows[key_of(12)]) == [other.key]
+    assert two.hold(mine, again.seen)
+    assert two.hold(mine, again.seen)  # as where the answer was lost
+    assert find(one, 11) == of(known, mine)
+
+
+@on_servers
+def test_documents_are_held_up_to_the_first_that_is_not(place: Place) -> None:
+    backend = place.begun()
+    backend.write([document(1, 11)])
+    some = [document(2, 12), document(3, 13), document(4, 11), document(5, 14)]
+    questions = [Question(dict.fromkeys(each.postings.keys, 4)) for each in some]
+    found = backend.find(questions, some)
+    assert [each.is_held for each in found] == [True, True, False, False]
+    assert [find(backend, key) for key in (12, 13, 14)] == [[some[0].key], [some[1].key], []]
+    again = document(6, 15, 16), document(7, 16)
+    questions = [Question(dict.fromkeys(each.postings.keys, 4)) for each in again]
+    found = backend.find(questions, again)
+    assert [each.is_held for each in found] == [True, False]
+    assert [keys_of(each.rows.get(key_of(16), [])) for each in found] == [[], [again[0].key]]
+
+
+@on_servers
+def test_near_documents_do_not_keep_one_from_being_held(place: Place) -> None:
+    backend = place.begun()
+    backend.write([document(1, 11, simhash=6)])
+    found = claim(backend, document(2, 12, simhash=7))
+    assert (found.is_held, keys_of(found.near)) == (True, ["document/run/000001"])
+
+
+@on_servers
+def test_pending_documents_of_the_dead_are_none(place: Place) -> None:
+    one, two = place.begun("a"), place.begun("b")
+    first = document(1, 11, run="a")
+    assert claim(one, first).is_held
+    one.release_run("a")
+    assert claim(two, document(1, 11, run="b")).is_held
+
+
+# Runs, news, all of it
+
+
+@each_lasting
+def test_run_is_held_by_one(place: Place) -> None:
+    one, two = place.open(), place.open()
+    assert one.hold_run("a")
+    assert (one.is_held("a"), two.is_held("a"), two.is_held("b")) == (True, True, False)
+    assert not two.hold_run("a")
+    assert two.hold_run("b")
+    one.release_run("a")
+    assert not two.is_held("a")
+    assert two.hold_run("a")
+
+
+@each_lasting
+def test_what_was_flushed_a_new_back_end_sees(place: Place) -> None:
+    one = place.begun()
+    rows = [document(n, 7, 100 + n, simhash=n * 0x10001) for n in range(1, 301)]
+    one.write(rows)
+    one.write([Entry(f"run/{RUN}", Run(RUN, 5.0))])
+    one.flush(wait=True)
+    place.abandon()
+    two = place.open()
+    assert keys_of(two.scan("document")) == of(*rows)
+    assert find(two, 7, 16) == of(*rows[-16:])
+    assert near(two, 299 * 0x10001, 0) == [rows[298].key]
+    assert keys_of(two.scan("run")) == [f"run/{RUN}"]
+
+
+@each_lasting
+def test_news_of_other_processes(place: Place) -> None:
+    one, two = place.begun("a"), place.begun("b")
+    read_all(two)
+    news = Entry(records.key_of("host", "a", 1), HostNews([], {"a.example": 1.0}))
+    one.write([Entry("run/a", Run("a", 5.0)), news, document(2, 11, run="a")])
+    one.flush(wait=True)
+    told = read_all(two)
+    assert {"run/a", news.key} <= set(told)
+    assert loaded(told[news.key]).met == {"a.example": 1.0}
+    assert find(two, 11) == ["document/a/000002"]
+    assert not {"run/a", news.key} & set(read_all(two))
+
+
+def read_all(backend: Backend) -> dict[str, Row]:
+    told: dict[str, Row] = {}
+    more = True
+    while more:
+        rows, more = backend.news()
+        told |= {row.key: row for row in rows}
+    return told
+
+
+@each_lasting
+def test_compact_changes_no_answer(place: Place) -> None:
+    backend = place.begun()
+    rows = [document(n, 7, 100 + n, simhash=n) for n in range(1, 31)]
+    backend.write(rows)
+    backend.flush(wait=True)
+    backend.write([], [Entry(each.key, each.record) for each in rows[::2]])
+    backend.flush(wait=True)
+    backend.compact()
+    assert find(backend, 7, 40) == of(*rows[1::2])
+    assert near(backend, rows[3].postings.simhash or 0, 0) == [rows[3].key]
+    assert all(isinstance(each, int | str) for each in backend.describe().values())
+
+
+def test_postings_of_real_records(place: Place) -> None:
+    backend = place.begun()
+    made = Signature("http://a.example/", {"simhash": (5,), "exact": (6,)}, SKETCH, 1.0, id=f"{RUN}/000001")
+    made.own = Visit(1.0, 2)
+    backend.write([Entry(f"document/{RUN}/000001", made, postings(made))])
+    mirror = Link("http://b.example/", None, True, 2.0, target=made.id)
+    backend.write([Entry(f"link/{RUN}/000002", mirror, postings(mirror))])
+    assert backend.count(mirrors_key(made.id)) == 1
+    assert found_by(backend, postings(made).keys[0]) == [f"document/{RUN}/000001"]
+
+
+@on_servers
+def test_damaged_rows_are_told(place: Place) -> None:
+    backend = place.begun()
+    backend.write([document(1, 11)])
+    backend.flush(wait=True)
+    [row] = backend.get(["document/run/000001"])
+    assert isinstance(row.value, bytes)
+    with pytest.raises(ValueError, match="damaged"):
+        records.load(row.key, row.value[:-1])
+
+
+@on_servers
+@pytest.mark.parametrize(("key", "value"), [("n", b"x"), ("k", b"abc")])
+def test_damaged_postings_are_told(place: Place, key: str, value: bytes) -> None:
+    backend = place.begun()
+    assert isinstance(backend, RedisBackend)
+    backend.write([document(1, simhash=0)._replace(postings=Postings([0], 0))])
+    backend.flush(wait=True)
+    root = backend.server.root.encode()
+    if key == "n":
+        backend.server.run([("SET", root + b"n\0\0\0", value)])
+    else:
+        backend.server.run([("SET", root + b"k\0\0\0", value)])
+    with pytest.raises(StoreError, match="verify"):
+        backend.find([Question({0: 1}, 0, 3)])

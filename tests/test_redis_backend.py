@@ -1,0 +1,330 @@
+"""The back end on a server that fails: killed, restarted with and without its memory, full, slow, cut off."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from helpers import until
+from redis_server import Server
+from tcp_proxy import TcpProxy
+from test_backends import claim, document, find, key_of, keys_of, near, of
+
+from scrapy_neardup.store.base import Entry, Question, StoreError
+from scrapy_neardup.store.redis import leases
+from scrapy_neardup.store.redis.backend import RedisBackend
+from scrapy_neardup.store.runs import Run
+
+
+@pytest.fixture
+def open_at() -> Iterator[Callable[..., RedisBackend]]:
+    """Open back ends; they are let go of at the end."""
+    opened: list[RedisBackend] = []
+
+    def opens(address: str, run: str = "run", namespace: str = "") -> RedisBackend:
+        opened.append(made := RedisBackend(address, namespace, writes=bool(run)))
+        assert not run or made.hold_run(run)
+        return made
+
+    yield opens
+    for each in opened:
+        each.abandon()
+
+
+@pytest.fixture
+def durable() -> Iterator[Server]:
+    started = Server("--appendonly", "yes", "--appendfsync", "always")
+    yield started
+    started.close()
+
+
+def restart(server: Server) -> None:
+    server.kill()
+    server.start()
+
+
+def reached(backend: RedisBackend) -> None:
+    """Wait until the server is reached again, and has all that was written."""
+
+    def is_reached() -> bool:
+        with suppress(StoreError):
+            backend.flush(wait=True)
+            return True
+        return False
+
+    until(is_reached)
+
+
+def held(open_at: Callable[..., RedisBackend], address: str) -> list[str]:
+    return keys_of(open_at(address, "").scan("document"))
+
+
+Opens = Callable[..., RedisBackend]
+
+
+def test_connection_that_was_closed_is_made_anew_at_once(server: Server, proxy: TcpProxy, open_at: Opens) -> None:
+    backend = open_at(proxy.address)
+    rows = [document(n, n) for n in range(1, 21)]
+    for each in rows:
+        assert claim(backend, each).is_held
+        backend.write([each])
+        proxy.cut()
+    backend.flush(wait=True)
+    assert held(open_at, server.address) == of(*rows)
+    assert backend.server.reconnects >= 20
+
+
+def test_claim_of_which_the_answer_was_lost(server: Server, proxy: TcpProxy, open_at: Opens) -> None:
+    backend = open_at(proxy.address)
+    proxy.cut_before_answer(b"EVALSHA")
+    entry = document(1, 11, 12, simhash=4)
+    found = claim(backend, entry)
+    assert (proxy.answers_lost, found.is_held, found.rows, found.near) == (1, True, {}, [])
+    backend.write([entry])
+    proxy.cut_before_answer(b"EVALSHA")
+    backend.flush(wait=True)
+    assert proxy.answers_lost == 2
+    assert find(open_at(server.address, ""), 11) == [entry.key]
+    assert backend.count(key_of(11)) == backend.count(key_of(12)) == 1
+
+
+def test_late_answer_to_a_claim_leaves_nothing_pending(
+    server: Server, proxy: TcpProxy, open_at: Opens, impatient: None
+) -> None:
+    backend, other = open_at(proxy.address), open_at(server.address, "other")
+    entry = document(1, 11)
+    proxy.stall()
+    with pytest.raises(StoreError, match=r"can't be asked"):
+        claim(backend, entry)
+    proxy.flow()  # the server is told of the claim now
+    reached(backend)
+    assert claim(other, document(1, 11, run="other")).is_held
+
+
+def test_hung_server_holds_up_one_question_only(server: Server, open_at: Opens, impatient: None) -> None:
+    backend = open_at(server.address)
+    with server.hung():
+        for number in range(100):  # each of them would wait for as long
+            with pytest.raises(StoreError):
+                find(backend, number)
+    reached(backend)
+    assert find(backend, 1) == []
+
+
+def test_restart_of_a_server_that_keeps_all(durable: Server, open_at: Opens, caplog: pytest.LogCaptureFixture) -> None:
+    backend, other = open_at(durable.address), open_at(durable.address, "other")
+    one, two, three = document(1, 11), document(2, 12), document(3, 13)
+    backend.write([one])
+    backend.flush(wait=True)
+    assert claim(backend, two).is_held
+    restart(durable)
+    reached(backend)
+    reached(other)
+    backend.write([two, three])
+    backend.flush(wait=True)
+    assert [find(other, value) for value in (11, 12, 13)] == [[one.key], [two.key], [three.key]]
+    assert [backend.count(key_of(value)) for value in (11, 12, 13)] == [1, 1, 1]
+    assert not caplog.records
+
+
+def test_restart_of_a_server_that_lost_all(server: Server, open_at: Opens, caplog: pytest.LogCaptureFixture) -> None:
+    backend, other = open_at(server.address), open_at(server.address, "other")
+    rows = [document(n, 10 + n, simhash=n) for n in range(1, 4)]
+    backend.write([Entry("meta/made", {"format": 6}), Entry("run/run", Run("run", 5.0)), *rows[:2]])
+    backend.flush(wait=True)
+    assert keys_of(other.get(["meta/made"])) == ["meta/made"]
+    assert claim(backend, rows[2]).is_held
+    restart(server)
+    reached(other)
+    assert find(other, 11) == []
+    assert keys_of(other.get(["meta/made"])) == ["meta/made"]
+    reached(backend)
+    assert caplog.text.count("has lost what this run wrote") >= 1
+    assert [find(other, value) for value in (11, 12, 13)] == [[each.key] for each in rows]
+    [row] = other.find([Question({key_of(13): 1})])[0].rows[key_of(13)]
+    assert row.is_pending
+    backend.write(rows[2:])
+    backend.flush(wait=True)
+    assert held(open_at, server.address) == of(*rows)
+    assert keys_of(other.scan("run")) == ["run/run"]
+    assert near(other, 2, 0) == [rows[1].key]
+
+
+def test_restart_of_a_server_that_lost_the_last_writes(server: Server, open_at: Opens) -> None:
+    backend, other = open_at(server.address), open_at(server.address, "other")
+    rows = [document(n, 10 + n) for n in range(1, 5)]
+    theirs = [document(n, 20 + n, run="other") for n in range(1, 5)]
+    backend.write(rows[:1])
+    backend.flush(wait=True)
+    server.tell("SAVE")
+    backend.write(rows[1:3])
+    other.write(theirs[:3])
+    backend.flush(wait=True)
+    other.flush(wait=True)
+    restart(server)
+    backend.write(rows[3:])
+    other.write(theirs[3:])
+    reached(backend)
+    reached(other)
+    assert held(open_at, server.address) == of(*theirs, *rows)
+    assert [find(other, 10 + n) for n in range(1, 5)] == [[each.key] for each in rows]
+
+
+def test_data_that_are_deleted_under_a_run(server: Server, open_at: Opens) -> None:
+    backend = open_at(server.address)
+    rows = [document(n, 10 + n) for n in range(1, 4)]
+    backend.write(rows[:2])
+    backend.flush(wait=True)
+    server.tell("FLUSHALL")
+    assert claim(backend, rows[2]).is_held
+    backend.write(rows[2:])
+    backend.flush(wait=True)
+    assert held(open_at, server.address) == of(*rows)
+
+
+def test_scripts_that_are_forgotten(server: Server, open_at: Opens) -> None:
+    backend = open_at(server.address)
+    server.tell("SCRIPT", "FLUSH")
+    backend.write([document(1, 11)])
+    assert find(backend, 11) == ["document/run/000001"]
+
+
+def test_writes_while_the_server_is_away(durable: Server, open_at: Opens) -> None:
+    backend = open_at(durable.address)
+    durable.kill()
+    rows = [document(n, 10 + n) for n in range(1, 301)]
+    for each in rows:
+        backend.write([each])
+    with pytest.raises(StoreError, match=r"can't be asked"):
+        backend.flush(wait=False)
+    durable.start()
+    reached(backend)
+    assert held(open_at, durable.address) == of(*rows)
+
+
+# Leases
+
+
+def test_run_whose_lease_lapsed_goes_on(server: Server, open_at: Opens, caplog: pytest.LogCaptureFixture) -> None:
+    backend, other = open_at(server.address), open_at(server.address, "other")
+    one, two = document(1, 11), document(2, 12)
+    backend.write([one])
+    assert claim(backend, two).is_held
+    lapse(server, backend)
+    assert not other.is_held("run")
+    assert claim(other, document(1, 12, run="other")).is_held  # what the dead hold is held no more
+    assert other.hold_run("run")
+    other.write([], [one])  # as if it were dead
+    other.flush(wait=True)
+    with pytest.raises(StoreError, match="took it for dead"):
+        claim(backend, document(3, 13))
+    other.release_run("run")
+    assert claim(backend, document(3, 13)).is_held
+    assert find(backend, 11) == [one.key]
+    assert "1 rows are written again" in caplog.text
+    backend.write([two])
+    backend.flush(wait=True)
+    assert two.key in find(backend, 12)
+
+
+def lapse(server: Server, backend: RedisBackend) -> None:
+    server.tell("DEL", backend._lease(backend.server.leases.fence[0]))  # type: ignore[arg-type]
+
+
+def test_renewed_lease_lasts(server: Server, open_at: Opens, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leases, "LEASE", 0.4)
+    backend, other = open_at(server.address), open_at(server.address, "")
+    renewed = threading.Event()
+    renewals = iter(range(6))
+
+    def renew() -> None:
+        original()
+        if next(renewals, None) is None:
+            renewed.set()
+
+    original = backend.server.renew
+    backend.server.leases.stop()
+    backend.server.leases._stop, backend.server.leases._thread = threading.Event(), None
+    backend.server.leases.renew_on(renew)
+    assert renewed.wait(10)
+    assert other.is_held("run")
+    backend.abandon()
+    until(lambda: not other.is_held("run"))
+
+
+# Refused
+
+
+def test_full_server(server: Server, open_at: Opens) -> None:
+    backend = open_at(server.address)
+    one, two = document(1, 11), document(2, 12)
+    backend.write([one])
+    backend.flush(wait=True)
+    server.tell("CONFIG", "SET", "maxmemory", "1")
+    with pytest.raises(StoreError, match="it is full"):
+        claim(backend, two)
+    backend.write([two])
+    with pytest.raises(StoreError, match="it is full"):
+        backend.flush(wait=True)
+    assert find(backend, 11) == [one.key]
+    server.tell("CONFIG", "SET", "maxmemory", "0")
+    backend.flush(wait=True)
+    assert find(backend, 12) == [two.key]
+
+
+def test_server_that_becomes_a_replica(server: Server, open_at: Opens) -> None:
+    backend = open_at(server.address)
+    server.tell("REPLICAOF", "127.0.0.1", "1")
+    with pytest.raises(StoreError, match="replica"):
+        claim(backend, document(1, 11))
+    server.tell("REPLICAOF", "NO", "ONE")
+    reached(backend)
+    assert claim(backend, document(1, 11)).is_held
+
+
+def test_one_damaged_key_keeps_no_other_row_from_being_written(server: Server, open_at: Opens) -> None:
+    backend = open_at(server.address)
+    backend.write([document(1, 11)])
+    backend.flush(wait=True)
+    bucket = backend._reading("HGET", key_of(12))[1]
+    server.tell("DEL", bucket)
+    server.tell("SET", bucket, "x")
+    backend.write([document(n, 10 + n) for n in range(2, 6)])
+    with pytest.raises(StoreError, match="verify"):
+        backend.flush(wait=True)
+    backend.flush(wait=True)
+    assert [find(backend, 10 + n) for n in (1, 3, 4, 5)] == [[f"document/run/00000{n}"] for n in (1, 3, 4, 5)]
+
+
+def test_eviction_is_warned_of(server: Server, open_at: Opens, caplog: pytest.LogCaptureFixture) -> None:
+    server.tell("CONFIG", "SET", "maxmemory", "100mb")
+    server.tell("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+    backend = open_at(server.address)
+    assert "noeviction" in caplog.text
+    told: dict[str, Any] = backend.describe()
+    assert told["eviction"] == "allkeys-lru"
+    assert told["bytes_server"] > 0
+
+
+def test_password_is_not_told() -> None:
+    with pytest.raises(StoreError) as caught:
+        RedisBackend("redis://:secret@127.0.0.1:1", "", writes=False)
+    assert "secret" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_compact_gives_room_back(server: Server, open_at: Opens) -> None:
+    backend, dead = open_at(server.address), open_at(server.address, "dead")
+    rows = [document(n, 7, 100 + n, simhash=n) for n in range(1, 41)]
+    assert claim(dead, document(1, 8, run="dead")).is_held
+    dead.release_run("dead")
+    backend.write(rows)
+    backend.flush(wait=True)
+    backend.write([], [Entry(each.key, each.record) for each in rows])
+    backend.compact()
+    names = server.tell("KEYS", f"{backend.server.root}[knKr]*".replace("{", "[{]"))
+    assert names == []
+    assert server.tell("EXISTS", backend.server.key("pending")) == 0
