@@ -28,6 +28,7 @@ from scrapy_neardup.fingerprints.sketch import Sketch
 from scrapy_neardup.index.relations import Row
 from scrapy_neardup.signature import Evidence, Link, Signature
 from scrapy_neardup.store import Selection, Store, memory_store, open_store
+from scrapy_neardup.store.redis.backend import RedisBackend
 from scrapy_neardup.text.shapes import Shape, place
 
 EXAMPLES = int(os.environ.get("NEARDUP_TEST_EXAMPLES", "25"))
@@ -48,6 +49,9 @@ def shared_store(path: str, **options: Any) -> Store:
 
 def kill(store: Store) -> None:
     """End a store as the death of its process does: write nothing more."""
+    if isinstance(store.backend, RedisBackend):
+        server_key = store.backend._lease(store.backend.server.leases.ordinal(store.backend.server.ask, store.run, makes=False))
+        store.backend.server.run([("DEL", server_key)])  # as if it had run out
     store.backend.abandon()
 
 
@@ -67,6 +71,7 @@ KINDS = {
     "memory": Kind(lambda path, **options: memory_store(detectors()), lasts=False),
     "memory, tables": Kind(lambda path, **options: memory_store(detectors()), lasts=False, tail=6),
     "sqlite": Kind(disk_store),
+    "redis": Kind(shared_store, at_once=True),
     "sqlite, tables": Kind(disk_store, tail=20),
 }
 

@@ -51,11 +51,14 @@ class Claims:
             self._intended = signature
             self._entry = None
 
-    def found(self, fingerprints: Mapping[str, Sequence[int]]) -> Found:
-        """Answer a question; where it is that of the document intended, hold it if nothing is found."""
+    def found(self, fingerprints: Mapping[str, Sequence[int]]) -> tuple[bool, Found]:
+        """Answer a question, and return whether it is that of the document intended: then it is held if none is found.
+
+        Documents that are pending elsewhere count for that one only.
+        """
         question, intended = self._store.question(fingerprints), self._intended
         if intended is None or fingerprints is not intended.fingerprints:
-            return self._backend.find([question])[0]
+            return False, self._backend.find([question])[0]
         if foreseen := self._foreseen.pop(intended, None):
             self._entry, found = foreseen
         else:
@@ -64,7 +67,7 @@ class Claims:
         self._seen = found.seen
         if found.is_held:
             self._store.keep_pending(intended, self._entry)
-        return found
+        return True, found
 
     def enter(self, signature: Signature) -> bool:
         """Hold the document, unless newer ones share a fingerprint with it."""

@@ -94,11 +94,11 @@ class Store:
 
     def find(self, fingerprints: Mapping[str, Sequence[int]]) -> Iterator[tuple[str, Signature]]:
         """Yield each detector's name with each document that it proposes, in the detectors' order."""
-        found = self._claims.found(fingerprints)
+        claims, found = self._claims.found(fingerprints)
         proposed: dict[str, dict[str, Row]] = {}
         held: dict[str, Signature] = {}
         for name, rows in self._lookup.proposed(fingerprints, found):
-            proposed.setdefault(name, {}).update({row.key: row for row in rows})
+            proposed.setdefault(name, {}).update({row.key: row for row in rows if claims or not row.is_pending})
         for name in self._lookup.names:
             if index := self._lookup.own.get(name):
                 documents = list(self._still_held(index.find(fingerprints.get(name, ()))).values())
