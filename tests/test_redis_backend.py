@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
 from helpers import until
+from redis_groups import Cluster, Group, Sentinels
 from redis_server import Server
 from tcp_proxy import TcpProxy
 from test_backends import claim, document, find, key_of, keys_of, near, of
@@ -253,6 +254,63 @@ def test_renewed_lease_lasts(server: Server, open_at: Opens, monkeypatch: pytest
     assert other.is_held("run")
     backend.abandon()
     until(lambda: not other.is_held("run"))
+
+
+# News
+
+
+def test_documents_are_told_to_who_asked(server: Server, open_at: Opens) -> None:
+    backend = open_at(server.address)
+    backend.write([document(1, 11)])
+    backend.flush(wait=True)
+    with closing_down(RedisBackend(server.address, "", writes=True, hears_documents=True)) as hearing:
+        backend.write([document(2, 12)])
+        backend.flush(wait=True)
+        assert keys_of(hearing.news()[0]) == ["document/run/000002"]
+        assert hearing.news() == ([], False)
+
+
+@contextmanager
+def closing_down(backend: RedisBackend) -> Iterator[RedisBackend]:
+    yield backend
+    backend.abandon()
+
+
+# Servers that belong together
+
+
+@pytest.mark.slow
+def test_store_follows_to_the_new_master(open_at: Opens) -> None:
+    with Group() as group:
+        sentinels = Sentinels(group)
+        backend = open_at(sentinels.address)
+        rows = [document(n, 10 + n) for n in range(1, 6)]
+        backend.write(rows)
+        backend.flush(wait=True)
+        sentinels.fail_over()
+        backend.write([document(6, 16)])
+        reached(backend)
+        assert [find(backend, 10 + n) for n in (2, 6)] == [[f"document/run/00000{n}"] for n in (2, 6)]
+
+
+@pytest.mark.slow
+def test_store_follows_its_keys_to_another_node(open_at: Opens) -> None:
+    with Group() as group:
+        cluster = Cluster(group)
+        backend = open_at(cluster.address)
+        rows = [document(n, 10 + n, simhash=n) for n in range(1, 6)]
+        backend.write(rows)
+        backend.flush(wait=True)
+
+        def ask_halfway() -> None:
+            with pytest.raises(StoreError):
+                claim(backend, document(7, 12, run="run"))
+
+        cluster.move(backend.server.root, ask_halfway)
+        backend.write([document(6, 16)])
+        reached(backend)
+        assert keys_of(backend.scan("document")) == of(*rows, document(6, 16))
+        assert find(backend, 12) == [rows[1].key]
 
 
 # Refused

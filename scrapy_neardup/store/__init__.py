@@ -8,6 +8,7 @@ from ..detectors.base import Detector
 from .base import Backend, Forgotten, Selection, StoreError
 from .local.memory import MemoryBackend
 from .local.sqlite import SqliteBackend
+from .lookup import Lookup
 from .redis.address import KINDS, is_server, named
 from .runs import Run
 from .store import Store
@@ -42,14 +43,19 @@ def open_store(
     """
     if address is None:
         return memory_store(detectors)
-    return Store(open_backend(address, namespace, writes=run is not None), detectors, unclean_run=unclean_run, run=run)
+    hears = bool(Lookup(detectors).own)
+    backend = open_backend(address, namespace, writes=run is not None, hears_documents=hears)
+    return Store(backend, detectors, unclean_run=unclean_run, run=run)
 
 
-def open_backend(address: str, namespace: str, *, writes: bool) -> Backend:
-    """Open the back end at an address; without `writes` it is only looked into. Raise StoreError."""
+def open_backend(address: str, namespace: str, *, writes: bool, hears_documents: bool = False) -> Backend:
+    """Open the back end at an address; without `writes` it is only looked into. Raise StoreError.
+
+    `hears_documents`: its news are to bring documents too, be it on a server.
+    """
     check_kind(address)
     if is_server(address):
         from .redis.backend import RedisBackend
 
-        return RedisBackend(address, namespace, writes=writes)
+        return RedisBackend(address, namespace, writes=writes, hears_documents=hears_documents)
     return SqliteBackend(address, namespace=namespace, writes=writes)

@@ -17,12 +17,12 @@ from ..base import DOCUMENT, HOST, LINK, META, RUN, Entry, Postings
 
 KINDS = (DOCUMENT, LINK, HOST)
 NAMED = (RUN, META)  # rows with a name in place of a number; each kind is one hash
-PLACE, KEY, SIMHASH = 7, 9, 8  # bytes
+PLACE, KEY, SIMHASH = 7, 7, 8  # bytes
 NONE = bytes(PLACE)
 BUCKETS = 18  # bits of a key: more take too much room for few documents, fewer let buckets grow into tables
 _NUMBER = 30  # bits
-_REST = 64 - BUCKETS
-_FIELD = (1 << _REST) - 1
+_REST, _UNUSED = 64 - BUCKETS, 32 - BUCKETS  # 50 bits tell keys apart but for very few
+_FIELD = 0xFFFFFFFF
 _ENTRY = np.dtype([("place", f"V{PLACE}"), ("simhash", ">u8")])
 
 Operation = list[Any]
@@ -53,8 +53,8 @@ def pieces(packed: bytes, size: int) -> Iterator[bytes]:
 
 
 def packed_keys(keys: Iterable[int]) -> bytes:
-    """Return keys one after another: of each the bucket in 3 bytes, then the field in it in 6."""
-    return b"".join([(key >> _REST << 48 | key & _FIELD).to_bytes(KEY, "big") for key in keys])
+    """Return keys one after another: of each the bucket in 3 bytes, then the field in it in 4."""
+    return b"".join([(key >> _REST << 32 | key >> _UNUSED & _FIELD).to_bytes(KEY, "big") for key in keys])
 
 
 def packed(postings: Postings) -> tuple[bytes, bytes]:

@@ -1,7 +1,7 @@
 -- What the scripts share. KEYS[1]: what all keys begin with. ARGV[1]: leases that must be held, ordinal and token in turn.
 local root = KEYS[1]
 local call, sub, char, concat, floor = redis.call, string.sub, string.char, table.concat, math.floor
-local PLACE, ENTRY = 7, 15 -- bytes of a row's place; of a place with a SimHash
+local PLACE, ENTRY, KEY = 7, 15, 7 -- bytes of a row's place; of a place with a SimHash; of a key
 local SHORT = 63 -- bytes of a list in its bucket: a longer value would turn the bucket into a full table
 local EXACT = 4096 -- bytes of SimHashes up to which they take no more room than they need
 local rows, pending = root .. 'r', root .. ':pending'
@@ -53,7 +53,7 @@ local function add_near(simhash, place, again)
 end
 
 local function add_all(keys, simhash, place, again)
-  for at = 1, #keys, 9 do add(sub(keys, at, at + 8), place, again) end
+  for at = 1, #keys, KEY do add(sub(keys, at, at + KEY - 1), place, again) end
   if #simhash == 8 then add_near(simhash, place, again) end
 end
 

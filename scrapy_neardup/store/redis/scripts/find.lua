@@ -64,9 +64,11 @@ end
 
 -- Holds a document of which no key is known, as most are; returns the entries of the blocks, else nil.
 local function hold_unknown(blocks, place, value, keys, simhash)
-  for at = 1, #keys, 9 do
-    if call('HSETNX', root .. 'k' .. sub(keys, at, at + 2), sub(keys, at + 3, at + 8), place) == 0 then
-      for set = 1, at - 1, 9 do call('HDEL', root .. 'k' .. sub(keys, set, set + 2), sub(keys, set + 3, set + 8)) end
+  for at = 1, #keys, KEY do
+    if call('HSETNX', root .. 'k' .. sub(keys, at, at + 2), sub(keys, at + 3, at + KEY - 1), place) == 0 then
+      for set = 1, at - 1, KEY do
+        call('HDEL', root .. 'k' .. sub(keys, set, set + 2), sub(keys, set + 3, set + KEY - 1))
+      end
       return nil
     end
   end
@@ -81,8 +83,8 @@ local function answer(keys, most, blocks, entry, seen)
   local near = entry and holds and seen == nil and hold_unknown(blocks, unpack(entry))
   if near then return { {}, '', near, 1 } end
   local hits, lasts, own = {}, {}, entry and entry[1]
-  for n = 1, #keys / 9 do
-    local key = sub(keys, 9 * n - 8, 9 * n)
+  for n = 1, #keys / KEY do
+    local key = sub(keys, KEY * n - KEY + 1, KEY * n)
     lasts[n] = seen and last_of(key) or newest(hits, n - 1, key, string.byte(most, n), own)
   end
   near, lasts = read_blocks(blocks), concat(lasts)

@@ -48,7 +48,7 @@ end
 function operations.drop(place, keys, simhash)
   call('DEL', rows .. place)
   call('HDEL', pending, place)
-  for at = 1, #keys, 9 do note(gone, sub(keys, at, at + 8), place) end
+  for at = 1, #keys, KEY do note(gone, sub(keys, at, at + KEY - 1), place) end
   if #simhash == 8 then
     for block = 0, 3 do note(gone_near, block_key(simhash, block), place) end
   end
