@@ -314,6 +314,9 @@ class Store:
     def refresh(self) -> bool:
         """Take in some of what other processes committed; return whether there is more."""
         self._links.refresh()
+        if self.is_remote:  # a server tells of no links
+            for signature in list(self._held.values()):
+                signature.known_repeats = None if signature not in self._pending else 0
         rows, more = self.backend.news()
         for row in rows:
             self._take_in(row)

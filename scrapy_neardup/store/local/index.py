@@ -53,7 +53,8 @@ class Index:
             found += table.near(simhash, distance, most)
         found += self.tail.near(simhash, distance)
         if len(found) > most:
-            found = sorted(found, key=lambda pair: pair[0])[:most]
+            nearest = set(sorted(range(len(found)), key=lambda at: found[at][0])[:most])
+            found = [pair for at, pair in enumerate(found) if at in nearest]
         return [place for _, place in found]
 
     def add(self, place: Place, postings: Postings) -> None:

@@ -263,8 +263,9 @@ class SqliteBackend(MemoryBackend):
 
     def abandon(self) -> None:
         self._builder.close()
-        if getattr(self, "_writer", None):
-            self._writer.close()  # type: ignore[union-attr]
+        if writer := getattr(self, "_writer", None):
+            writer.close()
+            self._writer = None
         self._db.close()
         for run in list(self._locks):
             self.release_run(run)
