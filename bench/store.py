@@ -94,7 +94,11 @@ def rows(each: Result) -> dict[str, float]:
         found |= {f"{label}, {what} µs": value for what, value in zip(WHAT, each[name], strict=True)}
     for name in ("insertion", "flush", "refresh", "len"):
         found[f"longest {name}, ms"] = each[f"{name}_longest"]
-    found |= {"insertion, CPU in all, µs": each["insertion_cpu"], "open, s": each["open"], "open, cold, s": each["open_cold"]}
+    found |= {
+        "insertion, CPU in all, µs": each["insertion_cpu"],
+        "open, s": each["open"],
+        "open, cold, s": each["open_cold"],
+    }
     for name, ram in (("opened", each["ram_opened"]), ("looked up", each["ram_looked_up"])):
         found |= {f"own RAM, {name}, B/given": ram[0] / given, f"mapped, {name}, B/given": ram[1] / given}
     found |= {"own RAM, inserted, B/given": each["ram"] / given, "own RAM, inserted, B/held": each["ram"] / held}

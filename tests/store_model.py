@@ -94,7 +94,9 @@ class Model:
         return [trial for trial in {trial.path: trial for trial in self.trials}.values() if trial.row]
 
     def links(self, document: Document) -> list[Known]:
-        return sorted((known for known in self.urls.values() if known.document is document), key=lambda known: known.seen)
+        return sorted(
+            (known for known in self.urls.values() if known.document is document), key=lambda known: known.seen
+        )
 
     def repeats(self, document: Document) -> int:
         return sum(known.mirror for known in self.links(document)) + len(document.extra)

@@ -50,7 +50,9 @@ def shared_store(path: str, **options: Any) -> Store:
 def kill(store: Store) -> None:
     """End a store as the death of its process does: write nothing more."""
     if isinstance(store.backend, RedisBackend):
-        server_key = store.backend._lease(store.backend.server.leases.ordinal(store.backend.server.ask, store.run, makes=False))
+        server_key = store.backend._lease(
+            store.backend.server.leases.ordinal(store.backend.server.ask, store.run, makes=False)
+        )
         store.backend.server.run([("DEL", server_key)])  # as if it had run out
     store.backend.abandon()
 
@@ -369,7 +371,9 @@ def set_tail(monkeypatch: pytest.MonkeyPatch, tail: int | None) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_store_answers_as_the_model(kind: str, examples: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("scrapy_neardup.store.store.BATCH_SECONDS", 3600)  # what a kill takes must not hang on it
-    monkeypatch.setattr("scrapy_neardup.store.local.sqlite.AT_ONCE", 3)  # what is done little by little is seen half done
+    monkeypatch.setattr(
+        "scrapy_neardup.store.local.sqlite.AT_ONCE", 3
+    )  # what is done little by little is seen half done
     set_tail(monkeypatch, KINDS[kind].tail)
     run_state_machine_as_test(  # type: ignore[no-untyped-call]
         lambda: Histories(KINDS[kind]),

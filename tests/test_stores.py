@@ -180,7 +180,7 @@ def test_everything_survives_reopening(place: Place) -> None:
         assert [(each.title, each.identity) for each in (first, second)] == [(a.title, a.identity), ("", 0)]
         assert (store.run_of(first), first.repeats) == (run, 1)
         assert (second.url, second.fingerprints["exact"]) == (None, (8,))
-        own, other = list(store.links(first))
+        other, own = store.links(first)
         assert (own.url, own.mirror, own.evidence) == (a.url, False, None)
         assert (other.url, other.mirror, other.seen, other.size) == ("http://m.example/a?x=1", True, 99.5, 4321)
         assert other.evidence == mirror.evidence

@@ -8,8 +8,8 @@ from dataclasses import asdict
 from scrapy.settings import BaseSettings
 
 from ..store import StoreError
-from ..store.verification import Finding, Survey, verify
 from ..store.redis.address import named
+from ..store.verification import Finding, Survey, verify
 from .options import add_json, add_store, existing_store, print_result
 from .streams import shown
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
+from ..index.relations import Row as Trial
 from ..signature import Link, Signature
 from .runs import Run
 
@@ -46,13 +47,13 @@ class Forgotten(NamedTuple):
 class HostNews:
     """What one write tells of hosts."""
 
-    trials: list[tuple[object, ...]] = field(default_factory=list)
-    """Evidence on host mirrors: each the fields of an `index.relations.Row`."""
+    trials: list[Trial] = field(default_factory=list)
+    """Evidence on host mirrors."""
     met: dict[str, float] = field(default_factory=dict)
     """By host, since when it is known, in seconds since the epoch."""
 
 
-Record: TypeAlias = Signature | Link | Run | HostNews | Mapping[str, object]
+Record: TypeAlias = Signature | Link | Run | HostNews | Mapping[str, Any]
 """What a row holds, by kind: a document, a link, a run, news of hosts, anything else that is JSON."""
 
 

@@ -35,15 +35,15 @@ class Claims:
 
     def foresee(self, signatures: Sequence[Signature]) -> None:
         """Look for several documents in one round trip; forget those that were foreseen and never intended."""
-        for signature, (entry, found) in self._foreseen.items():
+        for entry, found in self._foreseen.values():
             if found.is_held:
                 self._backend.release(entry)
         self._foreseen.clear()
         if self._backend.is_remote and signatures:
             entries = [self._store.entry(each) for each in signatures]
             asked = [self._store.question(each.fingerprints) for each in signatures]
-            found = self._backend.find(asked, entries)
-            self._foreseen = dict(zip(signatures, zip(entries, found, strict=True), strict=True))
+            answers = self._backend.find(asked, entries)
+            self._foreseen = dict(zip(signatures, zip(entries, answers, strict=True), strict=True))
 
     def intend(self, signature: Signature) -> None:
         """Let the next look hold a document."""

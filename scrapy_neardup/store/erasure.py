@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ..index.relations import Row as Trial
 from .base import DOCUMENT, HOST, LINK, RUN, Entry, Forgotten, HostNews, Row, StoreError
 from .records import place_of
 from .runs import Run
@@ -50,7 +49,7 @@ def erase(store: Store, run: str, *, after: int = 0) -> None:
     for row in _rows(store, HOST, run, after):
         news = store.session.load(row)
         assert isinstance(news, HostNews)
-        store.learn(store.hosts.retract([Trial(*trial) for trial in news.trials]))
+        store.learn(store.hosts.retract(news.trials))
         store.backend.write([], [Entry(row.key, news)])
 
 

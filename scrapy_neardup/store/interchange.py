@@ -190,7 +190,7 @@ def _evidence(told: Line) -> Evidence:
 
 def _host(line: Line) -> Content:
     met = {str(name): _time(when) for name, when in line["met"].items()}
-    return Content(_key(line), HostNews([tuple(_trial(*trial)) for trial in line["trials"]], met))
+    return Content(_key(line), HostNews([_trial(*trial) for trial in line["trials"]], met))
 
 
 def _trial(

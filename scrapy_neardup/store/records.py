@@ -1,13 +1,13 @@
 """Records as bytes: one encoding for every back end. No I/O.
 
-A value is a CRC-32 (4 bytes, big-endian) of the key and the body, then the body in MessagePack: data only, so a file from
-a stranger runs nothing. The body, by kind:
+A value is a CRC-32 (4 bytes, big-endian) of the key and the body, then the body in MessagePack: data only, so a file
+from a stranger runs nothing. The body, by kind:
 
 - document: `[url, title, first_seen, {detector: fingerprints}, sketch, layout, identity, own]`; fingerprints are 64-bit
   integers one after another, little-endian; `sketch` is `[tokens, shingles, figures, codes, figure_sample]`; `own` is
   `[seen, size]` where the document's own URL gave it and no link says more, else nil;
-- link: `[url, document, mirror, seen, size, firm, evidence]`; `document` is `RUN/NUMBER`, or nil for a URL that is to be
-  fetched each time; `evidence` is `[detector, hamming, resemblance, containment, length_ratio, kind]` or nil;
+- link: `[url, document, mirror, seen, size, firm, evidence]`; `document` is `RUN/NUMBER`, or nil for a URL that is to
+  be fetched each time; `evidence` is `[detector, hamming, resemblance, containment, length_ratio, kind]` or nil;
 - host: `[[trial, …], {host: since}]`; run and meta: a map.
 """
 
@@ -22,6 +22,7 @@ from typing import Any
 import msgpack
 
 from ..fingerprints.sketch import Sketch
+from ..index.relations import Row as Trial
 from ..signature import Evidence, Link, Signature, Visit
 from .base import DOCUMENT, HOST, LINK, META, RUN, HostNews, Record
 from .damage import DAMAGE
@@ -111,8 +112,8 @@ def _body(record: Record) -> Any:
         told = record.url, record.title, record.first_seen, prints, record.sketch, record.layout, record.identity
         return [*told, record.own]
     if isinstance(record, Link):
-        told = record.url, record.target, record.mirror, record.seen, record.size, record.firm
-        return [*told, record.evidence]
+        evidence = record.evidence
+        return [record.url, record.target, record.mirror, record.seen, record.size, record.firm, evidence]
     if isinstance(record, HostNews):
         return [record.trials, record.met]
     return record.dump() if isinstance(record, Run) else dict(record)
@@ -131,7 +132,11 @@ def _link(key: str, body: Any) -> Link:
 
 def _host(key: str, body: Any) -> HostNews:
     trials, met = body
-    return HostNews([tuple(trial) for trial in trials], dict(met))
+    return HostNews([_trial(*trial) for trial in trials], dict(met))
+
+
+def _trial(sites: Any, prefixes: Any, endings: Any, *rest: Any) -> Trial:
+    return Trial(tuple(sites), tuple(prefixes), tuple(endings), *rest)
 
 
 def _run(key: str, body: Any) -> Run:

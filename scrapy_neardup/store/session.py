@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from ..fingerprints import sketch
 from ..text import tokens
@@ -66,7 +67,7 @@ class Session:
         [*stored] = (self.load(row) for row in self._backend.get([meta.KEY]))
         if not stored and self.runs:
             raise self.refusal("can't be read", "the record of what it was made with is missing; bring back a copy")
-        before = stored[0] if stored else None
+        before: Any = stored[0] if stored else None
         made = {"sketch": sketch.SCHEME, "tokens": tokens.SCHEME, **self._lookup.schemes}
         try:
             self.made = meta.merged(before, made)
@@ -151,5 +152,5 @@ class Session:
         return self._urls + self._sum("urls")
 
     def _sum(self, name: str) -> int:
-        others = sum(getattr(run, name) for run in self.runs.values() if run.id != self.run)
-        return others + int(self._beyond.get(name, 0))
+        others = [int(getattr(run, name)) for run in self.runs.values() if run.id != self.run]
+        return sum(others) + int(self._beyond.get(name, 0))

@@ -1,9 +1,9 @@
 """The store: documents and links, held over a back end. All that is not where rows lie is in this room once.
 
-A document is pending from `add` or `enter` on, and committed or withdrawn later. Both kinds are found. What is committed
-becomes rows, `document/RUN/NUMBER` and `link/RUN/NUMBER`: each process writes under its own run, so none is in another's
-way, and to write a row twice changes nothing. The row of a document tells the first visit of its own URL; a link tells
-of every other visit, and counts before it.
+A document is pending from `add` or `enter` on, and committed or withdrawn later. Both kinds are found. What is
+committed becomes rows, `document/RUN/NUMBER` and `link/RUN/NUMBER`: each process writes under its own run, so none is
+in another's way, and to write a row twice changes nothing. The row of a document tells the first visit of its own URL;
+a link tells of every other visit, and counts before it.
 """
 
 from __future__ import annotations
@@ -103,7 +103,9 @@ class Store:
             if index := self._lookup.own.get(name):
                 documents = list(self._still_held(index.find(fingerprints.get(name, ()))).values())
             else:
-                documents = [held.get(key) or held.setdefault(key, self.held(row)) for key, row in proposed.get(name, {}).items()]
+                documents = [
+                    held.get(key) or held.setdefault(key, self.held(row)) for key, row in proposed.get(name, {}).items()
+                ]
             documents.sort(key=_moment)
             yield from ((name, each) for each in documents if each not in self._gone)
 
@@ -248,7 +250,7 @@ class Store:
 
     def learn(self, trials: Iterable[Trial]) -> None:
         """Keep evidence that `hosts` has taken in."""
-        self._news.trials.extend(map(tuple, trials))
+        self._news.trials.extend(trials)
         self._flush_in_time()
 
     # All of it
@@ -335,7 +337,7 @@ class Store:
 
     def _take_in_hosts(self, rows: Iterable[Row]) -> None:
         news: list[Any] = [self.session.load(row) for row in rows]
-        self.hosts.load(Trial(*trial) for each in news for trial in each.trials)
+        self.hosts.load(trial for each in news for trial in each.trials)
         for each in news:
             for name, when in each.met.items():
                 self.hosts.meet_site(name, when)

@@ -1,4 +1,4 @@
-"""An index: finished tables, and the newest rows in RAM. It holds nothing that could not be made again from the rows."""
+"""An index: finished tables, and the newest rows in RAM. All of it can be made again from the rows."""
 
 from __future__ import annotations
 

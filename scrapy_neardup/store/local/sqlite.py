@@ -1,7 +1,7 @@
 """The back end in a file: rows in one table of SQLite, which is a `SqliteDict`, and an index that is only a cache.
 
-Rows that are not written yet are held in RAM, as the back end in memory holds all; for all others the table is asked over
-a connection that only reads. What other processes wrote is read by number: those above the highest that is known.
+Rows that are not written yet are held in RAM, as the back end in memory holds all; for all others the table is asked
+over a connection that only reads. What other processes wrote is read by number: those above the highest that is known.
 """
 
 from __future__ import annotations
@@ -252,7 +252,9 @@ class SqliteBackend(MemoryBackend):
 
     def compact(self) -> None:
         if not self._builder.hold(LOCK_SECONDS):
-            raise StoreError(f"store {self.name!r} can't be compacted: another process is at its index; try again later")
+            raise StoreError(
+                f"store {self.name!r} can't be compacted: another process is at its index; try again later"
+            )
         with told(self.name, "compacted"):
             self.index.tables = self._files.made(self._db, 1, self._known) if self._known else []
             self._name_files()

@@ -60,7 +60,7 @@ class Table:
 
     @classmethod
     def read(cls, path: Path, *, check: bool = False) -> Table:
-        """Map a file. Raise ValueError, OSError where it is none of this format, or damaged; `check` reads all of it."""
+        """Map a file; `check` reads all of it. Raise ValueError, OSError where it is not of this format, or damaged."""
         columns, about = read_columns(path, check=check)
         if about.get("format") != FORMAT:
             raise ValueError(f"{path.name} is of another format")

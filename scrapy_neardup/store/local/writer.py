@@ -2,8 +2,8 @@
 
 - A `commit()` of sqlitedict that fails kills its thread, and then `commit()`, `close()` and each access wait for ever.
   COMMIT as a statement only raises; and nobody here waits without looking whether the thread lives.
-- An error of one statement shows with the next one, and what follows it in the queue is still done. So each statement is
-  waited for before the next, in a second thread, so that the crawl waits for neither; after an error comes ROLLBACK.
+- An error of one statement shows with the next one, and what follows it in the queue is still done. So each statement
+  is waited for before the next, in a second thread, so that the crawl waits for neither; after an error comes ROLLBACK.
 - It sets `synchronous=OFF`, and its `timeout` is not that for a lock: both are set on its connection.
 - It logs each error several times, as ERROR; who asks for the outcome is told once.
 """
