@@ -52,9 +52,9 @@ def test_of_a_crowded_bucket_the_newest_are_looked_at(monkeypatch: pytest.Monkey
     monkeypatch.setattr(near, "FEW", 0)
     monkeypatch.setattr(near, "CROWD", 5)
     crowd = NearTable(np.full(1000, 77, np.uint64))
-    assert crowd.find(77, 3, most=100) == [995, 996, 997, 998, 999]
+    assert list(crowd.find(77, 3, most=100)) == [995, 996, 997, 998, 999]
 
 
 def test_of_very_many_that_are_near_the_nearest_are_found() -> None:
     values = np.array([0b1111, 0b111, 0, 0b1, 0b11], np.uint64)
-    assert NearTable(values).find(0, 4, most=2) == [2, 3]
+    assert list(NearTable(values).find(0, 4, most=2)) == [2, 3]

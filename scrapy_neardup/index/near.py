@@ -10,6 +10,7 @@ import numpy.typing as npt
 from .hamming import BLOCK_BITS, BLOCKS, flips, most_flips
 from .packed import Array
 
+SHORT = 64  # entries of a bucket that are looked at one by one
 FEW = 30_000  # of which all are tried: that is quicker
 CROWD = (
     1024  # entries of a bucket that are looked at, the newest: of a template that very many have, the rest is no loss
@@ -31,11 +32,15 @@ class NearTable:
         self.columns = columns or _built(values)
         """`starts` of the buckets, and by entry `next` (bits) and `numbers`, of all four blocks one after another."""
         self._starts, self._next, self._numbers = (self.columns[name] for name in ("starts", "next", "numbers"))
+        # Views of the memory: to read a single item of an array takes twenty times as long.
+        self._views = tuple(np.ascontiguousarray(each).data for each in (self._starts, self._next, self._numbers, values))
         self._flips: dict[int, tuple[npt.NDArray[np.int64], ...]] = {}
 
     def find(self, value: int, distance: int, most: int) -> dict[int, int]:
         """Return the SimHashes within a distance by number, each with its distance; of more than `most` the nearest."""
         few = len(self.values) <= FEW
+        if not few and distance < BLOCKS and (found := self._found_in_short_buckets(value, distance)) is not None:
+            return dict(sorted(sorted(found.items(), key=lambda pair: pair[1])[:most]))
         numbers = np.arange(len(self.values)) if few else self._candidates(value, distance)
         far = np.bitwise_count((self.values if few else self.values.take(numbers)) ^ np.uint64(value))
         near = (far <= distance).nonzero()[0]
@@ -43,6 +48,23 @@ class NearTable:
             near = near[np.argsort(far[near], kind="stable")[: BLOCKS * most]]
         nearest = dict(sorted(zip(numbers[near].tolist(), far[near].tolist(), strict=True), key=lambda pair: pair[1]))
         return dict(sorted(list(nearest.items())[:most]))
+
+    def _found_in_short_buckets(self, value: int, distance: int) -> dict[int, int] | None:
+        """Return the SimHashes of which a block is equal; None where a bucket is long, so that arrays are quicker."""
+        starts, following, numbers, values = self._views
+        found: dict[int, int] = {}
+        for block in range(BLOCKS):
+            turned = _turned(value, block)
+            at = block * (_BUCKETS + 1) + (turned >> 64 - BLOCK_BITS)
+            if starts[at + 1] - starts[at] > SHORT:
+                return None
+            wanted = turned >> 16 & 0xFFFFFFFF
+            for place in range(starts[at], starts[at + 1]):
+                if (following[place] ^ wanted).bit_count() <= distance:
+                    far = (values[numbers[place]] ^ value).bit_count()
+                    if far <= distance:
+                        found[numbers[place]] = far
+        return found
 
     def _candidates(self, value: int, distance: int) -> npt.NDArray[np.int64]:
         """Return the numbers of those of which one block and the two after it are near enough."""

@@ -88,9 +88,10 @@ class PackedTable:
         first, last = self._range(key)
         return [self._low[at] | self._high[at] << 16 for at in range(max(first, last - most), last)]
 
-    def each(self, key: int) -> Iterator[int]:
-        """Yield the numbers that one key leads to, ascending."""
-        return (self._low[at] | self._high[at] << 16 for at in range(*self._range(key)))
+    def count(self, key: int) -> int:
+        """Return how many entries one key has."""
+        first, last = self._range(key)
+        return last - first
 
     def _range(self, key: int) -> tuple[int, int]:
         """Return where the entries of a key begin and end."""
@@ -101,19 +102,6 @@ class PackedTable:
         if first == end or self._tags[first] != tag:
             return first, first
         return first, bisect_right(self._tags, tag, first, end)
-
-    def leading_to(self, first: int, last: int) -> tuple[Entries, npt.NDArray[np.int64]]:
-        """Return the hashes that lead to numbers from first to before last, by number, and where those of each end."""
-        tag = np.uint64((1 << NUMBER_BITS) - 1)
-        found = []
-        for part in self.slices(SLICES):
-            numbers = part & tag
-            kept = (numbers >= first) & (numbers < last)
-            found.append(numbers[kept] << np.uint64(HASH_BITS) | part[kept] >> np.uint64(NUMBER_BITS))
-        turned = _sorted(found)
-        numbers = turned >> np.uint64(HASH_BITS)
-        counts = np.bincount((numbers - np.uint64(first)).astype(np.int64), minlength=last - first)
-        return turned & np.uint64((1 << HASH_BITS) - 1), counts.cumsum()
 
     def slices(self, count: int, numbers: Renumbered = 0) -> Iterator[Entries]:
         """Yield the entries again in so many slices by hash, for a merge, with other numbers."""

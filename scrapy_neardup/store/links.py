@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from ..signature import Link, Signature, Visit
 from ..text.urls import canonical_url
-from .base import DOCUMENT, LINK, Backend, Entry, Found, Question, Row
+from .base import DOCUMENT, LINK, Backend, Entry, Found, Postings, Question, Row
 from .postings import links_key, mirrors_key, postings, url_key
 from .session import Session
 
@@ -112,9 +112,12 @@ class Links:
     def count(self, id: str) -> int:
         """Return how many mirrors a document has; of very many about."""
         key = mirrors_key(id)
+        about = self._backend.count(key)
+        if not 0 < about <= FEW:
+            return about
         [found] = self._backend.find([Question({key: FEW})])
-        links = [link for row in found.rows.get(key, ()) if (link := self._link(row)) and link.target == id]
-        return len(links) if len(links) < FEW else self._backend.count(key)
+        links = (self._link(row) for row in found.rows.get(key, ()))
+        return sum(link is not None and link.target == id for link in links)
 
     # What is written
 
@@ -137,20 +140,23 @@ class Links:
         self._write([*rewritten, Entry(link.key, link, postings(link))], others)
         self._recount_all([before, link])
 
-    def begin(self, document: Signature, visit: Visit | None) -> None:
-        """Write a new document, whose own URL gave it at that visit, if any."""
+    def begin(self, document: Signature, visit: Visit | None, entry: Entry) -> None:
+        """Write a new document, whose own URL gave it at that visit, if any; `entry`: as it was pending."""
         document.own = visit if document.url else None
-        self._write([self._begun(document, self._rows(document.url) if document.own and document.url else [])])
+        rewritten, deleted = self._begun(document, self._rows(document.url) if document.own and document.url else [])
+        keys, simhash = entry.postings
+        if document.own and document.url:
+            keys = [*keys, url_key(document.url)]
+        self._write([*rewritten, entry._replace(postings=Postings(keys, simhash))], deleted)
 
-    def _begun(self, document: Signature, rows: Rows) -> Entry:
-        """Return the entry of a new document, given the rows of its own URL."""
-        if document.own:
-            told = [(row, link) for row, link in rows if link and link.target != document.id]
-            self._session.count(urls=int(not told))
-            rewritten, deleted = self._superseded(told, own_link(document))
-            self._write(rewritten, deleted)
-            self._recount_all(link for _, link in told)
-        return Entry(f"{DOCUMENT}/{document.id}", document, postings(document))
+    def _begun(self, document: Signature, rows: Rows) -> tuple[list[Entry], list[Entry]]:
+        """Return what a new document has rewritten and deleted, given the rows of its own URL."""
+        if not document.own:
+            return [], []
+        told = [(row, link) for row, link in rows if link and link.target != document.id]
+        self._session.count(urls=int(not told))
+        self._recount_all(link for _, link in told)
+        return self._superseded(told, own_link(document))
 
     # What another store wrote: of two links of one URL the one that was seen later counts
 
@@ -165,7 +171,8 @@ class Links:
         rows = self._rows(document.url) if document.own and document.url else []
         if document.own and not _is_later(own_link(document), _newest(rows)):
             document.own = None
-        return self._begun(document, rows)
+        self._write(*self._begun(document, rows))
+        return Entry(f"{DOCUMENT}/{document.id}", document, postings(document))
 
     def adopt_link(self, link: Link) -> bool:
         """Write a link that has its key and its target, unless as much is known of its URL; return whether it told."""

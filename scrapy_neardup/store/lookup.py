@@ -27,6 +27,8 @@ class Lookup:
         self._newest = {n: each.newest or NEWEST for n, each in indexes.items() if isinstance(each, KeyIndex)}
         near = indexes.get(SimHash.name)
         self._distance = near.distance if isinstance(near, HammingIndex) else None
+        self._asked: Fingerprints | None = None
+        self._of_asked: dict[str, list[int]] = {}
         self.own: dict[str, Index[Any]] = {n: each for n, each in indexes.items() if not self._is_common(n)}
         """Indexes in RAM, of detectors whose way to find is known to nobody else."""
 
@@ -35,20 +37,24 @@ class Lookup:
 
     def question(self, fingerprints: Fingerprints) -> Question:
         """Return what to ask the back end."""
-        keys = {
-            key: most for name, most in self._newest.items()
-            for key in fingerprint_keys(name, fingerprints.get(name, ()))
-        }  # fmt: skip
+        keys = {key: self._newest[name] for name, keys in self._keys(fingerprints).items() for key in keys}
         simhashes = fingerprints.get(SimHash.name, ()) if self._distance is not None else ()
         return Question(keys, simhashes[0] if simhashes else None, self._distance or 0)
 
+    def _keys(self, fingerprints: Fingerprints) -> dict[str, list[int]]:
+        if fingerprints is not self._asked:  # a decision asks twice
+            named = {name: fingerprints.get(name, ()) for name in self._newest}
+            self._of_asked = {name: fingerprint_keys(name, values) for name, values in named.items()}
+            self._asked = fingerprints
+        return self._of_asked
+
     def proposed(self, fingerprints: Fingerprints, found: Found) -> Iterator[tuple[str, list[Row]]]:
         """Yield each detector's name with rows that it proposes, by one fingerprint or near it."""
+        keys = self._keys(fingerprints) if found.rows else {}
         for name in self.names:
-            if name in self._newest:
-                rows = (found.rows.get(key) for key in fingerprint_keys(name, fingerprints.get(name, ())))
-                yield from ((name, some) for some in rows if some)
-            elif name not in self.own:
+            if name in keys:
+                yield from ((name, rows) for key in keys[name] if (rows := found.rows.get(key)))
+            elif found.near and name == SimHash.name:
                 yield name, found.near
 
     # Indexes of detectors' own

@@ -75,13 +75,13 @@ def dump(key: str, record: Record) -> bytes:
     return _checksum(key, body) + body
 
 
-def _checksum(key: str, body: bytes) -> bytes:
+def _checksum(key: str, body: bytes | memoryview) -> bytes:
     return zlib.crc32(body, zlib.crc32(key.encode(errors=_ERRORS))).to_bytes(4, "big")
 
 
 def load(key: str, value: bytes) -> Any:
     """Return the record of a row. The document of a link is its id as `target`. Raise ValueError for damage."""
-    body = value[4:]
+    body = memoryview(value)[4:]
     if value[:4] != _checksum(key, body):
         raise ValueError(f"row {key!r} is damaged: its checksum does not match")
     try:

@@ -182,9 +182,9 @@ class Store:
 
     def commit(self, signature: Signature, visit: Visit | None = None) -> None:
         """Keep a pending document for good; `visit`: of its own URL, which gave it and nothing else."""
-        if self._pending.pop(signature, None):
+        if entry := self._pending.pop(signature, None):
             self.session.count(documents=1)
-            self._links.begin(signature, visit)
+            self._links.begin(signature, visit, entry)
             if visit and signature.url:
                 self._meet(signature.url, visit.seen)
             self._flush_in_time()

@@ -14,6 +14,7 @@ from ..base import StoreError
 
 TABLE = "neardup"
 LOCK_SECONDS = 30  # how long to wait for another process
+CACHE = 16_000  # KB of pages that are kept in memory
 PAGE = 16_384  # bytes: of smaller pages a tenth is left over, as a row takes some 800
 # A number is never used again, and a row that is replaced gets a new one: so numbers above those known are news.
 _COLUMNS = "(number INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL UNIQUE, value BLOB)"
@@ -46,6 +47,7 @@ def open_database(path: str, table: str = TABLE, *, writes: bool, check: bool = 
         )
         try:
             db.execute("PRAGMA trusted_schema=OFF")  # the file may be a stranger's
+            db.execute(f"PRAGMA cache_size={-CACHE}")
             _check_content(path, db, check)
             _prepare(db, table, writes)
         except BaseException:
@@ -160,8 +162,8 @@ def _prepare(db: sqlite3.Connection, table: str, writes: bool) -> None:
             db.execute(f'CREATE TEMP TABLE "{table}" {_COLUMNS.replace(" AUTOINCREMENT", "")}')
         return
     if not tables(db):
+        db.execute(f"PRAGMA page_size={PAGE}")  # first: any other statement settles it
         db.execute("PRAGMA auto_vacuum=INCREMENTAL")  # of a file with tables it would only change the head
-        db.execute(f"PRAGMA page_size={PAGE}")
     _keep_ahead(db)
     with db:
         db.execute("BEGIN IMMEDIATE")  # fails where the file can't be written

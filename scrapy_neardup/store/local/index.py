@@ -29,10 +29,10 @@ class Index:
         """Return by key the places of the rows, oldest first; given is how many at most, the newest."""
         found: dict[int, list[Place]] = {}
         left = dict(keys)
-        for key, most in keys.items():
-            if places := self.tail.find(key, most):
+        for key in self.tail.known(keys):
+            if places := self.tail.find(key, keys[key]):
                 found[key] = places
-                left[key] = most - len(places)
+                left[key] -= len(places)
         for table in reversed(self.tables):
             if not (asked := [key for key, most in left.items() if most > 0]):
                 break
@@ -44,7 +44,7 @@ class Index:
 
     def count(self, key: int) -> int:
         """Return how many rows a key led to since the tables were made: some may be gone."""
-        return sum(table.count(key) for table in self.tables) + len(self.tail.find(key, len(self.tail)))
+        return len(self.tail.find(key, len(self.tail))) + sum([table.count(key) for table in self.tables])
 
     def near(self, simhash: int, distance: int, most: int = NEWEST) -> list[Place]:
         """Return the places of the rows within a Hamming distance: of more than `most` the nearest; oldest first."""

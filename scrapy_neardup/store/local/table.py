@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...index.near import NearTable
-from ...index.packed import MOST, Array, PackedTable, entries, merge
+from ...index.packed import Array, PackedTable, entries, merge
 from .columns import read_columns, write_columns
 
 FORMAT = 1
@@ -82,7 +82,7 @@ class Table:
 
     def count(self, key: int) -> int:
         """Return how many rows a key leads to."""
-        return len(self._keys.newest(key, MOST))
+        return self._keys.count(key)
 
     def near(self, simhash: int, distance: int, most: int) -> list[tuple[int, int]]:
         """Return the rows within a distance, each after its distance; of more than `most` the nearest."""

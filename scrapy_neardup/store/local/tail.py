@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
 import numpy as np
@@ -62,6 +62,10 @@ class Tail:
         """Remove a row that has no number yet."""
         for slot in self._slots.pop(key, ()):
             self.places[slot] = None
+
+    def known(self, keys: Iterable[int]) -> list[int]:
+        """Return those keys that lead anywhere: few do."""
+        return [key for key in keys if key in self._first]
 
     def find(self, key: int, most: int) -> list[Place]:
         """Return the places that a key leads to, oldest first; of more than `most` the newest."""
