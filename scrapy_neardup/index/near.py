@@ -33,7 +33,8 @@ class NearTable:
         """`starts` of the buckets, and by entry `next` (bits) and `numbers`, of all four blocks one after another."""
         self._starts, self._next, self._numbers = (self.columns[name] for name in ("starts", "next", "numbers"))
         # Views of the memory: to read a single item of an array takes twenty times as long.
-        self._views = tuple(np.ascontiguousarray(each).data for each in (self._starts, self._next, self._numbers, values))
+        arrays = self._starts, self._next, self._numbers, values
+        self._views = tuple(np.ascontiguousarray(each).data for each in arrays)
         self._flips: dict[int, tuple[npt.NDArray[np.int64], ...]] = {}
 
     def find(self, value: int, distance: int, most: int) -> dict[int, int]:

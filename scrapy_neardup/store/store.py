@@ -98,7 +98,9 @@ class Store:
         proposed: dict[str, dict[str, Row]] = {}
         held: dict[str, Signature] = {}
         for name, rows in self._lookup.proposed(fingerprints, found):
-            proposed.setdefault(name, {}).update({row.key: row for row in rows if claims or not row.is_pending})
+            proposed.setdefault(name, {}).update(
+                {row.key: row for row in rows if row.key.startswith(DOCUMENT) and (claims or not row.is_pending)}
+            )
         for name in self._lookup.names:
             if index := self._lookup.own.get(name):
                 documents = list(self._still_held(index.find(fingerprints.get(name, ()))).values())

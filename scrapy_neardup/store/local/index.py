@@ -8,7 +8,7 @@ from ..base import NEWEST, Postings
 from .table import Table
 from .tail import Place, Tail
 
-TAIL = 8192  # rows in RAM before they become a table
+TAIL = 4096  # rows in RAM before they become a table: to let go of twice as many takes 10 ms
 RATIO = 8  # a table is merged with those before it that are at most so many times as large
 
 

@@ -206,26 +206,30 @@ class SqliteBackend(MemoryBackend):
             version = self._db.execute("PRAGMA data_version").fetchone()[0]
             if version == self._version:
                 return [], False
-            query = f'SELECT number, key, value FROM "{self._table}" WHERE number > ? ORDER BY number LIMIT {AT_ONCE}'
+            query = f'SELECT number, key FROM "{self._table}" WHERE number > ? ORDER BY number LIMIT {AT_ONCE}'
             rows = self._db.execute(query, (self._known,)).fetchall()
-        found = [Row(key, value) for number, key, value in rows if self._is_new(number, key, value)]
+        others = [number for number, key in rows if not self.index.tail.number(key, number)]
+        found = [Row(key, value) for number, key, value in self._numbered(others) if self._is_news(number, key, value)]
         more = len(rows) == AT_ONCE
+        self._known = rows[-1][0] if rows else self._known
         if not more:
             self._version = version
+        if any(key == KEY for _, key in rows):
+            self._adopt()
         return found, more
 
-    def _is_new(self, number: int, key: str, value: bytes) -> bool:
-        self._known = number
-        if self.index.tail.number(key, number):
-            return False
-        if key == KEY:
-            self._adopt()
-            return False
+    def _numbered(self, numbers: Sequence[int]) -> list[Any]:
+        """Return the rows of these numbers that are there, ascending."""
+        return sorted(self._select("number, key, value", "number", numbers)) if numbers else []
+
+    def _is_news(self, number: int, key: str, value: bytes) -> bool:
+        """Have a row be found that another process wrote; return whether others than the index need to know."""
         try:
             self.index.add(number, postings(load(key, value)))
         except ValueError as error:
+            self._known = number
             raise StoreError(f"store {self.name!r} can't be read: {error}; it was left as it is") from error
-        return True
+        return key != KEY
 
     # Runs
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left
+from collections.abc import Iterable
 from typing import TypeAlias
 
 import numpy as np
@@ -80,26 +81,24 @@ class Tail:
         near = (far <= distance).nonzero()[0].tolist()
         return [(int(far[at]), p) for at in near if (p := self.places[self._of[at]]) is not None]
 
-    def entries(self) -> Iterator[tuple[Place, Postings]]:
-        """Yield the rows that were not removed, in the order of coming."""
-        simhashes = dict(zip(self._of, self._simhashes.tolist(), strict=False))
-        for slot, place in enumerate(self.places):
-            if place is not None:
-                yield place, Postings(self._keys[self._ends[slot] : self._ends[slot + 1]], simhashes.get(slot))
+    def _postings(self, slot: int) -> Postings:
+        at = bisect_left(self._of, slot)
+        simhash = int(self._simhashes[at]) if at < len(self._of) and self._of[at] == slot else None
+        return Postings(self._keys[self._ends[slot] : self._ends[slot + 1]], simhash)
 
     def after(self, last: int) -> Tail:
         """Return the rows with a higher number than that, or with none yet."""
         rest = Tail()
-        for place, postings in self.entries():
-            if isinstance(place, str) or place > last:
-                rest.add(place, postings)
+        for slot, place in enumerate(self.places):
+            if isinstance(place, str) or (place is not None and place > last):
+                rest.add(place, self._postings(slot))
         return rest
 
     def arrays(
         self,
     ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64], npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
         """Return all keys with the number of each one's row, and all SimHashes with the numbers of theirs."""
-        held = [(place, postings) for place, postings in self.entries() if isinstance(place, int)]
+        held = [(place, self._postings(slot)) for slot, place in enumerate(self.places) if isinstance(place, int)]
         keys = np.array([key for _, postings in held for key in postings.keys], np.uint64)
         numbers = np.repeat([place for place, _ in held], [len(postings.keys) for _, postings in held])
         signed = [(postings.simhash, place) for place, postings in held if postings.simhash is not None]
