@@ -15,6 +15,7 @@ from .lookup import Lookup
 from .runs import Run, new_id
 
 COUNTS = f"{META}/counts"  # how much is held beyond what the runs say, after an import
+INDEX = f"{META}/index"  # the files of a back end's index
 
 
 class Session:

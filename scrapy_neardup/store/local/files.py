@@ -8,6 +8,7 @@ at any moment leaves files that nobody names, and these are removed by whoever m
 from __future__ import annotations
 
 import logging
+import re
 import sqlite3
 from array import array
 from collections.abc import Iterable, Sequence
@@ -23,22 +24,31 @@ import numpy.typing as npt
 from ...detectors import SimHash
 from ...fingerprints.hashing import MULTIPLIER
 from ...signature import Link, Signature
-from ..base import META
 from ..damage import DAMAGE
 from ..postings import postings, salt
 from ..records import load
+from ..session import INDEX
 from .index import due
 from .table import Table
 
-KEY = f"{META}/index"
+CHECKED = 1 << 28  # bytes of an index of which all is read when it is opened, to compare its checksums: 0.1 s
 STEP = 1 << 18  # rows of which a table is made at a time: 500 MB
 
+_NAME = re.compile(r"(\d{12})-(\d{12})-[\da-f]{8}\.idx")
 logger = logging.getLogger(__name__)
 
 
 def folder_of(path: str) -> Path:
     """Return the folder of a store's index."""
     return Path(f"{path}.index")
+
+
+def size_of(file: Path) -> int:
+    """Return the bytes of a file; 0 where it is gone."""
+    try:
+        return file.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 class Files:
@@ -51,27 +61,56 @@ class Files:
         """Whether tables that are made become files: for who keeps others from making them."""
 
     def names(self, db: sqlite3.Connection) -> list[str]:
-        """Return the names of the files that count, as the store tells now. Raise ValueError for damage."""
-        row = db.execute(f'SELECT value FROM "{self._table}" WHERE key = ?', (KEY,)).fetchone()
-        return [str(name) for name in load(KEY, row[0])["files"]] if row else []
+        """Return the names of the files that count, as the store tells now."""
+        try:
+            return self.listed(db)
+        except DAMAGE as error:
+            self._warn(error)
+            return []
+
+    def listed(self, db: sqlite3.Connection) -> list[str]:
+        """Return the names of the files that count. Raise ValueError where the row that tells is damaged."""
+        row = db.execute(f'SELECT value FROM "{self._table}" WHERE key = ?', (INDEX,)).fetchone()
+        names = [str(name) for name in load(INDEX, row[0])["files"]] if row else []
+        after = 1
+        for first, last in map(_range, names):
+            if first != after or last < first:
+                raise ValueError(f"the files of the index leave a gap: {names}")
+            after = last + 1
+        if (
+            names
+            and after - 1 > db.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (self._table,)).fetchone()[0]
+        ):
+            raise ValueError("the index has rows that the store never had")
+        return names
 
     def read(self, db: sqlite3.Connection) -> list[Table]:
         """Return the tables that count; those that can't be read are made anew."""
         while True:
             names = self.names(db)
             try:
-                return [Table.read(self.folder / name) for name in names]
+                check = sum((self.folder / name).stat().st_size for name in names) <= CHECKED
+                return [self.opened(name, check=check) for name in names]
             except (OSError, *DAMAGE) as error:
                 if self.names(db) == names:  # else another process has just put them into others
-                    logger.warning("Store %r: its index is made anew: %s", str(self.folder.parent)[:-6], error)
-                    return [table for name in names for table in self._read_or_made(db, name)]
+                    self._warn(error)
+                    return [table for name in names for table in self._opened_or_made(db, name)]
 
-    def _read_or_made(self, db: sqlite3.Connection, name: str) -> list[Table]:
+    def _warn(self, error: BaseException) -> None:
+        logger.warning("Store %r: its index is made anew: %s", str(self.folder.parent)[:-6], error)
+
+    def opened(self, name: str, *, check: bool) -> Table:
+        """Return the table in a file. Raise ValueError, OSError where it can't be read; `check` reads all of it."""
+        table = Table.read(self.folder / name, check=check)
+        if (table.first, table.last) != _range(name):
+            raise ValueError(f"{name} is another file of an index")
+        return table
+
+    def _opened_or_made(self, db: sqlite3.Connection, name: str) -> list[Table]:
         try:
-            return [Table.read(self.folder / name)]
+            return [self.opened(name, check=True)]
         except (OSError, *DAMAGE):
-            first, last, _ = name.split("-")
-            return self.made(db, int(first), int(last))
+            return self.made(db, *_range(name))
 
     def made(self, db: sqlite3.Connection, first: int, last: int) -> list[Table]:
         """Make tables of a range of rows, of which some may be gone."""
@@ -109,6 +148,14 @@ class Files:
             if file.name not in kept:
                 with suppress(OSError):  # elsewhere than on POSIX one that is mapped can't be removed
                     file.unlink()
+
+
+def _range(name: str) -> tuple[int, int]:
+    """Return the first and the last row that a file covers. Raise ValueError for a name that none has."""
+    match = _NAME.fullmatch(name)
+    if not match:
+        raise ValueError(f"{name!r:.80} is no file of an index")
+    return int(match[1]), int(match[2])
 
 
 class _Gathered:

@@ -17,9 +17,10 @@ from typing import Any
 from ..base import Entry, Postings, Row, StoreError
 from ..postings import postings
 from ..records import load
+from ..session import INDEX
 from .builder import Builder
 from .database import LOCK_SECONDS, open_database, table_of, told
-from .files import KEY, Files, folder_of
+from .files import Files, folder_of, size_of
 from .index import TAIL
 from .locks import RunLock
 from .memory import MemoryBackend
@@ -78,11 +79,11 @@ class SqliteBackend(MemoryBackend):
         """Have the store name the files that count; the lock is released once it does."""
         self.index.tables = [table if table.path else self._files.store(table) for table in self.index.tables]
         names = [table.path.name for table in self.index.tables if table.path]
-        self.write([Entry(KEY, {"files": names})])
+        self.write([Entry(INDEX, {"files": names})])
 
     def _keep_index(self) -> None:
         """Adopt a table that was built, or begin to build one."""
-        if not self._writes or self._batch.has(KEY) or (self._writing and self._writing[1].has(KEY)):
+        if not self._writes or self._batch.has(INDEX) or (self._writing and self._writing[1].has(INDEX)):
             return
         if self._builder.is_busy:
             if table := self._builder.result():
@@ -190,7 +191,7 @@ class SqliteBackend(MemoryBackend):
         for key, record in batch.records().items():
             if not self._batch.has(key) and key in self._rows and self._rows[key] is record:
                 del self._rows[key]
-        if batch.has(KEY):
+        if batch.has(INDEX):
             self._files.tidy(table.path.name for table in self.index.tables if table.path)
             self._builder.release()
         return None
@@ -214,7 +215,7 @@ class SqliteBackend(MemoryBackend):
         self._known = rows[-1][0] if rows else self._known
         if not more:
             self._version = version
-        if any(key == KEY for _, key in rows):
+        if any(key == INDEX for _, key in rows):
             self._adopt()
         return found, more
 
@@ -229,7 +230,7 @@ class SqliteBackend(MemoryBackend):
         except ValueError as error:
             self._known = number
             raise StoreError(f"store {self.name!r} can't be read: {error}; it was left as it is") from error
-        return key != KEY
+        return key != INDEX
 
     # Runs
 
@@ -275,11 +276,3 @@ class SqliteBackend(MemoryBackend):
         self._db.close()
         for run in list(self._locks):
             self.release_run(run)
-
-
-def size_of(file: Path) -> int:
-    """Return the bytes of a file; 0 where it is gone."""
-    try:
-        return file.stat().st_size
-    except FileNotFoundError:
-        return 0

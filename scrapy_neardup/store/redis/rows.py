@@ -35,9 +35,9 @@ class Rows:
         return place
 
     def _key(self, place: bytes) -> str:
-        return packing.key_at(place, lambda ordinal: self.server.leases.run(ordinal, self._names))
+        return packing.key_at(place, lambda ordinal: self.server.leases.run(ordinal, self.names))
 
-    def _names(self) -> dict[str, bytes]:
+    def names(self) -> dict[str, bytes]:
         """Return the ordinals of all runs."""
         [names] = self.server.run([("HGETALL", self.server.key("names"))])
         return {name.decode(): ordinal for name, ordinal in _pairs(names) if not name.startswith(b"=")}
@@ -96,7 +96,7 @@ class Rows:
             yield from self._scan_named(kind, run)
             return
         with self.server.told():
-            names = self._names()
+            names = self.names()
             for name in sorted(names) if not run else [run] if run in names else []:
                 yield from self._scan_run(kind, name, names[name])
 
