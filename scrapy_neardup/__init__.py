@@ -25,7 +25,7 @@ _HOMES = {
     "Document": "document",
     "MirrorMiddleware": "middleware",
     "NearDupPipeline": "pipeline",
-    "StoreError": "stores",
+    "StoreError": "store",
     "Verdict": "verdict",
 }
 __all__ = [

@@ -220,7 +220,7 @@ def test_explain_a_mirror(held: Path) -> None:
 def test_explain_a_document_held(held: Path) -> None:
     told = json.loads(succeeded(held, "explain", "http://a.example/2", "--store", "held.sqlite", "--json").stdout)
     assert (told["status"], told["duplicate_of"], told["document"]["tokens"]) == ("held", None, 200)
-    assert {"exact", "imatch", "simhash"} <= set(told["document"]["fingerprints"])
+    assert {"exact", "shingle", "simhash"} <= set(told["document"]["fingerprints"])
     assert told["sentence"] == "unique: it was held nowhere when it came; copies since then: 0"
 
 

@@ -16,7 +16,7 @@ from helpers import text, write_labelled, write_rows
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.commands import VERBS
 from scrapy_neardup.config import Config
-from scrapy_neardup.stores.transfer import export_rows
+from scrapy_neardup.store.transfer import export_rows
 
 URL = "http://a.example/1"
 # What each verb can't do without; {} stands for what the error is about.

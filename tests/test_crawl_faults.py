@@ -80,7 +80,7 @@ def refused(crawl, urls):
     result = crawl.finish(crawl.start(urls=urls))
     assert result.code == 1
     assert result.items == []
-    reasons = [line for line in result.log.splitlines() if line.startswith("scrapy_neardup.stores.base.StoreError: ")]
+    reasons = [line for line in result.log.splitlines() if line.startswith("scrapy_neardup.store.base.StoreError: ")]
     assert len(reasons) == 1, result.log
     assert crawl.store in reasons[0]
     return reasons[0]

@@ -29,7 +29,7 @@ def paths(start, stop):
 def committed(store):
     """Count the documents in a store's file that is being written."""
     with suppress(sqlite3.OperationalError), closing(sqlite3.connect(f"file:{store}?mode=ro", uri=True)) as file:
-        [[count]] = file.execute("SELECT COUNT(*) FROM neardup WHERE key LIKE 'segment%'")
+        [[count]] = file.execute("SELECT COUNT(*) FROM neardup WHERE key LIKE 'document%'")
         return count
     return 0
 
@@ -170,7 +170,7 @@ def test_a_paused_crawl_goes_on_as_the_same_run(crawl, a, b, tmp_path):
     assert len(paused.items) + len(resumed.items) == 30
     assert not (tmp_path / "job" / "neardup.run").exists()
     with Deduplicator.open(crawl.store) as dedup:
-        assert {s.key[0] for s in dedup.store.signatures()} == {run}
+        assert {dedup.store.run_of(s) for s in dedup.store.signatures()} == {run}
 
 
 @pytest.mark.slow

@@ -31,6 +31,8 @@ class Builder:
 
     def hold(self, seconds: float = 0) -> bool:
         """Keep other processes from building; return False where one is at it for so long."""
+        if self._lock.is_locked:
+            return True
         self._files.folder.parent.mkdir(exist_ok=True)
         try:
             self._lock.acquire(timeout=seconds)

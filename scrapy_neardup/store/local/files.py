@@ -11,7 +11,7 @@ import logging
 import re
 import sqlite3
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
@@ -59,6 +59,7 @@ class Files:
         self._table = table
         self.stores = False
         """Whether tables that are made become files: for who keeps others from making them."""
+        self.before_making: Callable[[], object] = bool
 
     def names(self, db: sqlite3.Connection) -> list[str]:
         """Return the names of the files that count, as the store tells now."""
@@ -114,6 +115,7 @@ class Files:
 
     def made(self, db: sqlite3.Connection, first: int, last: int) -> list[Table]:
         """Make tables of a range of rows, of which some may be gone."""
+        self.before_making()
         tables: list[Table] = []
         for start in range(first, last + 1, STEP):
             table = self.table(db, start, min(start + STEP - 1, last))

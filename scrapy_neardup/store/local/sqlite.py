@@ -48,6 +48,8 @@ class SqliteBackend(MemoryBackend):
         self._builder = Builder(self._files, partial(connect, writes=False, check=False))
         try:
             self._writer = Writer(self.name, self._table) if writes else None
+            if writes:  # else, and where another process is at it, what has to be made anew stays in RAM
+                self._files.before_making = self._builder.hold
             with told(self.name, "read"):
                 self._open_index()
         except BaseException:
@@ -58,8 +60,6 @@ class SqliteBackend(MemoryBackend):
 
     def _open_index(self) -> None:
         """Read the index, and what was written since; make anew what is missing."""
-        if self._writes:
-            self._builder.hold()  # else what has to be made anew stays in RAM
         names, tables = self._files.names(self._db), self._files.read(self._db)
         last = self._db.execute(f'SELECT max(number) FROM "{self._table}"').fetchone()[0] or 0
         known = tables[-1].last if tables else 0
