@@ -126,7 +126,7 @@ def test_dedupe_holds_no_document_but_those_that_the_store_holds(tmp_path: Path)
     gc.collect()
     before = alive()
     with (
-        Deduplicator.open(str(tmp_path / "held.sqlite")) as dedup,
+        Deduplicator.open() as dedup,
         writing(str(tmp_path / "dups.jsonl"), (".jsonl",)) as report,
     ):
         job = _Job(Config(), dedup, lambda line: None, report, BadRows(None, None))

@@ -17,7 +17,6 @@ from scrapy_neardup.detectors import Exact
 from scrapy_neardup.detectors.ahead import prepare
 from scrapy_neardup.index.keys import KeyIndex
 from scrapy_neardup.signature import Link
-from scrapy_neardup.store import memory
 
 A, B, C = "http://a.example/1", "http://b.example/2", "http://c.example/3"
 
@@ -432,13 +431,12 @@ def test_own_document_is_found_where_no_detector_proposes_it() -> None:
     assert (again.verdict.status, again.verdict.detector) == ("revisit", "url")
 
 
-def test_what_is_out_of_scope_costs_no_more_than_a_bounded_number_of_looks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "MAX_PROPOSED", 50)
+def test_what_is_out_of_scope_costs_no_more_than_a_bounded_number_of_looks() -> None:
     dedup = Deduplicator.open(scope="host", detectors=["exact"])
     for number in range(60):
         committed(dedup, f"http://{number}.example/", text(1, 30))
     start = dedup.matcher.compared
-    assert committed(dedup, "http://1.example/copy", text(1, 30)).verdict.status == "duplicate"
+    assert committed(dedup, "http://50.example/copy", text(1, 30)).verdict.status == "duplicate"
     assert committed(dedup, "http://new.example/", text(1, 30)).verdict.status == "unique"
     assert dedup.matcher.compared == start + 1
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple
 
 from ..signature import Link, Signature
@@ -79,11 +79,13 @@ def import_rows(address: str, namespace: str, rows: Iterable[Line], *, chunk: in
     """
     lines = iter(rows)
     head = read_head(next(lines, {}))
+    chunks = iter(lambda: [read_line(line) for line in islice(lines, chunk)], [])
+    some: list[Content] = next(chunks, [])  # before there is a store: where these are none, there is to be none
     with _opened(address, namespace, writes=True) as store:
         _agree(store, head)
         with _alone(store):
-            taking, some = _Taking(store), list[Content]()
-            for some in iter(lambda: [read_line(line) for line in islice(lines, chunk)], []):
+            taking = _Taking(store)
+            for some in chain([some], chunks):
                 taking.take(some)
     if not some or some[-1].key != END:
         raise ValueError("it is cut off: there is no row of type 'end'; what came before was taken in")
