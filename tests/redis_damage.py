@@ -10,9 +10,9 @@ from typing import Any
 
 import redis
 from helpers import detectors, edited, text
+from scrapy_neardup.stores.redis.store import RedisStore
 
 from scrapy_neardup import Deduplicator, Document, StoreError
-from scrapy_neardup.stores.redis.store import RedisStore
 
 Contents = dict[bytes, bytes]
 

@@ -9,11 +9,12 @@ from typing import Any
 
 from helpers import text
 from redis_server import Server
+from store_kinds import ROOT
 
 from scrapy_neardup import Deduplicator, Document
-from scrapy_neardup.store import StoreError
-from scrapy_neardup.stores.redis.connection import Command, Connection
-from scrapy_neardup.stores.redis.store import RedisStore
+from scrapy_neardup.store import Store, StoreError, open_store
+from scrapy_neardup.store.redis.backend import RedisBackend
+from scrapy_neardup.store.redis.connection import Command, Connection
 
 
 def document(number: int, site: str = "a") -> Document:
@@ -35,14 +36,20 @@ def keep_all(dedup: Deduplicator, documents: Iterable[Document]) -> list[str]:
     return statuses
 
 
-def store_of(dedup: Deduplicator) -> RedisStore:
-    assert isinstance(dedup.store, RedisStore)
-    return dedup.store
+def backend_of(store: Store) -> RedisBackend:
+    assert isinstance(store.backend, RedisBackend)
+    return store.backend
+
+
+def pending(server: Server) -> int:
+    """Return how many documents are held and not committed."""
+    count: int = server.tell("HLEN", f"{ROOT}:pending")
+    return count
 
 
 def held(server: Server) -> list[str]:
     """Return the URLs of the documents that are held, as one sees who opens the store anew."""
-    with closing(RedisStore(server.address, (), run=None)) as store:
+    with closing(open_store(server.address, (), run=None)) as store:
         return sorted(each.url or "" for each in store.signatures())
 
 
@@ -51,11 +58,11 @@ def urls(*numbers: int, site: str = "a") -> list[str]:
 
 
 def reached(dedup: Deduplicator) -> None:
-    """Wait until the server is reached again, and have late documents entered."""
+    """Wait until the server is reached again, and have what was written sent."""
     for _ in range(2000):
         try:
-            if not dedup.store.refresh():
-                return
+            dedup.flush()
+            return
         except StoreError:
             time.sleep(0.01)
     raise AssertionError("the server was not reached again")

@@ -10,10 +10,10 @@ import pytest
 from helpers import edited, text, until
 from redis_groups import Cluster, Group, Sentinels, TlsFront, asked, certificate
 from redis_server import free_port, server
+from store_kinds import ROOT
 
 from scrapy_neardup import Deduplicator, Document, StoreError
-from scrapy_neardup.stores.redis.store import root_of
-from scrapy_neardup.stores.verifying import verify
+from scrapy_neardup.store.verification import verify
 
 USER = "on >secret ~{neardup:* resetchannels -@all +@read +@write +@scripting +@connection -@dangerous +info"
 """What a user of a server needs to be allowed, as docs/redis.md says."""
@@ -185,7 +185,6 @@ def test_cluster_keeps_a_namespace_on_one_node(cluster: Cluster) -> None:
 
 @pytest.mark.slow
 def test_store_follows_its_keys_to_another_node(cluster: Cluster) -> None:
-    root = root_of("")
     with Deduplicator.open(cluster.address) as dedup:
         assert [commit(dedup, number) for number in range(5)] == ["unique"] * 5
         dedup.flush()
@@ -194,9 +193,9 @@ def test_store_follows_its_keys_to_another_node(cluster: Cluster) -> None:
             with pytest.raises(StoreError):
                 commit(dedup, 4, host="b")
 
-        target = cluster.move(root, claim_on_the_way)
+        target = cluster.move(ROOT, claim_on_the_way)
         assert eventually(dedup, 5) == "unique"
         assert commit(dedup, 2, host="c") == "duplicate"
-    assert asked(cluster.ports[target], "EXISTS", root) == 1
+    assert asked(cluster.ports[target], "EXISTS", f"{ROOT}:meta") == 1
     survey = verify(cluster.address)
     assert (survey.whole, survey.read["documents"]) == (True, 6)

@@ -12,23 +12,22 @@ from pathlib import Path
 
 import pytest
 from helpers import detectors, link, signature, text
-from redis_faults import document, held, keep, reached, store_of, urls
+from redis_faults import backend_of, document, held, keep, reached, urls
 from redis_server import Server
 from tcp_proxy import TcpProxy
 
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.index.relations import Row
-from scrapy_neardup.store import StoreError
-from scrapy_neardup.stores.redis import address, late, operations
-from scrapy_neardup.stores.redis.scripts import script
-from scrapy_neardup.stores.redis.store import RedisStore
+from scrapy_neardup.store import StoreError, open_store
+from scrapy_neardup.store.redis import address, writes
+from scrapy_neardup.store.redis.scripts import script
 
 pytestmark = pytest.mark.usefixtures("impatient")
 
 # Answers that never come
 
 
-@pytest.mark.parametrize("asked", ["claim", "write", "fetch", "resolve"])
+@pytest.mark.parametrize("asked", ["find", "write"])
 def test_what_was_done_though_its_answer_was_lost_is_done_once(server: Server, proxy: TcpProxy, asked: str) -> None:
     with Deduplicator.open(proxy.address) as dedup:
         assert keep(dedup, 1, 2) == ["unique", "unique"]
@@ -36,56 +35,27 @@ def test_what_was_done_though_its_answer_was_lost_is_done_once(server: Server, p
         assert keep(dedup, 3, 3, 1) == ["unique", "revisit", "revisit"]
         assert keep(dedup, 4, site="b") == ["unique"]
         assert proxy.answers_lost == 1
-        assert store_of(dedup).reconnects == 1
+        assert backend_of(dedup.store).server.reconnects == 1
         assert len(dedup) == 4
     assert held(server) == sorted(urls(1, 2, 3) + urls(4, site="b"))
 
 
 def test_what_may_not_be_done_twice_is_not(server: Server, proxy: TcpProxy) -> None:
     trial = Row(("a.example", "b.example"), ("", ""), ("", ""), 1, 0, 0, 0, 0, 1000.0)
-    with closing(RedisStore(proxy.address, detectors())) as store:
+    with closing(open_store(proxy.address, detectors())) as store:
         store.add(one := signature("one"))
         store.commit(one)
         store.flush()
-        store.repeat(one)
+        store.record(link("", one, mirror=True))
         store.learn([trial])
         proxy.cut_before_answer(script("write").sha)
         store.flush()
         assert proxy.answers_lost == 1
         assert list(store.degrees()) == [1]
-        assert len(list(store.learned.all())) == 1
-
-
-@pytest.mark.slow
-def test_late_answer_to_a_claim_leaves_nothing_pending(server: Server, proxy: TcpProxy) -> None:
-    with Deduplicator.open(proxy.address) as dedup:
-        keep(dedup, 1)
-        proxy.stall()
-        with pytest.raises(StoreError, match="Timeout"):
-            dedup.claim(document(2))
-        assert store_of(dedup).server.connection.is_away
-        proxy.flow()  # the server is told of the claim now
-        reached(dedup)
-        assert server.tell("HLEN", store_of(dedup).server.key("pending")) == 0
-        assert keep(dedup, 2) == ["unique"]
-    assert held(server) == urls(1, 2)
+        assert [len(store.session.load(row).trials) for row in store.backend.scan("host")] == [1]
 
 
 # Hung, cut off
-
-
-def test_hung_server_holds_up_one_claim_only(server: Server) -> None:
-    with Deduplicator.open(server.address) as dedup:
-        keep(dedup, 1)
-        asked = store_of(dedup).server.connection.made
-        with server.hung():
-            for number in range(2, 500):  # each of them would wait for two seconds
-                with pytest.raises(StoreError):
-                    dedup.claim(document(number % 5))
-            assert store_of(dedup).server.connection.made == asked
-        reached(dedup)
-        assert keep(dedup, 2, 1) == ["unique", "revisit"]
-    assert held(server) == urls(1, 2)
 
 
 @pytest.mark.slow
@@ -104,15 +74,6 @@ def test_claims_go_on_when_a_network_that_dropped_all_is_back(server: Server, pr
     assert held(server) == urls(1, 2)
 
 
-def test_connection_that_was_closed_is_made_anew_at_once(server: Server, proxy: TcpProxy) -> None:
-    with Deduplicator.open(proxy.address) as dedup:
-        for number in range(20):
-            assert keep(dedup, number) == ["unique"]
-            proxy.cut()
-        assert keep(dedup, *range(20)) == 20 * ["revisit"]
-    assert held(server) == urls(*range(20))
-
-
 @contextmanager
 def started(code: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     """Run code in a process of its own, which is ended if it has not ended by then."""
@@ -129,8 +90,8 @@ CLOSED_WHILE_HUNG = """
 import sys
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.store import StoreError
-from scrapy_neardup.stores.redis import address, runs, store
-address.SECONDS, store.LEASE = 0.5, 0.5
+from scrapy_neardup.store.redis import address, backend
+address.SECONDS, backend.LEASE = 0.5, 0.5
 dedup = Deduplicator.open(sys.argv[1])
 dedup.claim(Document("http://a.example/1", "some words " * 50)).commit()
 print("ready", flush=True)
@@ -312,19 +273,6 @@ def test_full_server_still_finds(server: Server) -> None:
         assert dedup.store.resolve("http://b.example/1")
 
 
-def test_operation_that_a_damaged_key_refuses_holds_up_no_other(server: Server) -> None:
-    with Deduplicator.open(server.address) as dedup:
-        claims = [dedup.claim(document(number)) for number in range(20)]
-        server.tell("HSET", "{neardup::1}o\0\0\0\0", "field", "value")  # in place of which URLs lead to the first 16
-        for claim in claims:
-            claim.commit()
-        with pytest.raises(StoreError, match="WRONGTYPE"):
-            dedup.flush()
-        assert server.tell("HLEN", "{neardup::1}:pending") == 0
-        assert keep(dedup, 18, site="b") == ["duplicate"]
-    assert held(server) == urls(*range(20))
-
-
 @pytest.mark.parametrize(
     ("options", "user", "advice"),
     [
@@ -337,7 +285,7 @@ def test_server_that_takes_nobody_in(options: tuple[str, ...], user: str, advice
     server = Server(*options)
     try:
         with socket.create_connection(("127.0.0.1", server.port)), pytest.raises(StoreError, match=advice) as caught:
-            RedisStore(server.address.replace("//", f"//{user}"), detectors())
+            open_store(server.address.replace("//", f"//{user}"), detectors())
         assert "\n" not in str(caught.value)
         assert "wrong@" not in str(caught.value)
     finally:
@@ -356,60 +304,26 @@ def test_server_that_still_loads(monkeypatch: pytest.MonkeyPatch) -> None:
             server.kill()
             server.start("--key-load-delay", "20000")
             with pytest.raises(StoreError, match="it is still loading its data; try again"):
-                RedisStore(server.address, detectors())
+                open_store(server.address, detectors())
             reached(dedup)
             assert keep(dedup, *range(20)) == 20 * ["revisit"]
     finally:
         server.close()
 
 
-def test_server_that_drops_keys_is_told_of(server: Server, caplog: pytest.LogCaptureFixture) -> None:
-    server.tell("CONFIG", "SET", "maxmemory", "100mb")
-    with closing(RedisStore(server.address, detectors())):
-        assert not caplog.records
-    server.tell("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
-    with closing(RedisStore(server.address, detectors())):
-        assert "set its maxmemory-policy to noeviction instead of allkeys-lru" in caplog.text
-
-
 # In between
 
 
-@pytest.mark.slow
-def test_documents_that_passed_meanwhile_are_found_later(server: Server) -> None:
-    with Deduplicator.open(server.address) as dedup:
-        store = store_of(dedup)
-        keep(dedup, 1)
-        with server.hung():
-            for passed in (document(1, "b"), document(2), document(2, "b")):
-                with pytest.raises(StoreError):
-                    dedup.claim(passed)
-                signed = dedup.sign(passed)
-                store.remember(signed, [link(passed.url or "", signed)])
-        reached(dedup)
-        assert store.late.entered == 3
-        assert keep(dedup, 2, site="c") == ["duplicate"]
-        assert [each.mirror for each in map(store.resolve, urls(1, 2, site="b")) if each] == [True, True]
-    assert held(server) == urls(1, 2)
-
-
-def test_only_so_many_documents_are_remembered(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(late, "MOST", 3)
-    with closing(RedisStore(server.address, detectors())) as store:
-        for number in range(5):
-            store.remember(signature(str(number), exact=number, simhash=number << 40), ())
-        assert (len(store.late), store.late.dropped) == (3, 2)
-    assert held(server) == [f"http://site.example/{number}" for number in (2, 3, 4)]
-
-
-def test_only_so_much_is_queued(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(operations, "WAITING", 3)
-    with closing(RedisStore(server.address, detectors())) as store:
+def test_only_so_much_is_queued(durable: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    with closing(open_store(durable.address, detectors())) as store:
         store.add(one := signature("one"))
-        for number in range(3):
-            store.record(link(f"http://m.example/{number}", one))
-        with pytest.raises(StoreError, match="no more fit"):
-            store.record(link("http://m.example/3", one))
-        store.commit(one)  # so that nobody waits for it
+        store.commit(one)
         store.flush()
-        assert len(list(store.links(one))) == 3
+        durable.kill()
+        monkeypatch.setattr(writes, "MOST", 5)
+        for number, told in enumerate(["can't be asked", "can't be asked", "wait for the server"]):
+            with pytest.raises(StoreError, match=told):
+                store.record(link(f"http://m.example/{number}", one))
+        durable.start()
+        store.flush()
+        assert [each.url for each in store.links(one)] == [f"http://m.example/{number}" for number in range(2)]

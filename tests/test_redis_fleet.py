@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import subprocess
@@ -18,7 +17,7 @@ from redis_server import server
 from site_server import Page, Site, article, html
 from tiers import slow
 
-from scrapy_neardup.stores.redis.store import root_of
+from scrapy_neardup.store.redis.server import Server as Namespace
 
 KILLS = int(os.environ.get("NEARDUP_TEST_KILLS", "3"))
 WORKERS = 3
@@ -51,7 +50,8 @@ class Fleet:
 
     def __init__(self, crawl: Crawler, namespace: str, urls: list[str]) -> None:
         self._crawl, self._urls = crawl, urls
-        self.root = root_of(namespace)
+        self._root = Namespace(server().address, namespace).root
+        self._client = redis.Redis.from_url(server().address)
         self._settings = {
             "NEARDUP_STORE": server().address,
             "NEARDUP_NAMESPACE": namespace,
@@ -69,6 +69,15 @@ class Fleet:
             random.Random(seed).shuffle(urls)
         process = self._crawl.start(settings={**self._settings, "USER_AGENT": name}, urls=urls, start=True)
         return self._crawl.runs, process
+
+    def runs(self) -> dict[bytes, bytes]:
+        """Return the ordinals of all runs."""
+        names = self._client.hgetall(f"{self._root}:names")
+        return {name: ordinal for name, ordinal in names.items() if not name.startswith(b"=")}
+
+    def end_lease(self, run: bytes) -> None:
+        """End the lease of a dead process at once; it would run out some seconds later."""
+        assert self._client.delete(f"{self._root}:lease.".encode() + self.runs()[run])
 
     def kept(self, *workers: tuple[int, subprocess.Popen[str]]) -> Counter[str]:
         """Wait for workers; count what is in their feeds, by article."""
@@ -93,11 +102,14 @@ def test_workers_keep_what_one_alone_keeps(crawl, a, b, request) -> None:
 def test_worker_that_is_killed_costs_nothing(crawl, a, b, request, kill) -> None:
     urls = publish(a, b, 100)
     fleet = Fleet(crawl, request.node.name, urls)
-    victim, *others = [fleet.start(seed, name) for seed, name in enumerate(("victim", "worker", "worker"))]
+    victim = fleet.start(0, "victim")
+    until(fleet.runs)
+    [run] = fleet.runs()
+    others = [fleet.start(seed, "worker") for seed in (1, 2)]
     until(lambda: asked_by("victim", a, b) > 90 * (kill + 1) // (KILLS + 1), 180)
     victim[1].kill()
     victim[1].communicate()
-    end_lease(fleet.root, victim[1].pid)
+    fleet.end_lease(run)
     again = fleet.start(0)
     assert fleet.kept(*others, again) == Counter({str(label): 1 for label in range(70)})
     assert set(labels(crawl.items(victim[0])).values()) <= {1}
@@ -106,11 +118,3 @@ def test_worker_that_is_killed_costs_nothing(crawl, a, b, request, kill) -> None
 def asked_by(name: str, *sites: Site) -> int:
     """Count the requests of a worker."""
     return sum(headers["User-Agent"] == name for site in sites for headers in site.headers)
-
-
-def end_lease(root: str, pid: int) -> None:
-    """End the lease of a dead process at once; it would run out some seconds later."""
-    client = redis.Redis.from_url(server().address)
-    [run] = [run for run in client.hkeys(f"{root}:numbers") if f"-{pid}-" in run.decode()]
-    assert client.delete(f"{root}:lease.{int(client.hget(f'{root}:numbers', run))}")
-    assert json.loads(client.hget(f"{root}:runs", run))["closed"] is None

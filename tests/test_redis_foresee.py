@@ -8,13 +8,13 @@ from itertools import count
 
 import pytest
 from helpers import detectors, edited, names, signature, text
-from redis_faults import document, held, keep, keep_all, reached, store_of, urls
+from redis_faults import document, held, keep_all, pending, reached, urls
 from redis_server import Server
-from store_kinds import Place, commit
+from store_kinds import ROOT, Place, commit
 from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document
-from scrapy_neardup.stores.redis.store import RedisStore
+from scrapy_neardup.store import Store, open_store
 
 on_server = pytest.mark.parametrize("place", ["server"], indirect=True)
 
@@ -73,11 +73,11 @@ def test_what_was_foreseen_and_never_came_is_given_up(place: Place) -> None:
 # Servers that fail in between
 
 
-def take_for_dead(store: RedisStore) -> None:
+def take_for_dead(server: Server, store: Store) -> None:
     """End the run of a store from another process; the store learns of it from its next request."""
-    store.server.run([("DEL", store.server.key(f"lease.{store.documents.run}"))])
-    Deduplicator.open(store.server.name).close()
-    store.server.distrust()
+    ordinal = server.tell("HGET", f"{ROOT}:names", store.run)
+    server.tell("DEL", f"{ROOT}:lease.".encode() + ordinal)
+    Deduplicator.open(server.address).close()
 
 
 def test_server_that_gets_full_in_the_midst_of_a_batch(server: Server) -> None:
@@ -86,23 +86,13 @@ def test_server_that_gets_full_in_the_midst_of_a_batch(server: Server) -> None:
         for room in count(0, 1000):
             server.tell("CONFIG", "SET", "maxmemory", str(server.tell("INFO", "memory")["used_memory"] + room))
             dedup.foresee(some)
-            if entered := server.tell("HLEN", "{neardup::1}:pending"):
+            if pending(server):
                 break
-        assert entered < len(some)
         server.tell("CONFIG", "SET", "maxmemory", "0")
         reached(dedup)
         assert keep_all(dedup, some) == 20 * ["unique"]
-    assert server.tell("HLEN", "{neardup::1}:pending") == 0
+    assert pending(server) == 0
     assert held(server) == urls(*range(20))
-
-
-def test_server_that_forgot_the_scripts_of_a_batch(server: Server) -> None:
-    with Deduplicator.open(server.address, detectors=["simhash"]) as dedup:
-        keep(dedup, 0)  # so that it knows where buckets are
-        some = [document(1), Document("http://b.example/1", edited(text(1), 50))]
-        server.tell("SCRIPT", "FLUSH")
-        dedup.foresee(some)
-        assert keep_all(dedup, some) == ["unique", "duplicate"]
 
 
 def test_run_that_is_begun_anew_in_the_midst_of_a_batch(server: Server) -> None:
@@ -110,7 +100,7 @@ def test_run_that_is_begun_anew_in_the_midst_of_a_batch(server: Server) -> None:
     with Deduplicator.open(server.address) as dedup:
         dedup.foresee(some)
         first = dedup.claim(some[0])
-        take_for_dead(store_of(dedup))
+        take_for_dead(server, dedup.store)
         reached(dedup)
         assert keep_all(dedup, some[1:]) == 5 * ["unique"]
         first.commit()
@@ -120,13 +110,13 @@ def test_run_that_is_begun_anew_in_the_midst_of_a_batch(server: Server) -> None:
 def test_run_that_is_begun_anew_when_a_document_is_looked_for_again(server: Server) -> None:
     """One that is entered late, as it repeats nothing of what was found, has the next ones be looked for again."""
     old, late, last = signature("old"), signature("late", simhash=0xFF), signature("last", exact=2, simhash=0xFF00)
-    with closing(RedisStore(server.address, detectors())) as store:
+    with closing(open_store(server.address, detectors())) as store:
         commit(store, old)
         store.foresee([late, last])
         store.intend(late)
         assert names(s for _, s in store.find(late.fingerprints)) == ["old"]
         assert store.enter(late)
-        take_for_dead(store)
+        take_for_dead(server, store)
         store.intend(last)
         assert not list(store.find(last.fingerprints))
         assert store.enter(last)

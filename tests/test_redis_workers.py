@@ -13,15 +13,15 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from helpers import link, until
-from redis_faults import document, held, keep, reached, store_of
+from helpers import until
+from redis_faults import backend_of, document, held, keep, keep_all, pending, reached, urls
 from redis_server import Server
+from store_kinds import ROOT
 from tcp_proxy import TcpProxy
 
 from scrapy_neardup import Deduplicator
-from scrapy_neardup.store import StoreError
-from scrapy_neardup.stores.redis import runs
-from scrapy_neardup.stores.redis.scripts import script
+from scrapy_neardup.store import StoreError, dead
+from scrapy_neardup.store.redis.scripts import script
 
 KILLS = int(os.environ.get("NEARDUP_TEST_KILLS", "4"))
 
@@ -34,8 +34,8 @@ import random, sys
 from helpers import edited, text
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.store import StoreError
-from scrapy_neardup.stores.redis import runs
-runs.LEASE, runs.LEASE_MS = 1.0, 1000
+from scrapy_neardup.store.redis import leases
+leases.LEASE = 1.0
 address, seed, count, unclean, path = sys.argv[1:]
 order = [(number, copy) for number in range(int(count)) for copy in range(3)]
 random.Random(seed).shuffle(order)
@@ -91,23 +91,40 @@ def test_workers_that_are_killed_lose_nothing(server: Server, tmp_path: Path) ->
     last = work(server, 99, tmp_path / "last", count=40)
     assert last.communicate(timeout=60) == ("closed\n", None)
     assert sorted(kept(lives) + kept(tmp_path / "last") + ended) == list(range(40))
-    assert server.tell("HLEN", "{neardup::1}:pending") == 0
+    assert pending(server) == 0
 
 
 def test_run_that_died_is_ended_by_those_that_live(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "GRACE", 0.0)
+    monkeypatch.setattr(dead, "LOOK", 0.0)
     one = Deduplicator.open(server.address)
     with Deduplicator.open(server.address) as other:
         keep(one, 1)
         other.store.refresh()
         assert keep(other, 1, site="b") == ["duplicate"]
-        store = store_of(one)
-        store._abandon()
-        server.tell("DEL", store.server.key(f"lease.{store.documents.run}"))
-        store_of(other).runs_known.reached()
-        other.store.refresh()
+        one.store.backend.abandon()
+        let_lapse(server, one)
+        for _ in range(dead.LOOKS):
+            other.store.refresh()
         assert keep(other, 1, site="c") == ["unique"]
         assert all(run.closed for run in other.store.runs() if run.id == one.store.run)
+
+
+def test_run_that_is_away_for_a_moment_is_not_ended(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dead, "LOOK", 0.0)
+    with Deduplicator.open(server.address) as one, Deduplicator.open(server.address) as other:
+        keep(one, 1)
+        for _ in range(dead.LOOKS):
+            let_lapse(server, one)
+            other.store.refresh()
+            assert keep(one, 2)
+            other.store.refresh()
+        assert keep(other, 1, site="b") == ["duplicate"]
+    assert held(server) == urls(1, 2)
+
+
+def let_lapse(server: Server, dedup: Deduplicator) -> None:
+    """Have the lease of a run be out."""
+    server.tell("DEL", f"{ROOT}:lease.".encode() + server.tell("HGET", f"{ROOT}:names", dedup.store.run))
 
 
 @pytest.mark.slow
@@ -125,7 +142,7 @@ def test_worker_that_was_stopped_for_longer_than_its_lease_goes_on(server: Serve
     assert one.communicate(timeout=60) == ("closed\n", None)
     assert set(kept(stopped) + kept(feed)) == set(range(60))
     assert len(held(server)) >= 60
-    assert server.tell("HLEN", "{neardup::1}:pending") == 0
+    assert pending(server) == 0
 
 
 # All at once
@@ -150,13 +167,14 @@ def test_of_each_document_a_copy_is_kept_whatever_the_network_does(server: Serve
                     over.wait(chosen.uniform(0, 2.5))
                     proxy.flow()
                 case 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | 10 | 11 | 12:
-                    proxy.cut_before_answer(script(chosen.choice(["claim", "write", "fetch", "retake"])).sha)
+                    proxy.cut_before_answer(script(chosen.choice(["find", "write", "run"])).sha)
                 case 13 | 14 | 15 | 16:
                     proxy.cut()
 
     def work(address: str, order: list[int]) -> None:
         with Deduplicator.open(address) as dedup:
             begun.wait(30)
+            late = []
             for number in order:
                 passed = document(number, str(number % 7))
                 try:
@@ -165,8 +183,7 @@ def test_of_each_document_a_copy_is_kept_whatever_the_network_does(server: Serve
                     kept.add(number)  # it passes
                     unjudged.append(number)
                     time.sleep(0.01)
-                    signed = dedup.sign(passed)
-                    store_of(dedup).remember(signed, [link(passed.url or "", signed)])
+                    late.append(passed)
                     continue
                 if claim.verdict.status == "unique":
                     kept.add(number)
@@ -180,7 +197,8 @@ def test_of_each_document_a_copy_is_kept_whatever_the_network_does(server: Serve
                 spoiling.join()
                 proxy.flow()
             reached(dedup)
-            reconnects.append(store_of(dedup).reconnects)
+            keep_all(dedup, late)
+            reconnects.append(backend_of(dedup.store).server.reconnects)
 
     orders = [random.Random(seed + n).choices(range(80), k=300) for n in (1, 2)]
     begun = threading.Barrier(3)
@@ -197,4 +215,4 @@ def test_of_each_document_a_copy_is_kept_whatever_the_network_does(server: Serve
     print(f"{len(unjudged)} of 300 passed unjudged, {max(reconnects)} new connections")
     assert not lost
     assert {int(url.rpartition("/")[2]) for url in held(server)} == kept == {*orders[0], *orders[1]}
-    assert server.tell("HLEN", "{neardup::1}:pending") == 0
+    assert pending(server) == 0

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from ..signature import Link, Signature, Visit
 from ..text.urls import canonical_url
-from .base import DOCUMENT, LINK, Backend, Entry, Found, Postings, Question, Row
+from .base import DOCUMENT, LINK, Backend, Entry, Found, Postings, Question, Row, StoreError
 from .postings import links_key, mirrors_key, postings, url_key
 from .session import Session
 
@@ -55,7 +55,7 @@ class Links:
 
     def _write(self, entries: Sequence[Entry], deleted: Sequence[Entry] = ()) -> None:
         self._known.clear()
-        self._backend.write(entries, deleted)
+        self._session.write(entries, deleted)
 
     def _rows(self, url: str) -> Rows:
         """Return the rows of a URL."""
@@ -122,9 +122,14 @@ class Links:
     # What is written
 
     def record(self, link: Link) -> None:
-        """Keep what a URL led to, in place of what was known of it."""
+        """Keep what a URL led to, in place of what was known of it, be it that this can't be asked: then raise."""
         link.target = link.signature.id if link.signature else None
-        self._put(link, self._rows(link.url) if link.url else [])
+        try:
+            rows = self._rows(link.url) if link.url else []
+        except StoreError:
+            self._put(link, [])
+            raise
+        self._put(link, rows)
 
     def _put(self, link: Link, rows: Rows, key: str = "") -> None:
         """Write a link, given the rows of its URL; `key`: of its row, "" for a new one of this run."""
@@ -141,9 +146,20 @@ class Links:
         self._recount_all([before, link])
 
     def begin(self, document: Signature, visit: Visit | None, entry: Entry) -> None:
-        """Write a new document, whose own URL gave it at that visit, if any; `entry`: as it was pending."""
+        """Write a new document, whose own URL gave it at that visit, if any; `entry`: as it was pending.
+
+        Where it can't be asked what is known of the URL, a link tells of the visit, as it counts whatever that is: then
+        raise.
+        """
         document.own = visit if document.url else None
-        rewritten, deleted = self._begun(document, self._rows(document.url) if document.own and document.url else [])
+        try:
+            rows = self._rows(document.url) if document.own and document.url else []
+        except StoreError:
+            link, document.own = own_link(document), None
+            self._write([entry])
+            self._put(link, [])
+            raise
+        rewritten, deleted = self._begun(document, rows)
         keys, simhash = entry.postings
         if document.own and document.url:
             keys = [*keys, url_key(document.url)]

@@ -24,9 +24,9 @@ class Lookup:
         self.names = [detector.name for detector in detectors]
         self.schemes = {detector.name: detector.scheme for detector in detectors}
         indexes = {detector.name: detector.index() for detector in detectors}
-        self._newest = {n: each.newest or NEWEST for n, each in indexes.items() if isinstance(each, KeyIndex)}
+        self._newest = {n: each.newest or NEWEST for n, each in indexes.items() if type(each) is KeyIndex}
         near = indexes.get(SimHash.name)
-        self._distance = near.distance if isinstance(near, HammingIndex) else None
+        self._distance = near.distance if type(near) is HammingIndex else None
         self._asked: Fingerprints | None = None
         self._of_asked: dict[str, list[int]] = {}
         self.own: dict[str, Index[Any]] = {n: each for n, each in indexes.items() if not self._is_common(n)}

@@ -6,7 +6,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from operator import index
 from typing import Any
 from uuid import uuid4
@@ -59,7 +59,7 @@ class Run:
 
     def dump(self) -> dict[str, Any]:
         """Return the record as JSON."""
-        return asdict(self)
+        return dict(vars(self))
 
     @classmethod
     def parsed(cls, record: Mapping[str, Any]) -> Run:

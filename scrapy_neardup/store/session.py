@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -30,6 +30,7 @@ class Session:
         self._lookup = lookup
         self._last = 0
         self._has_begun = False
+        self._has_told = True
         self._documents = self._urls = 0
         self._beyond: Mapping[str, int] = {}
 
@@ -43,16 +44,26 @@ class Session:
         if run is None:
             return []
         self.run = self._claimed(run)
-        others = [each.id for each in self.runs.values() if each.closed is None and each.id != self.run]
-        held = {name for name in others if self._backend.hold_run(name)}
-        self.take_in(self._backend.get(f"{RUN}/{name}" for name in (*held, self.run)))  # until then they wrote
-        dead = [each for each in self.runs.values() if each.closed is None and each.id in (*held, self.run)]
-        for name in held.difference(each.id for each in dead):  # closed meanwhile
-            self._backend.release_run(name)
+        dead = self.hold_dead(self.others_open())
+        self.take_in(self._backend.get([f"{RUN}/{self.run}"]))  # until now who had it wrote
+        dead += [each for each in self.runs.values() if each.closed is None and each.id == self.run]
         mine = self.runs.get(self.run) or Run(self.run, time.time())
         self._last, self._documents, self._urls = mine.sealed, mine.documents, mine.urls
         self._has_begun = True
         self.save(replace(mine, closed=None))
+        return dead
+
+    def others_open(self) -> list[str]:
+        """Return the ids of other runs that have not ended: they are alive, or they died."""
+        return [each.id for each in self.runs.values() if each.closed is None and each.id != self.run]
+
+    def hold_dead(self, names: Iterable[str]) -> list[Run]:
+        """Return those of these runs that died: this process holds them then."""
+        held = [name for name in names if self._backend.hold_run(name)]
+        self.take_in(self._backend.get(f"{RUN}/{name}" for name in held))  # until now who had them wrote
+        dead = [self.runs[name] for name in held if self.runs[name].closed is None]
+        for name in set(held).difference(each.id for each in dead):  # closed meanwhile
+            self._backend.release_run(name)
         return dead
 
     def _claimed(self, wanted: str) -> str:
@@ -102,7 +113,7 @@ class Session:
     def save(self, run: Run) -> None:
         """Write the record of a run."""
         self.runs[run.id] = run
-        self._backend.write([Entry(f"{RUN}/{run.id}", run)])
+        self.write([Entry(f"{RUN}/{run.id}", run)])
 
     # What this process writes
 
@@ -118,24 +129,42 @@ class Session:
             ended, self._last = replace(ended, closed=None), max(self._last, last)
         self.save(ended)
 
+    def write(self, entries: Sequence[Entry], deleted: Sequence[Entry] = ()) -> None:
+        """Write rows and delete others, on a server with what that changes of the counts.
+
+        There it may be sent at any time, and the process may die then. Others hear of the counts at the next flush.
+        """
+        counts = self._counts() if self._backend.is_remote else ()
+        self._has_told = self._has_told and not (counts and self.run)
+        self._backend.write([*entries, *(each._replace(keeps_place=True) for each in counts)], deleted)
+
     def count(self, *, documents: int = 0, urls: int = 0) -> None:
         """Count documents and URLs that are held more, or less."""
         self._documents += documents
         self._urls += urls
 
     def save_counts(self) -> None:
-        """Write the record of the run where more is held, or less, since it was last written."""
-        mine = self.runs.get(self.run)
-        if mine and (mine.documents, mine.urls) != (self._documents, self._urls):
-            self.save(replace(mine, documents=self._documents, urls=self._urls))
+        """Write how many documents and URLs are held, where more are, or less, since others heard of it."""
+        counts = self._counts()
+        if not (counts or self._has_told):
+            counts = [Entry(f"{RUN}/{self.run}", self.runs[self.run])]
+        self._has_told = True
+        if counts:
+            self._backend.write(counts)
 
-    def save_beyond(self) -> None:
-        """Write what a process without a run has counted, beyond what the runs say."""
-        if self._documents or self._urls:
-            more = {"documents": self._documents, "urls": self._urls}
-            self._beyond = {name: int(self._beyond.get(name, 0)) + count for name, count in more.items()}
-            self._documents = self._urls = 0
-            self._backend.write([Entry(COUNTS, self._beyond)])
+    def _counts(self) -> list[Entry]:
+        """Return what is to be written of the counts: in the record of the run, else beside those of all."""
+        if mine := self.runs.get(self.run):
+            if (mine.documents, mine.urls) == (self._documents, self._urls):
+                return []
+            self.runs[self.run] = mine = replace(mine, documents=self._documents, urls=self._urls)
+            return [Entry(f"{RUN}/{mine.id}", mine)]
+        if not (self._documents or self._urls):
+            return []
+        more = {"documents": self._documents, "urls": self._urls}
+        self._beyond = {name: int(self._beyond.get(name, 0)) + count for name, count in more.items()}
+        self._documents = self._urls = 0
+        return [Entry(COUNTS, self._beyond)]
 
     def close(self, stats: Mapping[str, int]) -> None:
         """Write that the run ended well."""

@@ -22,6 +22,7 @@ from ..text.shapes import site
 from . import erasure
 from .base import DOCUMENT, HOST, LINK, RUN, Backend, Entry, Forgotten, HostNews, Question, Row, Selection, StoreError
 from .claims import Claims
+from .dead import Dead
 from .forgetting import forget
 from .links import Links
 from .lookup import Lookup
@@ -55,30 +56,26 @@ class Store:
         self._linked: WeakSet[Signature] = WeakSet()  # pending ones to which links were recorded
         self._links = Links(backend, self.session, self.held, self._recount)
         self._claims = Claims(self)
+        self._dead = Dead(self, keeps=unclean_run == "keep")
         self._news = HostNews()
         self._rows = 0
         self._flushed = time.monotonic()
         try:
-            self._begin(run, keeps=unclean_run == "keep")
+            self._begin(run)
         except BaseException:
             backend.abandon()
             raise
 
-    def _begin(self, run: str | None, *, keeps: bool) -> None:
-        dead = self.session.begin(run)
+    def _begin(self, run: str | None) -> None:
+        died = self.session.begin(run)
         self._take_in_hosts(self.backend.scan(HOST))
         if self._lookup.own:
             for row in self.backend.scan(DOCUMENT):
                 self._take_in(row)
-        for each in dead:
-            erasure.end(self, each, forget=not keeps)
+        if run is not None:
+            self._dead.end(died)
         while self.refresh():
             pass
-        if run is not None:
-            self.flush()
-            for each in dead:
-                if each.id != self.run:
-                    self.backend.release_run(each.id)
 
     @property
     def run(self) -> str:
@@ -324,6 +321,8 @@ class Store:
         rows, more = self.backend.news()
         for row in rows:
             self._take_in(row)
+        if self.is_remote and self.run:
+            self._dead.look()
         return more
 
     def _take_in(self, row: Row) -> None:

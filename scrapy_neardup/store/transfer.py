@@ -151,7 +151,7 @@ class _Taking:
         self._flush()
 
     def _flush(self) -> None:
-        self._session.save_beyond()
+        self._session.save_counts()
         self._backend.flush(wait=True)
         while self._store.refresh():
             pass
@@ -166,8 +166,8 @@ class _Taking:
             for run in held:
                 if said := self._merged(run):
                     before = self._session.runs.get(run.id, Run("", 0.0))
-                    self._session.save(said)
                     self._session.count(documents=before.documents - said.documents, urls=before.urls - said.urls)
+                    self._session.save(said)
             self._flush()
         finally:
             for run in held:
@@ -206,10 +206,10 @@ class _Taking:
         self._links.foresee(each.url for each in new.values() if each.own and each.url)
         for document in new.values():
             entry = self._links.adopt(document)
-            self._backend.write([entry])
+            self._session.count(documents=1)
+            self._session.write([entry])
             self.links += bool(document.own)
         self.documents += len(new)
-        self._session.count(documents=len(new))
 
     def _take_links(self, links: list[Link]) -> None:
         held = self._has(DOCUMENT, (link.target for link in links if link.target))

@@ -179,7 +179,8 @@ class RedisBackend(Rows):
     def _writing(self, entry: Entry) -> packing.Operation:
         kind = records.kind_of(entry.key)
         if kind in NAMED:
-            return ["set", kind, records.id_of(entry.key), records.dump(entry.key, entry.record), False]
+            value = records.dump(entry.key, entry.record)
+            return ["set", kind, records.id_of(entry.key), value, False, entry.keeps_place]
         place = self._new_place(entry)
         return packing.writing(place, entry, self.server.writes.held.get(place, (None, None))[1])
 

@@ -65,7 +65,8 @@ end
 -- Holds a document of which no key is known, as most are; returns the entries of the blocks, else nil.
 local function hold_unknown(blocks, place, value, keys, simhash)
   for at = 1, #keys, KEY do
-    if call('HSETNX', root .. 'k' .. sub(keys, at, at + 2), sub(keys, at + 3, at + KEY - 1), place) == 0 then
+    local made = redis.pcall('HSETNX', root .. 'k' .. sub(keys, at, at + 2), sub(keys, at + 3, at + KEY - 1), place)
+    if made ~= 1 then -- it is known, or the server is full: then what is known is found all the same
       for set = 1, at - 1, KEY do
         call('HDEL', root .. 'k' .. sub(keys, set, set + 2), sub(keys, set + 3, set + KEY - 1))
       end

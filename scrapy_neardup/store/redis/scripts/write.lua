@@ -1,6 +1,7 @@
 -- Does operations in order. ARGV[2], in MessagePack, of each its name and arguments:
 -- `row` place, value, keys, SimHash, keys that it was not held with or false, keeps its place, news
--- `hold` place, value, keys, SimHash   `free`, if it is held, and `drop` place, keys, SimHash   `set` hash, name, value, is to be there only once
+-- `hold` place, value, keys, SimHash   `free`, if it is held, and `drop` place, keys, SimHash
+-- `set` hash, name, value, is to be there only once, keeps its place
 -- Returns how many rows there were not before.
 local KEPT = 100000 -- news
 local HEARD = { documents = call('EXISTS', root .. ':hears') == 1, news = true }
@@ -58,14 +59,14 @@ function operations.free(place, keys, simhash)
   if call('HEXISTS', pending, place) == 1 then operations.drop(place, keys, simhash) end
 end
 
-function operations.set(hash, name, value, once)
+function operations.set(hash, name, value, once, keeps)
   if not value then
     call('HDEL', root .. ':' .. hash, name)
   elseif once then
     made = made + call('HSETNX', root .. ':' .. hash, name, value)
   else
     made = made + call('HSET', root .. ':' .. hash, name, value)
-    if hash == 'run' then tell('news', 'run', name) end
+    if hash == 'run' and not keeps then tell('news', 'run', name) end
   end
 end
 
