@@ -22,8 +22,10 @@ from helpers import python, text
 from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document, StoreError
-from scrapy_neardup.store import database
-from scrapy_neardup.stores.log import Log
+from scrapy_neardup.store.local import database
+from scrapy_neardup.store.local import writer as writing
+from scrapy_neardup.store.meta import FORMAT, KEY
+from scrapy_neardup.store.records import dump, load
 
 FLIPS = int(os.environ.get("NEARDUP_TEST_FLIPS", "300"))
 DETECTORS = ["exact", "simhash"]
@@ -59,10 +61,11 @@ def held(path: str, **settings: object) -> list[str]:
 
 
 def _described(dedup: Deduplicator) -> list[str]:
-    return [
-        repr((s.url, s.fingerprints, s.sketch, s.first_seen, [(k.url, k.mirror, k.seen) for k in dedup.store.links(s)]))
-        for s in dedup.store.signatures()
-    ]
+    told = []
+    for each in dedup.store.signatures():
+        links = [(link.url, link.mirror, link.seen) for link in dedup.store.links(each)]
+        told.append(repr((each.url, dict(each.fingerprints), each.sketch, each.first_seen, links)))
+    return told
 
 
 def urls(path: str, **settings: object) -> set[str]:
@@ -136,13 +139,11 @@ def test_empty_file_is_a_new_store(path: str) -> None:
 def test_store_of_a_newer_version_is_refused(path: str) -> None:
     fill(path, 1)
     with closing(sqlite3.connect(path)) as connection, connection:
-        [(key, value)] = connection.execute("SELECT key, value FROM neardup WHERE key LIKE 'meta/%'").fetchall()
-        meta = json.loads(value)
-        newer = json.dumps({**meta, "format": meta["format"] + 1}).encode()
-        connection.execute("UPDATE neardup SET value = ? WHERE key = ?", (newer, key))
-    message = refusal(path)
-    assert f"format is {meta['format'] + 1}, of a newer version; allowed is up to {meta['format']}" in message
-    assert "newer version" in refused(Path(path).parent, "stats", "--store", path)
+        [[value]] = connection.execute("SELECT value FROM neardup WHERE key = ?", (KEY,)).fetchall()
+        newer = dump(KEY, {**load(KEY, value), "format": FORMAT + 1})
+        connection.execute("UPDATE neardup SET value = ? WHERE key = ?", (newer, KEY))
+    assert f"format is {FORMAT + 1}, of another version; allowed is {FORMAT}" in refusal(path)
+    assert "another version" in refused(Path(path).parent, "stats", "--store", path)
 
 
 # No permission
@@ -446,7 +447,8 @@ sys.stdin.readline()
 @pytest.fixture
 def lock(path: str, monkeypatch: pytest.MonkeyPatch) -> Callable[[], subprocess.Popen[str]]:
     """Return a function that starts a process. The process locks the store until it is sent a line."""
-    monkeypatch.setattr(database, "LOCK_SECONDS", 0.2)
+    for module in (database, writing):
+        monkeypatch.setattr(module, "LOCK_SECONDS", 0.2)
 
     def start() -> subprocess.Popen[str]:
         process = subprocess.Popen([sys.executable, "-c", BUSY, path], stdin=-1, stdout=-1, text=True)
@@ -518,9 +520,3 @@ def test_processes_that_write_at_once_lose_nothing(path: str, count: int) -> Non
         _, errors = writer.communicate(timeout=60)
         assert writer.returncode == 0, errors
     assert urls(path) == expected(*(n for start in starts for n in range(start, start + 150)))
-
-
-def test_what_is_written_is_written_for_a_power_loss(path: str) -> None:
-    with closing(Log(path)) as log:
-        assert log.pragma("synchronous") == 2  # FULL
-        assert log.pragma("journal_mode") == "wal"

@@ -13,7 +13,8 @@ EXAMPLES = """examples:
   scrapy neardup compact
   scrapy neardup compact --store neardup.sqlite
 
-A store tidies itself up while it is used: call this after much was forgotten, or before a backup. A crawl may go on.
+Room is used again while a store is written: call this after much was forgotten, or before a backup. A crawl may go on.
+What it writes waits meanwhile, some seconds a gigabyte.
 On a server the bytes are those of all that it holds, whoever wrote it.
 """
 

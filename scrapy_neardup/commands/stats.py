@@ -17,10 +17,11 @@ EXAMPLES = """examples:
   scrapy neardup stats
   scrapy neardup stats --store neardup.sqlite --json
 
-clusters: documents that are repeated elsewhere; mirrors: how often in all. bytes_log, bytes_parts: on disk, the file
-and the parts beside it. documents_in_memory: those that are in no part yet. waste: the share of the documents and URLs
-in parts that are forgotten or replaced. memory: the bytes by which this process grew when it opened the store, as a
-crawl does; the parts are mapped and not counted, since the system can take that memory back. Known only on Linux.
+clusters: documents that are repeated elsewhere; mirrors: how often in all. urls: of so many it is known what they led
+to. bytes_rows, bytes_index: on disk, the file, and the index beside it, which can be made again from the file. memory:
+the bytes by which this process grew when it opened the store, as a crawl does; the index is mapped and not counted,
+since the system can take that memory back. Known only on Linux. On a server bytes_server: all that it holds, whoever
+wrote it.
 """
 
 

@@ -19,8 +19,8 @@ EXAMPLES = """examples:
   scrapy neardup verify --store redis://user:password@host:6379/0
 
 All namespaces are read, whatever the settings, also while crawls write. Exit code 2 where anything is damaged: then
-each thing is listed with what it costs and what to do. What is forgotten counts until it is removed. Of a store on a
-server it is compared how many there are of each only while no crawl is alive.
+each thing is listed with what it costs and what to do. A file of the index that is damaged or missing is listed too,
+and is harmless: it is made anew. Of a store on a server the rows are compared only while no crawl is alive.
 """
 
 

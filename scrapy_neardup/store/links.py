@@ -65,11 +65,13 @@ class Links:
         return [(row, link) for row, link in told if link is None or canonical_url(link.url) == canonical]
 
     def _link(self, row: Row) -> Link | None:
-        """Return the link that a row tells of."""
+        """Return the link that a row tells of, if any."""
         if row.key.startswith(LINK):
             link = self._session.load(row)
             assert isinstance(link, Link)
             return link
+        if not row.key.startswith(DOCUMENT):  # a damaged index may lead anywhere
+            return None
         document = self._held(row)
         return own_link(document) if document.own else None
 

@@ -79,6 +79,11 @@ def _checksum(key: str, body: bytes | memoryview) -> bytes:
     return zlib.crc32(body, zlib.crc32(key.encode(errors=_ERRORS))).to_bytes(4, "big")
 
 
+def is_intact(key: str, value: object) -> bool:
+    """Return whether the checksum of a row matches."""
+    return isinstance(value, bytes) and value[:4] == _checksum(key, value[4:])
+
+
 def load(key: str, value: bytes) -> Any:
     """Return the record of a row. The document of a link is its id as `target`. Raise ValueError for damage."""
     body = memoryview(value)[4:]

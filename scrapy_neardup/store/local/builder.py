@@ -74,10 +74,10 @@ class Builder:
             self.release()
             raise
 
-    def close(self) -> None:
-        """Wait for the thread, and let others build."""
-        self._thread.shutdown(cancel_futures=True)
-        self.release()
+    def finish(self) -> Table | None:
+        """Wait for the thread, which makes no more; return what it was building, if anything."""
+        self._thread.shutdown()
+        return self.result()
 
 
 def _mergeable(index: Index) -> list[Table]:

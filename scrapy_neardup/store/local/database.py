@@ -11,6 +11,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from ..base import StoreError
+from ..records import is_intact
 
 TABLE = "neardup"
 LOCK_SECONDS = 30  # how long to wait for another process
@@ -18,7 +19,8 @@ CACHE = 16_000  # KB of pages that are kept in memory
 PAGE = 16_384  # bytes: of smaller pages a tenth is left over, as a row takes some 800
 # A number is never used again, and a row that is replaced gets a new one: so numbers above those known are news.
 _COLUMNS = "(number INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL UNIQUE, value BLOB)"
-SMALL = 2**25  # bytes of a file that is checked whenever it is opened
+SMALL = 2**25  # bytes of a file of which all is read whenever it is opened, to compare checksums: 0.1 s
+FILLED = 0.7  # of a file by its rows: what is less is written anew, which takes some seconds a gigabyte
 _LEAST_BYTES = 512  # of an SQLite file: one page
 _ADVICE = {
     "is locked": f"another process has had it to itself for {LOCK_SECONDS} seconds; try again when that is done",
@@ -128,7 +130,7 @@ def _check_content(path: str, db: sqlite3.Connection, check: bool) -> None:
     if names and not any(is_ours(name) for name in names):
         raise StoreError(f"store {path!r} is an SQLite file but no store of scrapy-neardup; it was left as it is")
     if check and names:
-        _check_ends(db, [name for name in names if is_ours(name)])
+        _check_rows(db, [name for name in names if is_ours(name)])
 
 
 def is_ours(table: str) -> bool:
@@ -142,17 +144,18 @@ def tables(db: sqlite3.Connection) -> list[str]:
     return [name for (name,) in db.execute(query)]
 
 
-def _check_ends(db: sqlite3.Connection, names: list[str]) -> None:
-    """Raise sqlite3.DatabaseError where the pages that a crawl begins with are damaged."""
-    [said] = db.execute("PRAGMA quick_check(1)").fetchone() if _is_small(db) else ["ok"]
-    if said != "ok":
-        raise sqlite3.DatabaseError(said)
+def _check_rows(db: sqlite3.Connection, names: list[str]) -> None:
+    """Raise sqlite3.DatabaseError for damage: anywhere in a small file, else in the pages that a crawl begins with."""
+    if db.execute("PRAGMA page_count").fetchone()[0] * PAGE <= SMALL:
+        [said] = db.execute("PRAGMA quick_check(1)").fetchone()
+        if said != "ok":
+            raise sqlite3.DatabaseError(said)
+        for name in names:
+            for key, value in db.execute(f'SELECT key, value FROM "{name}" NOT INDEXED'):
+                if not is_intact(key, value):
+                    raise sqlite3.DatabaseError(f"the checksum of row {key!r} does not match")
     for name in names:
         db.execute(f'SELECT key FROM "{name}" ORDER BY number DESC LIMIT 1').fetchone()
-
-
-def _is_small(db: sqlite3.Connection) -> bool:
-    return bool(db.execute("PRAGMA page_count").fetchone()[0] * PAGE <= SMALL)
 
 
 def _prepare(db: sqlite3.Connection, table: str, writes: bool) -> None:
@@ -182,3 +185,15 @@ def _keep_ahead(db: sqlite3.Connection) -> None:
             if "locked" not in str(error) or time.monotonic() > end:
                 raise
             time.sleep(0.01)
+
+
+def shrink(db: sqlite3.Connection) -> None:
+    """Give back the room of a file that is not in use. Rows keep their numbers."""
+    sums = [
+        db.execute(f'SELECT sum(length(key) * 2 + length(value)) FROM "{table}"').fetchone() for table in tables(db)
+    ]
+    [pages] = db.execute("PRAGMA page_count").fetchone()
+    if sum(size or 0 for (size,) in sums) < FILLED * pages * PAGE:  # then pages are half empty, and not only free
+        db.execute("VACUUM")
+    db.executescript("PRAGMA incremental_vacuum")  # a single statement would give back a single page
+    db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()

@@ -9,17 +9,18 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..base import Entry, Postings, Row, StoreError
+from ..base import Entry, Found, Postings, Question, Row, StoreError
+from ..damage import DAMAGE
 from ..postings import postings
 from ..records import load
 from ..session import INDEX
 from .builder import Builder
-from .database import LOCK_SECONDS, open_database, table_of, told
+from .database import LOCK_SECONDS, open_database, shrink, table_of, told
 from .files import Files, folder_of, size_of
 from .index import TAIL
 from .locks import RunLock
@@ -93,6 +94,18 @@ class SqliteBackend(MemoryBackend):
             self._adopt()  # another process may just have built it
             self._builder.begin(self.index, self._known)
 
+    def _keep_built(self) -> None:
+        """Have the store name what is being built, since its thread is waited for anyway. Nothing else is written."""
+        with suppress(Exception):  # it is built again
+            if table := self._builder.finish():
+                self.index.put(table)
+                names = [table.path.name for table in self.index.tables if table.path]
+                batch = Batch()
+                batch.put(INDEX, {"files": names}, updates=False)
+                self._writer.write(batch).result()  # type: ignore[union-attr]
+                self._files.tidy(names)
+        self._builder.release()
+
     def _adopt(self) -> None:
         """Go by the tables that the store names, as far as their rows are known."""
         with told(self.name, "read"):
@@ -134,6 +147,13 @@ class SqliteBackend(MemoryBackend):
         if len(numbers) < len(known):
             found |= {row.key: row for row in self.get(place for place in known if isinstance(place, str))}
         return found
+
+    def find(self, questions: Sequence[Question], entries: Sequence[Entry | None] = ()) -> list[Found]:
+        try:
+            return super().find(questions, entries)
+        except DAMAGE as error:  # of a large index only the head was checked
+            advice = f"remove the folder {str(folder_of(self.name))!r}, and it is made anew"
+            raise StoreError(f"store {self.name!r} can't be read: its index is damaged: {error!r}; {advice}") from error
 
     def scan(self, kind: str, run: str = "") -> Iterator[Row]:
         prefix = f"{kind}/{run}/" if run else f"{kind}/"
@@ -197,9 +217,11 @@ class SqliteBackend(MemoryBackend):
         return None
 
     def news(self) -> tuple[list[Row], bool]:
-        found = self._read_news()
+        rows, more = self._read_news()
+        while more and not rows:  # this process's own rows, which only get their numbers
+            rows, more = self._read_news()
         self._keep_index()
-        return found
+        return rows, more
 
     def _read_news(self) -> tuple[list[Row], bool]:
         """Return some rows that other processes wrote; this one's own get their numbers."""
@@ -261,15 +283,15 @@ class SqliteBackend(MemoryBackend):
                 f"store {self.name!r} can't be compacted: another process is at its index; try again later"
             )
         with told(self.name, "compacted"):
-            self.index.tables = self._files.made(self._db, 1, self._known) if self._known else []
-            self._name_files()
+            if self.index.tables:
+                self.index.tables = self._files.made(self._db, 1, self._known)
+                self._name_files()
             self.flush(wait=True)
-            with closing(open_database(self.name, self._table, writes=True)) as db:
-                db.executescript("PRAGMA incremental_vacuum")  # a single statement would give back a single page
-                db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            with closing(open_database(self.name, self._table, writes=True, check=False)) as db:
+                shrink(db)
 
     def abandon(self) -> None:
-        self._builder.close()
+        self._keep_built()
         if writer := getattr(self, "_writer", None):
             writer.close()
             self._writer = None

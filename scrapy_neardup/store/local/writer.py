@@ -74,9 +74,16 @@ class Writer:
         self._path = path
         self._table = table
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="neardup-store")
-        self._dict = SqliteDict(
-            path, tablename=table, autocommit=False, journal_mode="WAL", outer_stack=False, encode=bytes, decode=bytes
-        )
+        with told(path, "opened"):
+            self._dict = SqliteDict(
+                path,
+                tablename=table,
+                autocommit=False,
+                journal_mode="WAL",
+                outer_stack=False,
+                encode=bytes,
+                decode=bytes,
+            )
         self._dict.conn.log = logging.Logger("sqlitedict", logging.CRITICAL + 1)
         try:
             with told(path, "opened"):

@@ -1,0 +1,406 @@
+"""The index of a store in a file: a cache, made anew whatever becomes of it, and built while others write."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from helpers import python, settle, until
+from store_kinds import URL, Place, fill_numbered, numbered, on_disk, put
+from tiers import slow
+
+from scrapy_neardup.store import Selection, Store, StoreError
+from scrapy_neardup.store.compaction import compact
+from scrapy_neardup.store.local import builder, files, sqlite
+from scrapy_neardup.store.local.index import RATIO
+from scrapy_neardup.store.records import dump
+from scrapy_neardup.store.session import INDEX
+from scrapy_neardup.store.verification import verify
+
+TAIL = 50
+PROCESS = f"""
+import os, sys
+from scrapy_neardup.store.local import builder, sqlite
+from store_kinds import *
+builder.TAIL = sqlite.TAIL = {TAIL}
+place, first, count = Place(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+"""
+FILL = f"""{PROCESS}
+print("ready", flush=True)
+sys.stdin.readline()
+with place.opened() as store:
+    for number in range(first, first + count):
+        put(store, numbered(number))
+        if number % 10 == 0:
+            store.flush()
+            while store.refresh():
+                pass
+"""
+DIE = f"""{PROCESS}
+left = int(sys.argv[4])
+def die_in_time(*_):
+    global left
+    left -= 1
+    if not left:
+        os.kill(os.getpid(), 9)
+store = place.open()
+for number in range(first, first + count):
+    put(store, numbered(number))
+store.flush()
+store.session.save(store.session.runs[store.run].ended(10**6))
+store.flush()
+import threading
+threading.setprofile(die_in_time)
+sys.setprofile(die_in_time)
+while store.refresh() or store.backend._builder.is_busy:
+    store.flush()
+store.backend.abandon()
+sys.setprofile(None)
+threading.setprofile(None)
+print(-left)
+"""
+"""Build an index, die after so many calls and returns of functions, or print how many there were."""
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (builder, sqlite):
+        monkeypatch.setattr(module, "TAIL", TAIL)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return on_disk(tmp_path)
+
+
+@pytest.fixture
+def filled(place: Place) -> Place:
+    """Return the place of a store with a table and some rows that are in none, of which some were forgotten."""
+    fill_numbered(place, 0, 100)
+    forget(place, *range(0, 100, 10))
+    compact(place.address)
+    fill_numbered(place, 100, 10)
+    assert len(names(place)) == 1
+    return place
+
+
+def forget(place: Place, *numbers: int) -> None:
+    with place.opened() as store:
+        for number in numbers:
+            store.forget(Selection(url=f"{URL}{number}"))
+
+
+def names(place: Place) -> list[str]:
+    """Return the names of all files of an index."""
+    return sorted(file.name for file in Path(f"{place.address}.index").rglob("*.idx*"))
+
+
+def file_of(place: Place) -> Path:
+    [file] = Path(f"{place.address}.index").rglob("*.idx")
+    return file
+
+
+def found(store: Store) -> list[int]:
+    """Return the numbers of documents, each of which is found by either fingerprint and by its URLs."""
+    numbers = sorted(int(each.url.rpartition("/")[2]) for each in store.signatures() if each.url)
+    for number in numbers:
+        asked = {"exact": (number + 1000,), "simhash": (number << 30,)}
+        assert {(name, each.url) for name, each in store.find(asked)} >= {
+            ("exact", f"{URL}{number}"),
+            ("simhash", f"{URL}{number}"),
+        }
+        for url in (f"{URL}{number}", f"http://m.example/{number}"):
+            link = store.resolve(url)
+            assert link
+            assert link.signature
+            assert link.signature.url == f"{URL}{number}"
+        assert link.signature.repeats == 1
+    return numbers
+
+
+def held(place: Place, run: str | None = None) -> list[int]:
+    with place.opened(run=run) as store:
+        return found(store)
+
+
+HELD = [number for number in range(110) if number % 10 or number == 100]
+
+
+def content(place: Place) -> dict[str, bytes]:
+    folder = Path(place.address).parent
+    return {str(file): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+# Tables
+
+
+def test_tables_are_made_while_a_run_goes_on(place: Place) -> None:
+    with place.opened() as store:
+        for number in range(200):
+            put(store, numbered(number), f"http://m.example/{number}")
+            if number % 5 == 0:
+                store.flush()
+                settle(store)
+        until(lambda: store.refresh() or store.flush() or len(store.backend.index.tail) < TAIL)  # type: ignore[attr-defined]
+        assert found(store) == [*range(200)]
+    assert held(place) == [*range(200)]
+    assert place.is_whole()
+
+
+def test_tables_are_few_and_nothing_else_lies_there(place: Place) -> None:
+    for first in range(0, 300, 30):
+        fill_numbered(place, first, 30)
+        sizes = [int(name[13:25]) - int(name[:12]) + 1 for name in names(place)]
+        with place.opened() as store:
+            counted = [table.path.name for table in store.backend.index.tables]  # type: ignore[attr-defined]
+            until(lambda store=store: store.refresh() or store.flush() or not store.backend._builder.is_busy)
+        assert len(sizes) <= 5
+        assert len(counted) <= 5
+    assert held(place) == [*range(300)]
+    assert verify(place.address).findings == []
+    assert RATIO == 8  # five tables are as many as so few rows may be in
+
+
+def test_an_index_is_made_for_many_rows_when_a_store_is_opened(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(builder, "TAIL", 10**6)
+    monkeypatch.setattr(sqlite, "TAIL", 10**6)
+    fill_numbered(place, 0, 100)
+    assert names(place) == []
+    monkeypatch.setattr(sqlite, "TAIL", TAIL)
+    before = content(place)
+    assert held(place) == [*range(100)]
+    assert content(place) == before  # who only looks keeps it in RAM
+    assert held(place, run="") == [*range(100)]
+    assert len(names(place)) == 1
+    assert held(place) == [*range(100)]
+
+
+# Whatever becomes of its files
+
+
+def remove(file: Path) -> None:
+    file.unlink()
+
+
+def remove_all(file: Path) -> None:
+    shutil.rmtree(file.parents[1])
+
+
+def cut(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-100])
+
+
+def blank(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+def flip_head(file: Path) -> None:
+    flip(file, 40)
+
+
+def flip_column(file: Path) -> None:
+    flip(file, file.stat().st_size - 3)
+
+
+def flip(file: Path, at: int) -> None:
+    data = bytearray(file.read_bytes())
+    data[at] ^= 1
+    file.write_bytes(data)
+
+
+def change_format(file: Path) -> None:
+    from scrapy_neardup.store.local.columns import read_columns, write_columns
+
+    columns, about = read_columns(file)
+    write_columns(file, {name: column.copy() for name, column in columns.items()}, {**about, "format": 99})
+
+
+def exchange(file: Path) -> None:
+    """Put the file of other rows in its place."""
+    from scrapy_neardup.store.local.columns import read_columns, write_columns
+
+    columns, about = read_columns(file)
+    write_columns(file, {name: column.copy() for name, column in columns.items()}, {**about, "first": 7})
+
+
+DAMAGES: list[Callable[[Path], None]] = [
+    *(remove, remove_all, cut, blank, flip_head, flip_column, change_format, exchange),
+]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_index_that_is_lost_is_made_anew(
+    filled: Place, damage: Callable[[Path], None], caplog: pytest.LogCaptureFixture
+) -> None:
+    damage(file_of(filled))
+    before = content(filled)
+    survey = verify(filled.address)
+    assert survey.whole
+    assert [("of the index" in each.what, each.harmless) for each in survey.findings] == [(True, True)]
+    assert held(filled) == HELD
+    assert "its index is made anew" in caplog.text
+    assert content(filled) == before
+    assert held(filled, run="") == HELD
+    assert content(filled) != before
+    assert verify(filled.address).findings == []
+    caplog.clear()
+    assert held(filled) == HELD
+    assert caplog.text == ""
+
+
+NAMES = [
+    ["x"],
+    ["../../../etc/passwd"],
+    ["000000000002-000000000009-00000000.idx"],
+    ["000000000001-999999999999-00000000.idx"],
+    ["000000000001-000000000009-00000000.idx"] * 2,
+    7,
+    None,
+]
+
+
+@pytest.mark.parametrize("listed", NAMES)
+def test_list_of_files_that_can_not_be_is_taken_for_none(filled: Place, listed: object) -> None:
+    change_list(filled, dump(INDEX, {"files": listed}))
+    assert held(filled) == HELD
+    assert held(filled, run="") == HELD
+    assert held(filled) == HELD
+    assert len(names(filled)) == 1
+    assert verify(filled.address).findings == []
+
+
+def change_list(place: Place, value: bytes) -> None:
+    with closing(sqlite3.connect(place.address)) as db, db:
+        assert db.execute("UPDATE neardup SET value = ? WHERE key = ?", (value, INDEX)).rowcount == 1
+
+
+def test_older_copy_of_a_store_goes_with_what_it_knew(filled: Place, tmp_path: Path) -> None:
+    older = Path(filled.address).read_bytes()
+    fill_numbered(filled, 200, 100)
+    compact(filled.address)
+    Path(filled.address).write_bytes(older)
+    assert held(filled) == HELD
+    fill_numbered(filled, 300, 100)
+    assert held(filled) == [*HELD, *range(300, 400)]
+    assert verify(filled.address).whole
+
+
+def test_index_of_an_older_copy_is_not_taken_for_the_newer_one(filled: Place) -> None:
+    older = {name: data for name, data in content(filled).items() if name.endswith(".idx")}
+    fill_numbered(filled, 200, 100)
+    compact(filled.address)
+    for name in names(filled):
+        Path(next(iter(older))).with_name(name).unlink()
+    for name, data in older.items():
+        Path(name).write_bytes(data)
+    assert held(filled) == [*HELD, *range(200, 300)]
+    assert held(filled, run="") == [*HELD, *range(200, 300)]
+    assert names(filled) != [Path(name).name for name in older]
+    assert verify(filled.address).findings == []
+
+
+def test_files_that_belong_to_nobody_are_harmless(filled: Place) -> None:
+    file = file_of(filled).with_name("half.idx.new")
+    file.write_bytes(b"half")
+    [finding] = verify(filled.address).findings
+    assert str(file) in finding.what
+    assert finding.harmless
+    fill_numbered(filled, 200, 100)
+    compact(filled.address)
+    assert not file.exists()
+
+
+@pytest.mark.parametrize("examples", [20, *slow(300)])
+def test_damage_of_a_large_index_is_told_or_leads_to_nothing_wrong(
+    filled: Place, examples: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "CHECKED", 0)
+    file = file_of(filled)
+    whole, before = file.read_bytes(), content(filled)
+    head = 20 + int.from_bytes(whole[12:20], "little")
+    for seed in range(examples):
+        rng, data = random.Random(seed), bytearray(whole)
+        at = rng.randrange(head, len(whole))
+        data[at : at + 512] = rng.randbytes(len(data[at : at + 512]))
+        file.write_bytes(data)
+        assert told(filled) <= set(HELD), seed
+        assert not verify(filled.address).findings or not verify(filled.address).findings[0].what.startswith("row")
+    file.write_bytes(whole)
+    assert content(filled) == before
+
+
+def told(place: Place) -> set[int]:
+    """Return the numbers of the documents that a store finds; none where it says that its index is damaged."""
+    try:
+        with place.opened(run=None) as store:
+            asked = [list(store.find({"exact": (n + 1000,), "simhash": (n << 30,)})) for n in HELD]
+            links = [store.resolve(f"{URL}{number}") for number in HELD]
+            urls = {each.url for some in asked for _, each in some} | {link.url for link in links if link}
+            return {int((url or "").rpartition("/")[2]) for url in urls}
+    except StoreError as error:
+        return set() if "remove the folder" in str(error) and "\n" not in str(error) else {-1}
+
+
+# Several processes, and kills
+
+
+@pytest.mark.parametrize("count", [2, *slow(4)])
+def test_processes_that_build_at_once(place: Place, count: int) -> None:
+    starts = [1000 * n for n in range(count)]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", FILL, place.address, str(first), "300"],
+            stdin=-1,
+            stdout=-1,
+            text=True,
+            env=environment,
+        )
+        for first in starts
+    ]
+    for process in processes:
+        assert process.stdout
+        assert process.stdout.readline() == "ready\n"
+    for process in processes:
+        print(file=process.stdin, flush=True)
+    for process in processes:
+        process.communicate(timeout=60)
+        assert process.returncode == 0
+    with place.opened(run=None) as store:
+        numbers = sorted(int((each.url or "").rpartition("/")[2]) for each in store.signatures())
+        assert numbers == [number for first in starts for number in range(first, first + 300)]
+        for number in numbers:
+            assert [each.url for _, each in store.find({"exact": (number + 1000,)})] == [f"{URL}{number}"]
+    assert [each.what for each in verify(place.address).findings if not each.harmless] == []
+    compact(place.address)
+    assert len(names(place)) == 1
+    assert verify(place.address).findings == []
+
+
+@pytest.mark.parametrize("kills", [3, *slow(30)])
+def test_a_kill_while_an_index_is_built_leaves_it_whole(place: Place, kills: int) -> None:
+    rng = random.Random(kills)
+    made = python(DIE, place.address, "0", "40", "0")
+    assert made.returncode == 0, made.stderr
+    steps = int(made.stdout)
+    for kill in range(1, kills + 1):
+        made = python(DIE, place.address, str(40 * kill), "40", str(rng.randint(1, steps)))
+        assert made.returncode in (-9, 0), made.stderr  # it takes more steps, or fewer, than the last time
+        with place.opened(run=None) as store:
+            numbers = range(40 * kill + 40)
+            assert len(store) == len(numbers)
+            for number in numbers:
+                assert [each.url for _, each in store.find({"exact": (number + 1000,)})] == [f"{URL}{number}"]
+        assert place.is_whole()
+    compact(place.address)
+    assert len(names(place)) == 1
+    assert json.dumps(verify(place.address).read["documents"]) == str(40 * kills + 40)
