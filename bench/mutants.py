@@ -44,7 +44,7 @@ DECISIONS = (
     "claim dedup deliveries matching verify siblings reviews advice mirrors verdict"
     " pipeline middleware extension turns detours ending access judge waitlist rechecks leads"
 )
-ROOMS = (*(f"scrapy_neardup/{name}.py" for name in DECISIONS.split()), "scrapy_neardup/stores")
+ROOMS = (*(f"scrapy_neardup/{name}.py" for name in DECISIONS.split()), "scrapy_neardup/store")
 STAGES = ("reach", "quick", "slow")
 REACHING = 20.0  # seconds of tests that come first; with more, the quick tier on two cores is as fast
 SLACK = 60.0  # seconds, for the start of pytest on a busy machine

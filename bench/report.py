@@ -19,7 +19,7 @@ from scrapy_neardup.fingerprints.sketch import Sketch
 from scrapy_neardup.report.data import HostMirror, RunSummary, build
 from scrapy_neardup.report.page import write_page
 from scrapy_neardup.signature import Evidence, Link, Signature
-from scrapy_neardup.stores.memory import MemoryStore
+from scrapy_neardup.store import Store, memory_store
 
 NOW = 1_795_000_000
 NAMES = ("harbour", "meadow", "lantern", "quarry", "orchard", "ferry", "granite", "willow", "beacon", "saddle")
@@ -39,8 +39,8 @@ def evidence(source: random.Random) -> Evidence:
     return Evidence(detector, hamming, resemblance, min(1, resemblance + 0.1), 1 + hamming / 50, source.choice(KINDS))
 
 
-def store(clusters: int) -> MemoryStore:
-    source, made = random.Random(1), MemoryStore([])
+def store(clusters: int) -> Store:
+    source, made = random.Random(1), memory_store([])
     names = sites(min(80, 4 + clusters // 100))
     for n in range(clusters):
         # Some hosts have far more pages than others, and some pages far more mirrors.

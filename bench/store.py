@@ -6,7 +6,8 @@
 settings, and is measured. "Given" are all documents, "held" those that repeat none before them.
 
 - look-up: `Matcher.best`, verification included; the URL's canonical form was made before, for the request;
-- insertion: `add` and `commit` with the URL's visit, 2,000 a second, with the threads that write and build, and every 500 a `flush(wait=False)`, `refresh()` and `len()`, as a crawl does twice a second: those are apart;
+- insertion: `add` and `commit` with the URL's visit, 2,000 a second, with the threads that write and build, and every
+  500 a `flush(wait=False)`, `refresh()` and `len()`, as a crawl does twice a second: those are apart;
 - RAM: what grew in that process: its own (anonymous) memory and, apart, the mapped pages of files, which the system
   takes back when it needs room;
 - cold: none of the store's files is in the system's cache.

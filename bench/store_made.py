@@ -3,7 +3,7 @@
 Fingerprints and sketches are random, but the same for a label. Documents repeat one another in clusters, whose sizes
 follow Zipf's law, and come in mixed order; one has 150,000 documents (of less than a million 15 %). Besides, every 60th
 of those held is of one form: these do not repeat one another, but share three super-shingles, and their SimHashes are
-near. Rows are made by the product's own code, and put into the table without its writer, which takes a fifth of the time.
+near. Rows are made by the product's own code, and put into the table without its writer, in a fifth of the time.
 """
 
 from __future__ import annotations

@@ -11,11 +11,11 @@ from contextlib import closing
 from pathlib import Path
 
 from helpers import detectors, link, signature, text
+from scrapy_neardup.stores.absorbing import tidy
 
 from scrapy_neardup import Deduplicator, Document, StoreError
 from scrapy_neardup.signature import Evidence, Link
 from scrapy_neardup.store import SqliteStore, manifest
-from scrapy_neardup.stores.absorbing import tidy
 
 COUNTS = (400, 20, 20)  # documents of each run: the first two lie in a part each, the last in the log
 Files = dict[str, bytes]

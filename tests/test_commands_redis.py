@@ -17,13 +17,13 @@ from conftest import Crawler
 from helpers import detectors, edited, signature, text, until
 from redis_damage import DAMAGES, contents, fill, judge, restore, values
 from redis_server import Server
+from scrapy_neardup.stores.compacting import compact
+from scrapy_neardup.stores.redis.store import RedisStore, root_of
+from scrapy_neardup.stores.verifying import verify
 from site_server import Page, Site, article, html
 from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document, StoreError
-from scrapy_neardup.stores.compacting import compact
-from scrapy_neardup.stores.redis.store import RedisStore, root_of
-from scrapy_neardup.stores.verifying import verify
 
 HERE = Path(__file__).parent
 FEED = [

@@ -22,16 +22,16 @@ from conftest import Crawler
 from faulty import common_user  # noqa: F401 - a fixture
 from helpers import python, text, until
 from redis_server import Server
+from scrapy_neardup.stores.absorbing import tidy
+from scrapy_neardup.stores.compacting import compact
+from scrapy_neardup.stores.verifying import Survey, verify
 from site_server import Gate, Page, Site, article, html
 from test_store_faults import DIE, commit, contents, expected, fill, held, opened, path, urls  # noqa: F401 - a fixture
 from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document, StoreError
 from scrapy_neardup.config import Config
-from scrapy_neardup.stores.absorbing import tidy
-from scrapy_neardup.stores.compacting import compact
 from scrapy_neardup.store.runs import RunLock
-from scrapy_neardup.stores.verifying import Survey, verify
 
 DAY = 86_400.0
 HERE = Path(__file__).parent

@@ -14,11 +14,11 @@ import pytest
 from cli import refused, succeeded, write
 from faulty import Disk, read_only_disk, small_disk  # noqa: F401 - fixtures
 from helpers import names, signature
+from scrapy_neardup.stores.compacting import compact
 from store_kinds import URL, Place, fill_numbered, on_disk, put
 from tiers import slow
 
 from scrapy_neardup.store import Selection
-from scrapy_neardup.stores.compacting import compact
 
 KILLS = [1, *slow(int(os.environ.get("NEARDUP_TEST_KILLS", "4")))]
 

@@ -8,7 +8,7 @@ from store_kinds import Place, commit
 
 from scrapy_neardup.deliveries import SCHEME, Deliveries
 from scrapy_neardup.signature import Signature
-from scrapy_neardup.store import Store, memory_store
+from scrapy_neardup.store import memory_store
 
 START, BEFORE, LATER = 5000.0, 4000.0, 6000.0
 OWN, COPY = "http://a.example/1", "http://b.example/1"

@@ -24,12 +24,12 @@ import store_damage
 from helpers import run
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tiers import slow
-
-from scrapy_neardup.store import SqliteStore, StoreError, manifest, segments
 from scrapy_neardup.stores.columns import MAGIC, read_columns
 from scrapy_neardup.stores.meta import merge_meta, own_fingerprints
 from scrapy_neardup.stores.part import Part
+from tiers import slow
+
+from scrapy_neardup.store import SqliteStore, StoreError, manifest, segments
 from scrapy_neardup.store.runs import Run
 
 EXAMPLES = int(os.environ.get("NEARDUP_TEST_EXAMPLES", "30"))

@@ -80,12 +80,13 @@ def import_rows(address: str, namespace: str, rows: Iterable[Line], *, chunk: in
     lines = iter(rows)
     head = read_head(next(lines, {}))
     chunks = iter(lambda: [read_line(line) for line in islice(lines, chunk)], [])
-    some: list[Content] = next(chunks, [])  # before there is a store: where these are none, there is to be none
+    first = next(chunks, [])  # before there is a store: where these are none, there is to be none
     with _opened(address, namespace, writes=True) as store:
         _agree(store, head)
         with _alone(store):
             taking = _Taking(store)
-            for some in chain([some], chunks):
+            some: list[Content] = []
+            for some in chain([first], chunks):
                 taking.take(some)
     if not some or some[-1].key != END:
         raise ValueError("it is cut off: there is no row of type 'end'; what came before was taken in")
