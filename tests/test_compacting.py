@@ -14,11 +14,11 @@ import pytest
 from cli import refused, succeeded, write
 from faulty import Disk, read_only_disk, small_disk  # noqa: F401 - fixtures
 from helpers import names, signature
-from scrapy_neardup.stores.compacting import compact
 from store_kinds import URL, Place, fill_numbered, on_disk, put
 from tiers import slow
 
 from scrapy_neardup.store import Selection
+from scrapy_neardup.store.compaction import compact
 
 KILLS = [1, *slow(int(os.environ.get("NEARDUP_TEST_KILLS", "4")))]
 
@@ -29,7 +29,7 @@ def place(tmp_path: Path) -> Place:
 
 
 def size(place: Place) -> int:
-    return sum(file.stat().st_size for file in [Path(place.address), *Path(f"{place.address}.parts").glob("*")])
+    return sum(file.stat().st_size for file in [Path(place.address), *Path(f"{place.address}.index").rglob("*.idx")])
 
 
 def numbers(place: Place) -> list[int]:
@@ -89,8 +89,11 @@ def test_an_import_that_fills_the_disk_loses_nothing(place: Place, small_disk: D
 
 CODE = """
 import json, sys
-from scrapy_neardup.stores.compacting import compact
-from scrapy_neardup.stores.importing import load
+from scrapy_neardup.store.compaction import compact
+from scrapy_neardup.store.local import builder, sqlite
+from scrapy_neardup.store.transfer import import_rows
+
+builder.TAIL = sqlite.TAIL = 20
 
 def rows():
     *first, last = open(sys.argv[3])
@@ -106,7 +109,7 @@ if sys.argv[1] == "compact":
     while True:
         compact(sys.argv[2])
 else:
-    load(sys.argv[2], "", rows(), chunk=20)
+    import_rows(sys.argv[2], "", rows(), chunk=20)
 """
 
 

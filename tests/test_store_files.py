@@ -6,14 +6,18 @@ import os
 import pickle
 import sqlite3
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from helpers import signature, until
 from store_kinds import Place, commit, on_disk
 
-from scrapy_neardup.store import StoreError, sqlite
+from scrapy_neardup.store import StoreError
+from scrapy_neardup.store.local import database
+from scrapy_neardup.store.store import BATCH
+
+PAGE = 16_384
 
 
 @pytest.fixture
@@ -64,39 +68,64 @@ def test_store_reached_through_a_link_has_the_same_locks(place: Place, tmp_path:
 
 def test_batch_is_written_without_being_asked_for(place: Place) -> None:
     with place.opened() as store:
-        for number in range(sqlite.BATCH + 1):
+        for number in range(BATCH + 1):
             store.add(each := signature(f"document-{number}", exact=number))
             store.commit(each)
-        until(lambda: sum(key.startswith("segment/") for key in place.content()) == 2)
+        until(lambda: sum(key.startswith("document/") for key in place.content()) > BATCH / 2)
 
 
 # Damage
 
 
-def test_file_that_was_cut_off_or_has_a_damaged_page_is_refused_or_harmless(place: Place) -> None:
+def test_small_file_that_was_cut_off_or_has_a_damaged_page_is_refused(place: Place) -> None:
     place.fill(*(f"document-{n}" for n in range(300)))
     file = Path(place.address)
     whole = file.read_bytes()
     for share in (0.1, 0.5, 0.9):
         file.write_bytes(whole[: int(len(whole) * share)])
         refusal(place)
-    for start in range(2 * 4096, 9 * 4096, 4096):
-        file.write_bytes(damaged := whole[:start] + b"\xa5" * 4096 + whole[start + 4096 :])
-        with suppress(StoreError), place.opened(run=None) as store:
-            assert len(store) <= 301
+    for start in range(PAGE, len(whole), PAGE):
+        file.write_bytes(whole[:start] + b"\xa5" * PAGE + whole[start + PAGE :])
+        refusal(place)
+
+
+def test_damage_of_a_large_store_is_told_when_it_is_met(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "SMALL", 0)
+    place.fill(*(f"document-{n}" for n in range(300)))
+    file = Path(place.address)
+    whole = file.read_bytes()
+    outcomes = []
+    for start in range(PAGE, len(whole), PAGE):
+        file.write_bytes(damaged := whole[:start] + b"\xa5" * PAGE + whole[start + PAGE :])
+        outcomes.append(outcome(place))
         assert file.read_bytes() == damaged
+    assert {"", "met"} <= set(outcomes) <= {"", "met", "refused"}
+
+
+def outcome(place: Place) -> str:
+    """Return when a store says that it is damaged, if it does: at the start, or later."""
+    try:
+        store = place.open(run=None)
+    except StoreError:
+        return "refused"
+    with closing(store):
+        try:
+            assert len({each.url for each in store.signatures()}) == 301
+        except StoreError as error:
+            return "met" if "malformed" in str(error) or "damaged" in str(error) else str(error)
+    return ""
 
 
 @pytest.mark.parametrize("byte", [0, 4, 20, -1])
-def test_damaged_segment_is_refused(place: Place, byte: int) -> None:
-    key = first_key(place, "segment/")
+def test_damaged_row_is_refused(place: Place, byte: int) -> None:
+    key = first_key(place, "document/")
     damaged = bytearray(place.content()[key])
     damaged[byte] ^= 0x10
     change(place, key, bytes(damaged))
     assert "damaged" in refusal(place)
 
 
-@pytest.mark.parametrize("kind", ["meta", "run", "segment"])
+@pytest.mark.parametrize("kind", ["meta", "run", "document", "link"])
 @pytest.mark.parametrize("value", [b"", b"\xff\xfe", b"{}", b"[1]"])
 def test_row_of_nonsense_is_refused(place: Place, kind: str, value: bytes) -> None:
     change(place, first_key(place, kind), value)
@@ -113,7 +142,7 @@ class Bomb:
         return os.mkdir, (str(self.trace),)
 
 
-@pytest.mark.parametrize("kind", ["meta", "run", "segment"])
+@pytest.mark.parametrize("kind", ["meta", "run", "document", "link"])
 def test_pickles_in_the_file_are_never_executed(place: Place, tmp_path: Path, kind: str) -> None:
     change(place, first_key(place, kind), pickle.dumps(Bomb(tmp_path / "executed")))
     refusal(place)  # no other file is there

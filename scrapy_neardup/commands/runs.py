@@ -68,7 +68,10 @@ def _share_forgotten(run: Run) -> str | None:
     """Say how much of what a run brought is forgotten: all, part or nothing."""
     if not run.forgotten:
         return None
-    return "all" if all(map(run.has_forgotten, range(run.sealed))) else "part"
+    reached = 0
+    for first, last in sorted(run.forgotten):
+        reached = max(reached, last) if first <= reached + 1 else reached
+    return "all" if reached >= run.sealed else "part"
 
 
 def _line(run: Mapping[str, Any]) -> str:

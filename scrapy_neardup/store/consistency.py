@@ -155,12 +155,14 @@ class Consistency:
             self._check_counts()
 
     def _check_runs(self) -> None:
+        missing = [name for name in self._highest if name not in self._runs and RUN not in self._lost]
+        for name in missing:
+            costs = "nothing says what of the run is forgotten, or whether it closed"
+            self._notes.add("# records of runs are missing", costs, name)
+            self._lost.add(RUN)
         for name, highest in self._highest.items():
             run = self._runs.get(name)
-            if run is None and RUN not in self._lost:
-                costs = "nothing says what of the run is forgotten, or whether it closed"
-                self._notes.add("# records of runs are missing", costs, name)
-            elif run and run.closed is not None and highest > run.sealed:
+            if run and run.closed is not None and highest > run.sealed:
                 costs = "who goes on with the run writes over rows"
                 self._notes.add("# closed runs have rows that came after their end", costs, name)
 

@@ -147,7 +147,7 @@ def tables(db: sqlite3.Connection) -> list[str]:
 def _check_rows(db: sqlite3.Connection, names: list[str]) -> None:
     """Raise sqlite3.DatabaseError for damage: anywhere in a small file, else in the pages that a crawl begins with."""
     if db.execute("PRAGMA page_count").fetchone()[0] * PAGE <= SMALL:
-        [said] = db.execute("PRAGMA quick_check(1)").fetchone()
+        [said] = db.execute("PRAGMA integrity_check(1)").fetchone()
         if said != "ok":
             raise sqlite3.DatabaseError(said)
         for name in names:
