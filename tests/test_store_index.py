@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import random
@@ -9,13 +10,14 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import weakref
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 from helpers import python, settle, until
-from store_kinds import URL, Place, fill_numbered, numbered, on_disk, put
+from store_kinds import URL, Place, commit, fill_numbered, held, numbered, on_disk, put
 from tiers import slow
 
 from scrapy_neardup.store import Selection, Store, StoreError
@@ -404,3 +406,15 @@ def test_a_kill_while_an_index_is_built_leaves_it_whole(place: Place, kills: int
     compact(place.address)
     assert len(names(place)) == 1
     assert json.dumps(verify(place.address).read["documents"]) == str(40 * kills + 40)
+
+
+def test_flush_alone_lets_go_of_documents(place: Place) -> None:
+    with closing(place.open()) as store:
+        made = [numbered(number) for number in range(20)]
+        commit(store, *made)
+        known = [weakref.ref(each) for each in made]
+        del made
+        store.flush()
+        gc.collect()
+        assert [each() for each in known] == [None] * 20
+        assert len(held(store)) == 20
