@@ -10,9 +10,9 @@ from typing import Any
 
 import redis
 from helpers import detectors, edited, text
-from scrapy_neardup.stores.redis.store import RedisStore
 
 from scrapy_neardup import Deduplicator, Document, StoreError
+from scrapy_neardup.store import Store, open_store
 
 Contents = dict[bytes, bytes]
 
@@ -80,7 +80,7 @@ def other(client: redis.Redis, rng: random.Random) -> None:
 
 def exchange(client: redis.Redis, rng: random.Random) -> None:
     """Put a key in place of another."""
-    one, two = rng.sample(sorted(client.keys("*")), 2)
+    one, two = rng.sample(_names(client), 2)
     client.copy(one, two, replace=True)
 
 
@@ -96,9 +96,14 @@ def kind_of(name: bytes) -> bytes:
 
 
 def _key(client: redis.Redis, rng: random.Random, types: Sequence[bytes] = ()) -> bytes:
-    names = [name for name in sorted(client.keys("*")) if not types or client.type(name) in types]
+    names = [name for name in _names(client) if not types or client.type(name) in types]
     kind = rng.choice(sorted({*map(kind_of, names)}))
     return rng.choice([name for name in names if kind_of(name) == kind])
+
+
+def _names(client: redis.Redis) -> list[bytes]:
+    """Return all keys but the news, which nobody needs who was not there."""
+    return [name for name in sorted(client.keys("*")) if client.type(name) != b"stream"]
 
 
 def _value(client: redis.Redis, rng: random.Random) -> tuple[bytes, Callable[[bytes], Any]]:
@@ -116,19 +121,19 @@ def _value(client: redis.Redis, rng: random.Random) -> tuple[bytes, Callable[[by
 # What became of it
 
 
-def asked(store: RedisStore) -> list[str]:
+def asked(store: Store) -> list[str]:
     """Return all that a store tells."""
     found = [[s.url for _, s in store.find(s.fingerprints)] for s in store.signatures()]
     links = [(k.url, k.signature and k.signature.url, k.mirror, k.evidence) for k in store.all_links()]
     documents = [
-        (s.url, s.fingerprints, s.sketch, s.repeats, s.key, [k.url for k in store.links(s)]) for s in store.signatures()
+        (s.url, s.fingerprints, s.sketch, s.repeats, s.id, [k.url for k in store.links(s)]) for s in store.signatures()
     ]
     rest = [len(store), sorted(store.degrees()), store.runs(), store.hosts.dump(), store.describe().keys()]
     return [*map(repr, found), *sorted(map(repr, links)), *map(repr, documents), *map(repr, rest)]
 
 
 def told(address: str) -> list[str]:
-    with closing(RedisStore(address, detectors(), run=None)) as store:
+    with closing(open_store(address, detectors(), run=None)) as store:
         return asked(store)
 
 

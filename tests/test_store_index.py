@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 from helpers import python, settle, until
-from store_kinds import URL, Place, commit, fill_numbered, held, numbered, on_disk, put
+from store_kinds import URL, Place, commit, fill_numbered, numbered, on_disk, put
 from tiers import slow
 
 from scrapy_neardup.store import Selection, Store, StoreError
@@ -417,4 +417,4 @@ def test_flush_alone_lets_go_of_documents(place: Place) -> None:
         store.flush()
         gc.collect()
         assert [each() for each in known] == [None] * 20
-        assert len(held(store)) == 20
+        assert len(list(store.signatures())) == 20

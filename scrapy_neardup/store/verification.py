@@ -61,13 +61,18 @@ def _abandoning(backend: RedisBackend) -> Iterator[RedisBackend]:
 
 
 def _verify_namespace(backend: RedisBackend, name: str, survey: Survey) -> None:
+    from .redis.inspection import Inspection
+
     notes = Notes(name)
-    rows = Consistency(notes)
+    rows, inspection = Consistency(notes), Inspection(backend, notes)
+    inspection.check_types()
     was_quiet = _is_quiet(backend)
     for kind in _KINDS:
         try:
             for row in watched(backend.scan(kind), "rows"):
                 rows.take(row.key, row.value, is_pending=row.is_pending)
+                inspection.take(row)
+            inspection.check()
         except (StoreError, *DAMAGE) as error:
             backend.server.run([("PING",)])  # raises where the server is away
             rows.lose_kind(kind, error)

@@ -50,8 +50,9 @@ class RedisBackend(Rows):
             raise
 
     def _begin(self) -> None:
-        latest = self.server.run([("XREVRANGE", self.server.key(each), "+", "-", "COUNT", 1) for each in self._streams])
-        self._heard |= {stream: found[0][0] for stream, found in zip(self._streams, latest, strict=True) if found}
+        asked = [("XREVRANGE", self.server.key(each), "+", "-", "COUNT", 1) for each in self._streams]
+        latest = zip(self._streams, self.server.run(asked, checks=self._writes), strict=True)
+        self._heard |= {stream: found[0][0] for stream, found in latest if found and isinstance(found, list)}
         if self._writes:
             self.server.run(self._hearing())
 

@@ -23,14 +23,14 @@ class Rows:
         self.server = server
         self._writes = writes
 
-    def _place(self, key: str, *, makes: bool = False) -> bytes | None:
+    def place(self, key: str, *, makes: bool = False) -> bytes | None:
         """Return the place of a row; None where its run has no ordinal."""
         run, number = records.place_of(records.id_of(key))
         ordinal = self.server.leases.ordinal(self.server.ask, run, makes=makes)
         return ordinal and packing.place(ordinal, records.kind_of(key), number)
 
     def _new_place(self, entry: Entry) -> bytes:
-        place = self._place(entry.key, makes=True)
+        place = self.place(entry.key, makes=True)
         assert place
         return place
 
@@ -56,7 +56,7 @@ class Rows:
         keys = list(keys)
         with self.server.told():
             named = [key for key in keys if records.kind_of(key) in NAMED]
-            places = [self._place(key) for key in keys if records.kind_of(key) not in NAMED]
+            places = [self.place(key) for key in keys if records.kind_of(key) not in NAMED]
             return [*self._get_named(named), *self._rows_at(filter(None, places)).values()]
 
     def _get_named(self, keys: Sequence[str]) -> Iterator[Row]:
