@@ -11,33 +11,36 @@ from contextlib import closing
 from pathlib import Path
 
 from helpers import detectors, link, signature, text
-from scrapy_neardup.stores.absorbing import tidy
 
 from scrapy_neardup import Deduplicator, Document, StoreError
-from scrapy_neardup.signature import Evidence, Link
-from scrapy_neardup.store import SqliteStore, manifest
+from scrapy_neardup.signature import Evidence, Link, Visit
+from scrapy_neardup.store import Store, open_store
+from scrapy_neardup.store.local import sqlite
+from scrapy_neardup.store.local.files import folder_of
+from scrapy_neardup.store.postings import spread
 
-COUNTS = (400, 20, 20)  # documents of each run: the first two lie in a part each, the last in the log
+COUNTS = (400, 20, 20)  # documents of each run: the first two lie in a table of the index each, the last in none
 Files = dict[str, bytes]
 
 
 def make(path: Path) -> None:
-    """Make a store of two parts and a log, in which later runs repeat and forget what earlier ones brought."""
+    """Make a store with an index of two files, in which later runs repeat and forget what earlier ones brought."""
+    tail = sqlite.TAIL
     for run, count in enumerate(COUNTS):
-        with closing(SqliteStore(str(path), detectors())) as store:
-            for known in [each for each in store.signatures() if each.fingerprints["exact"][0] % 5 == 0]:
-                store.record(Link(f"http://m{run}.example/{known.first_seen}", known, True, 5.0, 7, EVIDENCE))
-                store.flush()
+        sqlite.TAIL = 0  # makes a table of what came before
+        with closing(open_store(str(path), detectors())) as store:
+            sqlite.TAIL = tail
+            for known in [each for each in store.signatures() if each.fingerprints["exact"][0] % 20 == 0]:
+                store.record(Link(f"http://m{run}.example/{known.id}", known, True, 5.0, 7, EVIDENCE))
             for number in range(count):
-                each = signature(f"{run}-{number}", exact=number, simhash=number << 20)
+                each = signature(f"{run}-{number}", exact=number, simhash=spread(number))
                 store.add(each)
-                store.commit(each)
-                store.record(link(each.url or "", each))
+                store.commit(each, Visit(2000.0, 7) if number % 2 else None)
+                if not number % 2:
+                    store.record(link(each.url or "", each))
                 if number == count // 2:
                     store.flush()
             store.withdraw(next(iter(store.signatures())))
-        if run < len(COUNTS) - 1:
-            tidy(str(path), "")
 
 
 EVIDENCE = Evidence("exact", 0, 1.0, 1.0, 1.0, "full")
@@ -45,16 +48,16 @@ EVIDENCE = Evidence("exact", 0, 1.0, 1.0, 1.0, "full")
 
 def told(path: Path) -> list[str]:
     """Return all that a store tells that is only looked into."""
-    with closing(SqliteStore(str(path), detectors(), run=None)) as store:
+    with closing(open_store(str(path), detectors(), run=None)) as store:
         return asked(store)
 
 
-def asked(store: SqliteStore) -> list[str]:
-    found = [[s.url for _, s in store.find({"exact": (n,), "simhash": (n << 20,)})] for n in range(20)]
+def asked(store: Store) -> list[str]:
+    found = [[s.url for _, s in store.find({"exact": (n,), "simhash": (spread(n),)})] for n in range(20)]
     links = [(k.url, k.signature and k.signature.url, k.mirror, k.seen, k.evidence) for k in store.all_links()]
     resolved = [(url, bool(store.resolve(url))) for url, *_ in links]
     documents = [
-        (s.url, s.fingerprints, s.sketch, s.repeats, [k.url for k in store.links(s)]) for s in store.signatures()
+        (s.url, dict(s.fingerprints), s.sketch, s.repeats, [k.url for k in store.links(s)]) for s in store.signatures()
     ]
     return [*map(repr, found), *sorted(map(repr, [*links, *resolved])), *sorted(map(repr, documents))]
 
@@ -121,8 +124,8 @@ def change_row(folder: Path, rng: random.Random) -> None:
 
 
 def exchange(folder: Path, rng: random.Random) -> None:
-    """Put a part in place of another, or of the log."""
-    one, other = rng.sample([folder / name for name in contents(folder)], 2)
+    """Put a file of the index in place of another, or of the rows."""
+    one, other = rng.sample([folder / name for name, content in contents(folder).items() if content], 2)
     first, second = one.read_bytes(), other.read_bytes()
     one.write_bytes(second)
     if rng.random() < 0.5:
@@ -130,11 +133,11 @@ def exchange(folder: Path, rng: random.Random) -> None:
 
 
 def remove(folder: Path, rng: random.Random) -> None:
-    rng.choice(list(manifest.folder(str(folder / "store.sqlite")).iterdir())).unlink()
+    rng.choice(list(folder_of(str(folder / "store.sqlite")).rglob("*.idx"))).unlink()
 
 
 def _chosen(folder: Path, rng: random.Random) -> tuple[Path, bytearray]:
-    file = folder / rng.choice(list(contents(folder)))
+    file = folder / rng.choice([name for name, content in contents(folder).items() if content])
     return file, bytearray(file.read_bytes())
 
 

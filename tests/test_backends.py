@@ -248,6 +248,18 @@ def test_nearest_of_many(place: Place) -> None:
     assert set(of(*close)) <= set(found)
 
 
+def test_nearest_where_nearer_ones_are_gone(place: Place) -> None:
+    backend = place.begun()
+    far = [document(n, simhash=flipped(77, 2)) for n in range(1, 31)]
+    gone = [document(n, simhash=77) for n in range(31, 61)]
+    close = [document(n, simhash=flipped(77, 1)) for n in range(61, 71)]
+    backend.write([*far, *gone, *close])
+    backend.write([], gone)
+    found = near(backend, 77, 3)
+    assert len(found) == NEWEST
+    assert set(of(*close)) <= set(found)
+
+
 def test_key_and_simhash_at_their_limits(place: Place) -> None:
     backend = place.begun()
     most = (1 << 64) - 1

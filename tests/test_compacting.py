@@ -78,7 +78,7 @@ def test_an_import_that_fills_the_disk_loses_nothing(place: Place, small_disk: D
     fill_numbered(place, 0, 3000)
     write(tmp_path / "in.jsonl", everything := place.exported())
     store = str(small_disk.path / "store.sqlite")
-    assert "can't be written: No space left" in refused(tmp_path, "import", "in.jsonl", "--store", store)
+    assert "make room on the disk" in refused(tmp_path, "import", "in.jsonl", "--store", store)
     copy = on_disk(small_disk.kept)
     assert numbers(copy) == []
     copy.load(everything)

@@ -41,13 +41,13 @@ class NearTable:
         """Return the SimHashes within a distance by number, each with its distance; of more than `most` the nearest."""
         few = len(self.values) <= FEW
         if not few and distance < BLOCKS and (found := self._found_in_short_buckets(value, distance)) is not None:
-            return dict(sorted(sorted(found.items(), key=lambda pair: pair[1])[:most]))
+            return dict(sorted(sorted(found.items(), key=_by_distance)[:most]))
         numbers = np.arange(len(self.values)) if few else self._candidates(value, distance)
         far = np.bitwise_count((self.values if few else self.values.take(numbers)) ^ np.uint64(value))
         near = (far <= distance).nonzero()[0]
         if len(near) > BLOCKS * most:  # in each block it may be found again
-            near = near[np.argsort(far[near], kind="stable")[: BLOCKS * most]]
-        nearest = dict(sorted(zip(numbers[near].tolist(), far[near].tolist(), strict=True), key=lambda pair: pair[1]))
+            near = near[np.lexsort((numbers[near], far[near]))[: BLOCKS * most]]
+        nearest = dict(sorted(zip(numbers[near].tolist(), far[near].tolist(), strict=True), key=_by_distance))
         return dict(sorted(list(nearest.items())[:most]))
 
     def _found_in_short_buckets(self, value: int, distance: int) -> dict[int, int] | None:
@@ -112,3 +112,8 @@ def _built(values: npt.NDArray[np.uint64]) -> dict[str, Array]:
         starts[block, 1:] = np.cumsum(np.bincount(blocks, minlength=_BUCKETS))
         starts[block] += block * size
     return {"starts": starts.ravel(), "next": following.ravel(), "numbers": numbers.ravel()}
+
+
+def _by_distance(pair: tuple[int, int]) -> tuple[int, int]:
+    """Return what to sort by: of those that are as near the oldest first, however they were found."""
+    return pair[1], pair[0]

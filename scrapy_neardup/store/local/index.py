@@ -46,16 +46,12 @@ class Index:
         """Return how many rows a key led to since the tables were made: some may be gone."""
         return len(self.tail.find(key, len(self.tail))) + sum([table.count(key) for table in self.tables])
 
-    def near(self, simhash: int, distance: int, most: int = NEWEST) -> list[Place]:
-        """Return the places of the rows within a Hamming distance: of more than `most` the nearest; oldest first."""
+    def near(self, simhash: int, distance: int, most: int = NEWEST) -> list[tuple[int, Place]]:
+        """Return the rows within a Hamming distance, each after that: of more than `most` the nearest; oldest first."""
         found: list[tuple[int, Place]] = []
         for table in self.tables:
             found += table.near(simhash, distance, most)
-        found += self.tail.near(simhash, distance)
-        if len(found) > most:
-            nearest = set(sorted(range(len(found)), key=lambda at: found[at][0])[:most])
-            found = [pair for at, pair in enumerate(found) if at in nearest]
-        return [place for _, place in found]
+        return nearest(found + self.tail.near(simhash, distance), most)
 
     def add(self, place: Place, postings: Postings) -> None:
         """Add the newest row."""
@@ -67,6 +63,14 @@ class Index:
         self.tables = [*(each for each in self.tables if each.last < table.first), table,
                        *(each for each in self.tables if each.first > table.last)]  # fmt: skip
         self.tail = self.tail.after(self.last)
+
+
+def nearest(found: list[tuple[int, Place]], most: int) -> list[tuple[int, Place]]:
+    """Return what is nearest, in the same order; of those that are as near the oldest."""
+    if len(found) <= most:
+        return found
+    chosen = sorted(range(len(found)), key=lambda at: found[at][0])[:most]
+    return [found[at] for at in sorted(chosen)]
 
 
 def due(tables: list[Table], rows: int) -> list[Table]:

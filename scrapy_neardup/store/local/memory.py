@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from ..base import NEWEST, Entry, Found, Postings, Question, Record, Row
-from .index import TAIL, Index, due
+from .index import TAIL, Index, due, nearest
 from .table import Table
 from .tail import Place
 
@@ -40,7 +40,7 @@ class MemoryBackend:
     def _found(self, question: Question) -> Found:
         places = self.index.find(question.keys)
         simhash = question.simhash
-        near = self.index.near(simhash, question.distance) if simhash is not None else []
+        near = [place for _, place in self.index.near(simhash, question.distance)] if simhash is not None else []
         if not places and not near:
             return Found()
         rows = self._at({place for found in (*places.values(), near) for place in found})
@@ -69,10 +69,10 @@ class MemoryBackend:
         while True:
             asked *= 8
             places = self.index.near(simhash, distance, asked)
-            rows = self._at(set(places))
+            rows = self._at({place for _, place in places})
             if len(rows) >= NEWEST or len(places) < asked:
-                nearest = self.index.near(simhash, distance, asked)
-                return [rows[place] for place in nearest if place in rows][:NEWEST]
+                there = [pair for pair in places if pair[1] in rows]
+                return [rows[place] for _, place in nearest(there, NEWEST)]
 
     def _at(self, places: Iterable[Place]) -> dict[Place, Row]:
         """Return the rows that are there, by place."""

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from ...index.near import NearTable
 from ...index.packed import Array, PackedTable, entries, merge
+from ..damage import DAMAGE
 from .columns import read_columns, write_columns
 
 FORMAT = 1
@@ -64,7 +65,10 @@ class Table:
         columns, about = read_columns(path, check=check)
         if about.get("format") != FORMAT:
             raise ValueError(f"{path.name} is of another format")
-        return cls(int(about["first"]), int(about["last"]), columns, path)
+        try:
+            return cls(int(about["first"]), int(about["last"]), columns, path)
+        except DAMAGE as error:
+            raise ValueError(f"{path.name} is damaged: {error!r}") from error
 
     def write(self, path: Path) -> Table:
         """Write it to a file, and return that mapped."""
