@@ -11,7 +11,7 @@ from helpers import detectors, link, names, signature, sketch
 from redis_faults import Killed, killed_after
 from redis_server import free_port
 from store_inputs import Keys
-from store_kinds import Place, commit, fill_numbered, held, on_disk, on_server
+from store_kinds import ROOT, Place, commit, fill_numbered, held, on_disk, on_server
 from tiers import slow
 
 from scrapy_neardup.signature import Signature
@@ -53,6 +53,7 @@ def test_run_that_was_killed_while_it_began(place: Place, monkeypatch: pytest.Mo
             assert (held(store), len(store)) == ([], 0)
             assert store.resolve("http://site.example/lost") is None
             assert [run.id for run in store.runs() if run.closed is None] == [store.run]
+            assert not place.tell("EXISTS", f"{ROOT}:pending")
     assert 20 < moment < 190
     assert place.is_whole()
 

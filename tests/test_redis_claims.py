@@ -65,6 +65,14 @@ def test_twin_takes_the_place_of_one_whose_process_died(place: Place) -> None:
         assert other.claim(Document("http://b.example/1", text(1))).verdict.status == "unique"
 
 
+def test_what_a_run_held_when_it_died_is_not_held_when_it_is_resumed(place: Place) -> None:
+    one = place.dedup()
+    one.claim(Document("http://a.example/1", text(1)))
+    place.die(one.store)
+    with place.opened(run=one.store.run), place.dedup() as other:
+        assert not other.try_claim(Document("http://b.example/1", text(1))).is_early
+
+
 def test_detector_with_an_index_of_its_own_does_not_find_the_document_itself(place: Place) -> None:
     documents = [Document(f"http://a.example/{n}", "。".join(text(n).split()).replace(" ", "")) for n in range(3)]
     with place.dedup(detectors=["exact", "feature_code"]) as dedup:

@@ -27,4 +27,9 @@ local lease = root .. ':lease.' .. ordinal
 local holder = call('GET', lease)
 if holder and holder ~= before and holder ~= token then return { ordinal, 0 } end
 call('SET', lease, token, 'PX', milliseconds)
+if not holder then -- what the dead held is held no more; who lives holds it again
+  for _, place in ipairs(call('HKEYS', pending)) do
+    if sub(place, 1, 3) == ordinal then call('HDEL', pending, place) end
+  end
+end
 return { ordinal, holder and 1 or 2 }
