@@ -53,11 +53,12 @@ class Deduplicator:
         scope: str = "all",
         learns_hosts: bool = True,
         started: float | None = None,
+        lost: tuple[float, float] = (0.0, 0.0),
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`started`: when the run began, in seconds since the epoch; None: now."""
+        """`started`: when the run began, in seconds since the epoch; None: now. `lost`: see `Deliveries`."""
         self.store = store
-        self.deliveries = Deliveries(store, clock() if started is None else started, clock)
+        self.deliveries = Deliveries(store, clock() if started is None else started, clock, lost=lost)
         self.detectors = list(detectors)
         self.matcher = Matcher(store, rule, reviews or Reviews(Config()), scope)
         self.changes: list[Change] = []
@@ -89,7 +90,8 @@ class Deduplicator:
         rule = Rule.from_config(config)
         dedup = cls(
             store, detectors, rule, reviews=reviews, scope=config.scope, learns_hosts=config.learn_hosts,
-            started=next((known.started for known in store.runs() if run and known.id == run), None), clock=clock,
+            started=next((known.started for known in store.runs() if run and known.id == run), None),
+            lost=store.lost, clock=clock,
         )  # fmt: skip
         if config.ttl is not None and run is not None:
             dedup.forget_older(config.ttl)

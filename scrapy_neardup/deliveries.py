@@ -19,20 +19,32 @@ class Deliveries:
     a page gives several items, the original has gone and a copy is alive), a link of a made-up URL does.
     """
 
-    def __init__(self, store: Store, started: float, clock: Callable[[], float] = time.time) -> None:
-        """`started`: when the run began, in seconds since the epoch."""
+    def __init__(
+        self,
+        store: Store,
+        started: float,
+        clock: Callable[[], float] = time.time,
+        *,
+        lost: tuple[float, float] = (0.0, 0.0),
+    ) -> None:
+        """`started`: when the run began, in seconds since the epoch; `lost`: from when to when it had died."""
         self._store = store
         self._started = started
+        self._lost = lost
         self._clock = clock
 
     def is_delivered(self, document: Signature) -> bool:
         """Return whether any URL gave a document in this run."""
-        return self.last(document) >= self._started
+        return self._is_of_run(self.last(document))
+
+    def _is_of_run(self, seen: float) -> bool:
+        """Return whether this run gave what was seen then; what it gave before it was killed may never have arrived."""
+        return seen >= self._started and not self._lost[0] < seen < self._lost[1]
 
     def last(self, document: Signature) -> float:
         """Return when a document was last given, in seconds since the epoch; 0 where that is not known."""
         own = self._seen(document.url, document) if document.url else 0.0
-        return own if own >= self._started else max(own, self._seen(_made_up_url(document), document))
+        return own if self._is_of_run(own) else max(own, self._seen(_made_up_url(document), document))
 
     def is_deserted(self, document: Signature) -> bool:
         """Return whether another URL than the document's own was the last to give it."""
@@ -47,7 +59,7 @@ class Deliveries:
 
     def remember(self, link: Link) -> None:
         """Remember that a URL gave a document in this run, before the link of the URL is replaced."""
-        if link.signature and not link.mirror and link.seen >= self._started:
+        if link.signature and not link.mirror and self._is_of_run(link.seen):
             self._store.record(Link(_made_up_url(link.signature), link.signature, False, link.seen))
 
     def _seen(self, url: str, document: Signature) -> float:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
-from helpers import link, signature
+from helpers import link, signature, text
 from store_kinds import Place, commit
 
+from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.deliveries import SCHEME, Deliveries
 from scrapy_neardup.signature import Signature
 from scrapy_neardup.store import memory_store
@@ -90,3 +93,30 @@ def test_documents_are_told_apart_and_known_again_by_the_next_process(place: Pla
         known = {str(each.url)[-1]: deliveries.last(each) for each in store.signatures()}
         assert known == {"1": LATER, "2": 2000}  # what `commit` said of it
         assert not any(SCHEME in str(each.url) for each in store.signatures())
+
+
+def test_what_a_run_gave_before_it_was_killed_is_to_come_again(tmp_path: Path) -> None:
+    path, first, second = str(tmp_path / "store.sqlite"), text(1), text(2)
+
+    def given(dedup: Deduplicator, url: str, of: str) -> bool:
+        claim = dedup.claim(Document(url, of))
+        claim.commit()
+        return dedup.deliveries.is_delivered((claim.match or claim).signature)
+
+    with Deduplicator.open(path) as dedup:
+        dedup.claim(Document("http://a.example/1", first)).commit()
+        dedup.claim(Document("http://a.example/2", second)).commit()
+    with Deduplicator.open(path, run="job") as dedup:
+        assert given(dedup, "http://a.example/1", first)
+    killed = Deduplicator.open(path, run="job")
+    assert given(killed, "http://a.example/2", second)
+    killed.flush()
+    killed.store.backend.abandon()
+    with Deduplicator.open(path, run="job") as dedup:
+        one, two = (dedup.store.resolve(f"http://a.example/{n}") for n in (1, 2))
+        assert one
+        assert two
+        assert one.signature
+        assert two.signature
+        assert dedup.deliveries.is_delivered(one.signature)
+        assert not dedup.deliveries.is_delivered(two.signature)

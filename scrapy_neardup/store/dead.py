@@ -21,7 +21,7 @@ class Dead:
 
     def __init__(self, store: Store, *, keeps: bool) -> None:
         self._store = store
-        self._keeps = keeps
+        self.keeps = keeps
         self._look_at = time.monotonic() + LOOK
         self._missed: Counter[str] = Counter()
 
@@ -42,7 +42,7 @@ class Dead:
     def end(self, runs: list[Run]) -> None:
         """End runs that died, which this process holds, and let go of them. Raise StoreError."""
         for run in runs:
-            erasure.end(self._store, run, forget=not self._keeps)
+            erasure.end(self._store, run, forget=not self.keeps)
         self._store.flush()
         for run in runs:
             if run.id != self._store.run:

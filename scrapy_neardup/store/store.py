@@ -56,6 +56,8 @@ class Store:
         self._linked: WeakSet[Signature] = WeakSet()  # pending ones to which links were recorded
         self._links = Links(backend, self.session, self.held, self._recount)
         self._claims = Claims(self)
+        self.lost = 0.0, 0.0
+        """Between which times this run died, in seconds since the epoch, if what it wrote then is forgotten."""
         self._dead = Dead(self, keeps=unclean_run == "keep")
         self._news = HostNews()
         self._rows = 0
@@ -74,6 +76,9 @@ class Store:
                 self._take_in(row)
         if run is not None:
             self._dead.end(died)
+        for each in died if not self._dead.keeps else ():
+            if each.id == self.run:
+                self.lost = each.paused, time.time()
         while self.refresh():
             pass
 
