@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -22,8 +23,10 @@ from helpers import python, text
 from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document, StoreError
-from scrapy_neardup.store.local import database
+from scrapy_neardup.store.local import builder, database, sqlite
 from scrapy_neardup.store.local import writer as writing
+from scrapy_neardup.store.local.files import Files
+from scrapy_neardup.store.local.table import Table
 from scrapy_neardup.store.meta import FORMAT, KEY
 from scrapy_neardup.store.records import dump, load
 
@@ -431,6 +434,32 @@ def test_run_that_ends_on_a_full_disk_takes_nothing_with_it(small_disk: Disk) ->
     assert_says_full(made.stdout, str(small_disk.path), 5)
     path = str(small_disk.kept / "store.sqlite")
     assert urls(path, unclean_run="keep") >= expected(*range(10))
+
+
+@pytest.mark.parametrize("rows", [20, 10**6])
+def test_index_that_can_not_be_written_stays_in_memory(
+    path: str, rows: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for module, tail in ((builder, 20), (sqlite, rows)):
+        monkeypatch.setattr(module, "TAIL", tail)
+    monkeypatch.setattr(Files, "store", full)
+    fill(path, *range(50))  # of these the next one makes a table at once
+    with opened(path) as dedup:
+        for number in range(50, 100):
+            commit(dedup, number)
+            dedup.flush()
+            dedup.store.refresh()
+        for number in range(100):
+            found = dedup.claim(Document(url=f"http://c.example/{number}", text=text(number)))
+            assert found.verdict.status == "duplicate"
+            found.commit()
+    assert "its index stays in memory: [Errno 28]" in caplog.text
+    monkeypatch.undo()
+    assert urls(path) == expected(*range(100))
+
+
+def full(self: Files, table: Table) -> Table:
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 # Several processes

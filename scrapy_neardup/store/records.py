@@ -92,7 +92,7 @@ def load(key: str, value: bytes) -> Any:
     try:
         return _READERS[kind_of(key)](key, msgpack.unpackb(body, unicode_errors=_ERRORS, strict_map_key=False))
     except DAMAGE as error:  # who made it meant to
-        raise ValueError(f"row {key!r} is damaged: {error}") from error
+        raise ValueError(f"row {key!r} is damaged: {' '.join(str(error).split())}") from error
 
 
 def pack(values: tuple[int, ...]) -> bytes:
@@ -127,6 +127,9 @@ def _body(record: Record) -> Any:
 def _document(key: str, body: Any) -> Signature:
     url, title, first_seen, prints, sketch, layout, identity, own = body
     visit = Visit(*own) if own else None
+    for packed in prints.values():
+        if type(packed) is not bytes or len(packed) & 7:
+            raise ValueError("its fingerprints are none")
     return Signature(url, Prints(prints), Sketch(*sketch), first_seen, layout, title, identity, key[9:], visit)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
@@ -12,6 +13,8 @@ from filelock import FileLock, Timeout
 from .files import Files
 from .index import TAIL, Index, due
 from .table import Table
+
+REST = 60.0  # seconds before what went wrong is tried again
 
 
 class Builder:
@@ -23,6 +26,7 @@ class Builder:
         self._lock = FileLock(files.folder.with_suffix(".lock"), thread_local=False)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="neardup-index")
         self._work: Future[Table] | None = None
+        self._rests_until = 0.0
 
     @property
     def is_busy(self) -> bool:
@@ -33,10 +37,10 @@ class Builder:
         """Keep other processes from building; return False where one is at it for so long."""
         if self._lock.is_locked:
             return True
-        self._files.folder.parent.mkdir(exist_ok=True)
         try:
+            self._files.folder.parent.mkdir(exist_ok=True)
             self._lock.acquire(timeout=seconds)
-        except Timeout:
+        except (Timeout, OSError):
             return False
         self._files.stores = True
         return True
@@ -57,7 +61,8 @@ class Builder:
 
     def is_due(self, index: Index) -> bool:
         """Return whether there is anything to build."""
-        return len(index.tail) >= TAIL or bool(_mergeable(index))
+        is_due = len(index.tail) >= TAIL or bool(_mergeable(index))
+        return is_due and time.monotonic() >= self._rests_until
 
     def _made(self, first: int, last: int) -> Table:
         with closing(self._connect()) as db:
@@ -71,6 +76,7 @@ class Builder:
         try:
             return work.result()
         except BaseException:
+            self._rests_until = time.monotonic() + REST
             self.release()
             raise
 

@@ -66,7 +66,7 @@ class Files:
         try:
             return self.listed(db)
         except DAMAGE as error:
-            self._warn(error)
+            self.warn(f"is made anew: {error}")
             return []
 
     def listed(self, db: sqlite3.Connection) -> list[str]:
@@ -94,11 +94,12 @@ class Files:
                 return [self.opened(name, check=check) for name in names]
             except (OSError, *DAMAGE) as error:
                 if self.names(db) == names:  # else another process has just put them into others
-                    self._warn(error)
+                    self.warn(f"is made anew: {error}")
                     return [table for name in names for table in self._opened_or_made(db, name)]
 
-    def _warn(self, error: BaseException) -> None:
-        logger.warning("Store %r: its index is made anew: %s", str(self.folder.parent)[:-6], error)
+    def warn(self, why: str) -> None:
+        """Warn of what becomes of the index."""
+        logger.warning("Store %r: its index %s", str(self.folder.parent)[:-6], why)
 
     def opened(self, name: str, *, check: bool) -> Table:
         """Return the table in a file. Raise ValueError, OSError where it can't be read; `check` reads all of it."""
@@ -136,7 +137,13 @@ class Files:
         return self._stored(Table.merged(tables)) if len(tables) > 1 else tables[0]
 
     def _stored(self, table: Table) -> Table:
-        return self.store(table) if self.stores else table
+        """Return a table in a file; where that can't be written, or is not to be, as it is."""
+        if self.stores:
+            try:
+                return self.store(table)
+            except OSError as error:
+                self.warn(f"stays in memory: {error}")
+        return table
 
     def store(self, table: Table) -> Table:
         """Write a table to a file."""

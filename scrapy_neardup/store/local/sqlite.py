@@ -78,7 +78,12 @@ class SqliteBackend(MemoryBackend):
 
     def _name_files(self) -> None:
         """Have the store name the files that count; the lock is released once it does."""
-        self.index.tables = [table if table.path else self._files.store(table) for table in self.index.tables]
+        try:
+            self.index.tables = [table if table.path else self._files.store(table) for table in self.index.tables]
+        except OSError as error:
+            self._files.warn(f"stays in memory: {error}")
+            self._builder.release()
+            return
         names = [table.path.name for table in self.index.tables if table.path]
         self.write([Entry(INDEX, {"files": names})])
 
@@ -87,7 +92,12 @@ class SqliteBackend(MemoryBackend):
         if not self._writes or self._batch.has(INDEX) or (self._writing and self._writing[1].has(INDEX)):
             return
         if self._builder.is_busy:
-            if table := self._builder.result():
+            try:
+                table = self._builder.result()
+            except Exception as error:  # it is a cache
+                self._files.warn(f"does not grow: {error!r}")
+                return
+            if table:
                 self.index.put(table)
                 self._name_files()
         elif self._builder.is_due(self.index) and self._builder.hold():
@@ -100,10 +110,9 @@ class SqliteBackend(MemoryBackend):
             if table := self._builder.finish():
                 self.index.put(table)
                 names = [table.path.name for table in self.index.tables if table.path]
-                batch = Batch()
-                batch.put(INDEX, {"files": names}, updates=False)
-                self._writer.write(batch).result()  # type: ignore[union-attr]
-                self._files.tidy(names)
+                if self._writer and len(names) == len(self.index.tables):
+                    self._writer.write(Batch({INDEX: {"files": names}})).result()
+                    self._files.tidy(names)
         self._builder.release()
 
     def _adopt(self) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 import queue
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -29,8 +29,8 @@ PATIENCE = 1.0  # seconds between two looks whether the thread lives
 class Batch:
     """Rows that are written in one transaction, each record by key."""
 
-    def __init__(self) -> None:
-        self.replaced: dict[str, Record] = {}
+    def __init__(self, replaced: Mapping[str, Record] | None = None) -> None:
+        self.replaced: dict[str, Record] = dict(replaced or {})
         self.updated: dict[str, Record] = {}
         """Of rows that keep their number, so that others do not read them as news."""
         self.deleted: set[str] = set()
