@@ -17,16 +17,18 @@ from ..signature import Signature
 from .base import Entry, Found
 
 if TYPE_CHECKING:
+    from .links import Links
     from .store import Store
 
 
 class Claims:
     """The document that is to be held next, and what was foreseen of those that follow."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, links: Links) -> None:
         self.elsewhere: WeakSet[Signature] = WeakSet()
         """Documents that were pending in other processes when they were last found."""
         self._store = store
+        self._links = links
         self._backend = store.backend
         self._intended: Signature | None = None
         self._entry: Entry | None = None
@@ -41,9 +43,9 @@ class Claims:
         self._foreseen.clear()
         if self._backend.is_remote and signatures:
             entries = [self._store.entry(each) for each in signatures]
-            asked = [self._store.question(each.fingerprints) for each in signatures]
-            answers = self._backend.find(asked, entries)
-            self._foreseen = dict(zip(signatures, zip(entries, answers, strict=True), strict=True))
+            self._foreseen = dict(
+                zip(signatures, zip(entries, self._ask(signatures, entries), strict=True), strict=True)
+            )
 
     def intend(self, signature: Signature) -> None:
         """Let the next look hold a document."""
@@ -63,11 +65,20 @@ class Claims:
             self._entry, found = foreseen
         else:
             self._entry = self._entry or self._store.entry(intended)
-            [found] = self._backend.find([question], [self._entry])
+            [found] = self._ask([intended], [self._entry])
         self._seen = found.seen
         if found.is_held:
             self._store.keep_pending(intended, self._entry)
         return True, found
+
+    def _ask(self, signatures: Sequence[Signature], entries: Sequence[Entry]) -> list[Found]:
+        """Look for documents, and in the same round trip for what is known of their URLs, which is asked for next."""
+        told_of = [self._links.question(each.url) for each in signatures if each.url]
+        asked = [self._store.question(each.fingerprints) for each in signatures]
+        found = self._backend.find([*asked, *told_of], [*entries, *[None] * len(told_of)])
+        for question, rows in zip(told_of, found[len(asked) :], strict=True):
+            self._links.take(question, rows)
+        return found[: len(asked)]
 
     def enter(self, signature: Signature) -> bool:
         """Hold the document, unless newer ones share a fingerprint with it."""

@@ -35,34 +35,46 @@ class Links:
         self._held = held
         self._recount = recount
         self._foreseen: dict[int, Found] = {}
-        self._known: dict[str, Link | None] = {}
-        """What URLs led to that were just asked for: a decision asks several times."""
+        self._known: dict[str, Rows] = {}
+        """Rows of URLs that were just asked for: a decision asks several times."""
 
     # What is known
 
     def resolve(self, url: str) -> Link | None:
         """Return what is known of a URL, in whatever spelling, since it was last written or `refresh` was called."""
-        if url not in self._known:
-            if len(self._known) >= MOST_KNOWN:
-                self._known.clear()
-            link = _newest(self._rows(url))
-            self._known[url] = self._complete(link) if link else None
-        return self._known[url]
+        link = _newest(self._rows(url))
+        return self._complete(link) if link else None
+
+    def question(self, url: str) -> Question:
+        """Return what the back end is asked to find the rows of a URL."""
+        return Question({url_key(url): SEVERAL})
+
+    def take(self, question: Question, found: Found) -> None:
+        """Take in the answer to such a question, for who asks next."""
+        self._foreseen |= dict.fromkeys(question.keys, found)
 
     def refresh(self) -> None:
         """Ask anew for what URLs led to."""
         self._known.clear()
+        self._foreseen.clear()
 
     def _write(self, entries: Sequence[Entry], deleted: Sequence[Entry] = ()) -> None:
         self._known.clear()
         self._session.write(entries, deleted)
 
     def _rows(self, url: str) -> Rows:
-        """Return the rows of a URL."""
-        key, canonical = url_key(url), canonical_url(url)
-        found = self._foreseen.pop(key, None) or self._backend.find([Question({key: SEVERAL})])[0]
+        """Return the rows of a URL, as they were since something was last written or `refresh` was called."""
+        if url in self._known:
+            return self._known[url]
+        question, canonical = self.question(url), canonical_url(url)
+        [key] = question.keys
+        found = self._foreseen.pop(key, None) or self._backend.find([question])[0]
         told = [(row, self._link(row)) for row in found.rows.get(key, ())]
-        return [(row, link) for row, link in told if link is None or canonical_url(link.url) == canonical]
+        if len(self._known) >= MOST_KNOWN:
+            self._known.clear()
+        rows = [(row, link) for row, link in told if link is None or canonical_url(link.url) == canonical]
+        self._known[url] = rows
+        return rows
 
     def _link(self, row: Row) -> Link | None:
         """Return the link that a row tells of, if any."""
@@ -180,9 +192,9 @@ class Links:
 
     def foresee(self, urls: Iterable[str]) -> None:
         """Look for URLs together of which links or documents are adopted next: that saves round trips."""
-        keys = {url_key(url) for url in urls if url}
-        found = self._backend.find([Question({key: SEVERAL}) for key in keys])
-        self._foreseen = dict(zip(keys, found, strict=True))
+        questions = [self.question(url) for url in urls if url]
+        for question, found in zip(questions, self._backend.find(questions), strict=True):
+            self.take(question, found)
 
     def adopt(self, document: Signature) -> Entry:
         """Return the entry of a document, which tells of its own URL unless more is known of that."""

@@ -55,7 +55,7 @@ class Store:
         self._pending: dict[Signature, Entry] = {}
         self._linked: WeakSet[Signature] = WeakSet()  # pending ones to which links were recorded
         self._links = Links(backend, self.session, self.held, self._recount)
-        self._claims = Claims(self)
+        self._claims = Claims(self, self._links)
         self.lost = 0.0, 0.0
         """Between which times this run died, in seconds since the epoch, if what it wrote then is forgotten."""
         self._dead = Dead(self, keeps=unclean_run == "keep")
