@@ -171,5 +171,7 @@ def test_a_store_that_can_not_remember_leaves_the_outputs_as_they_were(
     write(tmp_path / "in.jsonl", [{"url": f"http://a.example/{n}", "text": text(n)} for n in range(6000)])
     call = ["dedupe", "in.jsonl", "-o", "out.jsonl", "--store", str(small_disk.path / "held.sqlite")]
     (tmp_path / "out.jsonl").write_text("earlier\n")
-    assert "is full" in refused(tmp_path, *call)
+    made = neardup(tmp_path, *call)
+    assert made.returncode == 2
+    assert "is full" in made.stderr.splitlines()[-1]  # before it: that the index stays in memory
     assert (tmp_path / "out.jsonl").read_text() == "earlier\n"

@@ -139,10 +139,8 @@ class Files:
     def _stored(self, table: Table) -> Table:
         """Return a table in a file; where that can't be written, or is not to be, as it is."""
         if self.stores:
-            try:
+            with suppress(OSError):  # it is tried again, and then told of
                 return self.store(table)
-            except OSError as error:
-                self.warn(f"stays in memory: {error}")
         return table
 
     def store(self, table: Table) -> Table:
