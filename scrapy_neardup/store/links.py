@@ -13,7 +13,7 @@ from .session import Session
 
 MOST_KNOWN = 256  # URLs
 SEVERAL = 16  # rows of one URL that are looked at, at most
-FEW = 64  # mirrors of a document that are counted one by one
+FEW = 16  # mirrors of a document that are counted one by one
 MANY = 1 << 24  # links of a document
 
 Rows: TypeAlias = list[tuple[Row, Link | None]]
