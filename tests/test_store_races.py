@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 from helpers import settle
 from store_kinds import Place, commit, fill_numbered, held, numbered, on_disk
+from store_model import PAIR
 
+from scrapy_neardup.index.relations import Row
 from scrapy_neardup.store import Selection, Store, StoreError
 from scrapy_neardup.store.local.columns import write_columns
 from scrapy_neardup.store.local.locks import RunLock
@@ -106,6 +108,18 @@ def test_damaged_record_of_a_run_is_told_and_the_rest_taken_in(place: Place) -> 
             store.refresh()
         settle(store)
         assert held(store) == ["1"]
+
+
+def test_news_before_a_damaged_row_are_taken_in(place: Place) -> None:
+    with place.opened() as store, place.opened() as other:
+        learned = Row(PAIR, ("", ""), ("", ""), 1, 0, 2, 3, 1, 4.0)
+        other.hosts.load([learned])
+        other.learn([learned])
+        other.flush()
+        with closing(sqlite3.connect(place.address)) as db, db:
+            db.execute("INSERT INTO neardup (key, value) VALUES ('run/other', ?)", (b"{bad",))
+        store.refresh()
+        assert store.hosts.dump() == [learned]
 
 
 def test_write_that_fails_leaves_no_file(tmp_path: Path) -> None:

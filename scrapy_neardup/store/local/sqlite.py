@@ -240,28 +240,33 @@ class SqliteBackend(MemoryBackend):
                 return [], False
             query = f'SELECT number, key FROM "{self._table}" WHERE number > ? ORDER BY number LIMIT {AT_ONCE}'
             rows = self._db.execute(query, (self._known,)).fetchall()
-        others = [number for number, key in rows if not self.index.tail.number(key, number)]
-        found = [Row(key, value) for number, key, value in self._numbered(others) if self._is_news(number, key, value)]
-        more = len(rows) == AT_ONCE
-        self._known = rows[-1][0] if rows else self._known
-        if not more:
+        found, damage = self._take_in(rows)
+        if damage and not found:
+            raise damage
+        if damage:
+            return found, True  # the damage is told of the next time, when these are known
+        if not (more := len(rows) == AT_ONCE):
             self._version = version
         if any(key == INDEX for _, key in rows):
             self._adopt()
         return found, more
 
-    def _numbered(self, numbers: Sequence[int]) -> list[Any]:
-        """Return the rows of these numbers that are there, ascending."""
-        return sorted(self._select("number, key, value", "number", numbers)) if numbers else []
-
-    def _is_news(self, number: int, key: str, value: bytes) -> bool:
-        """Have a row be found that another process wrote; return whether others than the index need to know."""
-        try:
-            self.index.add(number, postings(load(key, value)))
-        except ValueError as error:
+    def _take_in(self, rows: Sequence[tuple[int, str]]) -> tuple[list[Row], StoreError | None]:
+        """Have the newest rows be found, up to one that is damaged; return those that others need to know of."""
+        others = [number for number, key in rows if not self.index.tail.has(key)]
+        values = dict(self._select("number, value", "number", others))
+        found: list[Row] = []
+        for number, key in rows:
+            if not self.index.tail.number(key, number) and number in values:
+                try:
+                    self.index.add(number, postings(load(key, values[number])))
+                except ValueError as error:
+                    self._known = number - bool(found)
+                    return found, StoreError(f"store {self.name!r} can't be read: {error}; it was left as it is")
+                if key != INDEX:
+                    found.append(Row(key, values[number]))
             self._known = number
-            raise StoreError(f"store {self.name!r} can't be read: {error}; it was left as it is") from error
-        return key != INDEX
+        return found, None
 
     # Runs
 

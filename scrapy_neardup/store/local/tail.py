@@ -59,6 +59,10 @@ class Tail:
             self.places[slot] = number
         return bool(slots)
 
+    def has(self, key: str) -> bool:
+        """Return whether a row is here that has no number yet."""
+        return key in self._slots
+
     def remove(self, key: str) -> None:
         """Remove a row that has no number yet."""
         for slot in self._slots.pop(key, ()):
