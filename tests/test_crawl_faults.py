@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import re
+import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -13,6 +16,7 @@ from faulty import common_user, fill_up, read_only_disk, small_disk  # noqa: F40
 from site_server import Page, article, html
 
 from scrapy_neardup import Deduplicator, extension
+from scrapy_neardup.store.local import writer
 
 COUNT = 22
 BACK = "The store answers again"
@@ -51,6 +55,36 @@ class FullDisk:
 
     def failed(self):
         return self.stats.get_value("neardup/store/errors", 0)
+
+
+class DamagedRows:
+    """A pipeline that damages all documents of the store once an item has come."""
+
+    def __init__(self, crawler):
+        self.store = crawler.settings["NEARDUP_STORE"]
+        self.done = False
+
+    from_crawler = classmethod(lambda cls, crawler: cls(crawler))
+
+    def process_item(self, item):
+        if not self.done:
+            with closing(sqlite3.connect(self.store)) as db, db:
+                db.execute("UPDATE neardup SET value = zeroblob(50) WHERE key LIKE 'document/%'")
+            self.done = True
+        return item
+
+
+class DeadThread:
+    """A pipeline that ends sqlitedict's thread once an item has come."""
+
+    def __init__(self):
+        writer.PATIENCE = 0.1  # in the process of this crawl
+
+    def process_item(self, item):
+        for each in gc.get_objects():
+            if isinstance(each, writer.Writer):
+                each._dict.conn.close(force=True)  # else it waits, the second time for ever
+        return item
 
 
 async def until(done):
@@ -145,3 +179,27 @@ def test_crawl_that_ends_on_a_full_disk_says_so(crawl, a, small_disk):  # noqa: 
     assert result.log.count("not closed well") == 1
     (small_disk.kept / "filler").unlink()
     assert held(small_disk.kept / "store.sqlite") == set()  # the run did not end well, so its items come again
+
+
+def test_items_pass_whose_originals_are_damaged(crawl, a, b):
+    crawl(urls=pages(a, 10))
+    copies = pages(b, 10)
+    a.pages["/new.html"] = Page(html(article(50)))
+    settings = {**ONE_AT_A_TIME, "ITEM_PIPELINES": {"test_crawl_faults.DamagedRows": 600}}
+    result = crawl(settings=settings, urls=[f"{a.url}/new.html", *copies])
+    assert sorted(result.urls) == sorted([f"{a.url}/new.html", *copies])
+    assert result.count("store/unjudged") == 10
+    assert result.log.count("Items pass") == 1
+    assert "is damaged: its checksum does not match" in result.log
+    assert "Traceback" not in result.log
+
+
+def test_crawl_ends_though_the_thread_that_writes_died(crawl, a):
+    urls = pages(a)
+    settings = {**ONE_AT_A_TIME, "ITEM_PIPELINES": {"test_crawl_faults.DeadThread": 600}}
+    result = crawl(settings=settings, urls=urls)
+    assert len(result.items) == COUNT
+    assert result.count("store/errors") > 0
+    assert "sqlitedict's thread died" in result.log
+    assert result.log.count("not closed well") == 1
+    assert held(crawl.store) == set()

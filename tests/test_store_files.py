@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import pickle
+import re
+import shutil
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 from helpers import signature, until
-from store_kinds import Place, commit, on_disk
+from store_kinds import Place, commit, fill_numbered, on_disk
 
 from scrapy_neardup.store import StoreError
 from scrapy_neardup.store.local import database
 from scrapy_neardup.store.store import BATCH
 
 PAGE = 16_384
+DOCS = Path(__file__).parents[1] / "docs"
 
 
 @pytest.fixture
@@ -74,6 +80,58 @@ def test_batch_is_written_without_being_asked_for(place: Place) -> None:
         until(lambda: sum(key.startswith("document/") for key in place.content()) > BATCH / 2)
 
 
+# Read with nothing of ours
+
+
+@pytest.fixture
+def only(tmp_path: Path) -> Path:
+    """Return a folder with sqlitedict and msgpack, and nothing else that is not Python's own."""
+    folder = tmp_path / "packages"
+    folder.mkdir()
+    for name in ("sqlitedict", "msgpack"):
+        spec = importlib.util.find_spec(name)
+        assert spec
+        assert spec.origin
+        file = Path(spec.origin)
+        if spec.submodule_search_locations:
+            shutil.copytree(file.parent, folder / name)
+        else:
+            shutil.copy(file, folder)
+    return folder
+
+
+def block(page: Path, begin: str) -> str:
+    [found] = re.findall(rf"```python\n({begin}.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    return str(found)
+
+
+@pytest.mark.parametrize("page", ["store.md", "zh/store.md"])
+def test_documents_are_read_with_sqlitedict_and_msgpack_alone(tmp_path: Path, only: Path, page: str) -> None:
+    place = on_disk(tmp_path, "neardup")
+    run = fill_numbered(place, 0, 3)
+    before = Path(place.address).read_bytes()
+    code = f"import sys; sys.path.insert(0, {str(only)!r})\n" + block(DOCS / page, "import msgpack")
+    made = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert made.returncode == 0, made.stderr
+    lines = [line.split(" ", 1) for line in made.stdout.splitlines()]
+    assert [key.rpartition("/")[0] for key, _ in lines] == [f"document/{run}"] * 3
+    assert [told for _, told in lines] == [f"http://site.example/{n} Page {n} 1000.0" for n in range(3)]
+    assert Path(place.address).read_bytes() == before
+
+
+@pytest.mark.parametrize("page", ["store.md", "zh/store.md"])
+def test_rows_are_read_with_the_shell_of_sqlite(place: Place, page: str) -> None:
+    [query] = re.findall(
+        r'^    sqlite3 neardup.sqlite "(.*)"$', (DOCS / page).read_text(encoding="utf-8"), re.MULTILINE
+    )
+    with closing(sqlite3.connect(place.address)) as db:
+        rows = db.execute(query).fetchall()
+    assert rows
+    assert {key: length for _, key, length in rows}.items() <= {k: len(v) for k, v in place.content().items()}.items()
+
+
 # Damage
 
 
@@ -100,6 +158,17 @@ def test_damage_of_a_large_store_is_told_when_it_is_met(place: Place, monkeypatc
         outcomes.append(outcome(place))
         assert file.read_bytes() == damaged
     assert {"", "met"} <= set(outcomes) <= {"", "met", "refused"}
+
+
+def test_large_store_that_was_cut_off_is_refused(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "SMALL", 0)
+    place.fill(*(f"document-{n}" for n in range(300)))
+    file = Path(place.address)
+    whole = file.read_bytes()
+    for size in range(PAGE, len(whole), PAGE):
+        for length in (size - 1, size, size + 1):
+            file.write_bytes(whole[:length])
+            refusal(place)
 
 
 def outcome(place: Place) -> str:
