@@ -158,6 +158,17 @@ def test_store_that_another_opened_with_the_default_journal(tmp_path: Path) -> N
         assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
+def test_file_that_sqlitedict_made_is_refused(tmp_path: Path) -> None:
+    place = on_disk(tmp_path)
+    plain(place.address).close()
+    before = Path(place.address).read_bytes()
+    for run in ("", None):
+        with pytest.raises(StoreError, match="another program made it") as caught:
+            place.open(run=run)
+        assert "\n" not in str(caught.value)
+    assert Path(place.address).read_bytes() == before
+
+
 def test_store_that_is_open_is_not_taken_over(tmp_path: Path) -> None:
     place = on_disk(tmp_path)
     with place.opened() as store:

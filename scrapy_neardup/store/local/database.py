@@ -29,6 +29,7 @@ _ADVICE = {
     "disk I/O": "the disk has failed, or is full",
     "readonly": "this user may not write it, or its file system is read-only",
     "unable to open": "this user must be allowed to write it and to make files in its directory",
+    "no such column": "its table is no store's: another program made it; name another store with NEARDUP_STORE",
     "": "it is damaged; bring back a copy of it, or name another store with NEARDUP_STORE",
 }
 
