@@ -15,7 +15,7 @@ from helpers import detectors, link, signature, text
 from scrapy_neardup import Deduplicator, Document, StoreError
 from scrapy_neardup.signature import Evidence, Link, Visit
 from scrapy_neardup.store import Store, open_store
-from scrapy_neardup.store.local import sqlite
+from scrapy_neardup.store.local import files
 from scrapy_neardup.store.local.files import folder_of
 from scrapy_neardup.store.postings import spread
 
@@ -25,11 +25,11 @@ Files = dict[str, bytes]
 
 def make(path: Path) -> None:
     """Make a store with an index of two files, in which later runs repeat and forget what earlier ones brought."""
-    tail = sqlite.TAIL
+    least = files.LEAST
     for run, count in enumerate(COUNTS):
-        sqlite.TAIL = 0  # makes a table of what came before
+        files.LEAST = 0  # makes a file of what came before
         with closing(open_store(str(path), detectors())) as store:
-            sqlite.TAIL = tail
+            files.LEAST = least
             for known in [each for each in store.signatures() if each.fingerprints["exact"][0] % 20 == 0]:
                 store.record(Link(f"http://m{run}.example/{known.id}", known, True, 5.0, 7, EVIDENCE))
             for number in range(count):
@@ -174,9 +174,9 @@ def _judge_refused(path: Path, told: StoreError, before: Files) -> str:
 def survey(folder: Path, kind: str, count: int) -> None:
     """Damage a store in one way, so many times; print what is wrong, and each number before it is tried."""
     path = folder / "store.sqlite"
-    files, right = contents(folder), told(path)
+    intact, right = contents(folder), told(path)
     for seed in range(count):
-        restore(folder, files)
+        restore(folder, intact)
         print(f"{kind} {seed}: ", end="", flush=True)
         DAMAGES[kind](folder, random.Random(f"{kind} {seed}"))
         try:

@@ -23,9 +23,8 @@ from helpers import python, text
 from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document, StoreError
-from scrapy_neardup.store.local import builder, database, sqlite
+from scrapy_neardup.store.local import database, files, sqlite
 from scrapy_neardup.store.local import writer as writing
-from scrapy_neardup.store.local.files import Files
 from scrapy_neardup.store.local.table import Table
 from scrapy_neardup.store.meta import FORMAT, KEY
 from scrapy_neardup.store.records import dump, load
@@ -436,13 +435,13 @@ def test_run_that_ends_on_a_full_disk_takes_nothing_with_it(small_disk: Disk) ->
     assert urls(path, unclean_run="keep") >= expected(*range(10))
 
 
-@pytest.mark.parametrize("rows", [20, 10**6])
+@pytest.mark.parametrize("rows", [20, 60])
 def test_index_that_can_not_be_written_stays_in_memory(
     path: str, rows: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for module, tail in ((builder, 20), (sqlite, rows)):
-        monkeypatch.setattr(module, "TAIL", tail)
-    monkeypatch.setattr(Files, "store", full)
+    monkeypatch.setattr(sqlite, "TAIL", 20)
+    monkeypatch.setattr(files, "LEAST", rows)
+    monkeypatch.setattr(Table, "write", full)
     fill(path, *range(50))  # of these the next one makes a table at once
     with opened(path) as dedup:
         for number in range(50, 100):
@@ -458,7 +457,7 @@ def test_index_that_can_not_be_written_stays_in_memory(
     assert urls(path) == expected(*range(100))
 
 
-def full(self: Files, table: Table) -> Table:
+def full(self: Table, path: Path) -> Table:
     raise OSError(errno.ENOSPC, "No space left on device")
 
 

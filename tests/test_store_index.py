@@ -22,8 +22,10 @@ from tiers import slow
 
 from scrapy_neardup.store import Selection, Store, StoreError
 from scrapy_neardup.store.compaction import compact
-from scrapy_neardup.store.local import builder, files, sqlite
+from scrapy_neardup.store.local import files, sqlite
+from scrapy_neardup.store.local.arrays import read_arrays, write_arrays
 from scrapy_neardup.store.local.index import RATIO
+from scrapy_neardup.store.local.table import ARRAYS
 from scrapy_neardup.store.records import dump
 from scrapy_neardup.store.session import INDEX
 from scrapy_neardup.store.verification import verify
@@ -31,9 +33,9 @@ from scrapy_neardup.store.verification import verify
 TAIL = 50
 PROCESS = f"""
 import os, sys
-from scrapy_neardup.store.local import builder, sqlite
+from scrapy_neardup.store.local import files, sqlite
 from store_kinds import *
-builder.TAIL = sqlite.TAIL = {TAIL}
+sqlite.TAIL = files.LEAST = {TAIL}
 place, first, count = Place(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 """
 FILL = f"""{PROCESS}
@@ -63,7 +65,7 @@ store.flush()
 import threading
 threading.setprofile(die_in_time)
 sys.setprofile(die_in_time)
-while store.refresh() or store.backend._builder.is_busy:
+while store.refresh() or store.backend._merging:
     store.flush()
 store.backend.abandon()
 sys.setprofile(None)
@@ -75,8 +77,8 @@ print(-left)
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (builder, sqlite):
-        monkeypatch.setattr(module, "TAIL", TAIL)
+    monkeypatch.setattr(sqlite, "TAIL", TAIL)
+    monkeypatch.setattr(files, "LEAST", TAIL)
 
 
 @pytest.fixture
@@ -164,7 +166,7 @@ def test_tables_are_few_and_nothing_else_lies_there(place: Place) -> None:
         sizes = [int(name[13:25]) - int(name[:12]) + 1 for name in names(place)]
         with place.opened() as store:
             counted = [table.path.name for table in store.backend.index.tables]  # type: ignore[attr-defined]
-            until(lambda store=store: store.refresh() or store.flush() or not store.backend._builder.is_busy)
+            until(lambda store=store: store.refresh() or store.flush() or not store.backend._merging)
         assert len(sizes) <= 5
         assert len(counted) <= 5
     assert held(place) == [*range(300)]
@@ -173,11 +175,10 @@ def test_tables_are_few_and_nothing_else_lies_there(place: Place) -> None:
 
 
 def test_an_index_is_made_for_many_rows_when_a_store_is_opened(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(builder, "TAIL", 10**6)
-    monkeypatch.setattr(sqlite, "TAIL", 10**6)
+    monkeypatch.setattr(files, "LEAST", 10**6)
     fill_numbered(place, 0, 100)
     assert names(place) == []
-    monkeypatch.setattr(sqlite, "TAIL", TAIL)
+    monkeypatch.setattr(files, "LEAST", TAIL)
     before = content(place)
     assert held(place) == [*range(100)]
     assert content(place) == before  # who only looks keeps it in RAM
@@ -220,18 +221,18 @@ def flip(file: Path, at: int) -> None:
 
 
 def change_format(file: Path) -> None:
-    from scrapy_neardup.store.local.columns import read_columns, write_columns
-
-    columns, about = read_columns(file)
-    write_columns(file, {name: column.copy() for name, column in columns.items()}, {**about, "format": 99})
+    change_head(file, 0, 99)
 
 
 def exchange(file: Path) -> None:
     """Put the file of other rows in its place."""
-    from scrapy_neardup.store.local.columns import read_columns, write_columns
+    change_head(file, 1, 7)
 
-    columns, about = read_columns(file)
-    write_columns(file, {name: column.copy() for name, column in columns.items()}, {**about, "first": 7})
+
+def change_head(file: Path, at: int, value: int) -> None:
+    arrays = [array.copy() for array in read_arrays(file, ARRAYS, check=True)]
+    arrays[0][at] = value
+    write_arrays(file, arrays)
 
 
 DAMAGES: list[Callable[[Path], None]] = [
@@ -311,7 +312,7 @@ def test_index_of_an_older_copy_is_not_taken_for_the_newer_one(filled: Place) ->
 
 
 def test_files_that_belong_to_nobody_are_harmless(filled: Place) -> None:
-    file = file_of(filled).with_name("half.idx.new")
+    file = file_of(filled).with_name("half.idx.part")
     file.write_bytes(b"half")
     [finding] = verify(filled.address).findings
     assert str(file) in finding.what
@@ -328,7 +329,7 @@ def test_damage_of_a_large_index_is_told_or_leads_to_nothing_wrong(
     monkeypatch.setattr(files, "CHECKED", 0)
     file = file_of(filled)
     whole, before = file.read_bytes(), content(filled)
-    head = 20 + int.from_bytes(whole[12:20], "little")
+    head = 128  # of the first array
     for seed in range(examples):
         rng, data = random.Random(seed), bytearray(whole)
         at = rng.randrange(head, len(whole))

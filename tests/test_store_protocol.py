@@ -363,8 +363,8 @@ def shown(link: Link) -> tuple[object, ...]:
 
 def set_tail(monkeypatch: pytest.MonkeyPatch, tail: int | None) -> None:
     """Let the tables of an index begin with so few rows that histories have several."""
-    for module in ("memory", "sqlite", "builder") if tail else ():
-        monkeypatch.setattr(f"scrapy_neardup.store.local.{module}.TAIL", tail)
+    for size in ("memory.TAIL", "sqlite.TAIL", "files.LEAST") if tail else ():
+        monkeypatch.setattr(f"scrapy_neardup.store.local.{size}", tail)
 
 
 @pytest.mark.parametrize("examples", [FEW, *slow(EXAMPLES)])

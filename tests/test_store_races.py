@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers import settle
-from store_kinds import Place, commit, fill_numbered, held, numbered, on_disk
+from helpers import python, settle
+from store_kinds import URL, Place, commit, fill_numbered, held, numbered, on_disk
 from store_model import PAIR
 
 from scrapy_neardup.index.relations import Row
 from scrapy_neardup.store import Selection, Store, StoreError
-from scrapy_neardup.store.local.columns import write_columns
+from scrapy_neardup.store.local.arrays import write_arrays
 from scrapy_neardup.store.local.locks import RunLock
 from scrapy_neardup.store.local.sqlite import SqliteBackend
 
@@ -38,6 +38,22 @@ def just_before(patch: pytest.MonkeyPatch, of: type, name: str, *acts: Callable[
         return method(*arguments, **options)
 
     patch.setattr(of, name, acting)
+
+
+def test_a_look_up_finds_what_another_process_has_just_committed(place: Place) -> None:
+    with place.opened() as store:
+        for number in (1, 2):
+            asked = {"exact": (number + 1000,)}
+            assert list(store.find(asked)) == []
+            assert python(COMMITS, place.address, str(number)).returncode == 0
+            assert [each.url for _, each in store.find(asked)] == [f"{URL}{number}"]
+
+
+COMMITS = """
+import sys
+from store_kinds import Place, fill_numbered
+fill_numbered(Place(sys.argv[1]), int(sys.argv[2]), 1)
+"""
 
 
 # Runs that begin and end at once
@@ -128,7 +144,7 @@ def test_write_that_fails_leaves_no_file(tmp_path: Path) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
     try:
         with pytest.raises(OSError, match="File too large"):
-            write_columns(tmp_path / "0-1.part", {"numbers": np.arange(1000)}, {})
+            write_arrays(tmp_path / "0-1.idx", [np.arange(1000)])
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert list(tmp_path.iterdir()) == []

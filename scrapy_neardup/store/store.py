@@ -96,6 +96,8 @@ class Store:
 
     def find(self, fingerprints: Mapping[str, Sequence[int]]) -> Iterator[tuple[str, Signature]]:
         """Yield each detector's name with each document that it proposes, in the detectors' order."""
+        if not self.is_remote:  # else what others wrote is there to be found
+            self.refresh()
         claims, found = self._claims.found(fingerprints)
         proposed: dict[str, dict[str, Row]] = {}
         held: dict[str, Signature] = {}
@@ -319,11 +321,12 @@ class Store:
 
     def refresh(self) -> bool:
         """Take in some of what other processes committed; return whether there is more."""
-        self._links.refresh()
+        rows, more = self.backend.news()
+        if rows or self.is_remote:
+            self._links.refresh()
         if self.is_remote:  # a server tells of no links
             for signature in list(self._held.values()):
                 signature.known_repeats = None if signature not in self._pending else 0
-        rows, more = self.backend.news()
         for row in rows:
             self._take_in(row)
         if self.is_remote and self.run:

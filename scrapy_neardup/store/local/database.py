@@ -15,7 +15,6 @@ from ..records import is_intact
 
 TABLE = "neardup"
 LOCK_SECONDS = 30  # how long to wait for another process
-MAPPED = 1 << 40  # bytes of the file: all
 CACHE = 16_000  # KB of pages that are kept in memory
 PAGE = 16_384  # bytes: of smaller pages a tenth is left over, as a row takes some 800
 # A number is never used again, and a row that is replaced gets a new one: so numbers above those known are news.
@@ -52,7 +51,6 @@ def open_database(path: str, table: str = TABLE, *, writes: bool, check: bool = 
         try:
             db.execute("PRAGMA trusted_schema=OFF")  # the file may be a stranger's
             db.execute(f"PRAGMA cache_size={-CACHE}")
-            db.execute(f"PRAGMA mmap_size={MAPPED}")  # of a row that is far away only what is needed is read
             _check_content(path, db, check)
             _prepare(db, table, writes)
         except BaseException:

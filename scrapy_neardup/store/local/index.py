@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from ...index.packed import MOST
 from ..base import NEWEST, Postings
 from .table import Table
 from .tail import Place, Tail
 
-TAIL = 4096  # rows in RAM before they become a table: to let go of twice as many takes 10 ms
-RATIO = 8  # a table is merged with those before it that are at most so many times as large
+TAIL = 2048  # rows in RAM before they become a table, which takes some milliseconds
+RATIO = 8  # a table is merged with one before it that is at most so many times as large
 
 
 class Index:
@@ -58,11 +59,15 @@ class Index:
         if postings.keys or postings.simhash is not None:
             self.tail.add(place, postings)
 
+    def seal(self, last: int) -> None:
+        """Make a table of the tail's rows that have a number; `last` is the highest one."""
+        self.tables.append(Table.made(self.last + 1, last, self.tail.gathered()))
+        self.tail = self.tail.unnumbered()
+
     def put(self, table: Table) -> None:
         """Have a table take the place of all that it covers."""
         self.tables = [*(each for each in self.tables if each.last < table.first), table,
                        *(each for each in self.tables if each.first > table.last)]  # fmt: skip
-        self.tail = self.tail.after(self.last)
 
 
 def nearest(found: list[tuple[int, Place]], most: int) -> list[tuple[int, Place]]:
@@ -73,12 +78,13 @@ def nearest(found: list[tuple[int, Place]], most: int) -> list[tuple[int, Place]
     return [found[at] for at in sorted(chosen)]
 
 
-def due(tables: list[Table], rows: int) -> list[Table]:
-    """Return the last tables that a new one of so many rows is to be merged with."""
+def due(tables: Sequence[Table]) -> list[Table]:
+    """Return the last tables that are to become one, if any."""
     taken: list[Table] = []
+    rows = 0
     for table in reversed(tables):
-        if len(table) > RATIO * rows or rows + len(table) >= 1 << 24:
+        if taken and (len(table) > RATIO * rows or rows + len(table) >= MOST):
             break
         taken.insert(0, table)
         rows += len(table)
-    return taken
+    return taken if len(taken) > 1 else []

@@ -98,7 +98,9 @@ class MemoryBackend:
         for entry in entries:
             self._put(entry)
         if len(self.index.tail) >= TAIL:
-            self._seal()
+            self.index.seal(len(self._keys) - 1)
+            if tables := due(self.index.tables):
+                self.index.put(Table.merged(tables))
 
     def _put(self, entry: Entry) -> None:
         before = self._pending.pop(entry.key, None)
@@ -113,14 +115,6 @@ class MemoryBackend:
         """Have a row be found."""
         self.index.add(len(self._keys), postings)
         self._keys.append(key)
-
-    def _seal(self) -> None:
-        """Make a table of the tail."""
-        first, last = self.index.last + 1, len(self._keys) - 1
-        table = Table.made(first, last, *self.index.tail.arrays())
-        if before := due(self.index.tables, len(table)):
-            table = Table.merged([*before, table])
-        self.index.put(table)
 
     def flush(self, *, wait: bool) -> None:
         pass

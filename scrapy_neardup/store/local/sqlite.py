@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +18,12 @@ from ..damage import DAMAGE
 from ..postings import postings
 from ..records import load
 from ..session import INDEX
-from .builder import Builder
-from .database import LOCK_SECONDS, open_database, shrink, table_of, told
+from .database import open_database, shrink, table_of, told
 from .files import Files, folder_of, size_of
-from .index import TAIL
+from .index import TAIL, due
 from .locks import RunLock
 from .memory import MemoryBackend
+from .table import Table
 from .tail import Place
 from .writer import Batch, Writer
 
@@ -38,19 +37,18 @@ class SqliteBackend(MemoryBackend):
         super().__init__()
         self.name = os.path.realpath(path)  # one name for the file and its locks, by whatever link it was reached
         self._table = table_of(namespace)
-        connect = partial(open_database, self.name, self._table)
-        self._db = connect(writes=writes)
+        self._db = open_database(self.name, self._table, writes=writes)
         self._writes = writes
         self._batch = Batch()
         self._writing: tuple[Future[None], Batch] | None = None
         self._version = self._known = 0
         self._locks: dict[str, RunLock] = {}
         self._files = Files(self.name, self._table)
-        self._builder = Builder(self._files, partial(connect, writes=False, check=False))
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="neardup-index")
+        self._merging: Future[Table] | None = None
+        self._is_stuck = False
         try:
             self._writer = Writer(self.name, self._table) if writes else None
-            if writes:  # else, and where another process is at it, what has to be made anew stays in RAM
-                self._files.before_making = self._builder.hold
             with told(self.name, "read"):
                 self._open_index()
         except BaseException:
@@ -60,70 +58,65 @@ class SqliteBackend(MemoryBackend):
     # The index
 
     def _open_index(self) -> None:
-        """Read the index, and what was written since; make anew what is missing."""
-        names, tables = self._files.names(self._db), self._files.read(self._db)
+        """Have tables for all rows, but for those that come meanwhile."""
         last = self._db.execute(f'SELECT max(number) FROM "{self._table}"').fetchone()[0] or 0
-        known = tables[-1].last if tables else 0
-        if last - known > TAIL:
-            tables += self._files.made(self._db, known + 1, last)
-        self.index.tables = tables
+        if self._writes:
+            self._files.hold(last)
+        self._cover(self._files.read(self._db), last)
         self._known = self.index.last
-        if self._files.stores and [table.path and table.path.name for table in tables] != names:
-            self._name_files()
-            self.flush(wait=True)
-        elif self._files.stores:
-            self._builder.release()
         while self._read_news()[1]:
             pass
+        self._name_files()
+
+    def _cover(self, tables: list[Table], last: int) -> None:
+        """Have tables for all rows up to a number, given some for the first of them."""
+        covered = tables[-1].last if tables else 0
+        self.index.tables = tables + self._files.made(self._db, covered + 1, last)
+
+    def _named(self) -> list[str]:
+        return [table.path.name for table in self.index.tables if table.path]
 
     def _name_files(self) -> None:
-        """Have the store name the files that count; the lock is released once it does."""
-        try:
-            self.index.tables = [table if table.path else self._files.store(table) for table in self.index.tables]
-        except OSError as error:
-            self._files.warn(f"stays in memory: {error}")
-            self._builder.release()
-            return
-        names = [table.path.name for table in self.index.tables if table.path]
-        self.write([Entry(INDEX, {"files": names})])
+        """Have the store name the files that count, where it names others."""
+        if self._files.is_held and self._files.names(self._db) != self._named():
+            self.write([Entry(INDEX, {"files": self._named()})])
 
-    def _keep_index(self) -> None:
-        """Adopt a table that was built, or begin to build one."""
-        if not self._writes or self._batch.has(INDEX) or (self._writing and self._writing[1].has(INDEX)):
-            return
-        if self._builder.is_busy:
-            try:
-                table = self._builder.result()
-            except Exception as error:  # it is a cache
-                self._files.warn(f"does not grow: {error!r}")
-                return
-            if table:
-                self.index.put(table)
-                self._name_files()
-        elif self._builder.is_due(self.index) and self._builder.hold():
-            self._adopt()  # another process may just have built it
-            self._builder.begin(self.index, self._known)
+    def _grow(self) -> None:
+        """Make a table of the newest rows, and have several become one in a thread."""
+        if len(self.index.tail) >= TAIL:
+            self.index.seal(self._known)
+        if self._merging and self._merging.done():
+            self._adopt()
+            self._name_files()
+        if not (self._merging or self._is_stuck) and due(self.index.tables):
+            if self._writes and not self._files.is_held and self._files.hold(self._known):
+                self._take_over()
+            self._merging = self._thread.submit(self._files.merged, due(self.index.tables))
 
-    def _keep_built(self) -> None:
-        """Have the store name what is being built, since its thread is waited for anyway. Nothing else is written."""
-        with suppress(Exception):  # it is built again
-            if table := self._builder.finish():
-                self.index.put(table)
-                names = [table.path.name for table in self.index.tables if table.path]
-                if self._writer and len(names) == len(self.index.tables):
-                    self._writer.write(Batch({INDEX: {"files": names}})).result()
-                    self._files.tidy(names)
-        self._builder.release()
+    def _take_over(self) -> None:
+        """Go on with the files of the process that made them before."""
+        if self._files.names(self._db) != self._named():
+            self._cover([table for table in self._files.read(self._db) if table.last <= self._known], self._known)
+            self._name_files()
 
     def _adopt(self) -> None:
-        """Go by the tables that the store names, as far as their rows are known."""
-        with told(self.name, "read"):
-            names = self._files.names(self._db)
-            if names != [table.path.name for table in self.index.tables if table.path]:
-                tables = self._files.read(self._db)
-                if tables and tables[-1].last <= self._known:
-                    self.index.tables = tables
-                    self.index.tail = self.index.tail.after(tables[-1].last)
+        """Go by the table that was made of several."""
+        merging, self._merging = self._merging, None
+        try:
+            self.index.put(merging.result()) if merging else None
+        except Exception as error:  # it is a cache
+            self._is_stuck = True
+            self._files.warn(f"does not grow: {error!r}")
+
+    def _end_index(self) -> None:
+        """Name what is being made, since its thread is waited for anyway; let others make files."""
+        self._thread.shutdown()
+        if self._merging and self._writer and self._files.is_held:
+            with suppress(Exception):  # it is made again
+                self._adopt()
+                self._writer.write(Batch({INDEX: {"files": self._named()}})).result()
+                self._files.tidy(self._named())
+        self._files.release()
 
     # Rows
 
@@ -220,16 +213,17 @@ class SqliteBackend(MemoryBackend):
         for key, record in batch.records().items():
             if not self._batch.has(key) and key in self._rows and self._rows[key] is record:
                 del self._rows[key]
-        if batch.has(INDEX):
-            self._files.tidy(table.path.name for table in self.index.tables if table.path)
-            self._builder.release()
+        if batch.has(INDEX) and not (self._merging or self._batch.has(INDEX)):
+            self._files.tidy(self._named())
         return None
 
     def news(self) -> tuple[list[Row], bool]:
         rows, more = self._read_news()
         while more and not rows:  # this process's own rows, which only get their numbers
             rows, more = self._read_news()
-        self._keep_index()
+        if not more:
+            with told(self.name, "read"):
+                self._grow()
         return rows, more
 
     def _read_news(self) -> tuple[list[Row], bool]:
@@ -247,8 +241,6 @@ class SqliteBackend(MemoryBackend):
             return found, True  # the damage is told of the next time, when these are known
         if not (more := len(rows) == AT_ONCE):
             self._version = version
-        if any(key == INDEX for _, key in rows):
-            self._adopt()
         return found, more
 
     def _take_in(self, rows: Sequence[tuple[int, str]]) -> tuple[list[Row], StoreError | None]:
@@ -263,8 +255,7 @@ class SqliteBackend(MemoryBackend):
                 except ValueError as error:
                     self._known = number - bool(found)
                     return found, StoreError(f"store {self.name!r} can't be read: {error}; it was left as it is")
-                if key != INDEX:
-                    found.append(Row(key, values[number]))
+                found.append(Row(key, values[number]))
             self._known = number
         return found, None
 
@@ -292,12 +283,8 @@ class SqliteBackend(MemoryBackend):
         return {"bytes": rows + index, "bytes_rows": rows, "bytes_index": index}
 
     def compact(self) -> None:
-        if not self._builder.hold(LOCK_SECONDS):
-            raise StoreError(
-                f"store {self.name!r} can't be compacted: another process is at its index; try again later"
-            )
         with told(self.name, "compacted"):
-            if self.index.tables:
+            if self._files.is_held:  # else another process makes the files, in time
                 self.index.tables = self._files.made(self._db, 1, self._known)
                 self._name_files()
             self.flush(wait=True)
@@ -305,7 +292,7 @@ class SqliteBackend(MemoryBackend):
                 shrink(db)
 
     def abandon(self) -> None:
-        self._keep_built()
+        self._end_index()
         if writer := getattr(self, "_writer", None):
             writer.close()
             self._writer = None

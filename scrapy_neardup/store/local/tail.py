@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from ..base import Postings
+from .table import Gathered
 
 Place: TypeAlias = int | str
 """Where a row lies: its number, or its key until it has one."""
@@ -85,26 +85,24 @@ class Tail:
         near = (far <= distance).nonzero()[0].tolist()
         return [(int(far[at]), p) for at in near if (p := self.places[self._of[at]]) is not None]
 
+    def unnumbered(self) -> Tail:
+        """Return the rows that have no number yet."""
+        rest = Tail()
+        for slot in sorted(slot for slots in self._slots.values() for slot in slots):
+            rest.add(self.places[slot] or "", self._postings(slot))
+        return rest
+
     def _postings(self, slot: int) -> Postings:
         at = bisect_left(self._of, slot)
         simhash = int(self._simhashes[at]) if at < len(self._of) and self._of[at] == slot else None
         return Postings(self._keys[self._ends[slot] : self._ends[slot + 1]], simhash)
 
-    def after(self, last: int) -> Tail:
-        """Return the rows with a higher number than that, or with none yet."""
-        rest = Tail()
-        for slot, place in enumerate(self.places):
-            if isinstance(place, str) or (place is not None and place > last):
-                rest.add(place, self._postings(slot))
-        return rest
-
-    def arrays(
-        self,
-    ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64], npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
-        """Return all keys with the number of each one's row, and all SimHashes with the numbers of theirs."""
-        held = [(place, self._postings(slot)) for slot, place in enumerate(self.places) if isinstance(place, int)]
-        keys = np.array([key for _, postings in held for key in postings.keys], np.uint64)
-        numbers = np.repeat([place for place, _ in held], [len(postings.keys) for _, postings in held])
-        signed = [(postings.simhash, place) for place, postings in held if postings.simhash is not None]
-        values = np.array([simhash for simhash, _ in signed], np.uint64)
-        return keys, numbers.astype(np.int64), values, np.array([place for _, place in signed], np.int64)
+    def gathered(self) -> Gathered:
+        """Return the postings of all rows that have a number."""
+        of = np.array([place if isinstance(place, int) else 0 for place in self.places], np.int64)
+        ends = np.frombuffer(self._ends, np.int64)
+        numbers = of.repeat(ends[1:] - ends[:-1])
+        places = of[np.frombuffer(self._of, np.int64)]
+        order = np.argsort(places, kind="stable")[np.count_nonzero(places == 0) :]
+        keys = np.frombuffer(self._keys, np.uint64)[numbers > 0]
+        return Gathered(keys, numbers[numbers > 0], self._simhashes[: len(places)][order], places[order])

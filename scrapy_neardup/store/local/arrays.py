@@ -1,0 +1,58 @@
+"""A file of arrays in NumPy's own format, one after another, mapped into memory to be read.
+
+The last array has the CRC-32 of each before it. Opening a file from a stranger runs nothing.
+"""
+
+from __future__ import annotations
+
+import mmap
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+from numpy.lib import format as npy
+
+from ...index.packed import Array
+from ...whole import replacing
+
+ALIGN = 64  # bytes: each array begins at a multiple of that, so that its items lie where the processor wants them
+
+
+def write_arrays(path: Path, arrays: Sequence[Array]) -> None:
+    """Write a file; it has its name only once all of it is on disk."""
+    whole = [np.ascontiguousarray(each) for each in arrays]
+    sums = np.array([_checksum(each) for each in whole], np.uint32)
+    with replacing(path) as part, open(part, "wb") as file:
+        for each in (*whole, sums):
+            file.write(bytes(-file.tell() % ALIGN))
+            npy.write_array_header_1_0(file, npy.header_data_from_array_1_0(each))
+            file.write(each.data)
+
+
+def read_arrays(path: Path, count: int, *, check: bool) -> list[Array]:
+    """Map so many arrays, read-only; `check` reads them all, to compare checksums. Raise ValueError for damage."""
+    with path.open("rb") as file:
+        view = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        *arrays, sums = (_next(file, view) for _ in range(count + 1))
+    if check and [_checksum(each) for each in arrays] != sums.tolist():
+        raise ValueError(f"{path.name} is damaged: its checksums do not match")
+    return arrays
+
+
+def _next(file: BinaryIO, view: mmap.mmap) -> Array:
+    file.seek(-file.tell() % ALIGN, 1)
+    try:
+        npy.read_magic(file)
+        (size,), _, dtype = npy.read_array_header_1_0(file)
+    except Exception as error:  # it is read as Python's source: whatever that may raise
+        raise ValueError("the head of an array is none") from error
+    at = file.tell()
+    array: Array = np.frombuffer(view, dtype, size, at) if size else np.zeros(0, dtype)
+    file.seek(at + array.nbytes)
+    return array
+
+
+def _checksum(array: Array) -> int:
+    return zlib.crc32(array.data)

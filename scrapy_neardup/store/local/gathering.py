@@ -1,0 +1,73 @@
+"""The postings of stored rows, gathered many at a time: what an index is made of."""
+
+from __future__ import annotations
+
+import sqlite3
+from array import array
+from collections.abc import Sequence
+from contextlib import suppress
+
+import msgpack
+import numpy as np
+
+from ...detectors import SimHash
+from ...fingerprints.hashing import MULTIPLIER
+from ...signature import Signature
+from ..damage import DAMAGE
+from ..postings import postings, salt
+from ..records import load
+from .table import Gathered, Table
+
+
+def table_of_rows(db: sqlite3.Connection, name: str, first: int, last: int) -> Table:
+    """Make a table of a range of rows, of which some may be gone."""
+    gathering = _Gathering()
+    query = f'SELECT number, key, value FROM "{name}" WHERE number BETWEEN ? AND ? ORDER BY number'
+    for number, key, value in db.execute(query, (first, last)):
+        gathering.add(number, key, value)
+    return Table.made(first, last, gathering.done())
+
+
+class _Gathering:
+    """Postings as arrays that grow. Documents are not decoded: fingerprints are taken as they are stored."""
+
+    def __init__(self) -> None:
+        self._prints: dict[str, list[bytes]] = {}
+        self._of: dict[str, tuple[array[int], array[int]]] = {}
+        self._keys, self._numbers = array("Q"), array("q")
+
+    def add(self, number: int, key: str, value: bytes) -> None:
+        """Add a row. What is damaged is left out: `verify` tells of it."""
+        with suppress(*DAMAGE):
+            if key.startswith("document/"):
+                self._add_document(number, value)
+            elif key.startswith("link/"):
+                self._extend(number, postings(load(key, value)).keys)
+
+    def _add_document(self, number: int, value: bytes) -> None:
+        url, _, _, prints, *_, own = msgpack.unpackb(value[4:], unicode_errors="surrogatepass")
+        for name, packed in prints.items():
+            self._prints.setdefault(name, []).append(packed)
+            of, counts = self._of.setdefault(name, (array("q"), array("q")))
+            of.append(number)
+            counts.append(len(packed) // 8)
+        if own and url:
+            self._extend(number, postings(Signature(url, {}, None, 0.0, own=own)).keys)  # type: ignore[arg-type]
+
+    def _extend(self, number: int, keys: Sequence[int]) -> None:
+        self._keys.extend(keys)
+        self._numbers.extend([number] * len(keys))
+
+    def done(self) -> Gathered:
+        """Return all that was added."""
+        keys, numbers = [np.frombuffer(self._keys, np.uint64)], [np.frombuffer(self._numbers, np.int64)]
+        simhashes, places = np.zeros(0, np.uint64), np.zeros(0, np.int64)
+        for name, packed in self._prints.items():
+            values = np.frombuffer(b"".join(packed), "<u8").astype(np.uint64)
+            of, counts = (np.frombuffer(column, np.int64) for column in self._of[name])
+            if name == SimHash.name:
+                simhashes, places = values[np.cumsum(counts) - counts], of
+            else:
+                keys.append((values ^ np.uint64(salt(name))) * MULTIPLIER)
+                numbers.append(np.repeat(of, counts))
+        return Gathered(np.concatenate(keys), np.concatenate(numbers), simhashes, places)
