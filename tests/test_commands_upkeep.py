@@ -29,7 +29,7 @@ from tiers import slow
 from scrapy_neardup import Deduplicator, Document, StoreError
 from scrapy_neardup.config import Config
 from scrapy_neardup.store.compaction import compact
-from scrapy_neardup.store.local import files
+from scrapy_neardup.store.local import files, sqlite
 from scrapy_neardup.store.local.locks import RunLock
 from scrapy_neardup.store.records import dump, load
 from scrapy_neardup.store.session import INDEX
@@ -344,6 +344,7 @@ def test_stats_tell_what_there_is_and_what_room_it_takes(path: str) -> None:  # 
 def compact_with_index(path: str, namespace: str = "") -> None:  # noqa: F811
     """Make a table of a store that is too small to need one."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sqlite, "TAIL", 0)
         patch.setattr(files, "LEAST", 0)
         opened(path, namespace=namespace).close()
 
@@ -492,8 +493,9 @@ def test_verify_of_documents_that_are_missing(path: str) -> None:  # noqa: F811
 
 def test_a_url_that_two_crawls_fetched_at_once_is_no_damage(path: str) -> None:  # noqa: F811
     with opened(path) as first, opened(path) as second:
-        for dedup, seed in ((first, 1), (second, 2)):
-            dedup.claim(Document(url="http://a.example/", text=text(seed))).commit()
+        pages = [Document(url="http://a.example/", text=text(seed)) for seed in (1, 2)]
+        for claim in [dedup.claim(page) for dedup, page in zip((first, second), pages, strict=True)]:
+            claim.commit()
     survey = verify(path)
     assert survey.whole
     assert "1 URLs have several rows that differ" in findings(path)

@@ -9,6 +9,7 @@ a link tells of every other visit, and counts before it.
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -30,7 +31,8 @@ from .postings import postings
 from .runs import Run
 from .session import Session
 
-BATCH, BATCH_SECONDS = 1000, 0.5  # rows that are held back at most, and for how long
+RECENT = 256  # documents that stay decoded: those of one template find the same ones again and again
+BATCH, BATCH_SECONDS = 1000, 0.04  # rows that are held back at most, and for how long
 
 
 class Store:
@@ -51,6 +53,7 @@ class Store:
         self.session = Session(backend, lookup := Lookup(detectors))
         self._lookup = lookup
         self._held: WeakValueDictionary[str, Signature] = WeakValueDictionary()  # so that each is one object
+        self._recent: deque[Signature] = deque(maxlen=RECENT)
         self._gone: WeakSet[Signature] = WeakSet()
         self._pending: dict[Signature, Entry] = {}
         self._linked: WeakSet[Signature] = WeakSet()  # pending ones to which links were recorded
@@ -126,6 +129,7 @@ class Store:
             record = self.session.load(row)
             assert isinstance(record, Signature)
             signature = self._held[row.key] = record
+            self._recent.append(record)
             signature.count = self._links.count
             signature.known_repeats = row.repeats
         if row.is_pending:

@@ -58,20 +58,21 @@ class SqliteBackend(MemoryBackend):
     # The index
 
     def _open_index(self) -> None:
-        """Have tables for all rows, but for those that come meanwhile."""
+        """Have tables for all rows, but for few that came last."""
         last = self._db.execute(f'SELECT max(number) FROM "{self._table}"').fetchone()[0] or 0
         if self._writes:
             self._files.hold(last)
-        self._cover(self._files.read(self._db), last)
+        self.index.tables = self._files.read(self._db)
+        if last - self.index.last > TAIL:
+            self._cover(last)
         self._known = self.index.last
         while self._read_news()[1]:
             pass
         self._name_files()
 
-    def _cover(self, tables: list[Table], last: int) -> None:
-        """Have tables for all rows up to a number, given some for the first of them."""
-        covered = tables[-1].last if tables else 0
-        self.index.tables = tables + self._files.made(self._db, covered + 1, last)
+    def _cover(self, last: int) -> None:
+        """Have tables for all rows up to a number."""
+        self.index.tables += self._files.made(self._db, self.index.last + 1, last)
 
     def _named(self) -> list[str]:
         return [table.path.name for table in self.index.tables if table.path]
@@ -89,14 +90,16 @@ class SqliteBackend(MemoryBackend):
             self._adopt()
             self._name_files()
         if not (self._merging or self._is_stuck) and due(self.index.tables):
-            if self._writes and not self._files.is_held and self._files.hold(self._known):
-                self._take_over()
-            self._merging = self._thread.submit(self._files.merged, due(self.index.tables))
+            self._take_over()
+            if tables := due(self.index.tables):
+                self._merging = self._thread.submit(self._files.merged, tables)
 
     def _take_over(self) -> None:
-        """Go on with the files of the process that made them before."""
-        if self._files.names(self._db) != self._named():
-            self._cover([table for table in self._files.read(self._db) if table.last <= self._known], self._known)
+        """Make files from now on, if nobody else does; go on with those of the process that made them before."""
+        is_first = self._writes and not self._files.is_held and self._files.hold(self._known)
+        if is_first and self._files.names(self._db) != self._named():
+            self.index.tables = [table for table in self._files.read(self._db) if table.last <= self._known]
+            self._cover(self._known)
             self._name_files()
 
     def _adopt(self) -> None:
@@ -218,22 +221,27 @@ class SqliteBackend(MemoryBackend):
         return None
 
     def news(self) -> tuple[list[Row], bool]:
-        rows, more = self._read_news()
-        while more and not rows:  # this process's own rows, which only get their numbers
-            rows, more = self._read_news()
-        if not more:
-            with told(self.name, "read"):
+        rows: list[Row] = []
+        with told(self.name, "read"):
+            if self._version == self._newest_version() and not (self._merging and self._merging.done()):
+                return rows, False
+            more = True
+            while more and not rows:  # this process's own rows only get their numbers
+                rows, more = self._read_news()
+            if not more:
                 self._grow()
         return rows, more
 
+    def _newest_version(self) -> int:
+        """Return what changes whenever anybody commits."""
+        [version] = self._db.execute("PRAGMA data_version").fetchone()
+        return int(version)
+
     def _read_news(self) -> tuple[list[Row], bool]:
         """Return some rows that other processes wrote; this one's own get their numbers."""
-        with told(self.name, "read"):
-            version = self._db.execute("PRAGMA data_version").fetchone()[0]
-            if version == self._version:
-                return [], False
-            query = f'SELECT number, key FROM "{self._table}" WHERE number > ? ORDER BY number LIMIT {AT_ONCE}'
-            rows = self._db.execute(query, (self._known,)).fetchall()
+        version = self._newest_version()
+        query = f'SELECT number, key FROM "{self._table}" WHERE number > ? ORDER BY number LIMIT {AT_ONCE}'
+        rows = self._db.execute(query, (self._known,)).fetchall()
         found, damage = self._take_in(rows)
         if damage and not found:
             raise damage
@@ -284,6 +292,7 @@ class SqliteBackend(MemoryBackend):
 
     def compact(self) -> None:
         with told(self.name, "compacted"):
+            self._merging = None
             if self._files.is_held:  # else another process makes the files, in time
                 self.index.tables = self._files.made(self._db, 1, self._known)
                 self._name_files()
