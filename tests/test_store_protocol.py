@@ -370,7 +370,7 @@ def set_tail(monkeypatch: pytest.MonkeyPatch, tail: int | None) -> None:
 @pytest.mark.parametrize("examples", [FEW, *slow(EXAMPLES)])
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_store_answers_as_the_model(kind: str, examples: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scrapy_neardup.store.store.BATCH_SECONDS", 3600)  # what a kill takes must not hang on it
+    monkeypatch.setattr("scrapy_neardup.store.store.SHARED_SECONDS", 3600)  # what a kill takes must not hang on it
     monkeypatch.setattr(
         "scrapy_neardup.store.local.sqlite.AT_ONCE", 3
     )  # what is done little by little is seen half done

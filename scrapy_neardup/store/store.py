@@ -32,7 +32,8 @@ from .runs import Run
 from .session import Session
 
 RECENT = 256  # documents that stay decoded: those of one template find the same ones again and again
-BATCH, BATCH_SECONDS = 1000, 0.04  # rows that are held back at most, and for how long
+BATCH, BATCH_SECONDS = 1000, 0.5  # rows that are held back at most, and for how long
+SHARED_SECONDS = 0.04  # the same where another run may wait for them: to write so often costs 5 % of a crawl
 
 
 class Store:
@@ -308,10 +309,14 @@ class Store:
     def _flush_in_time(self) -> None:
         """Flush a batch that is large or old, for those who do not flush; what fails is tried again."""
         self._rows += 1
-        if self.run and (self._rows >= BATCH or time.monotonic() - self._flushed > BATCH_SECONDS):
+        if self.run and (self._rows >= BATCH or self._is_due(time.monotonic() - self._flushed)):
             with suppress(StoreError):
                 self.flush(wait=False)
                 self.refresh()
+
+    def _is_due(self, seconds: float) -> bool:
+        """Return whether rows are to be flushed that were held back for so long."""
+        return seconds > SHARED_SECONDS and (seconds > BATCH_SECONDS or bool(self.session.others_open()))
 
     def flush(self, *, wait: bool = True) -> None:
         """Make what was committed durable; without `wait` only set out to. Raise StoreError for what failed."""
