@@ -138,7 +138,7 @@ def claim(dedup: Deduplicator, each: Signature) -> None:
 
 
 def claim_all(dedup: Deduplicator, some: Sequence[Signature]) -> None:
-    dedup.store.foresee(some)
+    dedup.store.claims.foresee(some)
     for each in some:
         claim(dedup, each)
 

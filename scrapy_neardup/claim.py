@@ -30,7 +30,7 @@ class Claim:
         """`pending`, `committed` or `withdrawn`."""
         self.rival = dedup.pending(match.signature) if match else None
         """The claim on the document that this one repeats, if that was pending then: its outcome decides for both."""
-        self.is_early = self.rival is not None or (match is not None and dedup.store.is_pending(match.signature))
+        self.is_early = self.rival is not None or (match is not None and dedup.store.claims.is_pending(match.signature))
         """Whether the document that this one repeats was pending then, be it in another process."""
         self._dedup = dedup
         self._observers: list[Callable[[], object]] = []

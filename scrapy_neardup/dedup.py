@@ -132,15 +132,15 @@ class Deduplicator:
             with suppress(Exception):  # whatever a detector does with it: it will do so again where it is claimed
                 self._signed[document] = self.sign(document)
         with suppress(StoreError):  # if that lasts, the claims tell
-            self.store.foresee([each for each in self._signed.values() if each.sketch.tokens])
+            self.store.claims.foresee([each for each in self._signed.values() if each.sketch.tokens])
 
     def _enter(self, document: Document, signature: Signature) -> Match | None:
         """Have the store hold a document, pending, or return the match with one that is held."""
         match = None
         try:
-            self.store.intend(signature)
+            self.store.claims.intend(signature)
             match = self.matcher.best(document, signature)
-            while match is None and not self.store.enter(signature):
+            while match is None and not self.store.claims.enter(signature):
                 match = self.matcher.best(document, signature)
         except BaseException:
             self.store.leave(signature)

@@ -97,7 +97,7 @@ class Broken(Own):
 def test_document_of_a_claim_that_failed_is_held_by_nobody(place: Place) -> None:
     options = {"detectors": ["exact", f"{__name__}.Broken"]}
     with place.dedup(**options) as one, place.dedup(**options) as other:
-        one.store._lookup.own["own"].is_broken = True
+        one.store.documents.lookup.own["own"].is_broken = True
         with pytest.raises(RuntimeError, match="broken"):
             one.claim(Document("http://a.example/1", text(1)))
         one.flush()

@@ -318,7 +318,7 @@ class Histories(RuleBasedStateMachine):
         held = {int(each.first_seen): each for each in store.signatures()}
         assert set(held) == set(documents)
         assert len(store) == len(held)
-        assert sorted(store.degrees()) == sorted(each.repeats for each in held.values())
+        assert sorted(each.repeats for each in store.signatures()) == sorted(each.repeats for each in held.values())
         for number, document in documents.items():
             self.agree_on(store, document, held[number])
         urls = self.model.urls.values()

@@ -45,7 +45,7 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
 
 def _summary(store: Store, detectors: Sequence[Detector]) -> dict[str, object]:
     repeated = clusters = 0
-    for degree in store.degrees():
+    for degree in (signature.repeats for signature in store.signatures()):
         repeated += degree
         clusters += degree > 0
     return {

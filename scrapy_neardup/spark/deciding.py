@@ -105,7 +105,7 @@ class _Component:
         for signature in self._store.signatures():
             number = self._numbers[signature.id]
             yield Said(DOCUMENT, number, _line(line_of(key_of(DOCUMENT, self._run, number), signature)))
-        for link in self._store.visits():
+        for link in self._store.documents.links.rows():
             if link.target:
                 number = self._numbers[link.target]
                 target = id_of(key_of(DOCUMENT, self._run, number))

@@ -10,26 +10,19 @@ others find it once it is committed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
-from weakref import WeakSet
 
 from ..signature import Signature
-from .base import Entry, Found
-
-if TYPE_CHECKING:
-    from .links import Links
-    from .store import Store
+from .base import Backend, Entry, Found
+from .documents import Documents
+from .records import place_of
 
 
 class Claims:
     """The document that is to be held next, and what was foreseen of those that follow."""
 
-    def __init__(self, store: Store, links: Links) -> None:
-        self.elsewhere: WeakSet[Signature] = WeakSet()
-        """Documents that were pending in other processes when they were last found."""
-        self._store = store
-        self._links = links
-        self._backend = store.backend
+    def __init__(self, documents: Documents, backend: Backend) -> None:
+        self._documents = documents
+        self._backend = backend
         self._intended: Signature | None = None
         self._entry: Entry | None = None
         self._seen = b""
@@ -42,7 +35,7 @@ class Claims:
                 self._backend.release(entry)
         self._foreseen.clear()
         if self._backend.is_remote and signatures:
-            entries = [self._store.entry(each) for each in signatures]
+            entries = [self._documents.entry(each) for each in signatures]
             self._foreseen = dict(
                 zip(signatures, zip(entries, self._ask(signatures, entries), strict=True), strict=True)
             )
@@ -58,38 +51,38 @@ class Claims:
 
         Documents that are pending elsewhere count for that one only.
         """
-        question, intended = self._store.question(fingerprints), self._intended
+        question, intended = self._documents.lookup.question(fingerprints), self._intended
         if intended is None or fingerprints is not intended.fingerprints:
             return False, self._backend.find([question])[0]
         if foreseen := self._foreseen.pop(intended, None):
             self._entry, found = foreseen
         else:
-            self._entry = self._entry or self._store.entry(intended)
+            self._entry = self._entry or self._documents.entry(intended)
             [found] = self._ask([intended], [self._entry])
         self._seen = found.seen
         if found.is_held:
-            self._store.keep_pending(intended, self._entry)
+            self._documents.keep_pending(intended, self._entry)
         return True, found
 
     def _ask(self, signatures: Sequence[Signature], entries: Sequence[Entry]) -> list[Found]:
         """Look for documents, and in the same round trip for what is known of their URLs, which is asked for next."""
-        told_of = [self._links.question(each.url) for each in signatures if each.url]
-        asked = [self._store.question(each.fingerprints) for each in signatures]
+        told_of = [self._documents.links.question(each.url) for each in signatures if each.url]
+        asked = [self._documents.lookup.question(each.fingerprints) for each in signatures]
         found = self._backend.find([*asked, *told_of], [*entries, *[None] * len(told_of)])
         for question, rows in zip(told_of, found[len(asked) :], strict=True):
-            self._links.take(question, rows)
+            self._documents.links.take(question, rows)
         return found[: len(asked)]
 
     def enter(self, signature: Signature) -> bool:
         """Hold the document, unless newer ones share a fingerprint with it."""
         if self._intended is not signature:
-            self._store.add(signature)
+            self._documents.add(signature)
             return True
-        if not self._store.is_held_here(signature):
-            entry = self._entry or self._store.entry(signature)
+        if signature not in self._documents.pending:
+            entry = self._entry or self._documents.entry(signature)
             if not self._backend.hold(entry, self._seen):
                 return False
-            self._store.keep_pending(signature, entry)
+            self._documents.keep_pending(signature, entry)
         self._intended = None
         return True
 
@@ -99,9 +92,9 @@ class Claims:
 
     def is_pending(self, signature: Signature) -> bool:
         """Return whether a document is pending elsewhere; drop it if the process that held it is dead."""
-        if signature not in self.elsewhere:
+        if signature not in self._documents.elsewhere:
             return False
-        self.elsewhere.discard(signature)
-        if not self._backend.is_held(self._store.run_of(signature)):
-            self._backend.release(self._store.entry(signature))
+        self._documents.elsewhere.discard(signature)
+        if not self._backend.is_held(place_of(signature.id)[0]):
+            self._backend.release(self._documents.entry(signature))
         return True

@@ -43,9 +43,9 @@ def forget_run(store: Store, name: str) -> Forgotten:
 def erase(store: Store, run: str, *, after: int = 0) -> None:
     """Delete a run's rows with a higher number than that, and what leads to its documents."""
     for row in _rows(store, DOCUMENT, run, after):
-        store.withdraw(store.held(row))
+        store.withdraw(store.documents.held(row))
     for row in _rows(store, LINK, run, after):
-        store.erase_link(row)
+        store.documents.links.erase(row)
     for row in _rows(store, HOST, run, after):
         news = store.session.load(row)
         assert isinstance(news, HostNews)

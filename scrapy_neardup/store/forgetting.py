@@ -44,7 +44,7 @@ def _documents(store: Store, what: Selection) -> Iterable[Signature]:
 
 def _seen_before(store: Store, when: float) -> Iterator[Signature]:
     """Yield the documents that no URL gave since then."""
-    alive = {link.target for link in watched(store.visits(), "links") if link.seen >= when}
+    alive = {link.target for link in watched(store.documents.links.rows(), "links") if link.seen >= when}
     for signature in watched(store.signatures(), "docs", len(store)):
         own = signature.own.seen if signature.own else 0.0
         if max(signature.first_seen, own) < when and signature.id not in alive:

@@ -109,14 +109,18 @@ class Links:
 
     def all(self) -> Iterator[Link]:
         """Yield what is known of all URLs."""
-        for row in self._backend.scan(LINK):
-            link = self._link(row)
-            if link and link.url and (link := self._complete(link)):
-                yield link
+        yield from (link for each in self.rows() if each.url and (link := self._complete(each)))
         for row in self._backend.scan(DOCUMENT):
             document = self._held(row)
             if document.own and not row.is_pending and self._is_current(document):
                 yield own_link(document)
+
+    def rows(self) -> Iterator[Link]:
+        """Yield all links that are rows, without their documents."""
+        for row in self._backend.scan(LINK):
+            link = self._link(row)
+            assert link
+            yield link
 
     def _is_current(self, document: Signature) -> bool:
         """Return whether no link tells more of a document's own URL."""

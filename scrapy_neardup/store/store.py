@@ -9,11 +9,9 @@ a link tells of every other visit, and counts before it.
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
-from weakref import WeakSet, WeakValueDictionary
 
 from ..detectors.base import Detector
 from ..index.hosts import Hosts
@@ -21,13 +19,12 @@ from ..index.relations import Row as Trial
 from ..signature import Link, Signature, Visit
 from ..text.shapes import site
 from . import erasure
-from .base import DOCUMENT, HOST, LINK, RUN, Backend, Entry, Forgotten, HostNews, Question, Row, Selection, StoreError
+from .base import DOCUMENT, HOST, LINK, RUN, Backend, Entry, Forgotten, HostNews, Row, Selection, StoreError
 from .claims import Claims
 from .dead import Dead
+from .documents import Documents
 from .forgetting import forget
-from .links import Links
 from .lookup import Lookup
-from .postings import postings
 from .runs import Run
 from .session import Session
 
@@ -52,14 +49,9 @@ class Store:
         """Scrapy's stats of this run so far, without their prefix: kept with it when it ends."""
         self.backend = backend
         self.session = Session(backend, lookup := Lookup(detectors))
-        self._lookup = lookup
-        self._held: WeakValueDictionary[str, Signature] = WeakValueDictionary()  # so that each is one object
-        self._recent: deque[Signature] = deque(maxlen=RECENT)
-        self._gone: WeakSet[Signature] = WeakSet()
-        self._pending: dict[Signature, Entry] = {}
-        self._linked: WeakSet[Signature] = WeakSet()  # pending ones to which links were recorded
-        self._links = Links(backend, self.session, self.held, self._recount)
-        self._claims = Claims(self, self._links)
+        self.documents = Documents(backend, self.session, lookup)
+        self.claims = Claims(self.documents, backend)
+        self._links = self.documents.links
         self.lost = 0.0, 0.0
         """Between which times this run died, in seconds since the epoch, if what it wrote then is forgotten."""
         self._dead = Dead(self, keeps=unclean_run == "keep")
@@ -75,7 +67,7 @@ class Store:
     def _begin(self, run: str | None) -> None:
         died = self.session.begin(run)
         self._take_in_hosts(self.backend.scan(HOST))
-        if self._lookup.own:
+        if self.documents.lookup.own:
             for row in self.backend.scan(DOCUMENT):
                 self._take_in(row)
         if run is not None:
@@ -102,126 +94,38 @@ class Store:
         """Yield each detector's name with each document that it proposes, in the detectors' order."""
         if not self.is_remote:  # else what others wrote is there to be found
             self.refresh()
-        claims, found = self._claims.found(fingerprints)
-        proposed: dict[str, dict[str, Row]] = {}
-        held: dict[str, Signature] = {}
-        for name, rows in self._lookup.proposed(fingerprints, found):
-            proposed.setdefault(name, {}).update(
-                {row.key: row for row in rows if row.key.startswith(DOCUMENT) and (claims or not row.is_pending)}
-            )
-        for name in self._lookup.names:
-            if index := self._lookup.own.get(name):
-                documents = list(self._still_held(index.find(fingerprints.get(name, ()))).values())
-            else:
-                documents = [
-                    held.get(key) or held.setdefault(key, self.held(row)) for key, row in proposed.get(name, {}).items()
-                ]
-            documents.sort(key=_moment)
-            yield from ((name, each) for each in documents if each not in self._gone)
-
-    def _still_held(self, documents: Iterable[Signature]) -> dict[str, Signature]:
-        by_key = {f"{DOCUMENT}/{each.id}": each for each in documents}
-        return {row.key: by_key[row.key] for row in self.backend.get(by_key)} if by_key else {}
-
-    def held(self, row: Row) -> Signature:
-        """Return the document of a row, the same object each time. Raise StoreError for damage."""
-        signature = self._held.get(row.key)
-        if signature is None:
-            record = self.session.load(row)
-            assert isinstance(record, Signature)
-            signature = self._held[row.key] = record
-            self._recent.append(record)
-            signature.count = self._links.count
-            signature.known_repeats = row.repeats
-        if row.is_pending:
-            self._claims.elsewhere.add(signature)
-        return signature
-
-    def _recount(self, id: str) -> None:
-        if signature := self._held.get(f"{DOCUMENT}/{id}"):
-            signature.known_repeats = None
-
-    # Claims: `intend`, compare what is found, then `enter` until it is so or there is a match; then `leave`
-
-    def foresee(self, signatures: Sequence[Signature]) -> None:
-        """Look for documents together that are intended next, in this order, where that saves round trips."""
-        self._claims.foresee(signatures)
-
-    def intend(self, signature: Signature) -> None:
-        """Let the next `find` hold a document, pending, where nothing shares a fingerprint with it."""
-        self._claims.intend(signature)
-
-    def enter(self, signature: Signature) -> bool:
-        """Hold that document, unless it may repeat newer ones: then return False, and the next `find` yields these."""
-        return self._claims.enter(signature)
+        is_claim, found = self.claims.found(fingerprints)
+        return self.documents.found(fingerprints, found, with_pending=is_claim)
 
     def leave(self, signature: Signature) -> None:
-        """Do not hold that document after all, for it repeats another."""
-        self._claims.leave()
-        if signature in self._pending:
+        """Do not hold a document that was to be claimed, for it repeats another."""
+        self.claims.leave()
+        if signature in self.documents.pending:
             self.withdraw(signature)
-
-    def is_pending(self, signature: Signature) -> bool:
-        """Return whether a document that was just found is pending in another process, which lives."""
-        return self._claims.is_pending(signature)
-
-    def question(self, fingerprints: Mapping[str, Sequence[int]]) -> Question:
-        """Return what the back end is asked to find documents by fingerprints."""
-        return self._lookup.question(fingerprints)
-
-    def is_held_here(self, signature: Signature) -> bool:
-        """Return whether a document is pending in this process."""
-        return signature in self._pending
-
-    def entry(self, signature: Signature) -> Entry:
-        """Return what to hold of a new document, which gets its id."""
-        signature.id = signature.id or self.session.next_id()
-        return Entry(f"{DOCUMENT}/{signature.id}", signature, postings(signature))
 
     def add(self, signature: Signature) -> None:
         """Hold a new document, pending, whatever it repeats."""
-        entry = self.entry(signature)
-        self._lookup.enter(signature)
-        self.backend.hold(entry, b"")
-        self.keep_pending(signature, entry)
-
-    def keep_pending(self, signature: Signature, entry: Entry) -> None:
-        """Count a document that the back end holds as pending."""
-        self._pending[signature] = entry
-        self._held[entry.key] = signature
-        signature.count, signature.known_repeats = self._links.count, 0
+        self.documents.add(signature)
 
     def commit(self, signature: Signature, visit: Visit | None = None) -> None:
         """Keep a pending document for good; `visit`: of its own URL, which gave it and nothing else."""
-        if entry := self._pending.pop(signature, None):
-            self.session.count(documents=1)
-            self._links.begin(signature, visit, entry)
+        if self.documents.commit(signature, visit):
             if visit and signature.url:
                 self._meet(signature.url, visit.seen)
             self._flush_in_time()
 
     def withdraw(self, signature: Signature) -> None:
         """Give up a document, pending or committed, as if it had never been added, with all that led to it."""
-        if signature in self._gone or not signature.id:
-            return
-        if entry := self._pending.pop(signature, None):
-            self.backend.release(entry)
-        else:
-            self.session.count(documents=-1)
-        if not entry or signature in self._linked:
-            self._links.drop(signature)
-            self._flush_in_time()
-        self._lookup.remove(signature)
-        self._gone.add(signature)
+        self.documents.withdraw(signature)
+        self._flush_in_time()
 
     # URLs
 
     def record(self, link: Link) -> None:
         """Keep what a URL led to, in place of what was known of it."""
-        if link.signature in self._gone:
+        if link.signature and self.documents.is_gone(link.signature):
             return  # forgotten since
-        if link.signature in self._pending:
-            self._linked.add(link.signature)
+        self.documents.note_link(link.signature)
         self._links.record(link)
         if link.url:
             self._meet(link.url, link.seen)
@@ -240,24 +144,13 @@ class Store:
         self._links.unlink(url)
         self._flush_in_time()
 
-    def erase_link(self, row: Row) -> None:
-        """Delete the row of a link."""
-        self._links.erase(row)
-
     def links(self, signature: Signature) -> list[Link]:
         """Return the URLs that led to a document, oldest first."""
-        return [] if signature in self._gone else self._links.of(signature)
+        return [] if self.documents.is_gone(signature) else self._links.of(signature)
 
     def all_links(self) -> Iterator[Link]:
         """Yield what is known of all URLs."""
         return self._links.all()
-
-    def visits(self) -> Iterator[Link]:
-        """Yield all links that are rows, without their documents."""
-        for row in self.backend.scan(LINK):
-            link = self.session.load(row)
-            assert isinstance(link, Link)
-            yield link
 
     def learn(self, trials: Iterable[Trial]) -> None:
         """Keep evidence that `hosts` has taken in."""
@@ -272,13 +165,7 @@ class Store:
 
     def signatures(self) -> Iterator[Signature]:
         """Yield all documents that are held, this process's pending ones included."""
-        for row in self.backend.scan(DOCUMENT):
-            if not row.is_pending:
-                yield self.held(row)
-
-    def degrees(self) -> Iterator[int]:
-        """Yield how often each document is repeated."""
-        return (signature.repeats for signature in self.signatures())
+        return self.documents.all()
 
     def runs(self) -> list[Run]:
         """Return what is known of all runs, oldest first."""
@@ -302,7 +189,7 @@ class Store:
 
     def __len__(self) -> int:
         """How many documents are held."""
-        return self.session.documents + len(self._pending)
+        return self.session.documents + len(self.documents.pending)
 
     # Writing, and other processes
 
@@ -334,8 +221,7 @@ class Store:
         if rows or self.is_remote:
             self._links.refresh()
         if self.is_remote:  # a server tells of no links
-            for signature in list(self._held.values()):
-                signature.known_repeats = None if signature not in self._pending else 0
+            self.documents.recount_all()
         for row in rows:
             self._take_in(row)
         if self.is_remote and self.run:
@@ -349,9 +235,9 @@ class Store:
         elif kind == HOST:
             self._take_in_hosts([row])
         elif kind == LINK and (link := self.session.load(row)):
-            self._recount(getattr(link, "target", None) or "")
-        elif kind == DOCUMENT and self._lookup.own and not row.is_pending:
-            self._lookup.enter(self.held(row))
+            self.documents.recount(getattr(link, "target", None) or "")
+        elif kind == DOCUMENT and self.documents.lookup.own and not row.is_pending:
+            self.documents.lookup.enter(self.documents.held(row))
 
     def _take_in_hosts(self, rows: Iterable[Row]) -> None:
         news: list[Any] = [self.session.load(row) for row in rows]
@@ -363,7 +249,7 @@ class Store:
     def close(self, *, clean: bool = True) -> None:
         """Flush, and end the run; not `clean`: leave it to the next one to say what becomes of it."""
         try:
-            for signature in list(self._pending):
+            for signature in list(self.documents.pending):
                 self.withdraw(signature)
             self.flush()
             if self.run and clean:
@@ -372,7 +258,3 @@ class Store:
             self.backend.release_run(self.run)
         finally:
             self.backend.abandon()
-
-
-def _moment(signature: Signature) -> tuple[float, str]:
-    return signature.first_seen, signature.id

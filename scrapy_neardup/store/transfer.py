@@ -138,7 +138,7 @@ class _Taking:
         self._store = store
         self._backend = store.backend
         self._session = store.session
-        self._links = Links(store.backend, store.session, store.held, lambda id: None)
+        self._links = Links(store.backend, store.session, store.documents.held, lambda id: None)
 
     def take(self, chunk: list[Content]) -> None:
         """Take in some rows: those that others depend on first. They are durable then."""
