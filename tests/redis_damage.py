@@ -128,13 +128,8 @@ def asked(store: Store) -> list[str]:
     documents = [
         (s.url, s.fingerprints, s.sketch, s.repeats, s.id, [k.url for k in store.links(s)]) for s in store.signatures()
     ]
-    rest = [
-        len(store),
-        sorted((each.repeats for each in store.signatures())),
-        store.runs(),
-        store.hosts.dump(),
-        store.describe().keys(),
-    ]
+    repeats = sorted(each.repeats for each in store.signatures())
+    rest = [len(store), repeats, store.runs(), store.hosts.dump(), store.describe().keys()]
     return [*map(repr, found), *sorted(map(repr, links)), *map(repr, documents), *map(repr, rest)]
 
 
