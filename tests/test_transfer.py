@@ -14,8 +14,10 @@ from store_kinds import KINDS, URL, Place, commit, fill_numbered, held, on_disk,
 
 from scrapy_neardup import Document
 from scrapy_neardup.index.relations import Row
-from scrapy_neardup.signature import TITLE, Evidence, Link, Signature, Visit
+from scrapy_neardup.signature import Evidence, Link, Signature, Visit
 from scrapy_neardup.store import Selection, StoreError
+from scrapy_neardup.store.meta import FORMAT
+from scrapy_neardup.store.transfer import Imported
 
 
 @pytest.fixture
@@ -108,7 +110,7 @@ def test_a_second_time_it_changes_nothing(source: Place, copy: Place) -> None:
     copy.load(everything)
     for place in (source, copy):
         before = place.content()
-        assert place.load(everything) == (0, 0, 40)
+        assert place.load(everything) == Imported(0, 0, 40)
         assert place.content() == before
 
 
@@ -142,7 +144,7 @@ def test_what_was_forgotten_with_its_run_stays_forgotten(place: Place) -> None:
     with place.opened() as store:
         assert store.forget(Selection(run=first)) == (5, 10)
     for _ in range(2):
-        assert place.load(everything) == (0, 0, 10)
+        assert place.load(everything) == Imported(0, 0, 10)
         assert place.held() == [*"56789"]
 
 
@@ -155,7 +157,7 @@ def test_what_was_forgotten_by_url_comes_back(place: Place) -> None:
         assert store.forget(Selection(url=f"{URL}3")) == (1, 2)
         assert store.forget(Selection(url="http://m.example/list")) == (0, 1)
         assert store.forget(Selection(url="http://m.example/4")) == (0, 1)
-    for taken in ((1, 4, 4), (0, 0, 5)):
+    for taken in (Imported(1, 4, 4), Imported(0, 0, 5)):
         assert place.load(everything) == taken
         with place.opened(run=None) as store:
             assert held(store) == [*"01234"]
@@ -256,8 +258,8 @@ def test_a_run_that_was_open_ends_as_after_a_kill(
         assert held(store) == expected
         assert bool(store.resolve("http://m.example/list")) == (unclean == "keep")
         [job] = [run for run in store.runs() if run.id == "job"]
-        last = max(int(row["key"].split("/")[1], 16) for row in everything if "key" in row)
-        [sealed] = (row["sealed"] for row in everything if row.get("id") == "job")
+        last = max(int(row["key"].split("/")[1], 16) for row in everything if "/" in row.get("key", ""))
+        [sealed] = (row["sealed"] for row in everything if row.get("key") == "job")
         assert job.forgotten == (((sealed + 1, last),) if unclean == "forget" else ())
         assert job.closed
         assert job.sealed == last
@@ -293,7 +295,7 @@ def test_a_run_that_went_on_elsewhere_goes_on_here_after_its_rows(source: Place,
 def test_rows_that_a_living_run_may_yet_write_wait_for_its_end(source: Place, copy: Place) -> None:
     fill_numbered(source, 0, 2, run="job")
     with copy.opened(run="job") as store:
-        assert copy.load(source.exported()) == (0, 0, 0)
+        assert copy.load(source.exported()) == Imported(0, 0, 0)
         commit(store, signature("own", exact=5))
     assert copy.held() == ["own"]
 
@@ -306,14 +308,9 @@ def test_links_and_evidence_of_a_run_that_has_no_documents(place: Place) -> None
     assert [key.partition("/")[0] for key in rows] == ["only"] * 2
 
 
-def test_a_long_title_is_cut_as_that_of_a_page_is(source: Place, copy: Place) -> None:
-    fill_numbered(source, 0, 1)
-    copy.load({**row, "title": "t" * 1000} if row["type"] == "document" else row for row in source.exported())
-    assert [len(row["title"]) for row in copy.exported() if row["type"] == "document"] == [TITLE]
-
-
 # Rows that are none
 
+SKETCH: list[Any] = [1, 1, 0, {"base64": "A" * 683 + "="}, {"base64": ""}]
 DOCUMENT = {
     "type": "document",
     "key": "r/000001",
@@ -322,13 +319,13 @@ DOCUMENT = {
     "title": "",
     "layout": 0,
     "identity": 0,
-    "fingerprints": {"exact": [1]},
-    "sketch": [1, 1, 0, "A" * 683 + "=", ""],
+    "fingerprints": {"exact": {"base64": "AQAAAAAAAAA="}},
+    "sketch": SKETCH,
     "own": [1.0, 5],
 }
-LINK = {"type": "link", "key": "r/000001", "url": URL, "document": None, "mirror": False, "seen": 1.0, "size": 0}
+LINK = {"type": "link", "key": "r/000001", "url": URL, "target": None, "mirror": False, "seen": 1.0, "size": 0}
 LINK |= {"firm": True, "evidence": None}
-EVIDENCE = {"detector": "exact", "hamming": 3, "resemblance": 0.9, "containment": 1.0, "length_ratio": 1.0}
+EVIDENCE = ["exact", 3, 0.9, 1.0, 1.0, None]
 TRIAL: list[Any] = [["a", "b"], ["", ""], ["", ""], 1, 0, 1, 1, 0, 1.0, False]
 HOST: dict[str, Any] = {"type": "host", "key": "r/000001", "trials": [], "met": {}}
 
@@ -338,7 +335,8 @@ def trial(place: int, value: Any) -> dict[str, Any]:
     return {**HOST, "trials": [TRIAL, [*TRIAL[:place], value, *TRIAL[place + 1 :]]]}
 
 
-RUN: dict[str, Any] = {"type": "run", "id": "r", "started": 1.0, "closed": 2.0, "sealed": 0, "forgotten": []}
+RUN: dict[str, Any] = {"type": "run", "key": "r", "started": 1.0, "closed": 2.0, "sealed": 0, "paused": 0.0}
+RUN |= {"forgotten": [], "documents": 0, "urls": 0, "stats": {}}
 
 
 @pytest.fixture(scope="module")
@@ -354,66 +352,70 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Place:
     [
         ({"type": "else"}, "'else'"),
         ({}, "'None'"),
-        ({"type": "run", "id": "r"}, "no run"),
-        ({"type": "run", "id": "../r", "started": 1, "forgotten": []}, "'../r'"),
-        ({**DOCUMENT, "key": ["r", 1]}, "no key"),
-        ({**DOCUMENT, "key": "r/1"}, "no key"),
-        ({**DOCUMENT, "key": "r/00000A"}, "no key"),
-        ({**DOCUMENT, "key": "r/000000"}, "no key"),
-        ({**DOCUMENT, "key": f"r/{2**40:x}"}, "no key"),
-        ({**DOCUMENT, "key": "../r/000001"}, "no key"),
-        ({**DOCUMENT, "key": "r/x"}, "no document"),
+        ({"type": "run", "key": "r"}, "a run without 'started'"),
+        ({**RUN, "key": "../r"}, "'../r'"),
+        ({**DOCUMENT, "key": ["r", 1]}, "its key is ['r', 1]; allowed is RUN/NUMBER"),
+        ({**DOCUMENT, "key": "r"}, "its key is 'r'"),
+        ({**DOCUMENT, "key": "r/1"}, "its key is 'r/1'"),
+        ({**DOCUMENT, "key": "r/00000A"}, "its key is"),
+        ({**DOCUMENT, "key": "r/000000"}, "its key is"),
+        ({**DOCUMENT, "key": "r/0000001"}, "its key is"),
+        ({**DOCUMENT, "key": f"r/{2**36:x}"}, "its key is"),
+        ({**DOCUMENT, "key": "../r/000001"}, "its key is"),
+        ({**DOCUMENT, "key": "r/x"}, "its key is"),
         ({**DOCUMENT, "key": "none/000001"}, "of a run of which there is no row"),
-        ({**DOCUMENT, "own": [-1.0, 5]}, "-1.0 is no time"),
-        ({**DOCUMENT, "own": [1.0, 2**63]}, "63 bits"),
+        ({**DOCUMENT, "own": [-1.0, 5]}, "its own is Visit(seen=-1.0, size=5); allowed is"),
+        ({**DOCUMENT, "own": [1.0, 2**64]}, "its own is"),
         ({**DOCUMENT, "own": 7}, "no document"),
-        ({**DOCUMENT, "url": None}, "no such URL"),
-        ({**DOCUMENT, "fingerprints": {"exact": [-1]}}, "64 bits"),
+        ({**DOCUMENT, "fingerprints": {"exact": [1]}}, "its fingerprints are none"),
+        ({**DOCUMENT, "fingerprints": {"exact": {"base64": "AAAA"}}}, "its fingerprints are none"),
         ({**DOCUMENT, "fingerprints": 5}, "no document"),
-        ({**DOCUMENT, "url": 5}, "no text"),
-        ({**DOCUMENT, "title": 5}, "no text"),
-        ({**DOCUMENT, "identity": 2**64}, "64 bits"),
-        ({**DOCUMENT, "identity": "5"}, "64 bits"),
-        ({**DOCUMENT, "sketch": [1, 1, 0, "AAAA", ""]}, "3 bytes"),
-        ({**DOCUMENT, "sketch": [1, 1, 0, "ä", ""]}, "no document"),
-        ({key: value for key, value in DOCUMENT.items() if key != "layout"}, "without 'layout'"),
-        ({**DOCUMENT, "first_seen": -1.0}, "-1.0 is no time"),
-        ({**DOCUMENT, "sketch": [1, 1, 3, "A" * 683 + "=", ""]}, "0 bytes of 3 figures"),
-        ({**DOCUMENT, "sketch": [1, 1, 1, "A" * 683 + "=", "AAAA"]}, "3 bytes of 1 figures"),
-        ({**LINK, "seen": "x"}, "no link"),
-        ({**LINK, "seen": math.nan}, "nan is no time"),
-        ({**LINK, "evidence": {**EVIDENCE, "hamming": 65}}, "65 of 64 bits"),
-        ({**LINK, "evidence": {**EVIDENCE, "resemblance": math.nan}}, "no evidence"),
-        ({**LINK, "evidence": {**EVIDENCE, "length_ratio": 1e300}}, "no evidence"),
-        ({**LINK, "evidence": {"detector": "a"}}, "no link"),
-        ({**LINK, "key": "r"}, "no key"),
-        ({**LINK, "document": "r"}, "no key"),
-        ({**LINK, "url": None}, "no text"),
-        ({**LINK, "mirror": 1}, "neither true nor false"),
+        ({**DOCUMENT, "url": 5}, "its url is 5; allowed is str | None"),
+        ({**DOCUMENT, "title": 5}, "its title is 5; allowed is str"),
+        ({**DOCUMENT, "identity": 2**64}, "its identity is 18446744073709551616; allowed is int (int: from 0 to 2**64"),
+        ({**DOCUMENT, "layout": -1}, "its layout is -1"),
+        ({**DOCUMENT, "identity": "5"}, "its identity is '5'"),
+        ({**DOCUMENT, "identity": True}, "its identity is True"),
+        ({**DOCUMENT, "sketch": [*SKETCH[:3], {"base64": "AAAA"}, SKETCH[4]]}, "3 and 0 bytes; allowed are 512"),
+        ({**DOCUMENT, "sketch": [*SKETCH[:4], {"base64": "AAAA"}]}, "512 and 3 bytes; allowed are 512"),
+        ({**DOCUMENT, "sketch": [*SKETCH[:3], {"base64": "ä"}, SKETCH[4]]}, "no document"),
+        ({**DOCUMENT, "sketch": [*SKETCH[:3], "A" * 512, SKETCH[4]]}, "its sketch is"),
+        ({**DOCUMENT, "sketch": SKETCH[:4]}, "no document"),
+        ({key: value for key, value in DOCUMENT.items() if key != "layout"}, "a document without 'layout'"),
+        ({**DOCUMENT, "first_seen": -1.0}, "its first_seen is -1.0; allowed is float"),
+        ({**LINK, "seen": "x"}, "its seen is 'x'; allowed is float"),
+        ({**LINK, "seen": math.nan}, "its seen is nan; allowed is float"),
+        ({**LINK, "evidence": ["a"]}, "no link"),
+        ({**LINK, "evidence": [EVIDENCE[0], "3", *EVIDENCE[2:]]}, "its evidence is"),
+        ({**LINK, "evidence": [*EVIDENCE[:2], "x", *EVIDENCE[3:]]}, "its evidence is"),
+        ({**LINK, "evidence": [*EVIDENCE[:2], math.nan, *EVIDENCE[3:]]}, "its evidence is"),
+        ({**LINK, "evidence": [*EVIDENCE[:3], -0.1, *EVIDENCE[4:]]}, "its evidence is"),
+        ({**LINK, "evidence": [*EVIDENCE[:4], math.inf, None]}, "its evidence is"),
+        ({**LINK, "key": "r"}, "its key is 'r'"),
+        ({**LINK, "target": "r"}, "'r'; allowed is RUN/NUMBER"),
+        ({**LINK, "target": 5}, "5; allowed is RUN/NUMBER"),
+        ({**LINK, "url": None}, "its url is None; allowed is str"),
+        ({**LINK, "mirror": 1}, "its mirror is 1; allowed is bool"),
         ({**HOST, "trials": [[["a"]]]}, "no host"),
-        (trial(0, ["a"]), "no host"),
-        (trial(8, True), "True is no time"),
+        (trial(0, ["a"]), "its trials is"),
+        (trial(8, True), "its trials is"),
         (trial(4, 9), "no host: 9"),
-        (trial(7, 3), "no host: 3"),
-        (trial(5, 2**64), "whole numbers of 64 bits"),
-        ({"type": "host", "key": "r/000001", "trials": []}, "without 'met'"),
-        ({**HOST, "met": {"a": 1e18}}, "1e+18 is no time"),
-        ({**RUN, "started": math.inf}, "no run: inf is no time"),
-        ({**RUN, "closed": -math.inf}, "no run: -inf is no time"),
-        ({**RUN, "sealed": -1}, "40 bits"),
-        ({**RUN, "forgotten": [[0, 2**60]]}, "40 bits"),
-        ({**RUN, "documents": 2**60}, "40 bits"),
-        ({**RUN, "paused": 1e18}, "1e+18 is no time"),
-        ({**RUN, "stats": {"documents": "many"}}, "63 bits"),
-        ({**LINK, "evidence": {**EVIDENCE, "resemblance": "x"}}, "no link"),
-        ({**LINK, "evidence": {**EVIDENCE, "resemblance": 99.0}}, "no link"),
-        ({**LINK, "evidence": {**EVIDENCE, "containment": -0.1}}, "no link"),
-        ({**LINK, "evidence": {**EVIDENCE, "length_ratio": math.inf}}, "no link"),
-        ({**LINK, "evidence": {**EVIDENCE, "hamming": 300}}, "no link"),
-        ({**RUN, "started": "x"}, "no run"),
-        ({**RUN, "closed": "x"}, "no run"),
+        (trial(5, 2**64), "its trials is"),
+        ({"type": "host", "key": "r/000001", "trials": []}, "a host without 'met'"),
+        ({**HOST, "met": {"a": 1e18}}, "its met is {'a': 1e+18}; allowed is dict[str, float]"),
+        ({**HOST, "met": [5]}, "no host"),
+        ({**RUN, "started": math.inf}, "its started is inf; allowed is float"),
+        ({**RUN, "started": "x"}, "its started is 'x'"),
+        ({**RUN, "closed": -math.inf}, "its closed is -inf; allowed is float | None"),
+        ({**RUN, "sealed": -1}, "its sealed is -1"),
         ({**RUN, "sealed": None}, "no run"),
-        ({**RUN, "stats": 7}, "no run"),
+        ({**RUN, "sealed": 2**36}, "more rows than a run may have"),
+        ({**RUN, "forgotten": [[0, 2**60]]}, "more rows than a run may have"),
+        ({**RUN, "forgotten": [[0]]}, "no run"),
+        ({**RUN, "documents": -(2**60)}, "more rows than a run may have"),
+        ({**RUN, "paused": 1e18}, "its paused is 1e+18"),
+        ({**RUN, "stats": {"documents": "many"}}, "its stats is {'documents': 'many'}"),
+        ({**RUN, "stats": 7}, "its stats is 7"),
     ],
 )
 def test_rows_that_are_none(three: Place, row: dict[str, Any], said: str) -> None:
@@ -423,11 +425,18 @@ def test_rows_that_are_none(three: Place, row: dict[str, Any], said: str) -> Non
     assert three.exported() == before
 
 
+def test_document_without_url_tells_of_no_visit(three: Place, copy: Place) -> None:
+    *before, end = three.exported()
+    run = next(row["key"] for row in before if row["type"] == "run")
+    copy.load([*before, {**DOCUMENT, "key": f"{run}/000999", "url": None}, end])
+    assert [row["own"] for row in copy.exported() if row["type"] == "document" and not row["url"]] == [None]
+
+
 @pytest.mark.parametrize(
-    "first", [[], [{"type": "run"}], [{"type": "store", "format": 99}], [{"type": "store", "format": 3}]]
+    "first", [[], [{"type": "run"}], [{"type": "store", "format": 99}], [{"type": "store", "format": FORMAT}]]
 )
 def test_files_that_are_no_export(copy: Place, first: list[dict[str, Any]]) -> None:
-    with pytest.raises(ValueError, match=r"export|format|without"):
+    with pytest.raises(ValueError, match=r"export|format|damaged"):
         copy.load(first)
     assert copy.is_on_server or not Path(copy.address).exists()
 
@@ -436,7 +445,7 @@ def test_the_command_says_which_row_is_none(three: Place, tmp_path: Path) -> Non
     everything = three.exported()
     write(tmp_path / "in.jsonl", [*everything[:4], {**DOCUMENT, "url": 5}, *everything[4:]])
     (tmp_path / "beside").mkdir()
-    assert "in.jsonl, row 5: no document: 5 is no text" in refused(
+    assert "in.jsonl, row 5: no document: its url is 5; allowed is str | None" in refused(
         tmp_path / "beside", "import", "../in.jsonl", "--store", three.address
     )
 

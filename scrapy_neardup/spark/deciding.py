@@ -20,7 +20,7 @@ from ..signature import Signature
 from ..signed import Signed
 from ..store import memory_store
 from ..store.base import DOCUMENT, HOST, LINK, RUN, HostNews
-from ..store.interchange import Head, Line, end_line, head_line, line_of
+from ..store.interchange import Line, end_line, head_line, line_of
 from ..store.records import id_of, key_of
 from ..store.runs import Run
 from ..text import tokens
@@ -141,7 +141,7 @@ def export(
 ) -> Iterator[str]:
     """Yield the lines of an export, given what was said of documents, of links and of hosts."""
     schemes = {"sketch": sketch.SCHEME, "tokens": tokens.SCHEME, **{d.name: d.scheme for d in detectors}}
-    yield _line(head_line(Head(schemes, run.documents, run.urls)))
+    yield _line(head_line(schemes, run.documents, run.urls))
     yield _line(line_of(f"{RUN}/{run.id}", run))
     yield from documents
     for number, link in enumerate(links, 1):

@@ -194,23 +194,31 @@ class Links:
 
     # What another store wrote: of two links of one URL the one that was seen later counts
 
-    def foresee(self, urls: Iterable[str]) -> None:
+    def foresee(self, urls: Iterable[str | None]) -> None:
         """Look for URLs together of which links or documents are adopted next: that saves round trips."""
         questions = [self.question(url) for url in urls if url]
         for question, found in zip(questions, self._backend.find(questions), strict=True):
             self.take(question, found)
 
-    def adopt(self, document: Signature) -> Entry:
-        """Return the entry of a document, which tells of its own URL unless more is known of that."""
+    def adopt(self, document: Signature) -> bool:
+        """Write a document, which tells of its own URL unless more is known of that; return whether it does."""
         rows = self._rows(document.url) if document.own and document.url else []
         if document.own and not _is_later(own_link(document), _newest(rows)):
             document.own = None
-        self._write(*self._begun(document, rows))
-        return Entry(f"{DOCUMENT}/{document.id}", document, postings(document))
+        rewritten, deleted = self._begun(document, rows)
+        self._session.count(documents=1)
+        entry = Entry(f"{DOCUMENT}/{document.id}", document, postings(document))
+        self._write([*rewritten, entry], deleted)
+        return document.own is not None
 
-    def adopt_link(self, link: Link) -> bool:
-        """Write a link that has its key and its target, unless as much is known of its URL; return whether it told."""
+    def adopt_link(self, link: Link, *, is_key_known: bool) -> bool:
+        """Write a link that has its key and its target, unless as much is known of its URL; return whether it told.
+
+        Where there is a row of its key, that is the same link, of which another visit may tell more; else it stays.
+        """
         rows = self._rows(link.url) if link.url else []
+        if is_key_known and not any(row.key == link.key and told and tells_same(told, link) for row, told in rows):
+            return False
         before = _newest(rows)
         is_beside = before is not None and not before.key and tells_same(before, link)  # of the document's own visit
         if not (is_beside or _is_later(link, before)):

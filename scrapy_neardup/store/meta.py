@@ -7,7 +7,7 @@ from typing import Any
 
 from .damage import DAMAGE
 
-FORMAT = 6  # of the rows, and of what lies in them
+FORMAT = 7  # of the rows, and of what lies in them
 KEY = "meta/made"
 _SETTINGS = {"imatch": " (NEARDUP_LEXICON, NEARDUP_IMATCH_LEXICONS)"}  # what a scheme depends on
 
@@ -32,6 +32,6 @@ def merged(stored: Mapping[str, Any] | None, schemes: Mapping[str, str]) -> dict
 
 def _checked(stored: Mapping[str, Any]) -> dict[str, Any]:
     try:
-        return {"format": int(stored["format"]), "schemes": dict(stored["schemes"])}
+        return {"format": int(stored["format"]), "schemes": {str(n): str(s) for n, s in stored["schemes"].items()}}
     except DAMAGE as error:
         raise ValueError(f"its record of what it was made with is damaged: {dict(stored)!r:.80}") from error

@@ -1,18 +1,18 @@
 """Records as bytes: one encoding for every back end. No I/O.
 
 A value is a CRC-32 (4 bytes, big-endian) of the key and the body, then the body in MessagePack: data only, so a file
-from a stranger runs nothing. The body, by kind:
+from a stranger runs nothing. The body is a list of the fields that `FIELDS` names, or a map where the kind is `meta`:
 
-- document: `[url, title, first_seen, {detector: fingerprints}, sketch, layout, identity, own]`; fingerprints are 64-bit
-  integers one after another, little-endian; `sketch` is `[tokens, shingles, figures, codes, figure_sample]`; `own` is
-  `[seen, size]` where the document's own URL gave it and no link says more, else nil;
-- link: `[url, document, mirror, seen, size, firm, evidence]`; `document` is `RUN/NUMBER`, or nil for a URL that is to
-  be fetched each time; `evidence` is `[detector, hamming, resemblance, containment, length_ratio, kind]` or nil;
-- host: `[[trial, …], {host: since}]`; run and meta: a map.
+- of a document, fingerprints are 64-bit integers one after another, little-endian; `sketch` is `[tokens, shingles,
+  figures, codes, figure_sample]`; `own` is `[seen, size]` where its own URL gave it and no link says more, else nil;
+- of a link, `target` is the document, `RUN/NUMBER`, or nil for a URL that is to be fetched each time; `evidence` is
+  `[detector, hamming, resemblance, containment, length_ratio, kind]` or nil;
+- of a host, `trials` are `relations.Row`, and `met` says since when hosts are known.
 """
 
 from __future__ import annotations
 
+import re
 import zlib
 from array import array
 from collections.abc import Callable, Iterator, Mapping
@@ -22,12 +22,21 @@ from typing import Any
 import msgpack
 
 from ..fingerprints.sketch import Sketch
+from ..index.relations import Outcome
 from ..index.relations import Row as Trial
 from ..signature import Evidence, Link, Signature, Visit
 from .base import DOCUMENT, HOST, LINK, META, RUN, HostNews, Record
+from .checks import check
 from .damage import DAMAGE
 from .runs import Run
 
+FIELDS = {
+    RUN: ("started", "closed", "sealed", "paused", "forgotten", "documents", "urls", "stats"),
+    DOCUMENT: ("url", "title", "first_seen", "fingerprints", "sketch", "layout", "identity", "own"),
+    LINK: ("url", "target", "mirror", "seen", "size", "firm", "evidence"),
+    HOST: ("trials", "met"),
+}
+_PLACE = re.compile(r"[\w.-]{1,200}/(?!0+$)([0-9a-f]{6}|[1-9a-f][0-9a-f]{6,8})")
 _ERRORS = "surrogatepass"  # a URL or title may hold what is no character
 
 
@@ -51,6 +60,11 @@ def place_of(id: str) -> tuple[str, int]:
     return run, int(number, 16)
 
 
+def is_place(id: str) -> bool:
+    """Return whether an id is one that `key_of` may have written."""
+    return _PLACE.fullmatch(id) is not None
+
+
 class Prints(Mapping[str, tuple[int, ...]]):
     """Fingerprints by detector, unpacked where they are asked for: of most documents found, none is."""
 
@@ -71,7 +85,7 @@ class Prints(Mapping[str, tuple[int, ...]]):
 
 def dump(key: str, record: Record) -> bytes:
     """Return the value of a row."""
-    body: bytes = msgpack.packb(_body(record), unicode_errors=_ERRORS)
+    body: bytes = msgpack.packb(body_of(key, record), unicode_errors=_ERRORS)
     return _checksum(key, body) + body
 
 
@@ -95,6 +109,11 @@ def load(key: str, value: bytes) -> Any:
         raise ValueError(f"row {key!r} is damaged: {' '.join(str(error).split())}") from error
 
 
+def read(key: str, body: list[Any]) -> Record:
+    """Return the record that has this body."""
+    return _READERS[kind_of(key)](key, body)
+
+
 def pack(values: tuple[int, ...]) -> bytes:
     """Return 64-bit integers as bytes, little-endian."""
     return _native(array("Q", values)).tobytes()
@@ -111,22 +130,20 @@ def _native(values: array[int]) -> array[int]:
     return values
 
 
-def _body(record: Record) -> Any:
-    if isinstance(record, Signature):
-        prints = {name: pack(values) for name, values in record.fingerprints.items() if values}
-        told = record.url, record.title, record.first_seen, prints, record.sketch, record.layout, record.identity
-        return [*told, record.own]
-    if isinstance(record, Link):
-        evidence = record.evidence
-        return [record.url, record.target, record.mirror, record.seen, record.size, record.firm, evidence]
-    if isinstance(record, HostNews):
-        return [record.trials, record.met]
-    return record.dump() if isinstance(record, Run) else dict(record)
+def body_of(key: str, record: Record) -> Any:
+    """Return what is packed of a record."""
+    kind = kind_of(key)
+    if kind == META:
+        return record
+    body = [getattr(record, name) for name in FIELDS[kind]]
+    if kind == DOCUMENT:
+        body[3] = {name: pack(values) for name, values in body[3].items() if values}
+    return body
 
 
 def _document(key: str, body: Any) -> Signature:
     url, title, first_seen, prints, sketch, layout, identity, own = body
-    visit = Visit(*own) if own else None
+    visit = Visit(*own) if own and url else None
     for packed in prints.values():
         if type(packed) is not bytes or len(packed) & 7:
             raise ValueError("its fingerprints are none")
@@ -143,14 +160,14 @@ def _host(key: str, body: Any) -> HostNews:
     return HostNews([_trial(*trial) for trial in trials], dict(met))
 
 
-def _trial(sites: Any, prefixes: Any, endings: Any, *rest: Any) -> Trial:
-    return Trial(tuple(sites), tuple(prefixes), tuple(endings), *rest)
+def _trial(sites: Any, prefixes: Any, endings: Any, path: Any, outcome: Any, *rest: Any) -> Trial:
+    return Trial(tuple(sites), tuple(prefixes), tuple(endings), path, int(Outcome(outcome)), *rest)
 
 
 def _run(key: str, body: Any) -> Run:
-    run = Run.parsed(body)
-    if run.id != id_of(key):
-        raise ValueError(f"it is that of run {run.id!r}")
+    started, closed, sealed, paused, forgotten, *counts = body
+    run = Run(id_of(key), started, closed, sealed, paused, tuple((first, last) for first, last in forgotten), *counts)
+    check(run)
     return run
 
 

@@ -7,11 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from operator import index
-from typing import Any
 from uuid import uuid4
-
-from .damage import DAMAGE
 
 _ID = re.compile(r"[\w.-]{1,200}")  # it becomes part of a file's name: one from a stranger is to lead nowhere else
 
@@ -56,24 +52,6 @@ class Run:
     def with_stats(self, stats: Mapping[str, int]) -> Run:
         """Return the record with what was counted since it was last opened."""
         return replace(self, stats=dict(Counter(self.stats) + Counter(stats)))
-
-    def dump(self) -> dict[str, Any]:
-        """Return the record as JSON."""
-        return dict(vars(self))
-
-    @classmethod
-    def parsed(cls, record: Mapping[str, Any]) -> Run:
-        """Read a record that was JSON; raise ValueError where it is none."""
-        try:
-            forgotten = tuple((index(first), index(last)) for first, last in record["forgotten"])
-            run = cls(**{**record, "forgotten": forgotten})
-            _ = run.started + run.paused + (run.closed or 0.0) + sum(map(index, (run.sealed, run.documents, run.urls)))
-            _ = dict(run.stats)
-        except DAMAGE as error:
-            raise ValueError(f"no run: {error}") from error
-        if not is_id(run.id):
-            raise ValueError(f"{run.id!r} is no id of a run")
-        return run
 
 
 def is_id(name: str) -> bool:

@@ -40,7 +40,7 @@ class Session:
         Raise StoreError where the store does not fit, or can't be read.
         """
         self.take_in(self._backend.scan(RUN))
-        self._agree(writes=run is not None)
+        self.agree({}, writes=run is not None)
         if run is None:
             return []
         self.run = self._claimed(run)
@@ -74,15 +74,15 @@ class Session:
                 return run
         raise StoreError(f"store {self._backend.name!r}: no free name for a run")
 
-    def _agree(self, *, writes: bool) -> None:
-        """Have the store say what its fingerprints depend on. Raise StoreError where that differs."""
+    def agree(self, schemes: Mapping[str, str], *, writes: bool) -> None:
+        """Have the store say what its fingerprints depend on, these too. Raise StoreError where that differs."""
         [*stored] = (self.load(row) for row in self._backend.get([meta.KEY]))
         if not stored and self.runs:
             raise self.refusal("can't be read", "the record of what it was made with is missing; bring back a copy")
         before: Any = stored[0] if stored else None
         made = {"sketch": sketch.SCHEME, "tokens": tokens.SCHEME, **self._lookup.schemes}
         try:
-            self.made = meta.merged(before, made)
+            self.made = meta.merged(meta.merged(before, made), schemes)
         except ValueError as error:
             raise self.refusal("does not fit", error) from error
         if writes and self.made != before:

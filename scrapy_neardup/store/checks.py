@@ -1,0 +1,64 @@
+"""Checks of records that a stranger may have made: no reader is to fail on what was kept. No I/O.
+
+A value must be what its field is annotated with. Look-ups read documents and links without these checks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from itertools import chain
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from ..fingerprints.sketch import BINS
+from ..signature import Signature
+from .base import Record
+from .runs import Run
+
+_FAR = 253_370_764_800.0  # the year 9999 begins: of what is later not every time zone can show the date
+_ROWS = 1 << 36  # of a run
+_ALLOWED = f"(int: from 0 to 2**64 - 1; float: from 0 to {_FAR:.0f}, the year 9999)"
+
+
+def check(record: Record) -> None:
+    """Raise ValueError for the first value that its field does not allow."""
+    if isinstance(record, Run):
+        record = replace(record, documents=abs(record.documents), urls=abs(record.urls))
+        if max(record.sealed, record.documents, record.urls, *chain(*record.forgotten)) >= _ROWS:
+            raise ValueError(f"it tells of more rows than a run may have; allowed are fewer than {_ROWS}")
+    kind: Any = type(record)
+    for name, hint in _hints(kind).items():
+        if not _fits(value := getattr(record, name), hint):
+            raise ValueError(f"its {name} is {value!r:.80}; allowed is {kind.__annotations__[name]} {_ALLOWED}")
+    if isinstance(record, Signature):
+        codes, figures = len(record.sketch.codes), len(record.sketch.figure_sample)
+        if codes != BINS or figures % 2:
+            raise ValueError(f"its sketch has {codes} and {figures} bytes; allowed are {BINS}, and an even number")
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    if hint is int:
+        return type(value) is int and 0 <= value < 1 << 64
+    if hint is float:
+        return type(value) in (int, float) and 0 <= value < _FAR
+    kind, parts = get_origin(hint), get_args(hint)
+    if kind in (UnionType, Union):
+        return any(_fits(value, part) for part in parts)
+    if kind is list or (kind is tuple and ... in parts):
+        return isinstance(value, kind) and all(_fits(each, parts[0]) for each in value)
+    if kind is tuple:
+        return isinstance(value, tuple) and len(value) == len(parts) and all(map(_fits, value, parts))
+    if kind in (dict, Mapping):
+        return isinstance(value, Mapping) and all(_fits(n, str) and _fits(each, parts[1]) for n, each in value.items())
+    return (
+        isinstance(hint, type)
+        and isinstance(value, hint)
+        and all(_fits(getattr(value, name), each) for name, each in _hints(hint).items())
+    )
