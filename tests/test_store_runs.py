@@ -205,3 +205,11 @@ def test_what_is_forgotten_is_gone_for_good_and_for_all(place: Place, selected: 
         store.flush()
         wait_for(other, "b")
     assert place.held() == ["b"]
+
+
+def test_a_stat_that_is_no_number_does_no_harm(place: Place) -> None:
+    with place.opened() as store:
+        store.stats = {"documents": 2, "of_a_spider": True}
+        run = store.run
+    with place.opened(run=None) as store:
+        assert [each.stats for each in store.runs() if each.id == run] == [{"documents": 2, "of_a_spider": 1}]

@@ -51,7 +51,8 @@ class Run:
 
     def with_stats(self, stats: Mapping[str, int]) -> Run:
         """Return the record with what was counted since it was last opened."""
-        return replace(self, stats=dict(Counter(self.stats) + Counter(stats)))
+        counted = Counter({name: int(count) for name, count in stats.items()})  # True is no count
+        return replace(self, stats=dict(Counter(self.stats) + counted))
 
 
 def is_id(name: str) -> bool:

@@ -22,7 +22,7 @@ from .records import id_of, place_of
 from .runs import Run
 from .store import Store
 
-CHUNK = 500  # rows that are on their way at a time; of as many runs files are open
+CHUNK = 200  # rows that are on their way at a time, and runs that are held: each is an open file
 LOCK, PAUSE = "~import", 0.1  # what keeps imports apart, no run can have that name; seconds between two tries
 
 
@@ -128,22 +128,19 @@ class _Taking:
 
     def _take_runs(self, runs: list[Run]) -> None:
         """Write the records of runs that are not alive here: of which nobody else writes meanwhile."""
-        held = [run for run in runs if self._is_news(run) and self._backend.hold_run(run.id)]
+        known = self._session.runs
+        news = [run for run in runs if merged(run, known.get(run.id)) != known.get(run.id)]
+        held = [run for run in news if self._backend.hold_run(run.id)]
         try:
             self._session.take_in(self._backend.get(f"{RUN}/{run.id}" for run in held))
-            for run in filter(self._is_news, held):
-                known = self._session.runs.get(run.id)
-                before, after = known or Run(run.id, 0.0), merged(run, known)
+            for run in held:
+                before, after = known.get(run.id, Run(run.id, 0.0)), merged(run, known.get(run.id))
                 self._session.count(documents=before.documents - after.documents, urls=before.urls - after.urls)
                 self._session.save(after)
             self._flush()
         finally:
             for run in held:
                 self._backend.release_run(run.id)
-
-    def _is_news(self, run: Run) -> bool:
-        known = self._session.runs.get(run.id)
-        return merged(run, known) != known
 
     def _wanted(self, rows: list[tuple[str, Record]]) -> Iterator[tuple[str, Record]]:
         """Yield the rows that are not of runs, unless they were forgotten, or a living run may yet write such rows.
