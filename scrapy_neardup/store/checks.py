@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from itertools import chain
-from types import UnionType
+from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from ..fingerprints.sketch import BINS
@@ -17,6 +17,7 @@ from ..signature import Signature
 from .base import Record
 from .runs import Run
 
+_PLAIN = (str, bytes, bool, NoneType)
 _FAR = 253_370_764_800.0  # the year 9999 begins: of what is later not every time zone can show the date
 _ROWS = 1 << 36  # of a run
 _ALLOWED = f"(int: from 0 to 2**64 - 1; float: from 0 to {_FAR:.0f}, the year 9999)"
@@ -48,6 +49,8 @@ def _fits(value: Any, hint: Any) -> bool:
         return type(value) is int and 0 <= value < 1 << 64
     if hint is float:
         return type(value) in (int, float) and 0 <= value < _FAR
+    if hint in _PLAIN:
+        return type(value) is hint
     kind, parts = get_origin(hint), get_args(hint)
     if kind in (UnionType, Union):
         return any(_fits(value, part) for part in parts)
