@@ -109,12 +109,12 @@ def test_document_that_came_in_between_is_found(place: Place) -> None:
     with place.opened() as one, place.opened() as other:
         commit(other, held := signature("other", exact=7, simhash=0xFF))
         mine = signature("mine", exact=7, simhash=0xFF00)
-        one.intend(mine)
+        one.claims.intend(mine)
         assert [s.url for _, s in one.find(mine.fingerprints)] == [held.url]
         commit(other, newer := signature("newer", exact=7, simhash=0xFF0000))
-        assert not one.enter(mine)
+        assert not one.claims.enter(mine)
         assert newer.url in [s.url for _, s in one.find(mine.fingerprints)]
-        assert one.enter(mine)
+        assert one.claims.enter(mine)
         settle(one)
         assert len(one) == 3
 
