@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from .fingerprints.sketch import Sketch
 
+SIMHASH = "simhash"  # the detector whose fingerprint, one a document, is found by near ones too
 TITLE = 200  # characters that are stored of a title
 
 

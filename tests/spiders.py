@@ -387,9 +387,9 @@ class Failing:
         raise ZeroDivisionError("a bug")
 
     def index(self):
-        from scrapy_neardup.index.keys import KeyIndex
+        from scrapy_neardup.index.base import Equal
 
-        return KeyIndex()
+        return Equal()
 
 
 class Choosy(Failing):

@@ -15,7 +15,7 @@ from helpers import edited, python, text
 from scrapy_neardup import Claim, ConfigError, Deduplicator, Document, StoreError
 from scrapy_neardup.detectors import Exact
 from scrapy_neardup.detectors.ahead import prepare
-from scrapy_neardup.index.keys import KeyIndex
+from scrapy_neardup.index.base import Equal
 from scrapy_neardup.signature import Link
 
 A, B, C = "http://a.example/1", "http://b.example/2", "http://c.example/3"
@@ -453,8 +453,8 @@ class FirstWord:
     def fingerprints(self, document: Document) -> tuple[int, ...]:
         return tuple(sum(map(ord, word)) for word in document.tokens[:1])
 
-    def index(self) -> KeyIndex[Any]:
-        return KeyIndex()
+    def index(self) -> Equal:
+        return Equal()
 
 
 class Needy(FirstWord):
@@ -576,9 +576,15 @@ class Broken(Giving):
     """Its index takes nothing."""
 
     def index(self) -> Any:
-        class Index(KeyIndex[Any]):
+        class Index:
             def add(self, fingerprints: Any, document: Any) -> None:
                 raise RuntimeError("no")
+
+            def remove(self, fingerprints: Any, document: Any) -> None:
+                pass
+
+            def find(self, fingerprints: Any) -> Any:
+                return ()
 
         return Index()
 

@@ -1,4 +1,4 @@
-"""The indexes: one contract for both, and both against trying all that they hold."""
+"""The tables by which a store finds documents, against trying all that they hold."""
 
 from __future__ import annotations
 
@@ -14,11 +14,8 @@ from helpers import Entry, Finished
 from tiers import slow, some
 
 from scrapy_neardup.fingerprints.simhash import hamming
-from scrapy_neardup.index import hamming as hamming_index
 from scrapy_neardup.index import near
 from scrapy_neardup.index.base import Index
-from scrapy_neardup.index.hamming import HammingIndex
-from scrapy_neardup.index.keys import KeyIndex
 
 # Far from each other, so that both indexes tell them apart.
 A, B, C = 0x0123_4567_89AB_CDEF, 0xFEDC_BA98_7654_3210, 0x5A5A_A5A5_C3C3_3C3C
@@ -29,8 +26,6 @@ def found(index: Index[Any], *fingerprints: int) -> list[str]:
 
 
 KINDS = {
-    "keys": KeyIndex,
-    **{f"hamming {distance}": partial(HammingIndex, distance) for distance in (0, 3, 12)},
     "packed": Finished,
     **{f"near {distance}": partial(Finished, distance) for distance in (0, 3, 12)},
 }
@@ -42,7 +37,6 @@ def all_tried(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(near, "CROWD", 10**6)
     if not request.param:
         monkeypatch.setattr(near, "FEW", 0)
-        monkeypatch.setattr(hamming_index, "FEW", 2)
 
 
 @pytest.fixture(params=KINDS.values(), ids=KINDS)
@@ -101,20 +95,8 @@ def test_what_was_removed_is_let_go_of(index: Index[Any]) -> None:
     assert gone() is None
 
 
-def test_removal_while_others_are_found_does_not_fail() -> None:
-    index: KeyIndex[Entry] = KeyIndex()
-    first, second = Entry("a"), Entry("b")
-    index.add((5,), first)
-    index.add((5,), second)
-    found = iter(index.find((5,)))
-    assert next(found) is first
-    index.remove((5,), second)
-    assert list(found) == []
-
-
-@pytest.mark.parametrize("kind", [HammingIndex, Finished])
 @pytest.mark.parametrize("distance", some(range(16), 0, 3, 10, 15))
-def test_hamming_index_finds_what_trying_all_finds(distance: int, kind: Callable[[int], Index[Any]]) -> None:
+def test_near_finds_what_trying_all_finds(distance: int) -> None:
     rng = random.Random(distance)
     values = [rng.getrandbits(64) for _ in range(150)]
     queries = values[:12]
@@ -124,7 +106,7 @@ def test_hamming_index_finds_what_trying_all_finds(distance: int, kind: Callable
                 place = rng.randrange(64 // spread) * spread
                 flipped = rng.sample(range(spread), min(flips, spread))
                 values.append(query ^ sum(1 << place + bit for bit in flipped))
-    index = kind(distance)
+    index = Finished(distance)
     for number, value in enumerate(values):
         index.add([value], Entry(str(number)))
     for query in queries:
@@ -150,11 +132,10 @@ class Trial:
         return list(dict.fromkeys(near))
 
 
-@pytest.mark.parametrize("finished", [False, True])
 @pytest.mark.parametrize("distance", [None, 3, 9, *slow(0, 2, 6, 7, 13)])
-def test_whatever_comes_and_goes_it_finds_what_trying_all_finds(distance: int | None, finished: bool) -> None:
+def test_whatever_comes_and_goes_it_finds_what_trying_all_finds(distance: int | None) -> None:
     rng = random.Random(distance)
-    index: Index[Any] = Finished(distance) if finished else KeyIndex() if distance is None else HammingIndex(distance)
+    index = Finished(distance)
     trial = Trial(distance or 0)
     centres = [rng.getrandbits(64) for _ in range(6)]
 
@@ -164,7 +145,7 @@ def test_whatever_comes_and_goes_it_finds_what_trying_all_finds(distance: int | 
         values = [centre ^ sum(1 << bit for bit in flips) for centre in rng.sample(centres, rng.randint(1, 3))]
         return values + values[: rng.random() < 0.2]
 
-    for step in range(150 if finished else 500):
+    for step in range(150):
         if trial.held and rng.random() < 0.4:
             values, entry = trial.held.pop(rng.randrange(len(trial.held)))
             index.remove(values, entry)
@@ -186,9 +167,8 @@ def test_documents_of_a_fingerprint_that_very_many_have_come_one_by_one(index: I
     assert len(found(index, A, B)) == len(entries) - 3
 
 
-@pytest.mark.parametrize("kind", [KeyIndex, partial(Finished, None)])
-def test_of_a_fingerprint_that_many_share_the_newest_are_found(kind: Callable[[int], Index[Any]]) -> None:
-    index = kind(3)
+def test_of_a_fingerprint_that_many_share_the_newest_are_found() -> None:
+    index = Finished(None, 3)
     entries = [Entry(str(number)) for number in range(6)]
     for number, entry in enumerate(entries):
         index.add((7, 100 + number), entry)
@@ -200,7 +180,7 @@ def test_of_a_fingerprint_that_many_share_the_newest_are_found(kind: Callable[[i
 
 
 def test_hamming_distance_beyond_the_limit_is_not_found() -> None:
-    index: HammingIndex[Entry] = HammingIndex(3)
+    index = Finished(3)
     index.add([A ^ 0b111], Entry("three"))
     index.add([A ^ 0b1111], Entry("four"))
     assert found(index, A) == ["three"]
@@ -213,7 +193,7 @@ def test_blocks_by_hand() -> None:
     """
     in_three, in_four = 0x0001_0001_0001_0000, 0x0001_0001_0001_0001
     for distance, found_by in ((3, [in_three]), (4, [in_three, in_four]), (8, [in_three, in_four, in_four * 3])):
-        index: HammingIndex[Entry] = HammingIndex(distance)
+        index = Finished(distance)
         for flipped in (in_three, in_four, in_four * 3):
             index.add([A ^ flipped], Entry(f"{flipped:x}"))
         assert found(index, A) == [f"{flipped:x}" for flipped in found_by]

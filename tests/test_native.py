@@ -22,8 +22,6 @@ from scrapy_neardup.fingerprints.imatch import imatch
 from scrapy_neardup.fingerprints.minhash import super_shingles
 from scrapy_neardup.fingerprints.simhash import simhash_counted
 from scrapy_neardup.fingerprints.sketch import figures_of, make_sketch
-from scrapy_neardup.index.flat import FlatIndex
-from scrapy_neardup.index.hamming import HammingIndex
 from scrapy_neardup.text.html import elements
 from scrapy_neardup.text.tokens import token_lines, word_lines
 
@@ -169,22 +167,6 @@ def test_simhash_of_any_counts(counts: list[int]) -> None:
     assert_equal(simhash_counted, rows, np.array(counts, np.int64))
 
 
-@settings(deadline=None)
-@given(st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=50), st.integers(0, 15), st.randoms())
-def test_near_fingerprints(values: list[int], distance: int, source: random.Random) -> None:
-    few: FlatIndex[int] = FlatIndex(distance)
-    many: HammingIndex[int] = HammingIndex(distance)
-    many._few = None
-    near = [value ^ sum(1 << bit for bit in source.sample(range(64), distance)) for value in values]
-    for number, value in enumerate((*values, *near)):
-        few.add((value,), number)
-        many.add((value,), number)
-    for number, value in enumerate(values):
-        found = assert_equal(lambda value=value: [list(index.find((value,))) for index in (few, many)])
-        assert found[0] == found[1]
-        assert {number, number + len(values)} <= set(found[0])
-
-
 def cut_by(lines: str, text: str) -> list[str]:
     """Return the words of a text by a dictionary of which each word is as likely as any other, and by a flat model."""
     assert compiled
@@ -230,10 +212,6 @@ HAN = 0x9FD5 - 0x4E00 + 1
 WORDS = bytes(8 * (HAN + 2**9))
 MODEL = bytes(8 * (4 + 16 + 4 * HAN))
 BAD: list[tuple[str, tuple[Any, ...]]] = [
-    ("near", ([], ROWS[:8], ROWS[:8], 3)),
-    ("near", ({0: b"no bytearray"}, ROWS[:8], ROWS[:8], 3)),
-    ("near", ({}, ROWS, ROWS[:8], 3)),
-    ("within", (ROWS, ROWS, 3)),
     ("counted", (ROWS[:-1],)),
     ("counted", (np.zeros((4, 4), np.uint64)[:, :2],)),
     ("shingles", (ROWS[:-8], 3)),

@@ -17,7 +17,7 @@ from scrapy_neardup.config import Config, ConfigError
 from scrapy_neardup.detectors import Exact, SimHash
 from scrapy_neardup.detectors.build import build_detectors
 from scrapy_neardup.document import Document
-from scrapy_neardup.index.keys import KeyIndex
+from scrapy_neardup.index.base import Equal
 from scrapy_neardup.text.extractors import build_reader
 from scrapy_neardup.workers import WorkerError, Workers
 
@@ -38,8 +38,8 @@ class Heavy:
             once(Path(document.title))
         return (os.getpid(),)
 
-    def index(self) -> KeyIndex[Any]:
-        return KeyIndex()
+    def index(self) -> Equal:
+        return Equal()
 
 
 class OddError(Exception):

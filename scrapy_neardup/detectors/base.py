@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, runtime_checkabl
 
 if TYPE_CHECKING:
     from ..document import Document
-    from ..index.base import Index
+    from ..index.base import Equal, Index, Near
 
 
 def checked(name: str, fingerprints: Iterable[SupportsIndex]) -> tuple[int, ...]:
@@ -41,5 +41,5 @@ class Detector(Protocol):
     def fingerprints(self, document: Document) -> tuple[int, ...]:
         """Return the document's fingerprints, unsigned 64-bit integers; () to abstain."""
 
-    def index(self) -> Index[Any]:
-        """Return a new, empty index that finds documents by such fingerprints."""
+    def index(self) -> Equal | Near | Index[Any]:
+        """Return how documents are found by such fingerprints: in the store, or by a new, empty index."""

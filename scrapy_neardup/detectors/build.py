@@ -6,6 +6,8 @@ from collections.abc import Callable
 from importlib import import_module
 
 from ..config import Config, ConfigError
+from ..index.base import Near
+from ..signature import SIMHASH
 from ..text.concepts import Concepts
 from ..text.concepts import builtin as builtin_concepts
 from ..text.lexicon import Lexicon, builtin
@@ -59,6 +61,8 @@ def _imported(path: str) -> object:
 def _checked(made: object, part: object) -> Detector:
     if isinstance(made, type) or not isinstance(made, Detector):
         raise ConfigError(f"NEARDUP_DETECTORS: {part!r} is no detector: it needs name, scheme, fingerprints and index")
+    if isinstance(made.index(), Near) and made.name != SIMHASH:
+        raise ConfigError(f"NEARDUP_DETECTORS: the index of {made.name!r} is `Near`; allowed are `Equal`, or its own")
     return made
 
 

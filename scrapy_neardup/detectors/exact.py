@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..document import Document
 from ..fingerprints.hashing import hash_bytes
-from ..index.keys import KeyIndex
+from ..index.base import Equal
 
 
 class Exact:
@@ -18,5 +16,5 @@ class Exact:
     def fingerprints(self, document: Document) -> tuple[int, ...]:
         return (hash_bytes(document.lines),) if document.lines else ()
 
-    def index(self) -> KeyIndex[Any]:
-        return KeyIndex()
+    def index(self) -> Equal:
+        return Equal()

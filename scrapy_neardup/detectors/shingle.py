@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..document import Document
 from ..fingerprints.minhash import super_shingles
-from ..index.keys import KeyIndex
+from ..index.base import Equal
 
-NEWEST = 16  # documents of one key: more have a set phrase in common, no text
 BANDS, ROWS = 12, 2  # half of the documents that resemble each other by .24 share a key, 99.9 % of those by .66
 
 
@@ -21,5 +18,5 @@ class Shingle:
     def fingerprints(self, document: Document) -> tuple[int, ...]:
         return super_shingles(document.shingles, BANDS, ROWS)
 
-    def index(self) -> KeyIndex[Any]:
-        return KeyIndex(NEWEST)
+    def index(self) -> Equal:
+        return Equal()

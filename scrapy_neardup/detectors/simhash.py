@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..document import Document
 from ..fingerprints.simhash import simhash_counted
-from ..index.hamming import HammingIndex
+from ..index.base import Near
+from ..signature import SIMHASH
 
 
 class SimHash:
     """Proposes documents whose SimHash lies within a Hamming distance (Manku et al. 2007)."""
 
-    name = "simhash"
+    name = SIMHASH
     scheme = "simhash/1"
 
     def __init__(self, distance: int) -> None:
@@ -22,5 +21,5 @@ class SimHash:
         words, counts = document.counted
         return (simhash_counted(words, counts),) if len(words) else ()
 
-    def index(self) -> HammingIndex[Any]:
-        return HammingIndex(self.distance)
+    def index(self) -> Near:
+        return Near(self.distance)

@@ -1,15 +1,36 @@
-"""What every index offers, so that a store needs not know which one a detector uses."""
+"""How documents are found by their fingerprints: what a detector says of that, or an index of its own."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 T = TypeVar("T")
 
+NEWEST = 16  # documents that one fingerprint proposes at most: more have a set phrase in common, no text
+
+
+@dataclass(frozen=True)
+class Equal:
+    """By an equal fingerprint: the store does it. One that very many share tells little of any of them."""
+
+    newest: int = NEWEST
+    """How many documents are found by one fingerprint at most: those that came last."""
+
+
+@dataclass(frozen=True)
+class Near:
+    """By a fingerprint that differs in few bits: the store does it, for the detector `simhash` alone."""
+
+    distance: int
+    """Bits."""
+
 
 class Index(Protocol[T]):
-    """Fingerprints (64-bit integers, several a document) to documents; the documents compare by identity."""
+    """An index of a detector's own, in memory: the store fills it when it is opened.
+
+    Fingerprints (64-bit integers, several a document) to documents; the documents compare by identity."""
 
     def add(self, fingerprints: Sequence[int], document: T) -> None:
         """Enter a document under its fingerprints; none: it is never found."""

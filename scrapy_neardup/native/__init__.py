@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy.typing as npt
 
-VERSION = 4
+VERSION = 5
 
 Array: TypeAlias = "bytes | npt.NDArray[Any]"
 """Bytes, or an array whose items lie one after another; ValueError for one that does not fit."""
@@ -36,8 +36,6 @@ class Compiled(Protocol):
     def codes(self, hashes: Array, bins: int) -> bytes: ...
     def overlap(self, a: Array, b: Array) -> tuple[int, int, int]: ...
     def figures_of(self, rows: Array, lines: bytes) -> bytes: ...
-    def within(self, values: Array, value: Array, distance: int) -> list[int]: ...
-    def near(self, buckets: dict[int, bytearray], value: Array, probes: Array, distance: int) -> list[int]: ...
 
 
 def _load() -> Compiled | None:

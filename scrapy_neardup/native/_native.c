@@ -11,10 +11,9 @@ may change meanwhile. */
 #include "han.h"
 #include "sets.h"
 #include "prints.h"
-#include "near.h"
 #include "markup.h"
 
-enum { VERSION = 4 }; /* to be raised with native.VERSION where a call changes */
+enum { VERSION = 5 }; /* to be raised with native.VERSION where a call changes */
 
 #define CALLED(twin, kinds)                                                                 \
     static PyObject *call_##twin(PyObject *module, PyObject *const *args, Py_ssize_t count) \
@@ -37,8 +36,6 @@ CALLED(super_shingles, "hnn")
 CALLED(codes, "hn")
 CALLED(overlap, "bb")
 CALLED(figures_of, "rb")
-CALLED(near, "dhhn")
-CALLED(within, "hhn")
 CALLED(class_lines, "b")
 
 #define METHOD(twin) {#twin, (PyCFunction)(void (*)(void))call_##twin, METH_FASTCALL, NULL}
@@ -46,7 +43,7 @@ CALLED(class_lines, "b")
 static PyMethodDef METHODS[] = {
     METHOD(word_lines), METHOD(dictionary), METHOD(cut_lines), METHOD(plain_chinese),
     METHOD(hash_lines), METHOD(counted), METHOD(shingles), METHOD(among), METHOD(simhash), METHOD(imatch_names),
-    METHOD(super_shingles), METHOD(codes), METHOD(overlap), METHOD(figures_of), METHOD(near), METHOD(within), METHOD(class_lines),
+    METHOD(super_shingles), METHOD(codes), METHOD(overlap), METHOD(figures_of), METHOD(class_lines),
     {NULL, NULL, 0, NULL},
 };
 

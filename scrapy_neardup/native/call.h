@@ -18,7 +18,6 @@ typedef struct {
 static const Py_ssize_t ROW = sizeof(Row);
 
 typedef struct {
-    PyObject *dict;
     Py_buffer data[4];
     Py_ssize_t sizes[4]; /* in items */
     Py_ssize_t numbers[2];
@@ -33,7 +32,7 @@ static int fail(const char *message)
     return 0;
 }
 
-/* Take one argument: `d` a dictionary, `b` bytes, `h` items of 8 bytes such as hashes, `r` rows, `n` a number from 0
+/* Take one argument: `b` bytes, `h` items of 8 bytes such as hashes, `r` rows, `n` a number from 0
 to MOST. Say whether it is one. */
 static int take(Call *call, PyObject *argument, char kind, int *buffers, int *numbers)
 {
@@ -43,10 +42,6 @@ static int take(Call *call, PyObject *argument, char kind, int *buffers, int *nu
         if (number == -1 && PyErr_Occurred())
             return 0;
         return (number >= 0 && number <= MOST) || fail("a number is too large, or below 0");
-    }
-    if (kind == 'd') {
-        call->dict = argument;
-        return PyDict_Check(argument) || fail("there is no dictionary");
     }
     Py_buffer *data = &call->data[*buffers];
     if (PyObject_GetBuffer(argument, data, PyBUF_SIMPLE) < 0)

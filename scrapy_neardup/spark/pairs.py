@@ -9,9 +9,8 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's own pages call it
 
-from ..index.hamming import BLOCK_BITS, BLOCKS, flips, most_flips
-from ..index.near import CROWD
-from ..store.base import NEWEST
+from ..index.base import NEWEST
+from ..index.near import BLOCK_BITS, BLOCKS, CROWD, flips, most_flips
 from ..verify import Rule, compare
 from .signing import Ways, unpack_sketch
 

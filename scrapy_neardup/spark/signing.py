@@ -15,11 +15,9 @@ from ..document import Document
 from ..feeds import Row, row_id
 from ..fingerprints.hashing import hash_text
 from ..fingerprints.sketch import Sketch
-from ..index.hamming import HammingIndex
-from ..index.keys import KeyIndex
+from ..index.base import Equal, Near
 from ..items import item_document
 from ..signature import Signature
-from ..store.base import NEWEST
 from ..store.postings import salt
 from ..text.urls import canonical_url, host
 
@@ -70,13 +68,13 @@ class Ways(NamedTuple):
         """Raise ConfigError for a detector with an index that only finds one document at a time."""
         indexes = {detector.name: detector.index() for detector in detectors}
         for name, index in indexes.items():
-            if not isinstance(index, (KeyIndex, HammingIndex)):
+            if not isinstance(index, (Equal, Near)):
                 raise ConfigError(
                     f"NEARDUP_DETECTORS: {name!r} has an index of its own, which Spark can't use; allowed are detectors"
-                    " that find equal fingerprints (KeyIndex) or near ones (HammingIndex)"
+                    " that find equal fingerprints (`Equal`), and `simhash`"
                 )
-        keys = {name: index.newest or NEWEST for name, index in indexes.items() if isinstance(index, KeyIndex)}
-        near = {name: index.distance for name, index in indexes.items() if isinstance(index, HammingIndex)}
+        keys = {name: index.newest for name, index in indexes.items() if isinstance(index, Equal)}
+        near = {name: index.distance for name, index in indexes.items() if isinstance(index, Near)}
         return cls(keys, near)
 
 

@@ -10,7 +10,6 @@ from ..index.relations import Row as Trial
 from ..signature import Link, Signature
 from .runs import Run
 
-NEWEST = 16  # rows that one fingerprint, or one SimHash, proposes at most
 DOCUMENT, LINK, RUN, HOST, META = "document", "link", "run", "host", "meta"
 
 

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from ..detectors import SimHash
 from ..detectors.base import Detector
-from ..index.base import Index
-from ..index.hamming import HammingIndex
-from ..index.keys import KeyIndex
-from ..signature import Signature
-from .base import NEWEST, Found, Question, Row
+from ..index.base import Equal, Index, Near
+from ..signature import SIMHASH, Signature
+from .base import Found, Question, Row
 from .postings import fingerprint_keys
 
 Fingerprints: TypeAlias = Mapping[str, Sequence[int]]
@@ -24,21 +21,17 @@ class Lookup:
         self.names = [detector.name for detector in detectors]
         self.schemes = {detector.name: detector.scheme for detector in detectors}
         indexes = {detector.name: detector.index() for detector in detectors}
-        self._newest = {n: each.newest or NEWEST for n, each in indexes.items() if type(each) is KeyIndex}
-        near = indexes.get(SimHash.name)
-        self._distance = near.distance if type(near) is HammingIndex else None
+        self._newest = {n: each.newest for n, each in indexes.items() if isinstance(each, Equal)}
+        self._distance = next((each.distance for each in indexes.values() if isinstance(each, Near)), None)
         self._asked: Fingerprints | None = None
         self._of_asked: dict[str, list[int]] = {}
-        self.own: dict[str, Index[Any]] = {n: each for n, each in indexes.items() if not self._is_common(n)}
-        """Indexes in RAM, of detectors whose way to find is known to nobody else."""
-
-    def _is_common(self, name: str) -> bool:
-        return name in self._newest or (name == SimHash.name and self._distance is not None)
+        self.own: dict[str, Index[Any]] = {n: e for n, e in indexes.items() if not isinstance(e, (Equal, Near))}
+        """Indexes in RAM."""
 
     def question(self, fingerprints: Fingerprints) -> Question:
         """Return what to ask the back end."""
         keys = {key: self._newest[name] for name, keys in self._keys(fingerprints).items() for key in keys}
-        simhashes = fingerprints.get(SimHash.name, ()) if self._distance is not None else ()
+        simhashes = fingerprints.get(SIMHASH, ()) if self._distance is not None else ()
         return Question(keys, simhashes[0] if simhashes else None, self._distance or 0)
 
     def _keys(self, fingerprints: Fingerprints) -> dict[str, list[int]]:
@@ -54,7 +47,7 @@ class Lookup:
         for name in self.names:
             if name in keys:
                 yield from ((name, rows) for key in keys[name] if (rows := found.rows.get(key)))
-            elif found.near and name == SimHash.name:
+            elif found.near and name == SIMHASH:
                 yield name, found.near
 
     # Indexes of detectors' own

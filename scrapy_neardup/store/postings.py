@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 
-from ..detectors import SimHash
 from ..fingerprints.hashing import MULTIPLIER, hash_text
-from ..signature import Link, Signature
+from ..signature import SIMHASH, Link, Signature
 from ..text.urls import canonical_url
 from .base import Postings, Record
 
@@ -48,7 +47,7 @@ def mirrors_key(id: str) -> int:
 
 def document_keys(fingerprints: Mapping[str, Sequence[int]]) -> list[int]:
     """Return the keys of all fingerprints but SimHashes: who has an index of its own does not ask for them."""
-    named = (fingerprint_keys(name, values) for name, values in fingerprints.items() if name != SimHash.name)
+    named = (fingerprint_keys(name, values) for name, values in fingerprints.items() if name != SIMHASH)
     return [key for keys in named for key in keys]
 
 
@@ -58,7 +57,7 @@ def postings(record: Record) -> Postings:
         keys = document_keys(record.fingerprints)
         if record.own and record.url:
             keys.append(url_key(record.url))
-        simhashes = record.fingerprints.get(SimHash.name, ())
+        simhashes = record.fingerprints.get(SIMHASH, ())
         return Postings(keys, simhashes[0] if simhashes else None)
     if isinstance(record, Link):
         keys = [url_key(record.url)] if record.url else []

@@ -10,9 +10,8 @@ from contextlib import suppress
 import msgpack
 import numpy as np
 
-from ...detectors import SimHash
 from ...fingerprints.hashing import MULTIPLIER
-from ...signature import Signature
+from ...signature import SIMHASH, Signature
 from ..damage import DAMAGE
 from ..postings import postings, salt
 from ..records import load
@@ -65,7 +64,7 @@ class _Gathering:
         for name, packed in self._prints.items():
             values = np.frombuffer(b"".join(packed), "<u8").astype(np.uint64)
             of, counts = (np.frombuffer(column, np.int64) for column in self._of[name])
-            if name == SimHash.name:
+            if name == SIMHASH:
                 simhashes, places = values[np.cumsum(counts) - counts], of
             else:
                 keys.append((values ^ np.uint64(salt(name))) * MULTIPLIER)

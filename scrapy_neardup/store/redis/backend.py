@@ -17,8 +17,9 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
+from ...index.base import NEWEST
 from .. import records
-from ..base import NEWEST, RUN, Entry, Found, Question, Row, StoreError
+from ..base import RUN, Entry, Found, Question, Row, StoreError
 from . import packing
 from .connection import Command
 from .leases import LEASE

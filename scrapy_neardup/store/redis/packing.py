@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...index.hamming import BLOCKS, flips, most_flips
+from ...index.near import BLOCKS, flips, most_flips
 from .. import records
 from ..base import DOCUMENT, HOST, LINK, META, RUN, Entry, Postings
 
