@@ -12,6 +12,7 @@ from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.detectors import Detector, IMatch
 from scrapy_neardup.detectors.feature_code import FeatureCode
 from scrapy_neardup.fingerprints.feature_code import common_subsequence, feature_codes, pack, unpack
+from scrapy_neardup.index.base import Equal, Near
 from scrapy_neardup.index.ordered import OrderedIndex
 from scrapy_neardup.text.lexicon import builtin
 from scrapy_neardup.text.tokens import normalize, tokenize
@@ -261,9 +262,13 @@ and the museum gave the rest. Visitors will climb the steps again from May, when
 
 def agree(detector: Detector, one: str, two: str) -> bool:
     """Return whether a detector that holds a text proposes it for another."""
+    held, asked = (detector.fingerprints(Document(text=text)) for text in (one, two))
     index = detector.index()
-    index.add(detector.fingerprints(Document(text=one)), one)
-    return list(index.find(detector.fingerprints(Document(text=two)))) == [one]
+    if isinstance(index, Equal):
+        return bool({*held} & {*asked})
+    assert not isinstance(index, Near)
+    index.add(held, one)
+    return list(index.find(asked)) == [one]
 
 
 def status(one: str, two: str, length_ratio: float) -> str:
