@@ -18,11 +18,12 @@ from scrapy_neardup.detectors import Detector
 from scrapy_neardup.signature import Signature
 from scrapy_neardup.store import Store, open_store
 from scrapy_neardup.store.redis.address import is_server
+from scrapy_neardup.store.redis.packing import code
 from scrapy_neardup.store.transfer import Imported, export_rows, import_rows
 
 URL = "http://site.example/"
 """What the URLs of `signature` begin with."""
-ROOT = "{neardup::2}"
+ROOT = "{neardup::3}"
 """What a server's keys of the namespace "" begin with."""
 
 KILLED = """
@@ -92,8 +93,7 @@ class Place:
     def let_lapse(self, run: str) -> None:
         """Have the lease of a run be out; the locks of files end with their process."""
         if self.is_on_server:
-            ordinal = self.tell("HGET", f"{ROOT}:names", run)
-            self.tell("DEL", f"{ROOT}:lease.".encode() + ordinal)
+            self.tell("DEL", f"{ROOT}:lease.".encode() + code(run))
 
     # What is there
 

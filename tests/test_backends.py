@@ -148,6 +148,7 @@ def test_rows_of_all_kinds_are_got_and_scanned(place: Place) -> None:
 
 def test_scan_goes_by_run_and_number(place: Place) -> None:
     backend = place.begun("b")
+    assert backend.hold_run("a")
     rows = [document(n, n, run="b") for n in (1, 2, 700, 1200)]
     other = [document(n, n, run="a") for n in (1, 3)]
     backend.write(rows)

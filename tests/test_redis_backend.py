@@ -15,8 +15,10 @@ from tcp_proxy import TcpProxy
 from test_backends import claim, document, find, key_of, keys_of, near, of
 
 from scrapy_neardup.store.base import Entry, Question, StoreError
-from scrapy_neardup.store.redis import leases
+from scrapy_neardup.store.redis import server as servers
 from scrapy_neardup.store.redis.backend import RedisBackend
+from scrapy_neardup.store.redis.packing import code, packed_keys
+from scrapy_neardup.store.redis.server import Server as Namespace
 from scrapy_neardup.store.runs import Run
 
 
@@ -75,7 +77,7 @@ def test_connection_that_was_closed_is_made_anew_at_once(server: Server, proxy: 
         proxy.cut()
     backend.flush(wait=True)
     assert held(open_at, server.address) == of(*rows)
-    assert backend.server.reconnects >= 20
+    assert backend.server.connection.number > 20
 
 
 def test_claim_of_which_the_answer_was_lost(server: Server, proxy: TcpProxy, open_at: Opens) -> None:
@@ -214,7 +216,7 @@ def test_run_whose_lease_lapsed_goes_on(server: Server, open_at: Opens, caplog: 
     one, two = document(1, 11), document(2, 12)
     backend.write([one])
     assert claim(backend, two).is_held
-    lapse(server, backend)
+    server.tell("DEL", backend.server.key("lease.").encode() + code("run"))
     assert not other.is_held("run")
     assert claim(other, document(1, 12, run="other")).is_held  # what the dead hold is held no more
     assert other.hold_run("run")
@@ -231,25 +233,17 @@ def test_run_whose_lease_lapsed_goes_on(server: Server, open_at: Opens, caplog: 
     assert two.key in find(backend, 12)
 
 
-def lapse(server: Server, backend: RedisBackend) -> None:
-    server.tell("DEL", backend._lease(backend.server.leases.fence[0]))  # type: ignore[arg-type]
-
-
 def test_renewed_lease_lasts(server: Server, open_at: Opens, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leases, "LEASE", 0.4)
-    backend, other = open_at(server.address), open_at(server.address, "")
-    renewed = threading.Event()
-    renewals = iter(range(6))
+    monkeypatch.setattr(servers, "LEASE", 0.4)
+    renewed, renewals, renew = threading.Event(), iter(range(6)), Namespace._renew
 
-    def renew() -> None:
-        original()
+    def renewing(namespace: Namespace) -> None:
+        renew(namespace)
         if next(renewals, None) is None:
             renewed.set()
 
-    original = backend.server.renew
-    backend.server.leases.stop()
-    backend.server.leases._stop, backend.server.leases._thread = threading.Event(), None
-    backend.server.leases.renew_on(renew)
+    monkeypatch.setattr(Namespace, "_renew", renewing)
+    backend, other = open_at(server.address), open_at(server.address, "")
     assert renewed.wait(10)
     assert other.is_held("run")
     backend.abandon()
@@ -347,7 +341,7 @@ def test_one_damaged_key_keeps_no_other_row_from_being_written(server: Server, o
     backend = open_at(server.address)
     backend.write([document(1, 11)])
     backend.flush(wait=True)
-    bucket = backend._reading("HGET", key_of(12))[1]
+    bucket = f"{backend.server.root}k".encode() + packed_keys([key_of(12)])[:3]
     server.tell("DEL", bucket)
     server.tell("SET", bucket, "x")
     backend.write([document(n, 10 + n) for n in range(2, 6)])

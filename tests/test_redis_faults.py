@@ -19,7 +19,7 @@ from tcp_proxy import TcpProxy
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.index.relations import Row
 from scrapy_neardup.store import StoreError, open_store
-from scrapy_neardup.store.redis import address, writes
+from scrapy_neardup.store.redis import clients, writes
 from scrapy_neardup.store.redis.scripts import script
 
 pytestmark = pytest.mark.usefixtures("impatient")
@@ -35,7 +35,7 @@ def test_what_was_done_though_its_answer_was_lost_is_done_once(server: Server, p
         assert keep(dedup, 3, 3, 1) == ["unique", "revisit", "revisit"]
         assert keep(dedup, 4, site="b") == ["unique"]
         assert proxy.answers_lost == 1
-        assert backend_of(dedup.store).server.reconnects == 1
+        assert backend_of(dedup.store).server.connection.number == 2
         assert len(dedup) == 4
     assert held(server) == sorted(urls(1, 2, 3) + urls(4, site="b"))
 
@@ -90,8 +90,8 @@ CLOSED_WHILE_HUNG = """
 import sys
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.store import StoreError
-from scrapy_neardup.store.redis import address, backend
-address.SECONDS, backend.LEASE = 0.5, 0.5
+from scrapy_neardup.store.redis import backend, clients
+clients.SECONDS, backend.LEASE = 0.5, 0.5
 dedup = Deduplicator.open(sys.argv[1])
 dedup.claim(Document("http://a.example/1", "some words " * 50)).commit()
 print("ready", flush=True)
@@ -294,7 +294,7 @@ def test_server_that_takes_nobody_in(options: tuple[str, ...], user: str, advice
 
 @pytest.mark.slow
 def test_server_that_still_loads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(address, "SECONDS", 5.0)  # it answers slowly meanwhile
+    monkeypatch.setattr(clients, "SECONDS", 5.0)  # it answers slowly meanwhile
     server = Server("--loading-process-events-interval-bytes", "1024", "--rdbcompression", "no")
     try:
         with Deduplicator.open(server.address) as dedup:

@@ -71,9 +71,8 @@ class Fleet:
         return self._crawl.runs, process
 
     def runs(self) -> dict[bytes, bytes]:
-        """Return the ordinals of all runs."""
-        names = self._client.hgetall(f"{self._root}:names")
-        return {name: ordinal for name, ordinal in names.items() if not name.startswith(b"=")}
+        """Return all runs, with their codes."""
+        return {name: code for code, name in self._client.hgetall(f"{self._root}:names").items()}
 
     def end_lease(self, run: bytes) -> None:
         """End the lease of a dead process at once; it would run out some seconds later."""

@@ -15,6 +15,7 @@ from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.store import Store, open_store
+from scrapy_neardup.store.redis.packing import code
 
 on_server = pytest.mark.parametrize("place", ["server"], indirect=True)
 
@@ -75,8 +76,7 @@ def test_what_was_foreseen_and_never_came_is_given_up(place: Place) -> None:
 
 def take_for_dead(server: Server, store: Store) -> None:
     """End the run of a store from another process; the store learns of it from its next request."""
-    ordinal = server.tell("HGET", f"{ROOT}:names", store.run)
-    server.tell("DEL", f"{ROOT}:lease.".encode() + ordinal)
+    server.tell("DEL", f"{ROOT}:lease.".encode() + code(store.run))
     Deduplicator.open(server.address).close()
 
 

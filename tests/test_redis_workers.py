@@ -21,6 +21,7 @@ from tcp_proxy import TcpProxy
 
 from scrapy_neardup import Deduplicator
 from scrapy_neardup.store import StoreError, dead
+from scrapy_neardup.store.redis.packing import code
 from scrapy_neardup.store.redis.scripts import script
 
 KILLS = int(os.environ.get("NEARDUP_TEST_KILLS", "4"))
@@ -34,8 +35,8 @@ import random, sys
 from helpers import edited, text
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.store import StoreError
-from scrapy_neardup.store.redis import leases
-leases.LEASE = 1.0
+from scrapy_neardup.store.redis import server
+server.LEASE = 1.0
 address, seed, count, unclean, path = sys.argv[1:]
 order = [(number, copy) for number in range(int(count)) for copy in range(3)]
 random.Random(seed).shuffle(order)
@@ -124,7 +125,7 @@ def test_run_that_is_away_for_a_moment_is_not_ended(server: Server, monkeypatch:
 
 def let_lapse(server: Server, dedup: Deduplicator) -> None:
     """Have the lease of a run be out."""
-    server.tell("DEL", f"{ROOT}:lease.".encode() + server.tell("HGET", f"{ROOT}:names", dedup.store.run))
+    server.tell("DEL", f"{ROOT}:lease.".encode() + code(dedup.store.run))
 
 
 @pytest.mark.slow
@@ -198,7 +199,7 @@ def test_of_each_document_a_copy_is_kept_whatever_the_network_does(server: Serve
                 proxy.flow()
             reached(dedup)
             keep_all(dedup, late)
-            reconnects.append(backend_of(dedup.store).server.reconnects)
+            reconnects.append(backend_of(dedup.store).server.connection.number - 1)
 
     orders = [random.Random(seed + n).choices(range(80), k=300) for n in (1, 2)]
     begun = threading.Barrier(3)

@@ -29,6 +29,7 @@ from scrapy_neardup.index.relations import Row
 from scrapy_neardup.signature import Evidence, Link, Signature
 from scrapy_neardup.store import Selection, Store, memory_store, open_store
 from scrapy_neardup.store.redis.backend import RedisBackend
+from scrapy_neardup.store.redis.packing import code
 from scrapy_neardup.text.shapes import Shape, place
 
 EXAMPLES = int(os.environ.get("NEARDUP_TEST_EXAMPLES", "25"))
@@ -50,10 +51,8 @@ def shared_store(path: str, **options: Any) -> Store:
 def kill(store: Store) -> None:
     """End a store as the death of its process does: write nothing more."""
     if isinstance(store.backend, RedisBackend):
-        server_key = store.backend._lease(
-            store.backend.server.leases.ordinal(store.backend.server.ask, store.run, makes=False)
-        )
-        store.backend.server.run([("DEL", server_key)])  # as if it had run out
+        lease = store.backend.server.key("lease.").encode() + code(store.run)
+        store.backend.server.run([("DEL", lease)])  # as if it had run out
     store.backend.abandon()
 
 

@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..base import StoreError
 
+try:
+    from redis.exceptions import (
+        AskError,
+        ClusterDownError,
+        NoScriptError,
+        ReadOnlyError,
+        RedisError,
+        TimeoutError,
+        TryAgainError,
+    )
+except ImportError:
+    raise StoreError("a store on a server needs the extra `redis`: pip install 'scrapy-neardup[redis]'") from None
+
+ERRORS = (OSError, RedisError)
+TIMEOUT = TimeoutError
+_VOID = (NoScriptError, ReadOnlyError, AskError, TryAgainError, ClusterDownError)
+_UNHELD = "neardup: the run is not held"  # as in scripts/common.lua
 _ADVICE = {  # the client leaves out the first word of what the server says
     "used memory": "it is full: give it more memory, or forget what is old",
     "authenticat": "it wants a password",
@@ -19,12 +34,7 @@ _ADVICE = {  # the client leaves out the first word of what the server says
     "persist": "it can't write its disk",
     "loading": "it is still loading its data; try again",
     "max number of clients": "it has too many clients: raise its `maxclients`",
-    "replicas to write": "it has too few replicas at hand",
-    "busy running a script": "another client keeps it busy",
 }
-_DAMAGE = ("wrong kind of value", "bad argument", "attempt to")
-_ELSEWHERE = ("ReadOnlyError", "MovedError", "AskError", "TryAgainError", "ClusterDownError", "MasterDownError")
-_UNHELD = "neardup: the run is not held"  # as in scripts/common.lua
 
 
 def explained(name: str, error: BaseException) -> StoreError:
@@ -34,24 +44,6 @@ def explained(name: str, error: BaseException) -> StoreError:
     return StoreError(f"store {name!r} can't be asked: {why}{advice}")
 
 
-def is_damage(result: Any) -> bool:
-    """Return whether an operation was refused for what the server holds, so that it is refused ever again."""
-    return _says(result, *_DAMAGE) and not is_elsewhere(result) and not _says(result, "used memory", "permissions")
-
-
-def is_elsewhere(result: Any) -> bool:
-    """Return whether another server is to be asked, or this one once it is what it was."""
-    return type(result).__name__ in _ELSEWHERE
-
-
-def is_unheld(result: Any) -> bool:
-    """Return whether a script was refused since the lease of a run is gone, or another's."""
-    return _says(result, _UNHELD)
-
-
-def lacks_script(result: Any) -> bool:
-    return isinstance(result, Exception) and "NOSCRIPT" in f"{type(result).__name__} {result}".upper()
-
-
-def _says(result: Any, *signs: str) -> bool:
-    return isinstance(result, Exception) and any(sign in str(result).lower() for sign in signs)
+def is_void(answer: object) -> bool:
+    """Return whether a refusal says that a new connection is needed: to another server, with its scripts, or runs."""
+    return isinstance(answer, _VOID) or (isinstance(answer, RedisError) and _UNHELD in str(answer))

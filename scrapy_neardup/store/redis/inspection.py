@@ -14,8 +14,8 @@ from . import packing
 from .backend import RedisBackend
 
 AT_ONCE = 200  # rows
-_TYPES = {"names": "hash", "last": "hash", "pending": "hash", "run": "hash", "meta": "hash", "news": "stream",
-          "documents": "stream"}  # fmt: skip
+_HASHES = ("names", "last", "pending", "run", "meta", "host")
+_TYPES = {**dict.fromkeys(_HASHES, "hash"), "news": "stream"}
 _COSTS = "copies of their pages are stored once more, or their URLs are fetched again"
 
 
@@ -57,9 +57,9 @@ class Inspection:
         blocks = self._blocks({each for _, simhash in packed.values() for each in _blocks_of(simhash)})
         lost = []
         for key, (keys, simhash) in packed.items():
-            place = self._backend.place(key) or b""
+            place = packing.place(key)
             by_keys = all(_has(lists[each], place) for each in packing.pieces(keys, packing.KEY))
-            if not (place and by_keys and all(place + simhash in blocks[each] for each in _blocks_of(simhash))):
+            if not (by_keys and all(place + simhash in blocks[each] for each in _blocks_of(simhash))):
                 lost.append(key)
         return lost
 

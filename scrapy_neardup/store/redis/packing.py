@@ -1,26 +1,26 @@
 """Rows, keys and SimHashes as the scripts take them. No I/O.
 
-A row's place is 7 bytes: the ordinal of its run (3), then its kind (2 bits) and its number (30 bits).
+A row's place is 8 bytes: the code of its run (4), then its kind (1 bit) and its number (31 bits).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 
-from ...index.near import BLOCKS, flips, most_flips
+from ...index.near import flips, most_flips
 from .. import records
-from ..base import DOCUMENT, HOST, LINK, META, RUN, Entry, Postings
+from ..base import DOCUMENT, HOST, LINK, META, RUN, Entry, Postings, Record
 
-KINDS = (DOCUMENT, LINK, HOST)
-NAMED = (RUN, META)  # rows with a name in place of a number; each kind is one hash
-PLACE, KEY, SIMHASH = 7, 7, 8  # bytes
-NONE = bytes(PLACE)
+KINDS = (DOCUMENT, LINK)
+NAMED = (RUN, META, HOST)  # rows with a name in place of a place: each kind is one hash
+CODE, PLACE, KEY, SIMHASH = 4, 8, 7, 8  # bytes
 BUCKETS = 18  # bits of a key: more take too much room for few documents, fewer let buckets grow into tables
-_NUMBER = 30  # bits
+_NUMBER = 31  # bits
 _REST, _UNUSED = 64 - BUCKETS, 32 - BUCKETS  # 50 bits tell keys apart but for very few
 _FIELD = 0xFFFFFFFF
 _ENTRY = np.dtype([("place", f"V{PLACE}"), ("simhash", ">u8")])
@@ -29,22 +29,28 @@ Operation = list[Any]
 """Its name and arguments, as in scripts/write.lua."""
 
 
-def place(ordinal: bytes, kind: str, number: int) -> bytes:
-    """Return the place of a row. Raise ValueError for a number that is too high."""
-    if not 0 <= number < 1 << _NUMBER:
-        raise ValueError(f"no number of a row: {number}")
-    return ordinal + (KINDS.index(kind) << _NUMBER | number).to_bytes(4, "big")
+@cache
+def code(run: str) -> bytes:
+    """Return what the places of a run's rows begin with. Two runs of one code can't be in one store."""
+    return blake2b(run.encode(), digest_size=CODE).digest()
 
 
-def key_at(place: bytes, run_of: Callable[[bytes], str]) -> str:
-    """Return the key of the row at a place; `run_of` names a run by its ordinal."""
-    number = int.from_bytes(place[3:], "big")
-    return records.key_of(KINDS[number >> _NUMBER], run_of(place[:3]), number & (1 << _NUMBER) - 1)
+def place(key: str) -> bytes:
+    """Return the place of a row. Raise IndexError for a number that is too high."""
+    run, number = records.place_of(records.id_of(key))
+    return places(records.kind_of(key), run)[number].to_bytes(PLACE, "big")
 
 
-def is_of(place: bytes, ordinal: bytes, kind: str) -> bool:
-    """Return whether a place is one of a run's rows of a kind."""
-    return place[:3] == ordinal and KINDS[place[3] >> _NUMBER - 24] == kind
+def places(kind: str, run: str) -> range:
+    """Return all places that rows of a kind may have in a run, as integers, by number."""
+    first = int.from_bytes(code(run), "big") << 32 | KINDS.index(kind) << _NUMBER
+    return range(first, first + (1 << _NUMBER))
+
+
+def key_at(place: bytes, run: str) -> str:
+    """Return the key of the row at a place of a run."""
+    number = int.from_bytes(place[CODE:], "big")
+    return records.key_of(KINDS[number >> _NUMBER], run, number & (1 << _NUMBER) - 1)
 
 
 def pieces(packed: bytes, size: int) -> Iterator[bytes]:
@@ -63,28 +69,31 @@ def packed(postings: Postings) -> tuple[bytes, bytes]:
     return packed_keys(dict.fromkeys(postings.keys)), b"" if simhash is None else simhash.to_bytes(SIMHASH, "big")
 
 
-def holding(place: bytes, entry: Entry) -> Operation:
+def holding(entry: Entry) -> Operation:
     """Return what holds a document, pending."""
-    return ["hold", place, records.dump(entry.key, entry.record), *packed(entry.postings)]
+    return ["hold", place(entry.key), records.dump(entry.key, entry.record), *packed(entry.postings)]
 
 
-def writing(place: bytes, entry: Entry, held: Operation | None) -> Operation:
-    """Return what writes a row; `held` is what held it."""
-    keys, simhash = packed(entry.postings)
+def writing(entry: Entry, held: Mapping[bytes, tuple[Record, Operation]]) -> Operation:
+    """Return what writes a row; `held`: documents by place, with what holds them."""
+    kind, value = records.kind_of(entry.key), records.dump(entry.key, entry.record)
+    if kind in NAMED:
+        return ["set", kind, records.id_of(entry.key), value, kind != META and not entry.keeps_place]
+    at, (keys, simhash) = place(entry.key), packed(entry.postings)
     others: bytes | bool = False
-    if held and held[4] == simhash:
-        before = {*pieces(held[3], KEY)}
+    _, (*_, keys_before, simhash_before) = held.get(at, (None, (b"", None)))
+    if simhash_before == simhash:
+        before = {*pieces(keys_before, KEY)}
         others = b"".join(key for key in pieces(keys, KEY) if key not in before)
+    return ["row", at, value, keys, simhash, others, entry.keeps_place, kind == DOCUMENT]
+
+
+def deletion(entry: Entry) -> Operation:
+    """Return what deletes a row."""
     kind = records.kind_of(entry.key)
-    news = "news" if kind == HOST else "documents" if kind == DOCUMENT else False
-    return ["row", place, records.dump(entry.key, entry.record), keys, simhash, others, entry.keeps_place, news]
-
-
-def moved(operation: Operation, ordinals: dict[bytes, bytes]) -> Operation:
-    """Return an operation where runs have other ordinals now."""
-    if operation[0] == "set" or operation[1][:3] not in ordinals:
-        return operation
-    return [operation[0], ordinals[operation[1][:3]] + operation[1][3:], *operation[2:]]
+    if kind in NAMED:
+        return ["set", kind, records.id_of(entry.key), False, False]
+    return ["drop", place(entry.key), *packed(entry.postings)]
 
 
 def blocks(simhash: int, distance: int) -> bytes:
@@ -100,7 +109,6 @@ def blocks(simhash: int, distance: int) -> bytes:
 def _probes(distance: int) -> tuple[Any, Any]:
     pairs = [(block, flip) for block, most in enumerate(most_flips(distance)) for flip in flips(most)]
     which, flipped = zip(*pairs, strict=True)
-    assert max(which) < BLOCKS
     return np.array(which, np.uint8), np.array(flipped, np.uint16)
 
 

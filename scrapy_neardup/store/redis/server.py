@@ -3,54 +3,53 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from threading import RLock
+from threading import Lock
 from typing import Any
 from urllib.parse import quote
+from uuid import uuid4
 
 import msgpack
 
 from ..base import StoreError
 from ..damage import DAMAGE
-from .address import connecting, named
+from .address import named
+from .clients import connecting
 from .connection import Argument, Command, Connection, told_in
-from .failures import explained, is_unheld
-from .leases import Leases
+from .failures import ERRORS, TIMEOUT, explained
+from .packing import code
 from .scripts import script
 from .writes import Writes
 
-VERSION = 2  # of the keys and of what is in them
-_FENCE = "FENCE"
+VERSION = 3  # of the keys and of what is in them
+LEASE = 10.0  # seconds for which a process is taken for alive that renews nothing
+_ELSEWHERE, _KEPT, _FREE = range(3)  # as in scripts/run.lua
 logger = logging.getLogger(__name__)
 
 
 class Server:
-    """One namespace of a server. The thread that renews leases may ask too."""
+    """One namespace of a server, and the runs that this process has there."""
 
     def __init__(self, address: str, namespace: str) -> None:
         self.name = named(address)
         self.root = f"{{neardup:{quote(namespace, safe='')}:{VERSION}}}"  # the braces keep keys together in a cluster
         self.connection = Connection(connecting(address, self.root))
-        self.leases = Leases(self.name)
         self.writes = Writes()
-        self.reconnects = 0
-        """How often the run went on over a new connection."""
+        self.runs: set[str] = set()
+        self._id = uuid4().hex
+        self._token = b""
+        self._process = ""
         self._resumed_on = 0
-        self._lock = RLock()
+        self._lock = Lock()
 
     def key(self, suffix: str) -> str:
         """Return the name of a key of this namespace."""
         return f"{self.root}:{suffix}"
 
-    def call(self, name: str, *arguments: Argument, fenced: bool = False) -> Command:
-        """Return the command that runs a script; `fenced`: only while this process has its runs."""
-        fence = _FENCE if fenced else msgpack.packb([])
-        return ("EVALSHA", script(name).sha, 1, self.root, fence, *arguments)
-
-    def ask(self, name: str, arguments: Sequence[Any]) -> Any:
-        """Run a script, and return its answer. Raise StoreError."""
-        return self.run([self.call(name, *arguments)])[0]
+    def script(self, name: str, *arguments: Argument) -> Command:
+        """Return the command that runs a script, if this process has its runs then."""
+        return ("EVALSHA", script(name).sha, 1, self.root, *arguments)
 
     def run(self, commands: Sequence[Command], *, checks: bool = True) -> list[Any]:
         """Return the answers to commands, which are sent after all that is queued. Raise StoreError.
@@ -58,89 +57,110 @@ class Server:
         Without `checks` what the server refuses is an answer too.
         """
         with self._lock, self.told():
-            try:
-                answers = self._sent(commands)
-            except (OSError, self._errors()):
-                if not self.connection.is_cut:
-                    raise
-                answers = self._sent(commands)
-            if any(map(is_unheld, answers)) or is_unheld(self.writes.failure):
-                self._resumed_on = -1
-                self.writes.failure = None
-                answers = self._sent(commands)
+            answers = self._tried(commands)
             return _checked(answers) if checks else answers
+
+    def _tried(self, commands: Sequence[Command], *, again: bool = True) -> list[Any]:
+        try:
+            return self._sent(commands)
+        except ERRORS as error:
+            if again and not isinstance(error, TIMEOUT):
+                return self._tried(commands, again=False)
+            self.connection.leave(error)
+            raise
 
     def _sent(self, commands: Sequence[Command]) -> list[Any]:
         self._resume()
         batches = self.writes.batches()
-        writing = [self.call("write", msgpack.packb(batch, use_bin_type=False), fenced=True) for batch in batches]
-        fence = msgpack.packb(self.leases.fence, use_bin_type=False)
-        filled = [(*each[:4], fence, *each[5:]) if each[4:5] == (_FENCE,) else each for each in (*writing, *commands)]
-        answers = self.connection.exchange(filled) if filled else []
-        self.writes.settle(batches, answers[: len(batches)])
-        if self.writes.lost:
+        writing = [self.script("write", msgpack.packb(batch, use_bin_type=False)) for batch in batches]
+        answers = self._exchanged([*writing, *commands], self.runs)
+        if lost := self.writes.settle(batches, answers):
             logger.warning(
-                "Store %r has lost what this run wrote, or took it for dead: %d rows are written again",
-                self.name, self.writes.lost,
-            )  # fmt: skip
-            self.writes.lost = 0
+                "Store %r has lost what this run wrote, or took it for dead: %d rows are written again", self.name, lost
+            )
         return answers[len(batches) :]
 
-    def _resume(self) -> None:
-        """Take the runs over a new connection; what the server may have lost is queued again."""
-        connection, leases = self.connection, self.leases
-        connection.ready()
-        if self._resumed_on != connection.made:
-            ordinals = leases.retake(self._answers, connection.process)
-            if ordinals is not None:
-                self.writes.repeat(ordinals)
-            self.reconnects += self._resumed_on != 0
-            self._resumed_on = connection.made
-
-    def _answers(self, arguments: Sequence[Sequence[Any]]) -> list[Any]:
-        commands = [self.call("run", *each) for each in arguments]
-        return _checked(self.connection.exchange(commands)) if commands else []
-
-    def renew(self) -> None:
-        """Renew the leases, unless the runs have yet to be taken again. Raise StoreError."""
-        with self._lock, self.told():
-            if self._resumed_on == self.connection.made and not all(self._answers(self.leases.renewals())):
-                self._resumed_on = -1
+    def _exchanged(self, commands: Iterable[Command], runs: Iterable[str]) -> list[Any]:
+        """Return the answers to commands; a script is refused unless this process has these runs."""
+        fence = self._token + b"".join(map(code, runs))
+        fenced = [(*each[:4], fence, *each[4:]) if each[0] == "EVALSHA" else each for each in commands]
+        return self.connection.exchange(fenced) if fenced else []
 
     def flush(self) -> None:
         """Send what is queued. Raise StoreError for what was not written."""
         self.run([("PING",)])
-        while self.writes and not self.writes.failure:
+        while self.writes and not self.writes.refused:
             self.run(())
-        if error := self.writes.failure:
-            self.writes.failure = None
+        error, self.writes.damage = self.writes.refused or self.writes.damage, None
+        if error:
             raise explained(self.name, error) from error
 
     def memory(self) -> dict[str, str]:
         """Return what the server says of its memory."""
         return told_in(self.run([("INFO", "memory")])[0])
 
+    # Runs. Each connection has a token of its own, so that nothing counts that comes late over another one
+
+    def _resume(self) -> None:
+        """Take the runs over a new connection; what the server may have lost is queued again."""
+        number = self.connection.open()
+        if self._resumed_on == number:
+            return
+        before, self._process = self._process, ""  # until all are taken
+        self._token = f"{self._id}{number:08}".encode()
+        states = self._take_all()
+        if _ELSEWHERE in states:
+            raise StoreError(
+                f"store {self.name!r} heard nothing of this run for {LEASE:.0f} seconds, so another process took it for"
+                " dead and has it now"
+            )
+        if before != self.connection.process or _FREE in states:
+            self.writes.repeat()
+        self._process, self._resumed_on = self.connection.process, number
+
+    def _take_all(self) -> list[Any]:
+        return _checked(self._exchanged([self._taking(run, LEASE) for run in self.runs], ()))
+
+    def _taking(self, run: str, seconds: float) -> Command:
+        return self.script("run", code(run), run, int(1000 * seconds))
+
+    def take(self, run: str) -> bool:
+        """Take a run; return False where a living process has it."""
+        if self.run([self._taking(run, LEASE)]) == [_ELSEWHERE]:
+            return False
+        self.runs.add(run)
+        self.writes.add(["add", "names", code(run), run])
+        return True
+
+    def release(self, run: str) -> None:
+        """Let go of a run."""
+        if run in self.runs:
+            self.runs.remove(run)
+            self.run([self._taking(run, 0)])
+
+    def keep(self) -> None:
+        """Have a thread renew the leases, and reach for the server while it is away."""
+        self.connection.keep(self._renew, LEASE / 4)
+
+    def _renew(self) -> None:
+        with self._lock:
+            if self._resumed_on == self.connection.number and any(each != _KEPT for each in self._take_all()):
+                self._process, self._resumed_on = "", 0  # the next question takes them
+
     @contextmanager
     def told(self) -> Iterator[None]:
         """Raise StoreError in place of the client's errors, and of what damaged bytes raise."""
         try:
             yield
-        except (OSError, self._errors()) as error:
+        except ERRORS as error:
             raise explained(self.name, error) from error
         except DAMAGE as error:
             why = " ".join(str(error).split())
             advice = "`scrapy neardup verify` says where, and what to do"
             raise StoreError(f"store {self.name!r} is damaged: {why}; {advice}") from error
 
-    @staticmethod
-    def _errors() -> type[Exception]:
-        from redis.exceptions import RedisError
-
-        return RedisError
-
     def close(self) -> None:
         """Let go of the connection, and let the leases run out; what is queued is not sent."""
-        self.leases.stop()
         self.connection.close()
 
 

@@ -1,14 +1,16 @@
--- What the scripts share. KEYS[1]: what all keys begin with. ARGV[1]: leases that must be held, ordinal and token in turn.
-local root = KEYS[1]
-local call, sub, char, concat, floor = redis.call, string.sub, string.char, table.concat, math.floor
-local PLACE, ENTRY, KEY = 7, 15, 7 -- bytes of a row's place; of a place with a SimHash; of a key
+-- What the scripts share. KEYS[1]: what all keys begin with. ARGV[1]: the token of the process that asks, then the codes
+-- of the runs that it must have.
+local root, token = KEYS[1], string.sub(ARGV[1], 1, 40)
+local call, sub, concat, floor = redis.call, string.sub, table.concat, math.floor
+local CODE, PLACE, ENTRY, KEY = 4, 8, 16, 7 -- bytes of a run's code; of a row's place; of that with a SimHash; of a key
 local SHORT = 63 -- bytes of a list in its bucket: a longer value would turn the bucket into a full table
 local EXACT = 4096 -- bytes of SimHashes up to which they take no more room than they need
 local rows, pending = root .. 'r', root .. ':pending'
 
-local leases = cmsgpack.unpack(ARGV[1])
-for at = 1, #leases, 2 do
-  if call('GET', root .. ':lease.' .. leases[at]) ~= leases[at + 1] then
+local function lease_of(code) return root .. ':lease.' .. code end
+
+for at = 41, #ARGV[1], CODE do
+  if call('GET', lease_of(sub(ARGV[1], at, at + CODE - 1))) ~= token then
     return redis.error_reply('ERR neardup: the run is not held')
   end
 end
@@ -20,18 +22,20 @@ local function has(list, place)
   return at
 end
 
+-- Returns a key's bucket, its field there, and the key of its list if that is long.
+local function names(key) return root .. 'k' .. sub(key, 1, 3), sub(key, 4), root .. 'K' .. key end
+
 -- Adds a place to a key's list. `again`: it may be there, however long the list is.
 local function add(key, place, again)
-  local bucket, field = root .. 'k' .. sub(key, 1, 3), sub(key, 4)
+  local bucket, field, long = names(key)
   if call('HSETNX', bucket, field, place) == 1 then return end
   local list = call('HGET', bucket, field)
-  local long = list == '' and root .. 'K' .. key
-  if long then
+  if list == '' then
     if not (again and has(call('GET', long) or '', place)) then call('APPEND', long, place) end
   elseif not has(list, place) then
     list = list .. place
     if #list > SHORT then
-      call('SET', root .. 'K' .. key, list)
+      call('SET', long, list)
       list = ''
     end
     call('HSET', bucket, field, list)
@@ -39,11 +43,16 @@ local function add(key, place, again)
 end
 
 local function block_key(simhash, block)
-  return root .. 'n' .. char(block) .. sub(simhash, 2 * block + 1, 2 * block + 2)
+  return root .. 'n' .. string.char(block) .. sub(simhash, 2 * block + 1, 2 * block + 2)
 end
 
-local function add_near(simhash, place, again)
-  for block = 0, 3 do
+-- Adds a place to the lists of keys, but for those where it was `added`, and of a SimHash.
+local function add_all(keys, simhash, place, again, added)
+  for at = 1, #keys, KEY do
+    local key = sub(keys, at, at + KEY - 1)
+    if not (added and added[key]) then add(key, place, again) end
+  end
+  for block = 0, #simhash / 2 - 1 do
     local key, entry = block_key(simhash, block), place .. simhash
     local list = call('GET', key) or ''
     if not (again and string.find(list, entry, 1, true)) then
@@ -52,41 +61,38 @@ local function add_near(simhash, place, again)
   end
 end
 
-local function add_all(keys, simhash, place, again)
-  for at = 1, #keys, KEY do add(sub(keys, at, at + KEY - 1), place, again) end
-  if #simhash == 8 then add_near(simhash, place, again) end
+-- Holds a document, unless it is held already.
+local function hold(added, place, value, keys, simhash)
+  if call('HSETNX', pending, place, value) == 1 then add_all(keys, simhash, place, false, added) end
 end
 
--- Holds a document, unless it is held already: place, value, keys, SimHash.
-local function hold(place, value, keys, simhash, again)
-  if call('HSETNX', pending, place, value) == 1 then add_all(keys, simhash, place, again) end
-end
-
--- Returns a list of entries without some of them; nil where it is the same.
+-- Returns a list of entries without some of them, and how many these are.
 local function without(list, width, is_gone)
   local kept, count = {}, 0
   for at = 1, #list, width do
     local entry = sub(list, at, at + width - 1)
     if is_gone(sub(entry, 1, PLACE)) then count = count + 1 else kept[#kept + 1] = entry end
   end
-  return count > 0 and concat(kept) or nil, count
+  return concat(kept), count
 end
 
--- Removes places from a list of its own; returns what is left of it, '' for nothing, and how many are gone.
-local function thin(key, width, is_gone)
-  local left, count = without(call('GET', key) or '', width, is_gone)
-  if left == '' then call('DEL', key) elseif left then call('SET', key, left) end
-  return left, count
-end
-
--- Removes places from a field of a bucket; returns how many are gone.
-local function thin_field(bucket, field, list, is_gone)
-  if list == '' then
-    local left, count = thin(root .. 'K' .. sub(bucket, -3) .. field, PLACE, is_gone)
-    if left == '' then call('HDEL', bucket, field) end
-    return count
+-- Removes places from a key's list; returns how many are gone.
+local function thin(key, is_gone)
+  local bucket, field, long = names(key)
+  local list = call('HGET', bucket, field)
+  local left, count = without(list == '' and call('GET', long) or list or '', PLACE, is_gone)
+  if left == '' then
+    call('HDEL', bucket, field)
+    call('DEL', long)
+  elseif count > 0 then
+    if list == '' then call('SET', long, left) else call('HSET', bucket, field, left) end
   end
-  local left, count = without(list, PLACE, is_gone)
-  if left == '' then call('HDEL', bucket, field) elseif left then call('HSET', bucket, field, left) end
+  return count
+end
+
+-- The same of SimHashes.
+local function thin_block(key, is_gone)
+  local left, count = without(call('GET', key) or '', ENTRY, is_gone)
+  if left == '' then call('DEL', key) elseif count > 0 then call('SET', key, left) end
   return count
 end

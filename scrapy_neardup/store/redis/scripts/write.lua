@@ -1,36 +1,31 @@
 -- Does operations in order. ARGV[2], in MessagePack, of each its name and arguments:
--- `row` place, value, keys, SimHash, keys that it was not held with or false, keeps its place, news
+-- `row` place, value, keys, SimHash, keys that it was not held with or false, keeps its place, is news
 -- `hold` place, value, keys, SimHash   `free`, if it is held, and `drop` place, keys, SimHash
--- `set` hash, name, value, is to be there only once, keeps its place
--- Returns how many rows there were not before.
+-- `set` hash, name, value or false, is news   `add`, if it is not there, hash, name, value
+-- Returns how many rows there were not before, and why something can't ever be written, if so.
 local KEPT = 100000 -- news
-local HEARD = { documents = call('EXISTS', root .. ':hears') == 1, news = true }
-local made, last, gone, gone_near = 0, {}, {}, {}
+local made, gone, gone_near, damage = 0, {}, {}, false
 
-local function tell(stream, name, value)
-  if HEARD[stream] then call('XADD', root .. ':' .. stream, 'MAXLEN', '~', KEPT, '*', name, value) end
-end
+local function tell(kind, name) call('XADD', root .. ':news', 'MAXLEN', '~', KEPT, '*', kind, name) end
 
 local function note(list, key, place)
   list[key] = list[key] or {}
   list[key][place] = true
 end
 
+-- Removes what leads to dropped rows: at once where many leave one list.
 local function apply()
-  for key, places in pairs(gone) do
-    local bucket, field = root .. 'k' .. sub(key, 1, 3), sub(key, 4)
-    local list = call('HGET', bucket, field)
-    if list then thin_field(bucket, field, list, function(place) return places[place] end) end
-  end
-  for key, places in pairs(gone_near) do
-    thin(key, ENTRY, function(place) return places[place] end)
-  end
+  local lists, blocks = gone, gone_near
   gone, gone_near = {}, {}
+  for key, places in pairs(lists) do thin(key, function(place) return places[place] end) end
+  for key, places in pairs(blocks) do thin_block(key, function(place) return places[place] end) end
 end
 
-local operations = { hold = hold }
+local operations = {}
 
-function operations.row(place, value, keys, simhash, others, keeps, news)
+function operations.hold(...) hold(nil, ...) end
+
+function operations.row(place, value, keys, simhash, others, keeps, is_news)
   local old = call('SET', rows .. place, value, 'GET')
   if old == value then return end
   if not old then made = made + 1 end
@@ -40,42 +35,44 @@ function operations.row(place, value, keys, simhash, others, keeps, news)
   elseif not (old and keeps) then
     add_all(keys, simhash, place, old or was_pending)
   end
-  local run, number = sub(place, 1, 3), struct.unpack('>I4', place, 4)
-  local kind = run .. char(floor(number / 0x40000000))
-  last[kind] = math.max(last[kind] or 0, number % 0x40000000)
-  if news and not (old and keeps) then tell(news, 'place', place) end
+  local run, number = sub(place, 1, CODE), struct.unpack('>I4', place, CODE + 1) % 0x80000000
+  if number > tonumber(call('HGET', root .. ':last', run) or -1) then call('HSET', root .. ':last', run, number) end
+  if is_news and not (old and keeps) then tell('document', place) end
 end
 
 function operations.drop(place, keys, simhash)
   call('DEL', rows .. place)
   call('HDEL', pending, place)
   for at = 1, #keys, KEY do note(gone, sub(keys, at, at + KEY - 1), place) end
-  if #simhash == 8 then
-    for block = 0, 3 do note(gone_near, block_key(simhash, block), place) end
-  end
+  for block = 0, #simhash / 2 - 1 do note(gone_near, block_key(simhash, block), place) end
 end
 
 function operations.free(place, keys, simhash)
   if call('HEXISTS', pending, place) == 1 then operations.drop(place, keys, simhash) end
 end
 
-function operations.set(hash, name, value, once, keeps)
-  if not value then
-    call('HDEL', root .. ':' .. hash, name)
-  elseif once then
-    made = made + call('HSETNX', root .. ':' .. hash, name, value)
-  else
-    made = made + call('HSET', root .. ':' .. hash, name, value)
-    if hash == 'run' and not keeps then tell('news', 'run', name) end
-  end
+function operations.set(hash, name, value, is_news)
+  if value then call('HSET', root .. ':' .. hash, name, value) else call('HDEL', root .. ':' .. hash, name) end
+  if is_news then tell(hash, name) end
+end
+
+function operations.add(hash, name, value)
+  made = made + call('HSETNX', root .. ':' .. hash, name, value)
+end
+
+-- Does some work; returns why the server refuses it. What can't ever be done, as a key is damaged, is left.
+local function refusal(work, ...)
+  local is_done, why = pcall(work, ...)
+  if is_done then return nil end
+  local text = why.err or why
+  local is_damage = string.find(text, 'WRONGTYPE') or string.find(text, 'attempt to ') or string.find(text, 'bad argument')
+  if not is_damage then return redis.error_reply(text) end
+  damage = redis.error_reply(text)
 end
 
 for _, operation in ipairs(cmsgpack.unpack(ARGV[2])) do
-  if operation[1] ~= 'drop' and operation[1] ~= 'free' then apply() end -- so that many that leave one list are removed at once
-  operations[operation[1]](unpack(operation, 2))
+  local name = operation[1]
+  local why = name ~= 'drop' and name ~= 'free' and refusal(apply) or refusal(operations[name], unpack(operation, 2))
+  if why then return why end
 end
-apply()
-for kind, number in pairs(last) do
-  if number >= tonumber(call('HGET', root .. ':last', kind) or 0) then call('HSET', root .. ':last', kind, number) end
-end
-return made
+return refusal(apply) or { made, damage }
