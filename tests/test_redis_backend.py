@@ -145,7 +145,7 @@ def test_restart_of_a_server_that_lost_all(server: Server, open_at: Opens, caplo
     assert find(other, 11) == []
     assert keys_of(other.get(["meta/made"])) == ["meta/made"]
     reached(backend)
-    assert caplog.text.count("has lost what this run wrote") >= 1
+    assert caplog.text.count("has lost this run") >= 1
     assert [find(other, value) for value in (11, 12, 13)] == [[each.key] for each in rows]
     [row] = other.find([Question({key_of(13): 1})])[0].rows[key_of(13)]
     assert row.is_pending
@@ -227,7 +227,7 @@ def test_run_whose_lease_lapsed_goes_on(server: Server, open_at: Opens, caplog: 
     other.release_run("run")
     assert claim(backend, document(3, 13)).is_held
     assert find(backend, 11) == [one.key]
-    assert "1 rows are written again" in caplog.text
+    assert "rows are written again" in caplog.text
     backend.write([two])
     backend.flush(wait=True)
     assert two.key in find(backend, 12)

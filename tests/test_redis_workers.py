@@ -22,7 +22,7 @@ from tcp_proxy import TcpProxy
 from scrapy_neardup import Deduplicator
 from scrapy_neardup.store import StoreError, dead
 from scrapy_neardup.store.redis.packing import code
-from scrapy_neardup.store.redis.scripts import script
+from scrapy_neardup.store.redis.scripts import SCRIPTS
 
 KILLS = int(os.environ.get("NEARDUP_TEST_KILLS", "4"))
 
@@ -168,7 +168,7 @@ def test_of_each_document_a_copy_is_kept_whatever_the_network_does(server: Serve
                     over.wait(chosen.uniform(0, 2.5))
                     proxy.flow()
                 case 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | 10 | 11 | 12:
-                    proxy.cut_before_answer(script(chosen.choice(["find", "write", "run"])).sha)
+                    proxy.cut_before_answer(SCRIPTS[chosen.choice(["find", "write", "run"])].sha)
                 case 13 | 14 | 15 | 16:
                     proxy.cut()
 

@@ -1,7 +1,7 @@
 """The back end on a server: every decision is made there, so that processes of several machines share them.
 
 Keys, each beginning with `{neardup:NAMESPACE:3}`, so that a cluster keeps them together (3 is the version of all this):
-- `rPLACE`: the row of a document or a link; `:run`, `:meta` and `:host`, hashes: the other rows, by what they are called,
+- `rPLACE`: the row of a document or a link; `:run`, `:meta` and `:host`, hashes: the other rows, by their names,
 - `:pending`, a hash: the rows of documents that are held and not committed, which count while their run's lease lasts,
 - `kBUCKET`, 2^18 small hashes: a key's other bits to the places of the rows that it finds, the oldest first; a list
   that is long lies in `KBUCKET…` instead, and is '' in the bucket,
@@ -20,9 +20,9 @@ from typing import Any
 from ...index.base import NEWEST
 from ..base import DOCUMENT, HOST, RUN, Entry, Found, Question, Row, StoreError
 from . import packing
-from .packing import KEY, PLACE, Operation, packed_keys, pieces
+from .packing import KEY, PLACE, Hold, packed_keys, pieces
 from .rows import Rows
-from .server import LEASE, Server
+from .server import Server
 from .writes import BATCH
 
 MANY = 255  # rows of one key that the script returns at most
@@ -54,28 +54,25 @@ class RedisBackend(Rows):
 
     def find(self, questions: Sequence[Question], entries: Sequence[Entry | None] = ()) -> list[Found]:
         with self.server.told():
-            entries = entries or [None] * len(questions)
-            holds = [entry and packing.holding(entry) for entry in entries]
-            told, answers = self._ask_to_hold([*map(_asked, questions, holds)], entries, holds)
+            holds = [entry and packing.holding(entry) for entry in entries or [None] * len(questions)]
+            told, answers = self._ask_to_hold([*map(_asked, questions, holds)], holds)
             rows = self._told(told)
-            own = [hold[1] if hold else b"" for hold in holds]
+            own = [hold.place if hold else b"" for hold in holds]
             return [
                 self._found(question, answer, rows, own[at:])
                 for at, (question, answer) in enumerate(zip(questions, answers, strict=True))
             ]
 
-    def _ask_to_hold(
-        self, asked: Sequence[Any], entries: Sequence[Entry | None], holds: Sequence[Operation | None]
-    ) -> tuple[list[Any], list[Any]]:
+    def _ask_to_hold(self, asked: Sequence[Any], holds: Sequence[Hold | None]) -> tuple[list[Any], list[Any]]:
         """Ask questions, and remember which documents are held then."""
         try:
             told, answers = self._ask(asked)
         except StoreError:
             self._release_all(holds)  # some may be held
             raise
-        for entry, hold, (*_, is_held) in zip(entries, holds, answers, strict=True):
-            if entry and hold and is_held:
-                self.server.writes.held[hold[1]] = entry.record, hold
+        self.server.writes.held |= {
+            hold.place: hold for hold, (*_, is_held) in zip(holds, answers, strict=True) if hold and is_held
+        }
         return told, answers
 
     def _found(self, question: Question, answer: Any, rows: dict[bytes, Row], own: Iterable[bytes]) -> Found:
@@ -117,15 +114,15 @@ class RedisBackend(Rows):
         with self.server.told():
             hold = packing.holding(entry)
             middle = len(seen) // (KEY + PLACE) * KEY
-            asked = [seen[:middle], b"", b"", hold[1:], seen[middle:]]
-            _, [[*_, is_held]] = self._ask_to_hold([asked], [entry], [hold])
+            asked = [seen[:middle], b"", b"", hold[:4], seen[middle:]]
+            _, [[*_, is_held]] = self._ask_to_hold([asked], [hold])
             return bool(is_held)
 
     def release(self, entry: Entry) -> None:
         self._release_all([packing.holding(entry)])
 
-    def _release_all(self, holds: Iterable[Operation | None]) -> None:
-        self.server.writes.add(*(["free", place, *found_by] for _, place, _, *found_by in filter(None, holds)))
+    def _release_all(self, holds: Iterable[Hold | None]) -> None:
+        self.server.writes.add(*(["free", each.place, each.keys, each.simhash] for each in holds if each))
 
     # Writing
 
@@ -137,10 +134,8 @@ class RedisBackend(Rows):
                 self.server.run(())
 
     def flush(self, *, wait: bool) -> None:
-        if wait:
-            self.server.connection.wait(LEASE)
         if wait or self.server.writes:
-            self.server.flush()
+            self.server.flush(wait=wait)
 
     def news(self) -> tuple[list[Row], bool]:
         with self.server.told():
@@ -195,9 +190,9 @@ def _few(question: Question) -> list[int]:
     return [key for key, most in question.keys.items() if most <= MANY]
 
 
-def _asked(question: Question, hold: Operation | None) -> list[Any]:
+def _asked(question: Question, hold: Hold | None) -> list[Any]:
     """Return a question as the script takes it."""
     keys = _few(question)
     newest = bytes(question.keys[key] for key in keys)
     blocks = b"" if question.simhash is None else packing.blocks(question.simhash, question.distance)
-    return [packed_keys(keys), newest, blocks, hold[1:] if hold else False]
+    return [packed_keys(keys), newest, blocks, hold[:4] if hold else False]

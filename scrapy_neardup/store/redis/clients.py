@@ -7,9 +7,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import redis
+import redis.connection
 from redis.backoff import NoBackoff
 from redis.cluster import ClusterNode, RedisCluster
-from redis.connection import parse_url
 from redis.exceptions import RedisClusterException
 from redis.retry import Retry
 from redis.sentinel import Sentinel
@@ -28,7 +28,7 @@ def connecting(address: str, root: str) -> Connect:
     scheme, kind = (*before.split("+"), "single")[:2]
     url = f"{scheme.replace('valkey', 'redis')}://{rest}"
     retry: Any = Retry(NoBackoff(), 0)  # when to try again is not the client's business
-    options = {"socket_timeout": SECONDS, "socket_connect_timeout": SECONDS, "retry": retry}
+    options = {"protocol": 2, "socket_timeout": SECONDS, "socket_connect_timeout": SECONDS, "retry": retry}
     try:
         return {"single": _single, "sentinel": _sentinel, "cluster": _cluster}[kind](url, root, options)
     except (ValueError, TypeError) as error:  # the client takes what follows "?" for arguments of its own
@@ -79,10 +79,11 @@ def _cluster(url: str, root: str, options: dict[str, Any]) -> Connect:
 def _hosts(url: str, port: int) -> tuple[list[tuple[str, int]], dict[str, Any]]:
     """Return the hosts and ports that an address names, and all else that it says."""
     parts = urlsplit(url)
+    parse_url: Any = redis.connection.parse_url
     login, at, names = parts.netloc.rpartition("@")
     hosts, options = [], {}
     for name in names.split(","):
-        options = dict(parse_url(f"{parts.scheme}://{login}{at}{name}?{parts.query}"))
+        options = parse_url(f"{parts.scheme}://{login}{at}{name}?{parts.query}")
         hosts.append((options.pop("host", "localhost"), options.pop("port", port)))
     options["ssl"] = bool(options.pop("connection_class", None))
     return hosts, options

@@ -12,12 +12,12 @@ from redis.exceptions import ResponseError
 
 from .clients import Connect
 from .failures import TIMEOUT, is_void
-from .scripts import NAMES, script
+from .scripts import SCRIPTS
 
 Argument = str | bytes | int | float
 Command = Sequence[Argument]
 PAUSES = (0.1, 10.0)  # seconds between two attempts to reach a server that is away, at first and at most
-_LOADING: Sequence[Command] = [("SCRIPT", "LOAD", script(name).text) for name in NAMES]
+_LOADING: Sequence[Command] = [("SCRIPT", "LOAD", each.text) for each in SCRIPTS.values()]
 
 
 class Connection:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from hashlib import blake2b
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -69,21 +69,30 @@ def packed(postings: Postings) -> tuple[bytes, bytes]:
     return packed_keys(dict.fromkeys(postings.keys)), b"" if simhash is None else simhash.to_bytes(SIMHASH, "big")
 
 
-def holding(entry: Entry) -> Operation:
+class Hold(NamedTuple):
+    """A document that is held, pending."""
+
+    place: bytes
+    value: bytes
+    keys: bytes
+    simhash: bytes
+    record: Record
+
+
+def holding(entry: Entry) -> Hold:
     """Return what holds a document, pending."""
-    return ["hold", place(entry.key), records.dump(entry.key, entry.record), *packed(entry.postings)]
+    return Hold(place(entry.key), records.dump(entry.key, entry.record), *packed(entry.postings), entry.record)
 
 
-def writing(entry: Entry, held: Mapping[bytes, tuple[Record, Operation]]) -> Operation:
-    """Return what writes a row; `held`: documents by place, with what holds them."""
+def writing(entry: Entry, held: Mapping[bytes, Hold]) -> Operation:
+    """Return what writes a row; `held`: documents, by place."""
     kind, value = records.kind_of(entry.key), records.dump(entry.key, entry.record)
     if kind in NAMED:
         return ["set", kind, records.id_of(entry.key), value, kind != META and not entry.keeps_place]
     at, (keys, simhash) = place(entry.key), packed(entry.postings)
     others: bytes | bool = False
-    _, (*_, keys_before, simhash_before) = held.get(at, (None, (b"", None)))
-    if simhash_before == simhash:
-        before = {*pieces(keys_before, KEY)}
+    if (hold := held.get(at)) and hold.simhash == simhash:
+        before = {*pieces(hold.keys, KEY)}
         others = b"".join(key for key in pieces(keys, KEY) if key not in before)
     return ["row", at, value, keys, simhash, others, entry.keeps_place, kind == DOCUMENT]
 

@@ -27,7 +27,7 @@ class Rows:
     def names(self) -> dict[str, bytes]:
         """Return all runs, with what the places of their rows begin with."""
         [names] = self.server.run([("HGETALL", self.server.key("names"))])
-        return {run.decode(): code for code, run in _pairs(names)}
+        return {run.decode(): code for code, run in zip(names[::2], names[1::2], strict=True)}
 
     def _key(self, place: bytes) -> str:
         """Return the key of the row at a place. Raise ValueError where there is no run of its code."""
@@ -76,7 +76,7 @@ class Rows:
             if not is_own:
                 rows[place] = Row(self._key(place), value, bool(is_pending))
             elif place in held:
-                rows[place] = Row(self._key(place), held[place][0])
+                rows[place] = Row(self._key(place), held[place].record)
         return rows
 
     def scan(self, kind: str, run: str = "") -> Iterator[Row]:
@@ -89,7 +89,7 @@ class Rows:
 
     def _scan_named(self, kind: str, run: str) -> Iterator[Row]:
         [rows] = self.server.run([("HGETALL", self.server.key(kind))])
-        for name, value in sorted(_pairs(rows)):
+        for name, value in sorted(zip(rows[::2], rows[1::2], strict=True)):
             if not run or name.decode().partition("/")[0] == run:
                 yield Row(f"{kind}/{name.decode()}", value)
 
@@ -103,13 +103,6 @@ class Rows:
             for place, value in zip(places, values, strict=True):
                 if value is not None:
                     yield Row(self._key(place), value)
-        for place, (record, _) in self.server.writes.held.copy().items():
-            if int.from_bytes(place, "big") in numbers:
-                yield Row(self._key(place), record)
-
-
-def _pairs(flat: Any) -> Iterable[tuple[bytes, bytes]]:
-    """Return the fields and values of a hash: protocol 2 has them in turn, 3 as a dictionary."""
-    if isinstance(flat, dict):
-        return [*flat.items()]
-    return zip(flat[::2], flat[1::2], strict=True)
+        for hold in [*self.server.writes.held.values()]:
+            if int.from_bytes(hold.place, "big") in numbers:
+                yield Row(self._key(hold.place), hold.record)

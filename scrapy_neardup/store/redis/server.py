@@ -19,7 +19,7 @@ from .clients import connecting
 from .connection import Argument, Command, Connection, told_in
 from .failures import ERRORS, TIMEOUT, explained
 from .packing import code
-from .scripts import script
+from .scripts import SCRIPTS
 from .writes import Writes
 
 VERSION = 3  # of the keys and of what is in them
@@ -49,7 +49,7 @@ class Server:
 
     def script(self, name: str, *arguments: Argument) -> Command:
         """Return the command that runs a script, if this process has its runs then."""
-        return ("EVALSHA", script(name).sha, 1, self.root, *arguments)
+        return ("EVALSHA", SCRIPTS[name].sha, 1, self.root, *arguments)
 
     def run(self, commands: Sequence[Command], *, checks: bool = True) -> list[Any]:
         """Return the answers to commands, which are sent after all that is queued. Raise StoreError.
@@ -74,10 +74,7 @@ class Server:
         batches = self.writes.batches()
         writing = [self.script("write", msgpack.packb(batch, use_bin_type=False)) for batch in batches]
         answers = self._exchanged([*writing, *commands], self.runs)
-        if lost := self.writes.settle(batches, answers):
-            logger.warning(
-                "Store %r has lost what this run wrote, or took it for dead: %d rows are written again", self.name, lost
-            )
+        self.writes.settle(batches, answers)
         return answers[len(batches) :]
 
     def _exchanged(self, commands: Iterable[Command], runs: Iterable[str]) -> list[Any]:
@@ -86,8 +83,10 @@ class Server:
         fenced = [(*each[:4], fence, *each[4:]) if each[0] == "EVALSHA" else each for each in commands]
         return self.connection.exchange(fenced) if fenced else []
 
-    def flush(self) -> None:
-        """Send what is queued. Raise StoreError for what was not written."""
+    def flush(self, *, wait: bool) -> None:
+        """Send what is queued; `wait` for a server that is away. Raise StoreError for what was not written."""
+        if wait:
+            self.connection.wait(LEASE)
         self.run([("PING",)])
         while self.writes and not self.writes.refused:
             self.run(())
@@ -116,6 +115,10 @@ class Server:
             )
         if before != self.connection.process or _FREE in states:
             self.writes.repeat()
+        if _FREE in states:
+            logger.warning(
+                "Store %r has lost this run, or took it for dead: its last rows are written again", self.name
+            )
         self._process, self._resumed_on = self.connection.process, number
 
     def _take_all(self) -> list[Any]:

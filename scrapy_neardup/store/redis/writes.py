@@ -6,8 +6,8 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
-from ..base import HOST, Record, StoreError
-from .packing import Operation
+from ..base import HOST, StoreError
+from .packing import Hold, Operation
 
 BATCH = 100  # operations of one call of a script
 REMEMBERED = 10_000  # rows that are written again if the server loses them: some 10 MB
@@ -18,8 +18,8 @@ class Writes:
     """The queue. Any operation may be done twice, but in their order."""
 
     def __init__(self) -> None:
-        self.held: dict[bytes, tuple[Record, Operation]] = {}
-        """Pending documents of this process, by place, and what holds them."""
+        self.held: dict[bytes, Hold] = {}
+        """Pending documents of this process, by place."""
         self.refused: Exception | None = None
         """Why what waits was not written when it was last sent."""
         self.damage: Exception | None = None
@@ -56,25 +56,22 @@ class Writes:
 
     def repeat(self) -> None:
         """Queue all that is remembered once more; of what has a name others may have written newer ones."""
-        rows, queued = [*self._named.values(), *self._rows.values(), *(hold for _, hold in self.held.values())], {*map(id, self._queue)}
-        sent = [each for each in rows if id(each) not in queued]
-        self._again = [["add", *each[1:4]] if each[0] == "set" else each for each in sent]
+        named = [["add", *each[1:4]] for each in self._named.values()]
+        rows = [["add", *each[1:4]] if each[0] == "set" else each for each in self._rows.values()]
+        self._again = [*named, *rows, *(["hold", *hold[:4]] for hold in self.held.values())]
 
     def batches(self) -> list[list[Operation]]:
         """Return what waits, as it is to be sent; only some of it where that was refused."""
         made = [some[at : at + BATCH] for some in (self._again, self._queue) for at in range(0, len(some), BATCH)]
         return made[:1] if self.refused else made
 
-    def settle(self, batches: Sequence[Sequence[Operation]], results: Sequence[Any]) -> int:
-        """Take in the answers; what was refused waits on. Return how many rows the server turned out to have lost."""
-        self.refused, lost = None, 0
+    def settle(self, batches: Sequence[Sequence[Operation]], results: Sequence[Any]) -> None:
+        """Take in the answers; what was refused waits on."""
+        self.refused = None
         for batch, result in zip(batches, results, strict=False):
             if isinstance(result, Exception):
                 self.refused = result
                 break
-            made, damage = result
-            self.damage = self.damage or damage
+            self.damage = self.damage or result[0]
             waiting = self._again or self._queue
-            lost += made if waiting is self._again else 0
             del waiting[: len(batch)]
-        return lost

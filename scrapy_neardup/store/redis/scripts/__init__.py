@@ -1,13 +1,10 @@
-"""The scripts that the server runs: each is done whole, and to do it twice changes nothing."""
+"""The scripts that a server runs: everything that several processes must not do at once is one of them."""
 
 from __future__ import annotations
 
 import hashlib
-from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
-
-NAMES = ("compact", "find", "run", "write")
 
 
 class Script(NamedTuple):
@@ -17,8 +14,10 @@ class Script(NamedTuple):
     sha: bytes
 
 
-@cache
-def script(name: str) -> Script:
-    """Return a script, with what all of them share before it."""
+def _read(name: str) -> Script:
     text = b"".join((files(__name__) / f"{each}.lua").read_bytes() for each in ("common", name))
     return Script(text, hashlib.sha1(text).hexdigest().encode())
+
+
+SCRIPTS = {name: _read(name) for name in ("compact", "find", "run", "write")}
+"""By name, with what all of them share before each."""

@@ -66,33 +66,33 @@ local function hold(added, place, value, keys, simhash)
   if call('HSETNX', pending, place, value) == 1 then add_all(keys, simhash, place, false, added) end
 end
 
--- Returns a list of entries without some of them, and how many these are.
+-- Returns a list of entries without some of them; nil where it is the same.
 local function without(list, width, is_gone)
-  local kept, count = {}, 0
+  local kept = {}
   for at = 1, #list, width do
     local entry = sub(list, at, at + width - 1)
-    if is_gone(sub(entry, 1, PLACE)) then count = count + 1 else kept[#kept + 1] = entry end
+    if not is_gone(sub(entry, 1, PLACE)) then kept[#kept + 1] = entry end
   end
-  return concat(kept), count
+  return #kept * width < #list and concat(kept) or nil
 end
 
--- Removes places from a key's list; returns how many are gone.
+-- Removes places from a key's list.
 local function thin(key, is_gone)
   local bucket, field, long = names(key)
   local list = call('HGET', bucket, field)
-  local left, count = without(list == '' and call('GET', long) or list or '', PLACE, is_gone)
+  local left = without(list == '' and call('GET', long) or list or '', PLACE, is_gone)
   if left == '' then
     call('HDEL', bucket, field)
     call('DEL', long)
-  elseif count > 0 then
-    if list == '' then call('SET', long, left) else call('HSET', bucket, field, left) end
+  elseif left and list == '' then
+    call('SET', long, left)
+  elseif left then
+    call('HSET', bucket, field, left)
   end
-  return count
 end
 
 -- The same of SimHashes.
 local function thin_block(key, is_gone)
-  local left, count = without(call('GET', key) or '', ENTRY, is_gone)
-  if left == '' then call('DEL', key) elseif count > 0 then call('SET', key, left) end
-  return count
+  local left = without(call('GET', key) or '', ENTRY, is_gone)
+  if left == '' then call('DEL', key) elseif left then call('SET', key, left) end
 end

@@ -4,19 +4,16 @@
 -- Returns rows (place, value, whether it is pending), and of each question: hits (which key, place), the last places,
 -- the entries of the blocks, whether the document is held.
 local NONE = string.rep('\0', PLACE)
-local LOOKED = 4096 -- places of one key that are looked at, where most have no rows
-local known, lives, told = {}, {}, {}
-
-local function is_alive(code)
-  if lives[code] == nil then lives[code] = call('EXISTS', lease_of(code)) == 1 end
-  return lives[code]
-end
+local LOOKED = 1024 -- places of one key that are looked at, where most have no rows
+local known, told = {}, {}
 
 -- Returns whether a place has a row, and takes it into the answer.
 local function take(place)
   if known[place] == nil then
     local value, waits = call('GET', rows .. place), 0
-    if not value and is_alive(sub(place, 1, CODE)) then value, waits = call('HGET', pending, place), 1 end
+    if not value and call('EXISTS', lease_of(sub(place, 1, CODE))) == 1 then
+      value, waits = call('HGET', pending, place), 1
+    end
     known[place] = value and true or false
     if value then
       local at = #told
@@ -31,33 +28,22 @@ local function newest(hits, n, key, most, own)
   local bucket, field, long = names(key)
   local list = call('HGET', bucket, field)
   if not list then return NONE end
-  local stop = list == '' and call('STRLEN', long) or #list
-  local least, last = stop - PLACE * LOOKED, NONE
-  while stop > 0 and stop > least and (most > 0 or last == NONE) do
-    local start = math.max(0, stop - PLACE * 16)
-    local part = list == '' and call('GETRANGE', long, start, stop - 1) or sub(list, start + 1, stop)
-    for at = #part - PLACE + 1, 1, -PLACE do
-      local place = sub(part, at, at + PLACE - 1)
-      if last == NONE then last = place end
-      if most > 0 and place ~= own and take(place) then
-        hits[#hits + 1], hits[#hits + 2] = n, place
-        most = most - 1
-      end
+  if list == '' then list = call('GETRANGE', long, -PLACE * LOOKED, -1) end
+  for at = #list - PLACE + 1, 1, -PLACE do
+    local place = sub(list, at, at + PLACE - 1)
+    if most == 0 then break end
+    if place ~= own and take(place) then
+      hits[#hits + 1], hits[#hits + 2] = n, place
+      most = most - 1
     end
-    stop = start
   end
-  return last
+  return sub(list, -PLACE)
 end
 
 -- Adds a place to a key of which nothing is known, as of most. A server that is full refuses: what is known is found.
 local function add_unknown(key, place)
   local bucket, field = names(key)
   return redis.pcall('HSETNX', bucket, field, place) == 1
-end
-
-local function remove(key)
-  local bucket, field = names(key)
-  call('HDEL', bucket, field)
 end
 
 local function entries_of(blocks)
@@ -84,7 +70,7 @@ local function answer(keys, most, blocks, entry, seen)
   if held then
     hold(added, unpack(entry))
   else
-    for key in pairs(added) do remove(key) end
+    for key in pairs(added) do thin(key, function(place) return place == own end) end
   end
   holds = holds and (held or not entry)
   return { hits, last, near, held and 1 or 0 }

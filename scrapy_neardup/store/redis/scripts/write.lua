@@ -2,9 +2,9 @@
 -- `row` place, value, keys, SimHash, keys that it was not held with or false, keeps its place, is news
 -- `hold` place, value, keys, SimHash   `free`, if it is held, and `drop` place, keys, SimHash
 -- `set` hash, name, value or false, is news   `add`, if it is not there, hash, name, value
--- Returns how many rows there were not before, and why something can't ever be written, if so.
+-- Returns why something can't ever be written, or nothing.
 local KEPT = 100000 -- news
-local made, gone, gone_near, damage = 0, {}, {}, false
+local gone, gone_near, damage = {}, {}, false
 
 local function tell(kind, name) call('XADD', root .. ':news', 'MAXLEN', '~', KEPT, '*', kind, name) end
 
@@ -28,7 +28,6 @@ function operations.hold(...) hold(nil, ...) end
 function operations.row(place, value, keys, simhash, others, keeps, is_news)
   local old = call('SET', rows .. place, value, 'GET')
   if old == value then return end
-  if not old then made = made + 1 end
   local was_pending = call('HDEL', pending, place) == 1
   if was_pending and others then
     add_all(others, '', place, true)
@@ -57,7 +56,7 @@ function operations.set(hash, name, value, is_news)
 end
 
 function operations.add(hash, name, value)
-  made = made + call('HSETNX', root .. ':' .. hash, name, value)
+  call('HSETNX', root .. ':' .. hash, name, value)
 end
 
 -- Does some work; returns why the server refuses it. What can't ever be done, as a key is damaged, is left.
@@ -75,4 +74,4 @@ for _, operation in ipairs(cmsgpack.unpack(ARGV[2])) do
   local why = name ~= 'drop' and name ~= 'free' and refusal(apply) or refusal(operations[name], unpack(operation, 2))
   if why then return why end
 end
-return refusal(apply) or { made, damage }
+return refusal(apply) or { damage }
