@@ -39,16 +39,15 @@ class SqliteBackend(MemoryBackend):
         self._table = table_of(namespace)
         self._db = open_database(self.name, self._table, writes=writes)
         self._writes = writes
-        self._batch = Batch()
-        self._writing: tuple[Future[None], Batch] | None = None
         self._version = self._known = 0
         self._locks: dict[str, RunLock] = {}
         self._files = Files(self.name, self._table)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="neardup-index")
         self._merging: Future[Table] | None = None
         self._is_stuck = False
+        self._writer: Writer | None = None
         try:
-            self._writer = Writer(self.name, self._table) if writes else None
+            self._writer = Writer(self.name, self._table, self._note_written) if writes else None
             with told(self.name, "read"):
                 self._open_index()
         except BaseException:
@@ -181,15 +180,17 @@ class SqliteBackend(MemoryBackend):
 
     def release(self, entry: Entry) -> None:
         super().release(entry)
-        self._batch.delete(entry.key) if self._batch.has(entry.key) else None
+        if self._writer and self._writer.batch.has(entry.key):
+            self._writer.batch.delete(entry.key)
 
     def write(self, entries: Sequence[Entry], deleted: Sequence[Entry] = ()) -> None:
+        assert self._writer
         for entry in deleted:
             self._rows[entry.key] = None
-            self._batch.delete(entry.key)
+            self._writer.batch.delete(entry.key)
         for entry in entries:
             self._put(entry)
-            self._batch.put(entry.key, entry.record, updates=entry.keeps_place)
+            self._writer.batch.put(entry.key, entry.record, updates=entry.keeps_place)
 
     def _add(self, key: str, postings: Postings) -> None:
         self.index.add(key, postings)
@@ -197,28 +198,17 @@ class SqliteBackend(MemoryBackend):
     # Writing
 
     def flush(self, *, wait: bool) -> None:
-        failed = self._settle(wait=wait)
-        while self._batch and self._writer and not (self._writing or failed):
-            batch, self._batch = self._batch, Batch()
-            self._writing = self._writer.write(batch), batch
-            failed = self._settle(wait=wait)
-        if failed:
-            raise failed
+        if self._writer:
+            self._writer.flush(wait=wait)
 
-    def _settle(self, *, wait: bool) -> BaseException | None:
-        """Take note of a write that has ended; return its error."""
-        if not self._writing or not (wait or self._writing[0].done()):
-            return None
-        (future, batch), self._writing = self._writing, None
-        if failed := future.exception():
-            self._batch = batch.followed_by(self._batch)
-            return failed
+    def _note_written(self, batch: Batch) -> None:
+        """Let go of rows that are on disk."""
+        waiting = self._writer.batch if self._writer else batch
         for key, record in batch.records().items():
-            if not self._batch.has(key) and key in self._rows and self._rows[key] is record:
+            if not waiting.has(key) and key in self._rows and self._rows[key] is record:
                 del self._rows[key]
-        if batch.has(INDEX) and not (self._merging or self._batch.has(INDEX)):
+        if batch.has(INDEX) and not (self._merging or waiting.has(INDEX)):
             self._files.tidy(self._named())
-        return None
 
     def news(self) -> tuple[list[Row], bool]:
         rows: list[Row] = []
@@ -302,8 +292,8 @@ class SqliteBackend(MemoryBackend):
 
     def abandon(self) -> None:
         self._end_index()
-        if writer := getattr(self, "_writer", None):
-            writer.close()
+        if self._writer:
+            self._writer.close()
             self._writer = None
         self._db.close()
         for run in list(self._locks):

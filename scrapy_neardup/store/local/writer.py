@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 import queue
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -68,11 +68,15 @@ class Batch:
 
 
 class Writer:
-    """Writes batches of rows, one after another."""
+    """Writes batches of rows, one after another; `written` is called with each that is on disk."""
 
-    def __init__(self, path: str, table: str) -> None:
+    def __init__(self, path: str, table: str, written: Callable[[Batch], object] = bool) -> None:
+        self.batch = Batch()
+        """What is to be written next."""
         self._path = path
         self._table = table
+        self._written = written
+        self._writing: tuple[Future[None], Batch] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="neardup-store")
         with told(path, "opened"):
             self._dict = SqliteDict(
@@ -92,6 +96,27 @@ class Writer:
         except BaseException:
             self.close()
             raise
+
+    def flush(self, *, wait: bool) -> None:
+        """Begin to write what waits, or return once all is written. Raise StoreError for what failed: it waits on."""
+        failed = self._settle(wait=wait)
+        while self.batch and not (self._writing or failed):
+            batch, self.batch = self.batch, Batch()
+            self._writing = self.write(batch), batch
+            failed = self._settle(wait=wait)
+        if failed:
+            raise failed
+
+    def _settle(self, *, wait: bool) -> BaseException | None:
+        """Take note of a write that has ended; return its error."""
+        if not self._writing or not (wait or self._writing[0].done()):
+            return None
+        (future, batch), self._writing = self._writing, None
+        if failed := future.exception():
+            self.batch = batch.followed_by(self.batch)
+            return failed
+        self._written(batch)
+        return None
 
     def write(self, batch: Batch) -> Future[None]:
         """Begin to write a batch. The future raises StoreError if it was not written: then none of it was."""
