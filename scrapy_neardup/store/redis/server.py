@@ -131,14 +131,14 @@ class Server:
         """Take a run; return False where a living process has it."""
         if self.run([self._taking(run, LEASE)]) == [_ELSEWHERE]:
             return False
-        self.runs.add(run)
+        self.runs = self.runs | {run}  # the thread may be going through the others
         self.writes.add(["add", "names", code(run), run])
         return True
 
     def release(self, run: str) -> None:
         """Let go of a run."""
         if run in self.runs:
-            self.runs.remove(run)
+            self.runs = self.runs - {run}
             self.run([self._taking(run, 0)])
 
     def keep(self) -> None:

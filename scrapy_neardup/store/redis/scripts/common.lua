@@ -15,35 +15,56 @@ for at = 41, #ARGV[1], CODE do
   end
 end
 
--- Returns whether a place is in a list of them.
-local function has(list, place)
-  local at = string.find(list, place, 1, true)
-  while at and (at - 1) % PLACE ~= 0 do at = string.find(list, place, at + 1, true) end
+local function block_key(simhash, block)
+  return root .. 'n' .. string.char(block) .. sub(simhash, 2 * block + 1, 2 * block + 2)
+end
+
+-- Returns where an entry is in a list of entries of its length.
+local function find(list, entry)
+  local at = string.find(list, entry, 1, true)
+  while at and (at - 1) % #entry ~= 0 do at = string.find(list, entry, at + 1, true) end
   return at
+end
+
+-- Returns a list without an entry.
+local function without(list, entry)
+  local at = find(list, entry)
+  return at and sub(list, 1, at - 1) .. sub(list, at + #entry) or list
 end
 
 -- Returns a key's bucket, its field there, and the key of its list if that is long.
 local function names(key) return root .. 'k' .. sub(key, 1, 3), sub(key, 4), root .. 'K' .. key end
+
+-- Returns a key's list of places.
+local function places_of(key)
+  local bucket, field, long = names(key)
+  local list = call('HGET', bucket, field)
+  return list == '' and call('GET', long) or list or ''
+end
+
+-- Puts a list of places in place of a key's.
+local function put(key, list)
+  local bucket, field, long = names(key)
+  local is_long = #list > SHORT
+  if is_long then call('SET', long, list) else call('DEL', long) end
+  if list == '' then call('HDEL', bucket, field) else call('HSET', bucket, field, is_long and '' or list) end
+end
+
+-- Puts a list of SimHashes in place of a block's.
+local function put_block(key, list)
+  if list == '' then call('DEL', key) else call('SET', key, list) end
+end
 
 -- Adds a place to a key's list. `again`: it may be there, however long the list is.
 local function add(key, place, again)
   local bucket, field, long = names(key)
   if call('HSETNX', bucket, field, place) == 1 then return end
   local list = call('HGET', bucket, field)
-  if list == '' then
-    if not (again and has(call('GET', long) or '', place)) then call('APPEND', long, place) end
-  elseif not has(list, place) then
-    list = list .. place
-    if #list > SHORT then
-      call('SET', long, list)
-      list = ''
-    end
-    call('HSET', bucket, field, list)
+  if list ~= '' then
+    if not find(list, place) then put(key, list .. place) end
+  elseif not (again and find(call('GET', long) or '', place)) then
+    call('APPEND', long, place)
   end
-end
-
-local function block_key(simhash, block)
-  return root .. 'n' .. string.char(block) .. sub(simhash, 2 * block + 1, 2 * block + 2)
 end
 
 -- Adds a place to the lists of keys, but for those where it was `added`, and of a SimHash.
@@ -55,7 +76,7 @@ local function add_all(keys, simhash, place, again, added)
   for block = 0, #simhash / 2 - 1 do
     local key, entry = block_key(simhash, block), place .. simhash
     local list = call('GET', key) or ''
-    if not (again and string.find(list, entry, 1, true)) then
+    if not (again and find(list, entry)) then
       if #list < EXACT then call('SET', key, list .. entry) else call('APPEND', key, entry) end
     end
   end
@@ -64,35 +85,4 @@ end
 -- Holds a document, unless it is held already.
 local function hold(added, place, value, keys, simhash)
   if call('HSETNX', pending, place, value) == 1 then add_all(keys, simhash, place, false, added) end
-end
-
--- Returns a list of entries without some of them; nil where it is the same.
-local function without(list, width, is_gone)
-  local kept = {}
-  for at = 1, #list, width do
-    local entry = sub(list, at, at + width - 1)
-    if not is_gone(sub(entry, 1, PLACE)) then kept[#kept + 1] = entry end
-  end
-  return #kept * width < #list and concat(kept) or nil
-end
-
--- Removes places from a key's list.
-local function thin(key, is_gone)
-  local bucket, field, long = names(key)
-  local list = call('HGET', bucket, field)
-  local left = without(list == '' and call('GET', long) or list or '', PLACE, is_gone)
-  if left == '' then
-    call('HDEL', bucket, field)
-    call('DEL', long)
-  elseif left and list == '' then
-    call('SET', long, left)
-  elseif left then
-    call('HSET', bucket, field, left)
-  end
-end
-
--- The same of SimHashes.
-local function thin_block(key, is_gone)
-  local left = without(call('GET', key) or '', ENTRY, is_gone)
-  if left == '' then call('DEL', key) elseif left then call('SET', key, left) end
 end

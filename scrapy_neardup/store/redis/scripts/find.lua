@@ -70,7 +70,7 @@ local function answer(keys, most, blocks, entry, seen)
   if held then
     hold(added, unpack(entry))
   else
-    for key in pairs(added) do thin(key, function(place) return place == own end) end
+    for key in pairs(added) do put(key, '') end
   end
   holds = holds and (held or not entry)
   return { hits, last, near, held and 1 or 0 }

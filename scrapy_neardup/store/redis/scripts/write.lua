@@ -4,24 +4,10 @@
 -- `set` hash, name, value or false, is news   `add`, if it is not there, hash, name, value
 -- Returns why something can't ever be written, or nothing.
 local KEPT = 100000 -- news
-local gone, gone_near, damage = {}, {}, false
+local damage = false
+local operations = {}
 
 local function tell(kind, name) call('XADD', root .. ':news', 'MAXLEN', '~', KEPT, '*', kind, name) end
-
-local function note(list, key, place)
-  list[key] = list[key] or {}
-  list[key][place] = true
-end
-
--- Removes what leads to dropped rows: at once where many leave one list.
-local function apply()
-  local lists, blocks = gone, gone_near
-  gone, gone_near = {}, {}
-  for key, places in pairs(lists) do thin(key, function(place) return places[place] end) end
-  for key, places in pairs(blocks) do thin_block(key, function(place) return places[place] end) end
-end
-
-local operations = {}
 
 function operations.hold(...) hold(nil, ...) end
 
@@ -42,8 +28,14 @@ end
 function operations.drop(place, keys, simhash)
   call('DEL', rows .. place)
   call('HDEL', pending, place)
-  for at = 1, #keys, KEY do note(gone, sub(keys, at, at + KEY - 1), place) end
-  for block = 0, #simhash / 2 - 1 do note(gone_near, block_key(simhash, block), place) end
+  for at = 1, #keys, KEY do
+    local key = sub(keys, at, at + KEY - 1)
+    put(key, without(places_of(key), place))
+  end
+  for block = 0, #simhash / 2 - 1 do
+    local key = block_key(simhash, block)
+    put_block(key, without(call('GET', key) or '', place .. simhash))
+  end
 end
 
 function operations.free(place, keys, simhash)
@@ -70,8 +62,7 @@ local function refusal(work, ...)
 end
 
 for _, operation in ipairs(cmsgpack.unpack(ARGV[2])) do
-  local name = operation[1]
-  local why = name ~= 'drop' and name ~= 'free' and refusal(apply) or refusal(operations[name], unpack(operation, 2))
+  local why = refusal(operations[operation[1]], unpack(operation, 2))
   if why then return why end
 end
-return refusal(apply) or { damage }
+return { damage }
