@@ -141,11 +141,14 @@ class RedisBackend(Rows):
         with self.server.told():
             [told] = self.server.run([("XRANGE", self.server.key("news"), b"(" + self._heard, "+", "COUNT", NEWS)])
             names: dict[str, dict[bytes, None]] = {RUN: {}, HOST: {}, DOCUMENT: {}}
-            for self._heard, (kind, name) in told:
+            for _, (kind, name) in told:
                 names[kind.decode()][name] = None
-            named = self._get_named([f"{kind}/{name.decode()}" for kind in (RUN, HOST) for name in names[kind]])
-            documents = self._rows_at(names[DOCUMENT]).values() if self._hears_documents else ()
-            return [*named, *(row for row in documents if not row.is_pending)], len(told) == NEWS
+            rows = [*self._get_named([f"{kind}/{name.decode()}" for kind in (RUN, HOST) for name in names[kind]])]
+            if self._hears_documents:
+                rows += [row for row in self._rows_at(names[DOCUMENT]).values() if not row.is_pending]
+            if told:  # and all of it was read
+                self._heard = told[-1][0]
+            return rows, len(told) == NEWS
 
     # Runs
 

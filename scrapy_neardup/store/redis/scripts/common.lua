@@ -32,21 +32,21 @@ local function without(list, entry)
   return at and sub(list, 1, at - 1) .. sub(list, at + #entry) or list
 end
 
--- Returns a key's bucket, its field there, and the key of its list if that is long.
-local function names(key) return root .. 'k' .. sub(key, 1, 3), sub(key, 4), root .. 'K' .. key end
+-- Returns a key's bucket, and its field there; and where its list is if that is long.
+local function names(key) return root .. 'k' .. sub(key, 1, 3), sub(key, 4) end
+local function long(key) return root .. 'K' .. key end
 
 -- Returns a key's list of places.
 local function places_of(key)
-  local bucket, field, long = names(key)
-  local list = call('HGET', bucket, field)
-  return list == '' and call('GET', long) or list or ''
+  local list = call('HGET', names(key))
+  return list == '' and call('GET', long(key)) or list or ''
 end
 
 -- Puts a list of places in place of a key's.
 local function put(key, list)
-  local bucket, field, long = names(key)
+  local bucket, field = names(key)
   local is_long = #list > SHORT
-  if is_long then call('SET', long, list) else call('DEL', long) end
+  if is_long then call('SET', long(key), list) else call('DEL', long(key)) end
   if list == '' then call('HDEL', bucket, field) else call('HSET', bucket, field, is_long and '' or list) end
 end
 
@@ -57,13 +57,13 @@ end
 
 -- Adds a place to a key's list. `again`: it may be there, however long the list is.
 local function add(key, place, again)
-  local bucket, field, long = names(key)
+  local bucket, field = names(key)
   if call('HSETNX', bucket, field, place) == 1 then return end
   local list = call('HGET', bucket, field)
   if list ~= '' then
     if not find(list, place) then put(key, list .. place) end
-  elseif not (again and find(call('GET', long) or '', place)) then
-    call('APPEND', long, place)
+  elseif not (again and find(call('GET', long(key)) or '', place)) then
+    call('APPEND', long(key), place)
   end
 end
 

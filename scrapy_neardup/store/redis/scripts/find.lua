@@ -25,10 +25,9 @@ end
 
 -- Takes the newest rows of a key into the answer; returns its last place.
 local function newest(hits, n, key, most, own)
-  local bucket, field, long = names(key)
-  local list = call('HGET', bucket, field)
+  local list = call('HGET', names(key))
   if not list then return NONE end
-  if list == '' then list = call('GETRANGE', long, -PLACE * LOOKED, -1) end
+  if list == '' then list = call('GETRANGE', long(key), -PLACE * LOOKED, -1) end
   for at = #list - PLACE + 1, 1, -PLACE do
     local place = sub(list, at, at + PLACE - 1)
     if most == 0 then break end
