@@ -80,7 +80,9 @@ def test_an_import_that_fills_the_disk_loses_nothing(place: Place, small_disk: D
     store = str(small_disk.path / "store.sqlite")
     assert "make room on the disk" in refused(tmp_path, "import", "in.jsonl", "--store", store)
     copy = on_disk(small_disk.kept)
-    assert numbers(copy) == []
+    taken = numbers(copy)  # what fitted
+    assert taken == list(range(len(taken)))
+    assert len(taken) < 3000
     copy.load(everything)
     assert copy.sorted_rows() == place.sorted_rows()
 

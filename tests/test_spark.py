@@ -306,7 +306,7 @@ def content(path: Path) -> list[Any]:
         if row["type"] == "document"
     ]
     links = [
-        (row["url"], names[row["document"]], row["mirror"], row["evidence"], row["firm"])
+        (row["url"], names[row["target"]], row["mirror"], row["evidence"], row["firm"])
         for row in rows
         if row["type"] == "link"
     ]

@@ -10,7 +10,7 @@ from ..base import Postings
 from .table import Table
 from .tail import Place, Tail
 
-TAIL = 2048  # rows in RAM before they become a table, which takes some milliseconds
+TAIL = 1024  # rows in RAM before they become a table, which takes some milliseconds
 RATIO = 8  # a table is merged with one before it that is at most so many times as large
 
 

@@ -83,7 +83,7 @@ class SqliteBackend(MemoryBackend):
 
     def _grow(self) -> None:
         """Make a table of the newest rows, and have several become one in a thread."""
-        if len(self.index.tail) >= TAIL:
+        if len(self.index.tail) >= TAIL and self._known > self.index.last:
             self.index.seal(self._known)
         if self._merging and self._merging.done():
             self._adopt()
