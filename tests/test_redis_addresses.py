@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from helpers import edited, text, until
+from helpers import edited, python, text, until
 from redis_groups import Cluster, Group, Sentinels, TlsFront, asked, certificate
 from redis_server import free_port, server
 from store_kinds import ROOT
@@ -125,6 +125,25 @@ def test_addresses_that_lead_nowhere(address: str, said: str) -> None:
         Deduplicator.open(address.format(port=server().port, free=free_port()))
     assert "\n" not in str(caught.value)
     assert "secret" not in str(caught.value)
+
+
+WITHOUT_CLIENT = """
+import sys
+sys.modules["redis"] = None
+from scrapy_neardup.store import StoreError, open_store
+from scrapy_neardup.store.verification import verify
+for ask in (verify, lambda address: open_store(address, ())):
+    try:
+        ask("redis://:secret@127.0.0.1")
+    except StoreError as error:
+        print(error)
+"""
+
+
+def test_package_that_is_missing_is_named() -> None:
+    told = python(WITHOUT_CLIENT)
+    says = "store 'redis://:***@127.0.0.1' needs the extra `redis`: pip install 'scrapy-neardup[redis]'\n"
+    assert (told.stdout, told.stderr) == (2 * says, "")
 
 
 # Servers that belong together

@@ -9,7 +9,7 @@ from .base import Backend, Forgotten, Selection, StoreError
 from .local.memory import MemoryBackend
 from .local.sqlite import SqliteBackend
 from .lookup import Lookup
-from .redis.address import KINDS, is_server, named
+from .redis.address import KINDS, check_client, is_server, named
 from .runs import Run
 from .store import Store
 
@@ -55,6 +55,7 @@ def open_backend(address: str, namespace: str, *, writes: bool, hears_documents:
     """
     check_kind(address)
     if is_server(address):
+        check_client(address)
         from .redis.backend import RedisBackend
 
         return RedisBackend(address, namespace, writes=writes, hears_documents=hears_documents)

@@ -14,7 +14,7 @@ from .consistency import Consistency
 from .damage import DAMAGE
 from .findings import NOTHING, Finding, Notes, Survey
 from .local.inspection import inspect
-from .redis.address import is_server
+from .redis.address import check_client, is_server
 
 if TYPE_CHECKING:
     from .redis.backend import RedisBackend
@@ -36,6 +36,7 @@ def verify(address: str) -> Survey:
 
 
 def _verify_server(address: str) -> Survey:
+    check_client(address)
     from .redis.backend import RedisBackend
     from .redis.namespaces import namespaces
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
+from ..base import StoreError
+
 SCHEMES = ("redis", "rediss", "valkey", "valkeys")
 KINDS = (*SCHEMES, *(f"{scheme}+{kind}" for scheme in SCHEMES for kind in ("sentinel", "cluster")), "unix")
 
@@ -11,6 +13,16 @@ KINDS = (*SCHEMES, *(f"{scheme}+{kind}" for scheme in SCHEMES for kind in ("sent
 def is_server(address: str) -> bool:
     """Return whether an address is that of a server."""
     return address.partition("://")[0] in KINDS and "://" in address
+
+
+def check_client(address: str) -> None:
+    """Raise StoreError where the package is missing that asks servers."""
+    try:
+        import redis  # noqa: F401
+    except ImportError:
+        raise StoreError(
+            f"store {named(address)!r} needs the extra `redis`: pip install 'scrapy-neardup[redis]'"
+        ) from None
 
 
 def named(address: str) -> str:

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
+from redis import exceptions
+
 from ..base import StoreError
 
-try:
-    from redis.exceptions import (
-        AskError,
-        ClusterDownError,
-        NoScriptError,
-        ReadOnlyError,
-        RedisError,
-        TimeoutError,
-        TryAgainError,
-    )
-except ImportError:
-    raise StoreError("a store on a server needs the extra `redis`: pip install 'scrapy-neardup[redis]'") from None
-
-ERRORS = (OSError, RedisError)
-TIMEOUT = TimeoutError
-_VOID = (NoScriptError, ReadOnlyError, AskError, TryAgainError, ClusterDownError)
+ERRORS = (OSError, exceptions.RedisError)
+TIMEOUT = exceptions.TimeoutError
+_VOID = (
+    *(exceptions.NoScriptError, exceptions.ReadOnlyError),
+    *(exceptions.AskError, exceptions.TryAgainError, exceptions.ClusterDownError),
+)
 _UNHELD = "neardup: the run is not held"  # as in scripts/common.lua
 _ADVICE = {  # the client leaves out the first word of what the server says
     "used memory": "it is full: give it more memory, or forget what is old",
@@ -46,4 +38,4 @@ def explained(name: str, error: BaseException) -> StoreError:
 
 def is_void(answer: object) -> bool:
     """Return whether a refusal says that a new connection is needed: to another server, with its scripts, or runs."""
-    return isinstance(answer, _VOID) or (isinstance(answer, RedisError) and _UNHELD in str(answer))
+    return isinstance(answer, _VOID) or (isinstance(answer, exceptions.RedisError) and _UNHELD in str(answer))
