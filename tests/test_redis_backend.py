@@ -15,6 +15,7 @@ from tcp_proxy import TcpProxy
 from test_backends import claim, document, find, key_of, keys_of, near, of
 
 from scrapy_neardup.store.base import Entry, Question, StoreError
+from scrapy_neardup.store.redis import packing
 from scrapy_neardup.store.redis import server as servers
 from scrapy_neardup.store.redis.backend import RedisBackend
 from scrapy_neardup.store.redis.packing import code, packed_keys
@@ -250,6 +251,18 @@ def test_renewed_lease_lasts(server: Server, open_at: Opens, monkeypatch: pytest
     until(lambda: not other.is_held("run"))
 
 
+def test_runs_of_which_one_code_is_made_are_not_both_taken(
+    server: Server, open_at: Opens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (packing, servers):
+        monkeypatch.setattr(module, "code", lambda run: b"same")
+    backend, other = open_at(server.address), open_at(server.address, "")
+    assert not other.hold_run("other")
+    backend.release_run("run")
+    assert not other.hold_run("other")  # rows of the first may be there
+    assert other.hold_run("run")
+
+
 # News
 
 
@@ -262,6 +275,23 @@ def test_documents_are_told_to_who_asked(server: Server, open_at: Opens) -> None
         backend.flush(wait=True)
         assert keys_of(hearing.news()[0]) == ["document/run/000002"]
         assert hearing.news() == ([], False)
+
+
+def test_news_that_could_not_be_read_are_read_later(
+    server: Server, open_at: Opens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend, other = open_at(server.address), open_at(server.address, "other")
+    backend.write([Entry("run/run", Run("run", 5.0))])
+    backend.flush(wait=True)
+    with monkeypatch.context() as patched:
+        patched.setattr(RedisBackend, "_get_named", failing)
+        with pytest.raises(StoreError, match="away"):
+            other.news()
+    assert keys_of(other.news()[0]) == ["run/run"]
+
+
+def failing(backend: RedisBackend, keys: list[str]) -> list[Any]:
+    raise StoreError("it is away")
 
 
 @contextmanager
