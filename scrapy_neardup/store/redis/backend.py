@@ -7,7 +7,7 @@ Keys, each beginning with `{neardup:NAMESPACE:3}`, so that a cluster keeps them 
   that is long lies in `KBUCKET…` instead, and is '' in the bucket,
 - `nBLOCK`: the places and SimHashes of documents with these 16 bits in that block of four,
 - by the code of a run: `:names` and `:last`, hashes: its id, and the highest number of its rows; `:lease.CODE`,
-- `:news`, a stream: documents, runs and news of hosts that were written.
+- `:news`, a stream: runs and news of hosts that were written; while there is `:hears`, documents too.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from .writes import BATCH
 
 MANY = 255  # rows of one key that the script returns at most
 NEWS = 2000  # that are read at a time
+_HEARD = 86_400  # seconds for which documents are told to who once asked
 _STEPS = (("k", 1 << packing.BUCKETS, 64), ("n", 1 << 18, 256))  # buckets that are compacted, and how many at a time
 logger = logging.getLogger(__name__)
 
@@ -40,8 +41,10 @@ class RedisBackend(Rows):
         super().__init__(Server(address, namespace), writes=writes)
         self.name = self.server.name
         self._hears_documents = hears_documents
+        self._hearing = [("SET", self.server.key("hears"), "1", "EX", _HEARD)] if hears_documents and writes else []
         try:
-            [told] = self.server.run([("XREVRANGE", self.server.key("news"), "+", "-", "COUNT", 1)], checks=writes)
+            latest = ("XREVRANGE", self.server.key("news"), "+", "-", "COUNT", 1)
+            told, *_ = self.server.run([latest, *self._hearing], checks=writes)
             self._heard = told[0][0] if told and isinstance(told, list) else b"0"
             if writes:
                 self._warn_of_eviction()
@@ -139,7 +142,8 @@ class RedisBackend(Rows):
 
     def news(self) -> tuple[list[Row], bool]:
         with self.server.told():
-            [told] = self.server.run([("XRANGE", self.server.key("news"), b"(" + self._heard, "+", "COUNT", NEWS)])
+            later = ("XRANGE", self.server.key("news"), b"(" + self._heard, "+", "COUNT", NEWS)
+            told, *_ = self.server.run([later, *self._hearing])
             names: dict[str, dict[bytes, None]] = {RUN: {}, HOST: {}, DOCUMENT: {}}
             for _, (kind, name) in told:
                 names[kind.decode()][name] = None

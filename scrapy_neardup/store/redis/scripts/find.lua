@@ -4,7 +4,7 @@
 -- Returns rows (place, value, whether it is pending), and of each question: hits (which key, place), the last places,
 -- the entries of the blocks, whether the document is held.
 local NONE = string.rep('\0', PLACE)
-local LOOKED = 1024 -- places of one key that are looked at, where most have no rows
+local LOOKED = 256 -- places of one key that are looked at, where most have no rows
 local known, told = {}, {}
 
 -- Returns whether a place has a row, and takes it into the answer.
@@ -72,7 +72,7 @@ local function answer(keys, most, blocks, entry, seen)
     for key in pairs(added) do put(key, '') end
   end
   holds = holds and (held or not entry)
-  return { hits, last, near, held and 1 or 0 }
+  return { hits, held and '' or last, near, held and 1 or 0 }
 end
 
 local questions, places = unpack(cmsgpack.unpack(ARGV[2]))

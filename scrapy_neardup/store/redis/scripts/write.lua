@@ -4,8 +4,8 @@
 -- `set` hash, name, value or false, is news   `add`, if it is not there, hash, name, value
 -- Returns why something can't ever be written, or nothing.
 local KEPT = 100000 -- news
-local damage = false
-local operations = {}
+local IS_HEARD = call('EXISTS', root .. ':hears') == 1
+local operations, last, damage = {}, {}, false
 
 local function tell(kind, name) call('XADD', root .. ':news', 'MAXLEN', '~', KEPT, '*', kind, name) end
 
@@ -21,8 +21,8 @@ function operations.row(place, value, keys, simhash, others, keeps, is_news)
     add_all(keys, simhash, place, old or was_pending)
   end
   local run, number = sub(place, 1, CODE), struct.unpack('>I4', place, CODE + 1) % 0x80000000
-  if number > tonumber(call('HGET', root .. ':last', run) or -1) then call('HSET', root .. ':last', run, number) end
-  if is_news and not (old and keeps) then tell('document', place) end
+  last[run] = math.max(last[run] or 0, number)
+  if is_news and IS_HEARD and not (old and keeps) then tell('document', place) end
 end
 
 function operations.drop(place, keys, simhash)
@@ -64,5 +64,8 @@ end
 for _, operation in ipairs(cmsgpack.unpack(ARGV[2])) do
   local why = refusal(operations[operation[1]], unpack(operation, 2))
   if why then return why end
+end
+for run, number in pairs(last) do
+  if number > tonumber(call('HGET', root .. ':last', run) or -1) then call('HSET', root .. ':last', run, number) end
 end
 return { damage }
