@@ -51,6 +51,12 @@ function operations.add(hash, name, value)
   call('HSETNX', root .. ':' .. hash, name, value)
 end
 
+local function note_last()
+  for run, number in pairs(last) do
+    if number > tonumber(call('HGET', root .. ':last', run) or -1) then call('HSET', root .. ':last', run, number) end
+  end
+end
+
 -- Does some work; returns why the server refuses it. What can't ever be done, as a key is damaged, is left.
 local function refusal(work, ...)
   local is_done, why = pcall(work, ...)
@@ -65,7 +71,4 @@ for _, operation in ipairs(cmsgpack.unpack(ARGV[2])) do
   local why = refusal(operations[operation[1]], unpack(operation, 2))
   if why then return why end
 end
-for run, number in pairs(last) do
-  if number > tonumber(call('HGET', root .. ':last', run) or -1) then call('HSET', root .. ':last', run, number) end
-end
-return { damage }
+return refusal(note_last) or { damage }
