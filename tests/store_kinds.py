@@ -98,7 +98,7 @@ class Place:
     # What is there
 
     def is_whole(self) -> bool:
-        from scrapy_neardup.store.verification import verify
+        from scrapy_neardup.store.upkeep import verify
 
         return verify(self.address).whole
 

@@ -18,7 +18,7 @@ from store_kinds import URL, Place, fill_numbered, on_disk, put
 from tiers import slow
 
 from scrapy_neardup.store import Selection
-from scrapy_neardup.store.compaction import compact
+from scrapy_neardup.store.upkeep import compact
 
 KILLS = [1, *slow(int(os.environ.get("NEARDUP_TEST_KILLS", "4")))]
 
@@ -91,7 +91,7 @@ def test_an_import_that_fills_the_disk_loses_nothing(place: Place, small_disk: D
 
 CODE = """
 import json, sys
-from scrapy_neardup.store.compaction import compact
+from scrapy_neardup.store.upkeep import compact
 from scrapy_neardup.store.local import files, sqlite
 from scrapy_neardup.store.transfer import import_rows
 

@@ -21,14 +21,13 @@ from store_kinds import URL, Place, commit, fill_numbered, numbered, on_disk, pu
 from tiers import slow
 
 from scrapy_neardup.store import Selection, Store, StoreError
-from scrapy_neardup.store.compaction import compact
 from scrapy_neardup.store.local import files, sqlite
 from scrapy_neardup.store.local.arrays import read_arrays, write_arrays
 from scrapy_neardup.store.local.index import RATIO
 from scrapy_neardup.store.local.table import ARRAYS
 from scrapy_neardup.store.records import dump
 from scrapy_neardup.store.session import INDEX
-from scrapy_neardup.store.verification import verify
+from scrapy_neardup.store.upkeep import compact, verify
 
 TAIL = 50
 PROCESS = f"""
@@ -314,9 +313,7 @@ def test_index_of_an_older_copy_is_not_taken_for_the_newer_one(filled: Place) ->
 def test_files_that_belong_to_nobody_are_harmless(filled: Place) -> None:
     file = file_of(filled).with_name("half.idx.part")
     file.write_bytes(b"half")
-    [finding] = verify(filled.address).findings
-    assert str(file) in finding.what
-    assert finding.harmless
+    assert verify(filled.address).findings == []
     fill_numbered(filled, 200, 100)
     compact(filled.address)
     assert not file.exists()

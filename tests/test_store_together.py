@@ -16,9 +16,8 @@ from helpers import detectors, names
 from tiers import slow
 
 from scrapy_neardup.store import open_store
-from scrapy_neardup.store.compaction import compact
 from scrapy_neardup.store.transfer import export_rows
-from scrapy_neardup.store.verification import verify
+from scrapy_neardup.store.upkeep import compact, verify
 
 DOCUMENTS = int(os.environ.get("NEARDUP_TEST_DOCUMENTS", "2000"))
 WRITE = """

@@ -6,7 +6,7 @@ import argparse
 
 from scrapy.settings import BaseSettings
 
-from ..store.compaction import compact, size
+from ..store.upkeep import compact, size
 from .options import add_json, add_store, existing_store, print_result
 
 EXAMPLES = """examples:

@@ -9,7 +9,8 @@ from scrapy.settings import BaseSettings
 
 from ..store import StoreError
 from ..store.redis.address import named
-from ..store.verification import Finding, Survey, verify
+from ..store.upkeep import verify
+from ..store.verification import Finding, Survey
 from .options import add_json, add_store, existing_store, print_result
 from .streams import shown
 

@@ -1,99 +1,181 @@
-"""Verification of a store: read all of it, of whatever namespace, and say what is damaged. Changes nothing."""
+"""Verification of rows: each for itself, and those of a namespace together. No I/O; `upkeep.verify` reads them.
+
+Of each row only a number or two are kept, in arrays: ten million documents take half a gigabyte.
+"""
 
 from __future__ import annotations
 
-import os
+from array import array
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from operator import index
+from typing import Any
 
-from ..watching import watched
-from .base import DOCUMENT, HOST, LINK, META, RUN, StoreError
-from .consistency import Consistency
+import numpy as np
+import numpy.typing as npt
+
+from . import meta, records
+from .base import DOCUMENT, HOST, LINK, META, RUN
+from .checks import check
 from .damage import DAMAGE
-from .findings import NOTHING, Finding, Notes, Survey
-from .local.inspection import inspect
-from .redis.address import check_client, is_server
+from .postings import links_key, url_key
+from .runs import Run, is_id
+from .session import COUNTS, INDEX
 
-if TYPE_CHECKING:
-    from .redis.backend import RedisBackend
-
-__all__ = ["Finding", "Survey", "verify"]
-
-_IN_FILE = ("rows", "documents", "links", "runs", "index_files", "bytes")
-_ON_SERVER = ("namespaces", "rows", "documents", "links", "runs", "bytes_server")
-_KINDS = (META, RUN, LINK, DOCUMENT, HOST)  # links first: what they lead to was written before them
-
-
-def verify(address: str) -> Survey:
-    """Read all of a store at a path or on a server. Raise StoreError where it can't be opened, or is none of ours."""
-    if is_server(address):
-        return _verify_server(address)
-    survey = Survey(Counter(dict.fromkeys(_IN_FILE, 0)))
-    inspect(os.path.realpath(address), survey)
-    return survey
+COPY = "bring back a copy of the store, or start another one with NEARDUP_STORE"
+_NOTHING = "nothing: the store can be read in spite of it"
+_COSTS = {
+    DOCUMENT: "crawls that come upon it fail, and pass items; its page is stored once more",
+    LINK: "crawls that come upon it fail, and pass items; what its URL led to is unknown",
+    **dict.fromkeys((HOST, RUN, META), "the store is refused"),
+}
+_COUNTED = {DOCUMENT: ["documents"], LINK: ["links"], RUN: ["runs"]}
+_UNKNOWN = "what it held, if it was a row of the store, is unknown"
 
 
-def _verify_server(address: str) -> Survey:
-    check_client(address)
-    from .redis.backend import RedisBackend
-    from .redis.namespaces import namespaces
+@dataclass(frozen=True)
+class Finding:
+    """One kind of thing that is not as it should be."""
 
-    survey = Survey(Counter(dict.fromkeys(_ON_SERVER, 0)))
-    names, others = namespaces(address)
-    for name in dict.fromkeys(("", *names)):
-        with _abandoning(RedisBackend(address, name, writes=False)) as backend:
-            if name in names:
-                _verify_namespace(backend, name, survey)
-            memory = backend.server.memory()
-    survey.findings += [Finding(each, "nothing: this version leaves them alone", NOTHING, True) for each in others]
-    survey.findings += _check_memory(memory)
-    survey.read["bytes_server"] = int(memory.get("used_memory", 0))
-    return survey
+    what: str
+    costs: str
+    to_do: str = COPY
+    harmless: bool = False
+    """The store is whole in spite of it."""
 
 
-@contextmanager
-def _abandoning(backend: RedisBackend) -> Iterator[RedisBackend]:
-    try:
-        yield backend
-    finally:
-        backend.abandon()
+class Survey:
+    """What was read of a store, and all that is wrong with it."""
+
+    def __init__(self) -> None:
+        self.read = Counter(rows=0, documents=0, links=0, runs=0)
+        """How much there is, by kind."""
+        self._found: dict[Finding, tuple[int, str]] = {}
+
+    def note(self, finding: Finding, count: int = 0, example: object = "") -> None:
+        """Add a finding, or so many more of a kind."""
+        before, first = self._found.get(finding, (0, str(example)))
+        self._found[finding] = before + count, first
+
+    @property
+    def findings(self) -> list[Finding]:
+        """One finding a kind, with how many there are of it, and the first example."""
+        return [replace(finding, what=_said(finding.what, *found)) for finding, found in self._found.items()]
+
+    @property
+    def whole(self) -> bool:
+        """Whether nothing is damaged."""
+        return all(finding.harmless for finding in self._found)
 
 
-def _verify_namespace(backend: RedisBackend, name: str, survey: Survey) -> None:
-    from .redis.inspection import Inspection
+def _said(what: str, count: int, example: str) -> str:
+    first = "; the first: " if count > 1 else ": "
+    return " ".join(f"{count or ''} {what}{first if example else ''}{example}".split())
 
-    notes = Notes(name)
-    rows, inspection = Consistency(notes), Inspection(backend, notes)
-    inspection.check_types()
-    was_quiet = _is_quiet(backend)
-    for kind in _KINDS:
+
+class Verification:
+    """Takes the rows of one namespace, and notes what is wrong with them."""
+
+    def __init__(self, survey: Survey, namespace: str) -> None:
+        self._survey = survey
+        self._suffix = f" (namespace {namespace!r})" if namespace else ""
+        self._is_all_read = True
+        self._runs: dict[str, Run] = {}
+        self._writers: set[str] = set()
+        self._meta: dict[str, Any] = {}
+        self._documents, self._targets, self._urls = array("Q"), array("Q"), array("Q")
+
+    def note(self, what: str, costs: str, to_do: str = COPY, *, count: int = 0, example: object = "") -> None:
+        """Note damage, or so many more of a kind."""
+        self._survey.note(Finding(what + self._suffix, costs, to_do), count, example)
+
+    def lose(self, why: object, key: str = "") -> None:
+        """Note that a row can't be read; of some not even the key is known."""
+        self._is_all_read = False
+        kind = records.kind_of(key)
+        what = f"rows of kind {kind!r} can't be read" if kind in _COSTS else "rows can't be read"
+        self.note(what, _COSTS.get(kind, _UNKNOWN), count=1, example=f"{key[:80]!r}: {why}" if key else why)
+
+    def take(self, key: str, value: object) -> Any:
+        """Take a row; return its record, None where it is damaged."""
         try:
-            for row in watched(backend.scan(kind), "rows"):
-                rows.take(row.key, row.value, is_pending=row.is_pending)
-                inspection.take(row)
-            inspection.check()
-        except (StoreError, *DAMAGE) as error:
-            backend.server.run([("PING",)])  # raises where the server is away
-            rows.lose_kind(kind, error)
-    rows.check(is_quiet=was_quiet and _is_quiet(backend))
-    survey.read.update({name: rows.read[name] for name in ("rows", "documents", "links", "runs")})
-    survey.read["namespaces"] += 1
-    survey.findings += notes.findings()
+            record = _record(key, value)
+        except DAMAGE as error:
+            self.lose(error, key)
+            return None
+        self._add(key, record)
+        return record
+
+    def _add(self, key: str, record: Any) -> None:
+        kind = records.kind_of(key)
+        self._survey.read.update(["rows", *_COUNTED.get(kind, ())])
+        if kind == META:
+            self._meta[key] = record
+        elif kind == RUN:
+            self._runs[record.id] = record
+        else:
+            self._writers.add(records.place_of(records.id_of(key))[0])
+        if kind == DOCUMENT:
+            self._documents.append(links_key(record.id))
+        if kind == LINK and record.target is not None:
+            self._targets.append(links_key(record.target))
+        if record.url if kind == LINK else kind == DOCUMENT and record.own:
+            self._urls.append(url_key(record.url))
+
+    # All of them
+
+    def check(self) -> None:
+        """Note what the rows say together, if all of them could be read. Nobody may write meanwhile."""
+        if self._is_all_read:
+            self._check_records()
+            self._check_links()
+
+    def _check_records(self) -> None:
+        if self._runs and meta.KEY not in self._meta:
+            self.note("the record of what the store was made with is missing", "the store is refused")
+        if missing := sorted(self._writers - self._runs.keys()):
+            costs = "nothing says what of the run is forgotten, or whether it closed"
+            self.note("records of runs are missing", costs, count=len(missing), example=missing[0])
+        else:
+            self._check_count("documents", len(self._documents))
+            self._check_count("urls", len(np.unique(_numbers(self._urls))))
+
+    def _check_count(self, name: str, count: int) -> None:
+        """Compare the sum of what runs tell of with what there is.
+
+        Too few documents are a loss. Other differences are no damage: two crawls that fetch a URL at once both count
+        it, and a process that is killed may leave rows that it has not counted yet.
+        """
+        said = sum(getattr(run, name) for run in self._runs.values()) + self._meta.get(COUNTS, {}).get(name, 0)
+        what = f"the runs tell of {said} {name}, and there are {count}{self._suffix}"
+        if name == "documents" and count < said:
+            self._survey.note(Finding(what, "their pages are stored once more"))
+        elif count != said:
+            self._survey.note(Finding(what, "`stats` shows wrong figures", _NOTHING, harmless=True))
+
+    def _check_links(self) -> None:
+        if lost := int((~np.isin(_numbers(self._targets), _numbers(self._documents))).sum()):
+            costs, to_do = "as many URLs are fetched again", f"nothing, they are told anew; or {COPY}"
+            self.note("links lead to documents that do not exist", costs, to_do, count=lost)
 
 
-def _is_quiet(backend: RedisBackend) -> bool:
-    """Return whether nobody is about to write, as far as can be told."""
-    try:
-        return not any(backend.is_held(run) for run in backend.names())
-    except (StoreError, *DAMAGE):
-        return False
+def _numbers(values: array[int]) -> npt.NDArray[np.uint64]:
+    return np.frombuffer(values, np.uint64)
 
 
-def _check_memory(memory: Mapping[str, str]) -> Iterator[Finding]:
-    policy = memory.get("maxmemory_policy", "noeviction")
-    if policy != "noeviction" and int(memory.get("maxmemory", 0)):
-        what = f"the server drops keys when it is full (maxmemory-policy {policy})"
-        costs = "documents or all of a store may go at any time"
-        yield Finding(what, costs, "set its maxmemory-policy to noeviction", harmless=True)
+def _record(key: str, value: object) -> Any:
+    """Return the record of a row. Raise one of DAMAGE where there is anything wrong with it."""
+    kind, rest = records.kind_of(key), records.id_of(key)
+    is_numbered = kind in (DOCUMENT, LINK, HOST) and records.is_place(rest)
+    if not (is_numbered or (kind == RUN and is_id(rest)) or key in (meta.KEY, COUNTS, INDEX)):
+        raise ValueError("a store has no rows of this kind")
+    if not isinstance(value, bytes):
+        raise ValueError("its value is no bytes")
+    record = records.load(key, value)
+    if kind != META:
+        check(record)
+    elif key == meta.KEY:
+        meta.merged(record, {})
+    elif key == COUNTS:
+        _ = sum(map(index, record.values()))
+    return record

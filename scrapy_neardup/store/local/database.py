@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from ..base import StoreError
 from ..records import is_intact
@@ -132,6 +132,11 @@ def _check_content(path: str, db: sqlite3.Connection, check: bool) -> None:
         raise StoreError(f"store {path!r} is an SQLite file but no store of scrapy-neardup; it was left as it is")
     if check and names:
         _check_rows(db, [name for name in names if is_ours(name)])
+
+
+def namespaces(db: sqlite3.Connection) -> dict[str, str]:
+    """Return the tables of all namespaces."""
+    return {unquote(table[len(TABLE) + 1 :]): table for table in tables(db) if is_ours(table)}
 
 
 def is_ours(table: str) -> bool:

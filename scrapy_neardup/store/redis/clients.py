@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -16,6 +16,7 @@ from redis.sentinel import Sentinel
 
 from ..base import StoreError
 from .address import named
+from .failures import ERRORS, explained
 
 SECONDS = 5.0  # how long to wait for a connection, or for an answer
 Connect = Callable[[], Any]
@@ -24,56 +25,73 @@ Connect = Callable[[], Any]
 
 def connecting(address: str, root: str) -> Connect:
     """Return what makes a connection to the server that holds the keys of `root`. Raise StoreError."""
+    making = _making(address)
+    return lambda: _connection(making(), root)
+
+
+def _connection(client: Any, root: str) -> Any:
+    """Connect to the server that holds the keys of `root`."""
+    if hasattr(client, "get_node_from_key"):  # of a cluster
+        client = client.get_redis_connection(client.get_node_from_key(root))
+    return redis.Redis(connection_pool=client.connection_pool, single_connection_client=True).connection
+
+
+def keys(address: str, pattern: str) -> Iterator[bytes]:
+    """Yield the keys of a server, or of all servers of a cluster, that fit a pattern. Raise StoreError."""
+    try:
+        with _making(address)() as client:
+            yield from client.scan_iter(match=pattern, count=1000)  # looked at for one answer
+    except ERRORS as error:
+        raise explained(named(address), error) from error
+
+
+def _making(address: str) -> Callable[[], Any]:
+    """Return what makes a client. Raise StoreError for an address that is none."""
     before, _, rest = address.partition("://")
     scheme, kind = (*before.split("+"), "single")[:2]
     url = f"{scheme.replace('valkey', 'redis')}://{rest}"
     retry: Any = Retry(NoBackoff(), 0)  # when to try again is not the client's business
     options = {"protocol": 2, "socket_timeout": SECONDS, "socket_connect_timeout": SECONDS, "retry": retry}
     try:
-        return {"single": _single, "sentinel": _sentinel, "cluster": _cluster}[kind](url, root, options)
+        return {"single": _single, "sentinel": _sentinel, "cluster": _cluster}[kind](url, options)
     except (ValueError, TypeError) as error:  # the client takes what follows "?" for arguments of its own
         raise StoreError(f"store {named(address)!r}: no address of a server: {error}") from error
 
 
-def _connection(pool: Any) -> Any:
-    return redis.Redis(connection_pool=pool, single_connection_client=True).connection
-
-
-def _single(url: str, root: str, options: dict[str, Any]) -> Connect:
+def _single(url: str, options: dict[str, Any]) -> Callable[[], Any]:
     database = urlsplit(url).path.strip("/")
     if not url.startswith("unix") and database and not database.isdecimal():
         raise ValueError(f"{database!r} is no number of a database")
     pool = redis.ConnectionPool.from_url(url, **options)
     pool.make_connection()  # not connected yet: it only takes the arguments
-    return lambda: _connection(pool)
+    return lambda: redis.Redis.from_pool(pool)
 
 
-def _sentinel(url: str, root: str, options: dict[str, Any]) -> Connect:
-    """Connect to the master that sentinels name: `redis+sentinel://HOST[:PORT][,HOST…]/SERVICE[/DB]`."""
+def _sentinel(url: str, options: dict[str, Any]) -> Callable[[], Any]:
+    """Find the master that sentinels name: `redis+sentinel://HOST[:PORT][,HOST…]/SERVICE[/DB]`."""
     service, _, db = urlsplit(url).path.strip("/").partition("/")
     if not service:
         raise ValueError("after the sentinels comes the name of the service, as in redis+sentinel://HOST:26379/SERVICE")
     hosts, login = _hosts(url, 26379)
     make: Any = Sentinel
-    pool = make(hosts, **options).master_for(service, **{**options, **login, "db": int(db or 0)}).connection_pool
-    pool.make_connection()
-    return lambda: _connection(pool)
+    client = make(hosts, **options).master_for(service, **{**options, **login, "db": int(db or 0)})
+    client.connection_pool.make_connection()
+    return lambda: client
 
 
-def _cluster(url: str, root: str, options: dict[str, Any]) -> Connect:
-    """Connect to the node of a cluster that has the slot of `root`: `redis+cluster://HOST[:PORT][,HOST…]`."""
+def _cluster(url: str, options: dict[str, Any]) -> Callable[[], Any]:
+    """Find the nodes of a cluster: `redis+cluster://HOST[:PORT][,HOST…]`."""
     hosts, login = _hosts(url, 6379)
     make: Any = RedisCluster
     node: Any = ClusterNode
 
-    def connect() -> Any:
+    def cluster() -> Any:
         try:
-            cluster = make(startup_nodes=[node(*pair) for pair in hosts], **{**options, **login})
+            return make(startup_nodes=[node(*pair) for pair in hosts], **{**options, **login})
         except RedisClusterException as error:
             raise ConnectionError(str(error)) from error
-        return _connection(cluster.get_redis_connection(cluster.get_node_from_key(root)).connection_pool)
 
-    return connect
+    return cluster
 
 
 def _hosts(url: str, port: int) -> tuple[list[tuple[str, int]], dict[str, Any]]:

@@ -1,100 +1,111 @@
-"""Inspection of what leads to the rows of one namespace: by all of it each row is to be found. Changes nothing."""
+"""Inspection of a server: the rows of all namespaces, and the lists that lead to them. Changes nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 
+from ...watching import watched
 from .. import records
-from ..base import DOCUMENT, LINK, Postings, Row
+from ..base import DOCUMENT, HOST, LINK, META, RUN, Record, StoreError
 from ..damage import DAMAGE
-from ..findings import Notes
 from ..postings import postings
-from . import packing
+from ..verification import Survey, Verification
 from .backend import RedisBackend
+from .namespaces import namespaces
+from .packing import KEY, PLACE, SIMHASH, packed, pieces, place
+from .server import Server
 
 AT_ONCE = 200  # rows
+_KINDS = (META, RUN, LINK, DOCUMENT, HOST)  # links first: what they lead to was written before them
 _HASHES = ("names", "last", "pending", "run", "meta", "host")
 _TYPES = {**dict.fromkeys(_HASHES, "hash"), "news": "stream"}
-_COSTS = "copies of their pages are stored once more, or their URLs are fetched again"
 
 
-class Inspection:
-    """Looks for rows by what leads to them."""
-
-    def __init__(self, backend: RedisBackend, notes: Notes) -> None:
-        self._backend = backend
-        self._notes = notes
-        self._waiting: dict[str, Postings] = {}
-
-    def check_types(self) -> None:
-        """Note keys that hold something of another type. Raise StoreError where the server can't be asked."""
-        server = self._backend.server
-        told = server.run([("TYPE", server.key(name)) for name in _TYPES])
-        for (name, wanted), found in zip(_TYPES.items(), told, strict=True):
-            if found.decode() not in (wanted, "none"):
-                what = f"key {server.key(name)!r} is a {found.decode()}, not a {wanted}"
-                self._notes.add(what, "the store is refused, or can't be written")
-
-    def take(self, row: Row) -> None:
-        """Look for a row, together with others. Raise StoreError where the server can't be asked."""
-        if records.kind_of(row.key) in (DOCUMENT, LINK) and not row.is_pending:
-            self._waiting |= _postings([row])
-            if len(self._waiting) >= AT_ONCE:
-                self.check()
-
-    def check(self) -> None:
-        """Look for the rows that wait; others may have rewritten or deleted them since they were read."""
-        waiting, self._waiting = self._waiting, {}
-        if lost := self._lost(waiting):
-            for key in self._lost(_postings(self._backend.get(lost))):
-                self._notes.add("# rows are not found by all that should lead to them", _COSTS, repr(key))
-
-    def _lost(self, rows: Mapping[str, Postings]) -> list[str]:
-        """Return the keys of rows to which something does not lead."""
-        packed = {key: packing.packed(each) for key, each in rows.items()}
-        lists = self._lists({each for keys, _ in packed.values() for each in packing.pieces(keys, packing.KEY)})
-        blocks = self._blocks({each for _, simhash in packed.values() for each in _blocks_of(simhash)})
-        lost = []
-        for key, (keys, simhash) in packed.items():
-            place = packing.place(key)
-            by_keys = all(_has(lists[each], place) for each in packing.pieces(keys, packing.KEY))
-            if not (by_keys and all(place + simhash in blocks[each] for each in _blocks_of(simhash))):
-                lost.append(key)
-        return lost
-
-    def _lists(self, keys: Iterable[bytes]) -> dict[bytes, bytes]:
-        """Return the places to which keys lead; nothing for those that can't be read."""
-        root = self._backend.server.root.encode()
-        found = self._read({key: ("HGET", root + b"k" + key[:3], key[3:]) for key in keys})
-        return found | self._read({key: ("GET", root + b"K" + key) for key, places in found.items() if places == b""})
-
-    def _blocks(self, names: Iterable[bytes]) -> dict[bytes, bytes]:
-        root = self._backend.server.root.encode()
-        return self._read({name: ("GET", root + b"n" + name) for name in names})
-
-    def _read(self, commands: Mapping[bytes, tuple[str | bytes, ...]]) -> dict[bytes, bytes]:
-        """Return what is read by commands, of keys of another type too."""
-        told = self._backend.server.run([*commands.values()], checks=False) if commands else []
-        return {key: answer if isinstance(answer, bytes) else b"-" for key, answer in zip(commands, told, strict=True)}
+def inspect(address: str, survey: Survey) -> None:
+    """Read all namespaces of a server. Raise StoreError where it can't be asked."""
+    names = namespaces(address)
+    survey.read["namespaces"] = len(names)
+    for name in names:
+        backend = RedisBackend(address, name, writes=False)
+        try:
+            _inspect_namespace(backend, Verification(survey, name))
+        finally:
+            backend.abandon()
 
 
-def _postings(rows: Iterable[Row]) -> dict[str, Postings]:
-    """Return what should lead to rows, as far as they can be read."""
-    found = {}
-    for row in rows:
-        with suppress(*DAMAGE):  # others tell of it
-            found[row.key] = postings(records.load(row.key, row.value) if isinstance(row.value, bytes) else row.value)
-    return found
+def _inspect_namespace(backend: RedisBackend, rows: Verification) -> None:
+    _check_types(backend.server, rows)
+    is_quiet = _is_quiet(backend)
+    for kind in _KINDS:
+        try:
+            _inspect_kind(backend, kind, rows)
+        except (StoreError, *DAMAGE) as error:
+            backend.server.run([("PING",)])  # raises where the server is away
+            rows.lose(error, f"{kind}/…")
+    if is_quiet and _is_quiet(backend):
+        rows.check()
 
 
-def _blocks_of(simhash: bytes) -> list[bytes]:
-    return [bytes([block]) + simhash[2 * block : 2 * block + 2] for block in range(len(simhash) // 2)]
+def _is_quiet(backend: RedisBackend) -> bool:
+    """Return whether nobody is about to write, as far as can be told."""
+    try:
+        return not any(map(backend.is_held, backend.names()))
+    except (StoreError, *DAMAGE):
+        return False
 
 
-def _has(places: bytes, place: bytes) -> bool:
-    """Return whether a place is one of those that lie one after another."""
-    at = places.find(place)
-    while at % packing.PLACE and at >= 0:
-        at = places.find(place, at + 1)
-    return at >= 0
+def _check_types(server: Server, rows: Verification) -> None:
+    """Note keys that hold something of another type."""
+    told = server.run([("TYPE", server.key(name)) for name in _TYPES])
+    for (name, wanted), found in zip(_TYPES.items(), told, strict=True):
+        if found.decode() not in (wanted, "none"):
+            what = f"key {server.key(name)!r} is a {found.decode()}, not a {wanted}"
+            rows.note(what, "the store is refused, or can't be written")
+
+
+# Rows
+
+
+def _inspect_kind(backend: RedisBackend, kind: str, rows: Verification) -> None:
+    scanned = iter(watched(backend.scan(kind), "rows"))
+    while some := list(islice(scanned, AT_ONCE)):
+        taken = {row.key: rows.take(row.key, row.value) for row in some}
+        if kind in (DOCUMENT, LINK):
+            _inspect_lists(backend, {key: record for key, record in taken.items() if record}, rows)
+
+
+def _inspect_lists(backend: RedisBackend, taken: Mapping[str, Record], rows: Verification) -> None:
+    """Note rows to which something does not lead; others may have rewritten or deleted them since they were read."""
+    if lost := _unfound(backend.server, taken):
+        again = {row.key: records.load(row.key, row.value) for row in backend.get(lost) if isinstance(row.value, bytes)}
+        costs = "copies of their pages are stored once more, or their URLs are fetched again"
+        for key in _unfound(backend.server, again):
+            rows.note("rows are not found by all that should lead to them", costs, count=1, example=repr(key))
+
+
+def _unfound(server: Server, rows: Mapping[str, Record]) -> list[str]:
+    """Return the keys of rows that are not in each list that should lead to them."""
+    leading = {key: dict(_leading(key, record)) for key, record in rows.items()}
+    lists = _lists(server, list({name for each in leading.values() for name in each}))
+    return [key for key, each in leading.items() if not all(entry in lists[name] for name, entry in each.items())]
+
+
+def _leading(key: str, record: Record) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the names of the lists in which a row should be, each with its entry there."""
+    (keys, simhash), at = packed(postings(record)), place(key)
+    yield from ((b"k" + each, at) for each in pieces(keys, KEY))
+    yield from ((b"n" + bytes([n]) + block, at + simhash) for n, block in enumerate(pieces(simhash, 2)))
+
+
+def _lists(server: Server, names: Sequence[bytes]) -> dict[bytes, set[bytes]]:
+    """Return the entries of lists; none of one that can't be read."""
+    root = server.root.encode()
+    asked = [("HGET", root + name[:4], name[4:]) if name[:1] == b"k" else ("GET", root + name) for name in names]
+    found = dict(zip(names, server.run(asked, checks=False), strict=True))
+    long = [name for name, told in found.items() if told == b""]
+    found |= zip(long, server.run([("GET", root + b"K" + name[1:]) for name in long], checks=False), strict=True)
+    sizes = {b"k": PLACE, b"n": PLACE + SIMHASH}
+    return {
+        name: {*pieces(told, sizes[name[:1]])} if isinstance(told, bytes) else set() for name, told in found.items()
+    }

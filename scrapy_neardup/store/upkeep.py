@@ -1,0 +1,61 @@
+"""Upkeep of whole stores, whatever their namespaces: verification, compaction, size."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+from ..watching import watched
+from . import open_backend
+from .base import Backend
+from .local import inspection
+from .local.database import namespaces, open_database
+from .redis.address import check_client, is_server
+from .verification import Survey
+
+
+def verify(address: str) -> Survey:
+    """Read all of a store, and change nothing. Raise StoreError where it can't be opened, or is none of ours."""
+    survey = Survey()
+    if is_server(address):
+        check_client(address)
+        from .redis.inspection import inspect
+
+        inspect(address, survey)
+    else:
+        inspection.inspect(os.path.realpath(address), survey)
+    return survey
+
+
+def compact(address: str) -> None:
+    """Make a store as small as it can be. Others may go on meanwhile. Raise StoreError where it can't be written."""
+    for namespace in watched(names := _namespaces(address), "namespaces", len(names)):
+        with _opened(address, namespace, writes=True) as backend:
+            backend.compact()
+
+
+def size(address: str) -> int:
+    """Return how many bytes a store has on disk, of all its namespaces, or a server in memory."""
+    with _opened(address, "", writes=False) as backend:
+        described = backend.describe()
+    return int(str(described["bytes_server" if backend.is_remote else "bytes"]))
+
+
+def _namespaces(address: str) -> list[str]:
+    if is_server(address):
+        check_client(address)
+        from .redis.namespaces import namespaces as namespaces_of
+
+        return namespaces_of(address)
+    with closing(open_database(os.path.realpath(address), writes=False)) as db:
+        return list(namespaces(db))
+
+
+@contextmanager
+def _opened(address: str, namespace: str, *, writes: bool) -> Iterator[Backend]:
+    backend = open_backend(address, namespace, writes=writes)
+    try:
+        yield backend
+    finally:
+        backend.abandon()
