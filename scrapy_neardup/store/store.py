@@ -28,7 +28,6 @@ from .lookup import Lookup
 from .runs import Run
 from .session import Session
 
-RECENT = 256  # documents that stay decoded: those of one template find the same ones again and again
 BATCH, BATCH_SECONDS = 1000, 0.5  # rows that are held back at most, and for how long
 SHARED_SECONDS = 0.04  # the same where another run may wait for them: to write so often costs 5 % of a crawl
 
