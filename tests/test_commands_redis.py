@@ -175,7 +175,7 @@ def test_verify_lists_all_that_is_damaged(server: Server, client: redis.Redis, t
     root = "{neardup:news:3}"
     [run, _] = sorted(client.hgetall(f"{root}:run"))
     client.delete(f"{root}r".encode() + code(run.decode()) + bytes([0, 0, 0, 9]))
-    client.delete(min(client.keys("{neardup:news:3}k*")))
+    client.delete(*sorted(client.keys("{neardup:news:3}k*"))[:20])
     client.hset(f"{ROOT}:run", "20200101-000000-1", "nothing")
     before = values(client)
     made = neardup(tmp_path, "verify", "--store", server.address)
@@ -183,7 +183,7 @@ def test_verify_lists_all_that_is_damaged(server: Server, client: redis.Redis, t
     assert made.stderr.count("\n") == 1
     assert f"store '{server.address}' is damaged" in made.stderr
     assert "the runs tell of 75 documents, and there are 74 (namespace 'news')" in made.stdout
-    assert "rows are not found by all that should lead to them (namespace 'news')" in made.stdout  # now and then two
+    assert "rows are not found by all that should lead to them (namespace 'news')" in made.stdout
     assert "1 rows of kind 'run' can't be read: 'run/20200101-000000-1': " in made.stdout
     assert made.stdout.count("  to do: bring back a copy of the store") >= 3
     assert values(client) == before
@@ -230,15 +230,6 @@ def test_verify_while_others_write(server: Server, client: redis.Redis) -> None:
     Deduplicator.open(server.address).close()
     survey = verify(server.address)
     assert (survey.findings, survey.read["documents"]) == ([], 75)
-
-
-def test_verify_tells_of_a_server_that_drops_keys(server: Server, client: redis.Redis) -> None:
-    fill(server.address)
-    client.config_set("maxmemory-policy", "allkeys-lru")
-    assert verify(server.address).findings == []  # it has no limit
-    client.config_set("maxmemory", "1gb")
-    [finding] = verify(server.address).findings
-    assert (finding.harmless, "allkeys-lru" in finding.what) == (True, True)
 
 
 @pytest.mark.parametrize(

@@ -131,7 +131,7 @@ WITHOUT_CLIENT = """
 import sys
 sys.modules["redis"] = None
 from scrapy_neardup.store import StoreError, open_store
-from scrapy_neardup.store.verification import verify
+from scrapy_neardup.store.upkeep import verify
 for ask in (verify, lambda address: open_store(address, ())):
     try:
         ask("redis://:secret@127.0.0.1")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing, suppress
 
 from ...watching import watched
@@ -60,19 +61,25 @@ def _check_file(db: sqlite3.Connection, survey: Survey) -> None:
 
 
 def _read(db: sqlite3.Connection, table: str, rows: Verification) -> None:
-    """Read the rows of a table, one number after another where it is damaged."""
+    for key, value in watched(_rows(db, table), "rows"):
+        if isinstance(value, Exception):
+            rows.lose(value)
+        else:
+            rows.take(key, value)
+
+
+def _rows(db: sqlite3.Connection, table: str) -> Iterator[tuple[str, object]]:
+    """Yield the keys and values of a table; where it is damaged, an error in place of each number."""
     query = f'SELECT number, key, value FROM "{table}" NOT INDEXED WHERE number > ? ORDER BY number'
-    after, end = 0, 0
+    last = after = 0
     with suppress(sqlite3.Error, TypeError):
-        [end] = db.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
-    while True:
+        [last] = db.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
+    while after <= last:
         try:
-            for number, key, value in watched(db.execute(query, (after,)), "rows"):
+            for number, key, value in db.execute(query, (after,)):
                 after = max(after, number)
-                rows.take(str(key), value)
+                yield str(key), value
             return
         except (sqlite3.Error, MemoryError) as error:
-            rows.lose(error)
+            yield "", error
         after += 1
-        if after >= end:
-            return
