@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from .fingerprints.hashing import hash_text
 from .signature import Link, Signature
-from .store import Store
+
+if TYPE_CHECKING:
+    from .store import Store
 
 SCHEME = "neardup:"  # of the URL that stands for a document whose own URL did not give it
 

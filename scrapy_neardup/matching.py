@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from itertools import groupby, islice
 from operator import itemgetter
+from typing import TYPE_CHECKING
 
 import mmh3
 
@@ -17,11 +18,13 @@ from .index.relations import judge
 from .reviews import WHY_APART, Reviews
 from .siblings import Page, Siblings, may_hide_form
 from .signature import Evidence, Link, Signature
-from .store import Store
 from .text.shapes import site
 from .text.urls import canonical_url, domain, host
 from .verdict import Match, page_kind
 from .verify import Rule, compare
+
+if TYPE_CHECKING:
+    from .store import Store
 
 MAX_CANDIDATES = 200  # of each detector: of a family of texts that share much, and that the verification tells apart
 URL = "url"  # in place of a detector: the document's own URL gave the other before

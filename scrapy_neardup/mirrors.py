@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from itertools import islice
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from .config import Config
@@ -15,9 +15,11 @@ from .index.hosts import Counterpart, Hosts
 from .index.relations import SHORT
 from .reviews import Reviews
 from .signature import Link, Signature
-from .store import Store
 from .text.shapes import site
 from .text.urls import canonical_url, host
+
+if TYPE_CHECKING:
+    from .store import Store
 
 MAX_COPIES = 1000  # URLs of one document that are looked at
 MANY = 8  # URLs of one host with one text: it is no page's own

@@ -10,11 +10,14 @@ others find it once it is committed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from ..signature import Signature
 from .base import Backend, Entry, Found
-from .documents import Documents
 from .records import place_of
+
+if TYPE_CHECKING:
+    from .documents import Documents
 
 
 class Claims:

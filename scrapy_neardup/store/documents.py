@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 from weakref import WeakSet, WeakValueDictionary
 
 from ..signature import Signature, Visit
 from .base import DOCUMENT, Backend, Entry, Found, Row
 from .links import Links
-from .lookup import Lookup
 from .postings import postings
-from .session import Session
+
+if TYPE_CHECKING:
+    from .lookup import Lookup
+    from .session import Session
 
 RECENT = 256  # documents that stay decoded: those of one template find the same ones again and again
 

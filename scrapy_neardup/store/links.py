@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from ..signature import Link, Signature, Visit
 from ..text.urls import canonical_url
 from .base import DOCUMENT, LINK, Backend, Entry, Found, Postings, Question, Row, StoreError
 from .postings import links_key, mirrors_key, postings, url_key
-from .session import Session
+
+if TYPE_CHECKING:
+    from .session import Session
 
 MOST_KNOWN = 256  # URLs
 SEVERAL = 16  # rows of one URL that are looked at, at most

@@ -5,14 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..fingerprints import sketch
 from ..text import tokens
 from . import meta, records
 from .base import META, RUN, Backend, Entry, Record, Row, StoreError
-from .lookup import Lookup
 from .runs import Run, new_id
+
+if TYPE_CHECKING:
+    from .lookup import Lookup
 
 COUNTS = f"{META}/counts"  # how much is held beyond what the runs say, after an import
 INDEX = f"{META}/index"  # the files of a back end's index
