@@ -19,7 +19,7 @@ from scrapy_neardup.fingerprints.hashing import MULTIPLIER
 from scrapy_neardup.fingerprints.sketch import Sketch, make_sketch, packed_figures
 from scrapy_neardup.index.base import distinct
 from scrapy_neardup.index.near import NearTable
-from scrapy_neardup.index.packed import entries, merge
+from scrapy_neardup.index.packed import PackedTable
 from scrapy_neardup.signature import Link, Signature
 from scrapy_neardup.store import Store
 from scrapy_neardup.text.urls import canonical_url
@@ -152,8 +152,8 @@ class Finished:
             half = len(values) // 2  # made of two, as in a store
             numbers = np.arange(len(values), dtype=np.uint64)
             halves = ((values[:half], numbers[:half]), (values[half:], numbers[: len(values) - half]))
-            tables = [merge([], entries(keys * MULTIPLIER, places)) for keys, places in halves]
-            table = merge(list(zip(tables, (0, half), strict=True)))
+            tables = [PackedTable.made(keys * MULTIPLIER, places) for keys, places in halves]
+            table = PackedTable.merged(list(zip(tables, (0, half), strict=True)))
             for _, found in table.find([value * int(MULTIPLIER) % 2**64 for value in fingerprints], self.newest):
                 yield from found
 

@@ -27,7 +27,7 @@ from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document, StoreError
 from scrapy_neardup.config import Config
-from scrapy_neardup.store.local import files, sqlite
+from scrapy_neardup.store.local import files, stored_index
 from scrapy_neardup.store.local.locks import RunLock
 from scrapy_neardup.store.records import load
 from scrapy_neardup.store.session import INDEX
@@ -343,7 +343,7 @@ def test_stats_tell_what_there_is_and_what_room_it_takes(path: str) -> None:  # 
 def compact_with_index(path: str, namespace: str = "") -> None:  # noqa: F811
     """Make a table of a store that is too small to need one."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sqlite, "TAIL", 0)
+        patch.setattr(stored_index, "TAIL", 0)
         patch.setattr(files, "LEAST", 0)
         opened(path, namespace=namespace).close()
 
@@ -571,8 +571,8 @@ def _looked_at(path: str, namespace: str) -> list[str]:  # noqa: F811
 WRITING = """
 import sys, threading
 from test_store_faults import *
-from scrapy_neardup.store.local import files, sqlite
-sqlite.TAIL = files.LEAST = 30
+from scrapy_neardup.store.local import files, stored_index
+stored_index.TAIL = files.LEAST = 30
 print("ready", flush=True)
 ended = threading.Event()
 threading.Thread(target=lambda: (sys.stdin.readline(), ended.set())).start()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from scrapy_neardup.index import near
 from scrapy_neardup.index.near import NearTable
-from scrapy_neardup.index.packed import HASH_BITS, MOST, PackedTable, entries, merge
+from scrapy_neardup.index.packed import HASH_BITS, MOST, PackedTable
 
 KEYS = st.one_of(st.integers(0, 2**64 - 1), st.sampled_from([0, 1, 2**63, 2**64 - 1]))
 PAIRS = st.lists(st.tuples(KEYS, st.integers(0, 1000)), max_size=60)
@@ -17,7 +17,7 @@ PAIRS = st.lists(st.tuples(KEYS, st.integers(0, 1000)), max_size=60)
 
 def table(pairs: list[tuple[int, int]]) -> PackedTable:
     columns = np.array(pairs, np.uint64).reshape(-1, 2)
-    return merge([], entries(columns[:, 0].copy(), columns[:, 1].copy()))
+    return PackedTable.made(columns[:, 0].copy(), columns[:, 1].copy())
 
 
 @settings(max_examples=60, deadline=None)
@@ -27,12 +27,12 @@ def test_merged_finds_what_each_has(batches: list[list[tuple[int, int]]], strang
     for base, pairs in enumerate(batches):
         for key, number in pairs:
             held.setdefault(key >> 64 - HASH_BITS, []).append(number + 2000 * base)
-    merged = merge([(table(pairs), 2000 * base) for base, pairs in enumerate(batches)])
+    merged = PackedTable.merged([(table(pairs), 2000 * base) for base, pairs in enumerate(batches)])
     assert len(merged) == sum(map(len, batches))
     wanted = [*strangers, *(key for pairs in batches for key, _ in pairs)]
-    found = [merged.newest(key, 1000) for key in wanted]
-    assert found == [sorted(held.get(key >> 64 - HASH_BITS, [])) for key in wanted]
+    found = [sorted(held.get(key >> 64 - HASH_BITS, [])) for key in wanted]
     assert [numbers for _, numbers in merged.find(wanted, newest=1000)] == list(filter(None, found))
+    assert [merged.count(key) for key in wanted] == [*map(len, found)]
 
 
 @pytest.mark.parametrize("size", [1, 2, 1000, 300_000])
@@ -41,7 +41,7 @@ def test_large_tables_and_numbers(size: int) -> None:
     numbers = np.arange(MOST - size, MOST, dtype=np.uint64)
     halves = [table(list(zip(k.tolist(), n.tolist(), strict=True))) for k, n in
               zip(np.array_split(keys, 2), np.array_split(numbers, 2), strict=True)]  # fmt: skip
-    merged = merge([(half, 0) for half in halves])
+    merged = PackedTable.merged([(half, 0) for half in halves])
     some = range(0, size, max(1, size // 100))
     found = merged.find([int(keys[place]) for place in some], newest=10)
     assert all(MOST - size + place in numbers for place, (_, numbers) in zip(some, found, strict=True))

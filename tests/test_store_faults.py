@@ -12,10 +12,12 @@ import subprocess
 import sys
 import time
 import zipfile
+import zlib
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
+import msgpack
 import pytest
 from cli import refused, succeeded
 from faulty import Disk, common_user, read_only_disk, small_disk  # noqa: F401 - fixtures
@@ -23,7 +25,7 @@ from helpers import python, text
 from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document, StoreError
-from scrapy_neardup.store.local import database, files, sqlite
+from scrapy_neardup.store.local import database, files, stored_index
 from scrapy_neardup.store.local import writer as writing
 from scrapy_neardup.store.local.table import Table
 from scrapy_neardup.store.meta import FORMAT, KEY
@@ -138,12 +140,22 @@ def test_empty_file_is_a_new_store(path: str) -> None:
     assert urls(path) == expected(1)
 
 
+OTHER = "document/other/000001"
+
+
+def of_other_version(key: str) -> bytes:
+    """Return a row that is whole, and that this version can't read."""
+    body: bytes = msgpack.packb(["other"])
+    return zlib.crc32(body, zlib.crc32(key.encode())).to_bytes(4, "big") + body
+
+
 def test_store_of_a_newer_version_is_refused(path: str) -> None:
     fill(path, 1)
     with closing(sqlite3.connect(path)) as connection, connection:
         [[value]] = connection.execute("SELECT value FROM neardup WHERE key = ?", (KEY,)).fetchall()
         newer = dump(KEY, {**load(KEY, value), "format": FORMAT + 1})
         connection.execute("UPDATE neardup SET value = ? WHERE key = ?", (newer, KEY))
+        connection.execute("INSERT INTO neardup (key, value) VALUES (?, ?)", (OTHER, of_other_version(OTHER)))
     assert f"format is {FORMAT + 1}, of another version; allowed is {FORMAT}" in refusal(path)
     assert "another version" in refused(Path(path).parent, "stats", "--store", path)
 
@@ -439,7 +451,7 @@ def test_run_that_ends_on_a_full_disk_takes_nothing_with_it(small_disk: Disk) ->
 def test_index_that_can_not_be_written_stays_in_memory(
     path: str, rows: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(sqlite, "TAIL", 20)
+    monkeypatch.setattr(stored_index, "TAIL", 20)
     monkeypatch.setattr(files, "LEAST", rows)
     monkeypatch.setattr(Table, "write", full)
     fill(path, *range(50))  # of these the next one makes a table at once

@@ -21,7 +21,8 @@ from store_kinds import URL, Place, commit, fill_numbered, numbered, on_disk, pu
 from tiers import slow
 
 from scrapy_neardup.store import Selection, Store, StoreError
-from scrapy_neardup.store.local import files, sqlite
+from scrapy_neardup.store.base import Entry
+from scrapy_neardup.store.local import files, index, stored_index
 from scrapy_neardup.store.local.arrays import read_arrays, write_arrays
 from scrapy_neardup.store.local.index import RATIO
 from scrapy_neardup.store.local.table import ARRAYS
@@ -32,9 +33,9 @@ from scrapy_neardup.store.upkeep import compact, verify
 TAIL = 50
 PROCESS = f"""
 import os, sys
-from scrapy_neardup.store.local import files, sqlite
+from scrapy_neardup.store.local import files, stored_index
 from store_kinds import *
-sqlite.TAIL = files.LEAST = {TAIL}
+stored_index.TAIL = files.LEAST = {TAIL}
 place, first, count = Place(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 """
 FILL = f"""{PROCESS}
@@ -64,7 +65,7 @@ store.flush()
 import threading
 threading.setprofile(die_in_time)
 sys.setprofile(die_in_time)
-while store.refresh() or store.backend._merging:
+while store.refresh() or store.backend.index.is_merging:
     store.flush()
 store.backend.abandon()
 sys.setprofile(None)
@@ -76,8 +77,9 @@ print(-left)
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite, "TAIL", TAIL)
+    monkeypatch.setattr(stored_index, "TAIL", TAIL)
     monkeypatch.setattr(files, "LEAST", TAIL)
+    monkeypatch.setattr(index, "TAIL", TAIL)
 
 
 @pytest.fixture
@@ -165,7 +167,7 @@ def test_tables_are_few_and_nothing_else_lies_there(place: Place) -> None:
         sizes = [int(name[13:25]) - int(name[:12]) + 1 for name in names(place)]
         with place.opened() as store:
             counted = [table.path.name for table in store.backend.index.tables]  # type: ignore[attr-defined]
-            until(lambda store=store: store.refresh() or store.flush() or not store.backend._merging)
+            until(lambda store=store: store.refresh() or store.flush() or not store.backend.index.is_merging)
         assert len(sizes) <= 5
         assert len(counted) <= 5
     assert held(place) == [*range(300)]
@@ -344,6 +346,7 @@ def told(place: Place) -> set[int]:
         with place.opened(run=None) as store:
             asked = [list(store.find({"exact": (n + 1000,), "simhash": (n << 30,)})) for n in HELD]
             links = [store.resolve(f"{URL}{number}") for number in HELD]
+            assert all(0 <= link.signature.repeats <= 10**9 for link in links if link and link.signature)
             urls = {each.url for some in asked for _, each in some} | {link.url for link in links if link}
             return {int((url or "").rpartition("/")[2]) for url in urls}
     except StoreError as error:
@@ -384,6 +387,68 @@ def test_processes_that_build_at_once(place: Place, count: int) -> None:
     compact(place.address)
     assert len(names(place)) == 1
     assert verify(place.address).findings == []
+
+
+def test_a_process_goes_on_with_the_files_of_one_that_ended(place: Place) -> None:
+    fill_numbered(place, 0, 100)
+    maker = place.open()
+    settle(maker)
+    with place.opened() as other:
+        put_all(maker, range(100, 300))
+        assert not other.backend._files.is_held  # type: ignore[attr-defined]
+        maker.close()
+        put_all(other, range(300, 900))
+        assert other.backend._files.is_held  # type: ignore[attr-defined]
+        assert found(other) == [*range(900)]
+    assert held(place) == [*range(900)]
+    assert verify(place.address).findings == []
+
+
+def put_all(store: Store, numbers: range) -> None:
+    for number in numbers:
+        put(store, numbered(number), f"http://m.example/{number}")
+        if number % 10 == 9:
+            store.flush()
+            settle(store)
+            until(lambda: store.refresh() or not store.backend.index.is_merging)  # type: ignore[attr-defined]
+
+
+def test_who_makes_no_files_keeps_only_what_is_new_in_memory(place: Place) -> None:
+    fill_numbered(place, 0, 100)
+    with place.opened() as maker, place.opened() as other:
+        settle(maker)
+        put_all(other, range(100, 400))
+        first, *rest = other.backend.index.tables  # type: ignore[attr-defined]
+        assert first.path
+        assert [table.path for table in rest] == [None] * len(rest)
+        assert 0 < len(rest) <= 3
+        assert found(other) == [*range(400)]
+
+
+def test_rows_that_are_deleted_before_they_are_written_leave_nothing(place: Place) -> None:
+    with place.opened() as store:
+        held = store.backend.index  # type: ignore[attr-defined]
+        for number in range(10 * TAIL):
+            document = numbered(number)
+            put(store, document)
+            store.withdraw(document)
+        assert len(held.tail) < 3 * TAIL
+        assert held.tables == []
+
+
+def test_many_pending_documents_are_in_no_table(place: Place) -> None:
+    with place.opened() as store:
+        held = store.backend.index  # type: ignore[attr-defined]
+        pending = [numbered(number) for number in range(3 * TAIL)]
+        for document in pending:
+            store.add(document)
+        for _ in range(10):
+            store.backend.write([Entry("meta/x", {"n": 1}, keeps_place=True)])
+            store.flush()
+            settle(store)
+        assert held.tables == []
+        for document in pending:
+            store.commit(document)
 
 
 @pytest.mark.parametrize("kills", [3, *slow(30)])

@@ -362,7 +362,7 @@ def shown(link: Link) -> tuple[object, ...]:
 
 def set_tail(monkeypatch: pytest.MonkeyPatch, tail: int | None) -> None:
     """Let the tables of an index begin with so few rows that histories have several."""
-    for size in ("memory.TAIL", "sqlite.TAIL", "files.LEAST") if tail else ():
+    for size in ("memory.TAIL", "stored_index.TAIL", "files.LEAST") if tail else ():
         monkeypatch.setattr(f"scrapy_neardup.store.local.{size}", tail)
 
 

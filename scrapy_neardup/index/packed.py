@@ -12,21 +12,12 @@ import numpy.typing as npt
 Array: TypeAlias = npt.NDArray[Any]
 Entries: TypeAlias = npt.NDArray[np.uint64]
 """A hash and a number each, in one integer: what sorts fast."""
-Renumbered: TypeAlias = int | npt.NDArray[np.int64]
-"""What is added to all numbers, or the new number of each, negative for those that are left out."""
 
 HASH_BITS, NUMBER_BITS = 36, 24
 MOST = 1 << NUMBER_BITS  # documents of one table
 SLICES = 64  # in which large tables are made, so that making one takes little more memory than it has
 _KEY_SHIFT = 64 - HASH_BITS
 _FILL_BITS = 3  # a bucket holds 8 to 16 entries
-
-
-def entries(keys: npt.NDArray[np.uint64], numbers: npt.NDArray[np.uint64]) -> Entries:
-    """Return the entries of keys (well mixed integers of 64 bits) that lead to numbers, ascending."""
-    packed = (keys >> np.uint64(_KEY_SHIFT)) << np.uint64(NUMBER_BITS) | numbers
-    packed.sort()
-    return packed
 
 
 class PackedTable:
@@ -50,8 +41,22 @@ class PackedTable:
         return len(self._tags)
 
     @classmethod
-    def merged(cls, sizes: int, slices: Iterable[Entries]) -> PackedTable:
-        """Make a table of so many entries at most, given in slices, each ascending and all above the ones before."""
+    def made(cls, keys: npt.NDArray[np.uint64], numbers: npt.NDArray[np.uint64]) -> PackedTable:
+        """Make a table from keys (well mixed integers of 64 bits) to numbers."""
+        packed = (keys >> np.uint64(_KEY_SHIFT)) << np.uint64(NUMBER_BITS) | numbers
+        packed.sort()
+        return cls._of_slices(len(packed), [packed])
+
+    @classmethod
+    def merged(cls, tables: Sequence[tuple[PackedTable, int]]) -> PackedTable:
+        """Merge tables into one; what comes with a table is added to its numbers."""
+        parts = [table._slices(SLICES, shift) for table, shift in tables]
+        size = sum(len(table) for table, _ in tables)
+        return cls._of_slices(size, (_sorted(group) for group in zip(*parts, strict=True)))
+
+    @classmethod
+    def _of_slices(cls, sizes: int, slices: Iterable[Entries]) -> PackedTable:
+        """Make a table of so many entries, given in slices, each ascending and above all before it."""
         buckets = max(0, sizes.bit_length() - 1 - _FILL_BITS)
         tag_bits = HASH_BITS - buckets
         starts = np.zeros((1 << buckets) + 1, np.uint32)
@@ -68,7 +73,7 @@ class PackedTable:
             starts[full.astype(np.intp) + 1] += counts.astype(np.uint32)
             at += len(part)
         np.cumsum(starts, out=starts)
-        return cls({"starts": starts, "tags": tags[:at], "low": low[:at], "high": high[:at]})
+        return cls({"starts": starts, "tags": tags, "low": low, "high": high})
 
     def find(self, keys: Iterable[int], newest: int) -> Iterator[tuple[int, list[int]]]:
         """Yield each key that leads anywhere with the numbers, ascending; of more than `newest` the highest ones."""
@@ -83,54 +88,31 @@ class PackedTable:
                 last = bisect_right(tags, tag, first, end)
                 yield key, [low[at] | high[at] << 16 for at in range(max(first, last - newest), last)]
 
-    def newest(self, key: int, most: int) -> list[int]:
-        """Return the numbers that one key leads to, ascending; of more than `most` the highest ones."""
-        first, last = self._range(key)
-        return [self._low[at] | self._high[at] << 16 for at in range(max(first, last - most), last)]
-
     def count(self, key: int) -> int:
         """Return how many entries one key has."""
-        first, last = self._range(key)
-        return last - first
-
-    def _range(self, key: int) -> tuple[int, int]:
-        """Return where the entries of a key begin and end."""
         hashed = key >> _KEY_SHIFT
         bucket, tag = hashed >> self._tag_bits, hashed & self._mask
         end = self._starts[bucket + 1]
         first = bisect_left(self._tags, tag, self._starts[bucket], end)
-        if first == end or self._tags[first] != tag:
-            return first, first
-        return first, bisect_right(self._tags, tag, first, end)
+        return bisect_right(self._tags, tag, first, end) - first
 
-    def slices(self, count: int, numbers: Renumbered = 0) -> Iterator[Entries]:
-        """Yield the entries again in so many slices by hash, for a merge, with other numbers."""
+    def _slices(self, count: int, shift: int) -> Iterator[Entries]:
+        """Yield the entries again in so many slices by hash, with something added to their numbers."""
         buckets = len(self._starts) - 1
         if count > buckets:  # a small table, of which slices need no limit: cut by hash
-            yield from _cut(self._entries(0, buckets, numbers), count)
+            yield from _cut(self._entries(0, buckets, shift), count)
         else:
             step = buckets // count
-            yield from (self._entries(start, start + step, numbers) for start in range(0, buckets, step))
+            yield from (self._entries(start, start + step, shift) for start in range(0, buckets, step))
 
-    def _entries(self, first: int, last: int, renumbered: Renumbered) -> Entries:
+    def _entries(self, first: int, last: int, shift: int) -> Entries:
         starts = np.asarray(self.columns["starts"])[first : last + 1].astype(np.int64)
         place = slice(int(starts[0]), int(starts[-1]))
         hashes = np.repeat(np.arange(first, last, dtype=np.uint64), np.diff(starts)) << np.uint64(self._tag_bits)
         hashes |= np.asarray(self.columns["tags"])[place].astype(np.uint64)
-        numbers = np.asarray(self.columns["high"])[place].astype(np.int64) << 16
-        numbers |= np.asarray(self.columns["low"])[place].astype(np.int64)
-        numbers = numbers + renumbered if isinstance(renumbered, int) else renumbered[numbers]
-        kept = numbers >= 0
-        return hashes[kept] << np.uint64(NUMBER_BITS) | numbers[kept].astype(np.uint64)
-
-
-def merge(tables: Sequence[tuple[PackedTable, Renumbered]], fresh: Entries | None = None) -> PackedTable:
-    """Merge tables into one, each with other numbers, and fresh entries, ascending."""
-    parts = [table.slices(SLICES, numbers) for table, numbers in tables]
-    if fresh is not None:
-        parts.append(_cut(fresh, SLICES))
-    size = sum(len(table) for table, _ in tables) + (len(fresh) if fresh is not None else 0)
-    return PackedTable.merged(size, (_sorted(group) for group in zip(*parts, strict=True)))
+        numbers = np.asarray(self.columns["high"])[place].astype(np.uint64) << np.uint64(16)
+        numbers |= np.asarray(self.columns["low"])[place].astype(np.uint64)
+        return hashes << np.uint64(NUMBER_BITS) | numbers + np.uint64(shift)
 
 
 def _cut(whole: Entries, count: int) -> Iterator[Entries]:

@@ -65,8 +65,6 @@ class Row(NamedTuple):
     """As `records.dump` made it, or, of what is not written yet, the record itself."""
     is_pending: bool = False
     """Whether it is a document that another process holds, and has not committed."""
-    repeats: int | None = None
-    """Of a document, how many mirrors it has, where the back end knows that already."""
 
 
 class Postings(NamedTuple):
@@ -84,7 +82,7 @@ class Entry(NamedTuple):
     record: Record
     postings: Postings = Postings()
     keeps_place: bool = False
-    """Whether the row that it replaces has the same postings, and others need not hear of it."""
+    """Whether it replaces a row of the same postings; other processes are not told."""
 
 
 class Question(NamedTuple):

@@ -71,7 +71,6 @@ class Documents:
             signature = self._held[row.key] = record
             self._recent.append(record)
             signature.count = self.links.count
-            signature.known_repeats = row.repeats
         if row.is_pending:
             self.elsewhere.add(signature)
         return signature

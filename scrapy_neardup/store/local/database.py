@@ -1,4 +1,4 @@
-"""The SQLite file of a store: opened only where it can be one, its errors said with what to do."""
+"""The SQLite file of a store: checks before it is opened, and errors that say what to do."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from urllib.parse import quote, unquote
 
+from .. import meta
 from ..base import StoreError
-from ..records import is_intact
+from ..records import is_intact, load
 
 TABLE = "neardup"
 LOCK_SECONDS = 30  # how long to wait for another process
@@ -53,6 +54,8 @@ def open_database(path: str, table: str = TABLE, *, writes: bool, check: bool = 
             db.execute(f"PRAGMA cache_size={-CACHE}")
             _check_content(path, db, check)
             _prepare(db, table, writes)
+            if check:
+                _check_format(path, db, table)
         except BaseException:
             db.close()
             raise
@@ -164,8 +167,16 @@ def _check_rows(db: sqlite3.Connection, names: list[str]) -> None:
         db.execute(f'SELECT key FROM "{name}" ORDER BY number DESC LIMIT 1').fetchone()
 
 
+def _check_format(path: str, db: sqlite3.Connection, table: str) -> None:
+    for (value,) in db.execute(f'SELECT value FROM "{table}" WHERE key = ?', (meta.KEY,)):
+        try:
+            meta.merged(load(meta.KEY, value), {})
+        except ValueError as error:
+            raise StoreError(f"store {path!r} does not fit: {error}; it was left as it is") from error
+
+
 def _prepare(db: sqlite3.Connection, table: str, writes: bool) -> None:
-    """Have the table; in a store that is only looked into, one that is not in the file."""
+    """Make the table if it is missing; for a reader, an empty one that is not in the file."""
     if not writes:
         if table not in tables(db):
             db.execute(f'CREATE TEMP TABLE "{table}" {_COLUMNS.replace(" AUTOINCREMENT", "")}')
@@ -180,7 +191,7 @@ def _prepare(db: sqlite3.Connection, table: str, writes: bool) -> None:
 
 
 def _keep_ahead(db: sqlite3.Connection) -> None:
-    """Have a write-ahead log."""
+    """Switch to a write-ahead log."""
     end = time.monotonic() + LOCK_SECONDS
     while True:
         try:

@@ -1,9 +1,9 @@
 """The files of an index: which of them count, and how they are made.
 
-They lie in a folder beside the store. Which of them count is told by a row, `meta/index`: so an older copy of the store
-goes with what it knew. A file is written before the row names it, and removed after the row has forgotten it; so a kill
-at any moment leaves files that nobody names, and these are removed by whoever makes the next one. One process at a time
-makes files: whoever has the lock.
+They lie in a folder beside the store. A row of the store, `meta/index`, names those that count: so an older copy of the
+store never reads newer files. A file is written before the row names it, and removed once the row names it no more. A
+kill may leave files that the row does not name; the process that makes the next file removes them. One process at a
+time makes files: the one that has the lock.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from filelock import FileLock, Timeout
 from ..damage import DAMAGE
 from ..records import load
 from ..session import INDEX
-from .gathering import table_of_rows
 from .index import due
+from .rebuild import table_of_rows
 from .table import Table
 
 CHECKED = 1 << 28  # bytes of an index of which all is read when it is opened, to compare its checksums: 0.1 s
@@ -40,19 +40,20 @@ def folder_of(path: str) -> Path:
 
 
 def size_of(file: Path) -> int:
-    """Return the bytes of a file; 0 where it is gone."""
+    """Return the bytes of a file; 0 where it can't be looked at."""
     try:
         return file.stat().st_size
-    except FileNotFoundError:
+    except OSError:
         return 0
 
 
 class Files:
     """Reads and makes the tables of one namespace."""
 
-    def __init__(self, path: str, table: str) -> None:
+    def __init__(self, path: str, table: str, *, writes: bool = False) -> None:
         self.folder = folder_of(path) / quote(table, safe="")
         self._table = table
+        self._writes = writes
         self._lock = FileLock(f"{self.folder}.lock", thread_local=False)
 
     # Who makes files
@@ -63,8 +64,8 @@ class Files:
         return self._lock.is_locked
 
     def hold(self, rows: int) -> bool:
-        """Keep other processes from making files, where so many rows are worth one; return whether that is so."""
-        if rows >= LEAST:
+        """Take the lock if so many rows are worth a file; return whether this process has it."""
+        if self._writes and rows >= LEAST:
             with suppress(Timeout, OSError):  # another process makes them, or nobody can
                 self._lock.acquire(timeout=0)
         return self.is_held
@@ -148,7 +149,7 @@ class Files:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             return table.write(self.folder / f"{table.first:012d}-{table.last:012d}-{uuid4().hex[:8]}.idx")
-        except OSError as error:
+        except (OSError, *DAMAGE) as error:
             self.warn(f"stays in memory: {error}")
             return table
 

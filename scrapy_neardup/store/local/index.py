@@ -28,7 +28,7 @@ class Index:
         return self.tables[-1].last if self.tables else 0
 
     def find(self, keys: Mapping[int, int]) -> dict[int, list[Place]]:
-        """Return by key the places of the rows, oldest first; given is how many at most, the newest."""
+        """Return the places of the rows by key, oldest first; `keys` says of each how many, the newest, at most."""
         found: dict[int, list[Place]] = {}
         left = dict(keys)
         for key in self.tail.known(keys):
@@ -45,11 +45,11 @@ class Index:
         return found
 
     def count(self, key: int) -> int:
-        """Return how many rows a key led to since the tables were made: some may be gone."""
+        """Return how many rows a key leads to; some of them may be gone."""
         return len(self.tail.find(key, len(self.tail))) + sum([table.count(key) for table in self.tables])
 
     def near(self, simhash: int, distance: int, most: int = NEWEST) -> list[tuple[int, Place]]:
-        """Return the rows within a Hamming distance, each after that: of more than `most` the nearest; oldest first."""
+        """Return each row within a Hamming distance as (distance, place), oldest first; at most the `most` nearest."""
         found: list[tuple[int, Place]] = []
         for table in self.tables:
             found += table.near(simhash, distance, most)
@@ -60,19 +60,27 @@ class Index:
         if postings.keys or postings.simhash is not None:
             self.tail.add(place, postings)
 
+    def remove(self, key: str) -> None:
+        """Remove a row that has no number yet; free the room of removed rows once they are most of the tail."""
+        self.tail.remove(key)
+        if self.tail.removed > max(TAIL, len(self.tail) // 2):
+            self.tail = self.tail.rest(numbered=True)
+
     def seal(self, last: int) -> None:
         """Make a table of the tail's rows that have a number; `last` is the highest one."""
-        self.tables.append(Table.made(self.last + 1, last, self.tail.gathered()))
-        self.tail = self.tail.unnumbered()
+        if last <= self.last:
+            return
+        self.tables.append(Table.made(self.last + 1, last, self.tail.columns()))
+        self.tail = self.tail.rest(numbered=False)
 
     def put(self, table: Table) -> None:
-        """Have a table take the place of all that it covers."""
+        """Put a table in place of all tables that it covers."""
         self.tables = [*(each for each in self.tables if each.last < table.first), table,
                        *(each for each in self.tables if each.first > table.last)]  # fmt: skip
 
 
 def nearest(found: list[tuple[int, Place]], most: int) -> list[tuple[int, Place]]:
-    """Return what is nearest, in the same order; of those that are as near the oldest."""
+    """Return the nearest ones in the same order; among equals the oldest."""
     if len(found) <= most:
         return found
     chosen = sorted(range(len(found)), key=lambda at: found[at][0])[:most]
@@ -80,7 +88,7 @@ def nearest(found: list[tuple[int, Place]], most: int) -> list[tuple[int, Place]
 
 
 def due(tables: Sequence[Table]) -> list[Table]:
-    """Return the last tables that are to become one, if any."""
+    """Return the last tables if they should be merged; else none."""
     taken: list[Table] = []
     rows = 0
     for table in reversed(tables):

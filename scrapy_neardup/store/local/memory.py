@@ -1,4 +1,4 @@
-"""The back end in memory: what all back ends on this machine have in common."""
+"""The back end in memory, on which the one in a file builds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class MemoryBackend:
         """By key; None for a row that was deleted, and may still be stored."""
         self._keys: list[str] = [""]  # by number
         self._pending: dict[str, Postings] = {}
-        """What finds the documents that are held, and not written."""
+        """The postings of documents that are held and not written."""
 
     # Rows
 
@@ -90,7 +90,7 @@ class MemoryBackend:
 
     def release(self, entry: Entry) -> None:
         self._pending.pop(entry.key, None)
-        self.index.tail.remove(entry.key)
+        self.index.remove(entry.key)
         self._rows.pop(entry.key, None)
 
     def write(self, entries: Sequence[Entry], deleted: Sequence[Entry] = ()) -> None:
@@ -98,8 +98,8 @@ class MemoryBackend:
             self._rows.pop(entry.key, None)
         for entry in entries:
             self._put(entry)
-        if len(self.index.tail) >= TAIL:
-            self.index.seal(len(self._keys) - 1)
+        if (last := len(self._keys) - 1) - self.index.last >= TAIL:
+            self.index.seal(last)
             if tables := due(self.index.tables):
                 self.index.put(Table.merged(tables))
 
@@ -113,7 +113,7 @@ class MemoryBackend:
         self._rows[entry.key] = entry.record
 
     def _add(self, key: str, postings: Postings) -> None:
-        """Have a row be found."""
+        """Add a row to the index."""
         self.index.add(len(self._keys), postings)
         self._keys.append(key)
 

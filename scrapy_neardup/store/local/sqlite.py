@@ -1,15 +1,14 @@
 """The back end in a file: rows in one table of SQLite, which is a `SqliteDict`, and an index that is only a cache.
 
-Rows that are not written yet are held in RAM, as the back end in memory holds all; for all others the table is asked
-over a connection that only reads. What other processes wrote is read by number: those above the highest that is known.
+RAM holds rows until they are written. All other rows are read from the table, over a connection that never writes. Rows
+of other processes are noticed by their numbers, which are higher than all that are known.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +19,9 @@ from ..records import load
 from ..session import INDEX
 from .database import open_database, shrink, table_of, told
 from .files import Files, folder_of, size_of
-from .index import TAIL, due
 from .locks import RunLock
 from .memory import MemoryBackend
-from .table import Table
+from .stored_index import StoredIndex
 from .tail import Place
 from .writer import Batch, Writer
 
@@ -33,18 +31,19 @@ AT_ONCE = 500  # rows that are read at a time: some milliseconds
 class SqliteBackend(MemoryBackend):
     """A store in a file, for several processes of one machine. Raise StoreError where it can't be opened."""
 
+    index: StoredIndex
+
     def __init__(self, path: str, *, namespace: str = "", writes: bool = True) -> None:
         super().__init__()
         self.name = os.path.realpath(path)  # one name for the file and its locks, by whatever link it was reached
         self._table = table_of(namespace)
         self._db = open_database(self.name, self._table, writes=writes)
-        self._writes = writes
         self._version = self._known = 0
         self._locks: dict[str, RunLock] = {}
-        self._files = Files(self.name, self._table)
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="neardup-index")
-        self._merging: Future[Table] | None = None
-        self._is_stuck = False
+        self._files = Files(self.name, self._table, writes=writes)
+        self._named: list[str] = []
+        """The files of the index that count, as far as this process knows."""
+        self.index = StoredIndex(self._db, self._files)
         self._writer: Writer | None = None
         try:
             self._writer = Writer(self.name, self._table, self._note_written) if writes else None
@@ -57,68 +56,36 @@ class SqliteBackend(MemoryBackend):
     # The index
 
     def _open_index(self) -> None:
-        """Have tables for all rows, but for few that came last."""
+        """Read the index, and make what it lacks."""
         last = self._db.execute(f'SELECT max(number) FROM "{self._table}"').fetchone()[0] or 0
-        if self._writes:
-            self._files.hold(last)
-        self.index.tables = self._files.read(self._db)
-        if last - self.index.last > TAIL:
-            self._cover(last)
+        self._named = self._files.names(self._db)
+        self.index.load(last)
         self._known = self.index.last
         while self._read_news()[1]:
             pass
         self._name_files()
 
-    def _cover(self, last: int) -> None:
-        """Have tables for all rows up to a number."""
-        self.index.tables += self._files.made(self._db, self.index.last + 1, last)
-
-    def _named(self) -> list[str]:
-        return [table.path.name for table in self.index.tables if table.path]
-
     def _name_files(self) -> None:
-        """Have the store name the files that count, where it names others."""
-        if self._files.is_held and self._files.names(self._db) != self._named():
-            self.write([Entry(INDEX, {"files": self._named()})])
+        """Write which files of the index count, if that has changed."""
+        if self._files.is_held and self.index.names != self._named:
+            self._named = self.index.names
+            self.write([Entry(INDEX, {"files": self._named})])
 
-    def _grow(self) -> None:
-        """Make a table of the newest rows, and have several become one in a thread."""
-        if len(self.index.tail) >= TAIL and self._known > self.index.last:
-            self.index.seal(self._known)
-        if self._merging and self._merging.done():
-            self._adopt()
-            self._name_files()
-        if not (self._merging or self._is_stuck) and due(self.index.tables):
-            self._take_over()
-            if tables := due(self.index.tables):
-                self._merging = self._thread.submit(self._files.merged, tables)
+    def _name_last_files(self, writer: Writer) -> None:
+        """Write which files count, those of the last merge included."""
+        if self._files.is_held and self.index.names != self._named:
+            with suppress(StoreError):  # it is made again
+                writer.write(Batch({INDEX: {"files": self.index.names}})).result()
+                self._files.tidy(self.index.names)
 
-    def _take_over(self) -> None:
-        """Make files from now on, if nobody else does; go on with those of the process that made them before."""
-        is_first = self._writes and not self._files.is_held and self._files.hold(self._known)
-        if is_first and self._files.names(self._db) != self._named():
-            self.index.tables = [table for table in self._files.read(self._db) if table.last <= self._known]
-            self._cover(self._known)
-            self._name_files()
-
-    def _adopt(self) -> None:
-        """Go by the table that was made of several."""
-        merging, self._merging = self._merging, None
+    @contextmanager
+    def _index_told(self) -> Iterator[None]:
+        """Raise StoreError in place of what a damaged index raises: of a large one only the head was checked."""
         try:
-            self.index.put(merging.result()) if merging else None
-        except Exception as error:  # it is a cache
-            self._is_stuck = True
-            self._files.warn(f"does not grow: {error!r}")
-
-    def _end_index(self) -> None:
-        """Name what is being made, since its thread is waited for anyway; let others make files."""
-        self._thread.shutdown()
-        if self._merging and self._writer and self._files.is_held:
-            with suppress(Exception):  # it is made again
-                self._adopt()
-                self._writer.write(Batch({INDEX: {"files": self._named()}})).result()
-                self._files.tidy(self._named())
-        self._files.release()
+            yield
+        except DAMAGE as error:
+            advice = f"remove the folder {str(folder_of(self.name))!r}, and it is made anew"
+            raise StoreError(f"store {self.name!r} can't be read: its index is damaged: {error!r}; {advice}") from error
 
     # Rows
 
@@ -153,11 +120,12 @@ class SqliteBackend(MemoryBackend):
         return found
 
     def find(self, questions: Sequence[Question], entries: Sequence[Entry | None] = ()) -> list[Found]:
-        try:
+        with self._index_told():
             return super().find(questions, entries)
-        except DAMAGE as error:  # of a large index only the head was checked
-            advice = f"remove the folder {str(folder_of(self.name))!r}, and it is made anew"
-            raise StoreError(f"store {self.name!r} can't be read: its index is damaged: {error!r}; {advice}") from error
+
+    def count(self, key: int) -> int:
+        with self._index_told():
+            return super().count(key)
 
     def scan(self, kind: str, run: str = "") -> Iterator[Row]:
         prefix = f"{kind}/{run}/" if run else f"{kind}/"
@@ -187,6 +155,7 @@ class SqliteBackend(MemoryBackend):
         assert self._writer
         for entry in deleted:
             self._rows[entry.key] = None
+            self.index.remove(entry.key)
             self._writer.batch.delete(entry.key)
         for entry in entries:
             self._put(entry)
@@ -202,33 +171,34 @@ class SqliteBackend(MemoryBackend):
             self._writer.flush(wait=wait)
 
     def _note_written(self, batch: Batch) -> None:
-        """Let go of rows that are on disk."""
+        """Drop from RAM the rows that are on disk."""
         waiting = self._writer.batch if self._writer else batch
         for key, record in batch.records().items():
             if not waiting.has(key) and key in self._rows and self._rows[key] is record:
                 del self._rows[key]
-        if batch.has(INDEX) and not (self._merging or waiting.has(INDEX)):
-            self._files.tidy(self._named())
+        if batch.has(INDEX) and not (self.index.is_merging or waiting.has(INDEX)):
+            self._files.tidy(self._named)
 
     def news(self) -> tuple[list[Row], bool]:
         rows: list[Row] = []
         with told(self.name, "read"):
-            if self._version == self._newest_version() and not (self._merging and self._merging.done()):
+            if self._version == self._newest_version() and not self.index.has_merged:
                 return rows, False
             more = True
             while more and not rows:  # this process's own rows only get their numbers
                 rows, more = self._read_news()
             if not more:
-                self._grow()
+                self.index.grow(self._known)
+                self._name_files()
         return rows, more
 
     def _newest_version(self) -> int:
-        """Return what changes whenever anybody commits."""
+        """Return a number that changes with every commit of any process."""
         [version] = self._db.execute("PRAGMA data_version").fetchone()
         return int(version)
 
     def _read_news(self) -> tuple[list[Row], bool]:
-        """Return some rows that other processes wrote; this one's own get their numbers."""
+        """Return some new rows of other processes; number this process's own."""
         version = self._newest_version()
         query = f'SELECT number, key FROM "{self._table}" WHERE number > ? ORDER BY number LIMIT {AT_ONCE}'
         rows = self._db.execute(query, (self._known,)).fetchall()
@@ -236,13 +206,13 @@ class SqliteBackend(MemoryBackend):
         if damage and not found:
             raise damage
         if damage:
-            return found, True  # the damage is told of the next time, when these are known
+            return found, True  # the next call raises it
         if not (more := len(rows) == AT_ONCE):
             self._version = version
         return found, more
 
     def _take_in(self, rows: Sequence[tuple[int, str]]) -> tuple[list[Row], StoreError | None]:
-        """Have the newest rows be found, up to one that is damaged; return those that others need to know of."""
+        """Add the newest rows to the index, up to a damaged one; return those of other processes, and the error."""
         others = [number for number, key in rows if not self.index.tail.has(key)]
         values = dict(self._select("number, value", "number", others))
         found: list[Row] = []
@@ -282,19 +252,20 @@ class SqliteBackend(MemoryBackend):
 
     def compact(self) -> None:
         with told(self.name, "compacted"):
-            self._merging = None
             if self._files.is_held:  # else another process makes the files, in time
-                self.index.tables = self._files.made(self._db, 1, self._known)
+                self.index.rebuild(self._known)
                 self._name_files()
             self.flush(wait=True)
             with closing(open_database(self.name, self._table, writes=True, check=False)) as db:
                 shrink(db)
 
     def abandon(self) -> None:
-        self._end_index()
+        self.index.end()
         if self._writer:
+            self._name_last_files(self._writer)
             self._writer.close()
             self._writer = None
+        self._files.release()
         self._db.close()
         for run in list(self._locks):
             self.release_run(run)

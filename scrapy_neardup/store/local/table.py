@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...index.near import NearTable
-from ...index.packed import Array, PackedTable, entries, merge
+from ...index.packed import Array, PackedTable
 from ..damage import DAMAGE
 from .arrays import read_arrays, write_arrays
 
@@ -20,15 +20,15 @@ _NEAR = ("starts", "next", "numbers")
 ARRAYS = 3 + len(_KEYS) + len(_NEAR)  # of a file
 
 
-class Gathered(NamedTuple):
-    """The postings of rows."""
+class Columns(NamedTuple):
+    """The postings of rows, as columns."""
 
     keys: npt.NDArray[np.uint64]
     numbers: npt.NDArray[np.int64]
-    """Of each key its row's."""
+    """The row of each key."""
     simhashes: npt.NDArray[np.uint64]
     places: npt.NDArray[np.int64]
-    """Of each SimHash the number of its row, ascending."""
+    """The row of each SimHash, ascending."""
 
 
 class Table:
@@ -43,27 +43,25 @@ class Table:
         self._keys = keys
         self._near = near
         self._places = places
-        """Of each SimHash the row, counted from `first`."""
+        """The row of each SimHash, counted from `first`."""
 
     def __len__(self) -> int:
-        """How many rows it covers, be they there or not."""
+        """Return how many rows it covers, deleted ones included."""
         return self.last - self.first + 1
 
     @classmethod
-    def made(cls, first: int, last: int, gathered: Gathered) -> Table:
-        """Make one of what was gathered of these rows."""
-        packed = entries(gathered.keys, (gathered.numbers - first).astype(np.uint64))
-        near = NearTable(gathered.simhashes)
-        return cls(
-            first, last, PackedTable.merged(len(packed), [packed]), near, (gathered.places - first).astype(np.uint32)
-        )
+    def made(cls, first: int, last: int, columns: Columns) -> Table:
+        """Make the table of these rows from their postings."""
+        keys = PackedTable.made(columns.keys, (columns.numbers - first).astype(np.uint64))
+        places = (columns.places - first).astype(np.uint32)
+        return cls(first, last, keys, NearTable(columns.simhashes), places)
 
     @classmethod
     def merged(cls, tables: Sequence[Table]) -> Table:
-        """Make one of several that follow one another."""
+        """Merge tables of adjacent rows into one."""
         first = tables[0].first
         shifts = [table.first - first for table in tables]
-        keys = merge([(table._keys, shift) for table, shift in zip(tables, shifts, strict=True)])
+        keys = PackedTable.merged([(table._keys, shift) for table, shift in zip(tables, shifts, strict=True)])
         near = NearTable(np.concatenate([table._near.values for table in tables]))
         places = [table._places + np.uint32(shift) for table, shift in zip(tables, shifts, strict=True)]
         return cls(first, tables[-1].last, keys, near, np.concatenate(places))
@@ -83,14 +81,14 @@ class Table:
             raise ValueError(f"{path.name} is damaged: {' '.join(str(error).split())}") from error
 
     def write(self, path: Path) -> Table:
-        """Write it to a file, and return that mapped."""
+        """Write it to a file; return the table mapped from that."""
         columns = [self._keys.columns[name] for name in _KEYS] + [self._near.columns[name] for name in _NEAR]
         head = np.array([FORMAT, self.first, self.last], np.int64)
         write_arrays(path, [head, self._near.values, self._places, *columns])
         return Table.read(path)
 
     def find(self, keys: Iterable[int], most: int) -> Iterator[tuple[int, list[int]]]:
-        """Yield each key that leads anywhere with the rows, oldest first; of more than `most` the newest."""
+        """Yield each key that leads anywhere, with its rows, oldest first; at most the `most` newest."""
         first = self.first
         for key, numbers in self._keys.find(keys, most):
             yield key, [first + number for number in numbers]
@@ -100,6 +98,6 @@ class Table:
         return self._keys.count(key)
 
     def near(self, simhash: int, distance: int, most: int) -> list[tuple[int, int]]:
-        """Return the rows within a distance, each after its distance; of more than `most` the nearest."""
+        """Return each row within a distance as (distance, row); at most the `most` nearest."""
         found = self._near.find(simhash, distance, most)
         return [(far, self.first + int(self._places[number])) for number, far in found.items()]

@@ -10,29 +10,31 @@ from typing import TypeAlias
 import numpy as np
 
 from ..base import Postings
-from .table import Gathered
+from .table import Columns
 
 Place: TypeAlias = int | str
 """Where a row lies: its number, or its key until it has one."""
 
 
 class Tail:
-    """Rows in the order of coming, found by their postings."""
+    """Rows in the order in which they came, found by their postings."""
 
     def __init__(self) -> None:
         self.places: list[Place | None] = []
         """By slot; None for a row that was removed."""
+        self.removed = 0
+        """How many slots are of removed rows."""
         self._slots: dict[str, list[int]] = {}  # of rows without a number
         self._first: dict[int, int] = {}  # by key
         self._others: dict[int, list[int]] = {}  # few keys are shared
         self._keys, self._ends = array("Q"), array("Q", [0])
-        self._simhashes, self._of = np.zeros(64, np.uint64), array("Q")  # of which slots they are
+        self._simhashes, self._of = np.zeros(64, np.uint64), array("Q")  # and the slot of each
 
     def __len__(self) -> int:
         return len(self.places)
 
     def add(self, place: Place, postings: Postings) -> None:
-        """Add a row, the newest one, or more that finds one that was added."""
+        """Add the newest row, or more postings of a row that was added."""
         slot = len(self.places)
         self.places.append(place)
         if isinstance(place, str):
@@ -53,7 +55,7 @@ class Tail:
         self._of.append(slot)
 
     def number(self, key: str, number: int) -> bool:
-        """Give a row its number; return whether it is here."""
+        """Number a row; return whether it is here."""
         slots = self._slots.pop(key, ())
         for slot in slots:
             self.places[slot] = number
@@ -67,29 +69,31 @@ class Tail:
         """Remove a row that has no number yet."""
         for slot in self._slots.pop(key, ()):
             self.places[slot] = None
+            self.removed += 1
 
     def known(self, keys: Iterable[int]) -> list[int]:
-        """Return those keys that lead anywhere: few do."""
+        """Return the keys that lead to a row here: few do."""
         return [key for key in keys if key in self._first]
 
     def find(self, key: int, most: int) -> list[Place]:
-        """Return the places that a key leads to, oldest first; of more than `most` the newest."""
+        """Return the places that a key leads to, oldest first; at most the `most` newest."""
         if (first := self._first.get(key)) is None:
             return []
         found = [p for slot in (first, *self._others.get(key, ())) if (p := self.places[slot]) is not None]
         return found[-most:]
 
     def near(self, simhash: int, distance: int) -> list[tuple[int, Place]]:
-        """Return the places of the SimHashes within a distance, each after its distance."""
+        """Return each row within a distance as (distance, place)."""
         far = np.bitwise_count(self._simhashes[: len(self._of)] ^ np.uint64(simhash))
         near = (far <= distance).nonzero()[0].tolist()
         return [(int(far[at]), p) for at in near if (p := self.places[self._of[at]]) is not None]
 
-    def unnumbered(self) -> Tail:
-        """Return the rows that have no number yet."""
+    def rest(self, *, numbered: bool) -> Tail:
+        """Return a tail of the rows that have no number yet, and of those that have one if these are wanted."""
         rest = Tail()
-        for slot in sorted(slot for slots in self._slots.values() for slot in slots):
-            rest.add(self.places[slot] or "", self._postings(slot))
+        for slot, place in enumerate(self.places):
+            if isinstance(place, str) or (numbered and place is not None):
+                rest.add(place, self._postings(slot))
         return rest
 
     def _postings(self, slot: int) -> Postings:
@@ -97,7 +101,7 @@ class Tail:
         simhash = int(self._simhashes[at]) if at < len(self._of) and self._of[at] == slot else None
         return Postings(self._keys[self._ends[slot] : self._ends[slot + 1]], simhash)
 
-    def gathered(self) -> Gathered:
+    def columns(self) -> Columns:
         """Return the postings of all rows that have a number."""
         of = np.array([place if isinstance(place, int) else 0 for place in self.places], np.int64)
         ends = np.frombuffer(self._ends, np.int64)
@@ -105,4 +109,4 @@ class Tail:
         places = of[np.frombuffer(self._of, np.int64)]
         order = np.argsort(places, kind="stable")[np.count_nonzero(places == 0) :]
         keys = np.frombuffer(self._keys, np.uint64)[numbers > 0]
-        return Gathered(keys, numbers[numbers > 0], self._simhashes[: len(places)][order], places[order])
+        return Columns(keys, numbers[numbers > 0], self._simhashes[: len(places)][order], places[order])

@@ -68,7 +68,7 @@ class Batch:
 
 
 class Writer:
-    """Writes batches of rows, one after another; `written` is called with each that is on disk."""
+    """Writes batches of rows, one after another; calls `written` with each one that is on disk."""
 
     def __init__(self, path: str, table: str, written: Callable[[Batch], object] = bool) -> None:
         self.batch = Batch()

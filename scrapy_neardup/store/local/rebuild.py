@@ -1,4 +1,4 @@
-"""The postings of stored rows, gathered many at a time: what an index is made of."""
+"""A table of an index made anew from stored rows."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from ...signature import SIMHASH, Signature
 from ..damage import DAMAGE
 from ..postings import postings, salt
 from ..records import load
-from .table import Gathered, Table
+from .table import Columns, Table
 
 
 def table_of_rows(db: sqlite3.Connection, name: str, first: int, last: int) -> Table:
-    """Make a table of a range of rows, of which some may be gone."""
-    gathering = _Gathering()
+    """Make the table of a range of rows; some of them may be gone."""
+    builder = _Builder()
     query = f'SELECT number, key, value FROM "{name}" WHERE number BETWEEN ? AND ? ORDER BY number'
     for number, key, value in db.execute(query, (first, last)):
-        gathering.add(number, key, value)
-    return Table.made(first, last, gathering.done())
+        builder.add(number, key, value)
+    return Table.made(first, last, builder.columns())
 
 
-class _Gathering:
+class _Builder:
     """Postings as arrays that grow. Documents are not decoded: fingerprints are taken as they are stored."""
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class _Gathering:
         self._keys, self._numbers = array("Q"), array("q")
 
     def add(self, number: int, key: str, value: bytes) -> None:
-        """Add a row. What is damaged is left out: `verify` tells of it."""
+        """Add a row. A damaged one is left out; `verify` reports it."""
         with suppress(*DAMAGE):
             if key.startswith("document/"):
                 self._add_document(number, value)
@@ -57,16 +57,16 @@ class _Gathering:
         self._keys.extend(keys)
         self._numbers.extend([number] * len(keys))
 
-    def done(self) -> Gathered:
-        """Return all that was added."""
+    def columns(self) -> Columns:
+        """Return the postings of all rows added."""
         keys, numbers = [np.frombuffer(self._keys, np.uint64)], [np.frombuffer(self._numbers, np.int64)]
         simhashes, places = np.zeros(0, np.uint64), np.zeros(0, np.int64)
         for name, packed in self._prints.items():
             values = np.frombuffer(b"".join(packed), "<u8").astype(np.uint64)
-            of, counts = (np.frombuffer(column, np.int64) for column in self._of[name])
+            of, counts = (np.frombuffer(each, np.int64) for each in self._of[name])
             if name == SIMHASH:
                 simhashes, places = values[np.cumsum(counts) - counts], of
             else:
                 keys.append((values ^ np.uint64(salt(name))) * MULTIPLIER)
                 numbers.append(np.repeat(of, counts))
-        return Gathered(np.concatenate(keys), np.concatenate(numbers), simhashes, places)
+        return Columns(np.concatenate(keys), np.concatenate(numbers), simhashes, places)
