@@ -427,11 +427,12 @@ def test_verify_lists_all_that_is_damaged(stored: str) -> None:
     assert f"1 rows of kind 'run' can't be read: {run!r}: " in made.stdout
     assert f"file {str(index)!r} of the index can't be read: No such file" in made.stdout
     assert "its page is stored once more" in made.stdout
-    assert made.stdout.count("  to do: bring back a copy of the store") == 2
+    assert made.stdout.count("  to do: bring back a copy of the store") == 3
     assert contents(stored) == before
     listed = neardup(Path(stored).parent, "verify", "--json", "--store", stored)
     assert listed.returncode == 2
-    assert [each["harmless"] for each in json.loads(listed.stdout)["findings"]] == [True, False, False]
+    assert [each["harmless"] for each in json.loads(listed.stdout)["findings"]] == [True, False, False, False]
+    assert "costs: crawls and commands refuse the store" in made.stdout
 
 
 def test_verify_of_rows_that_do_not_fit(stored: str) -> None:
@@ -444,7 +445,8 @@ def test_verify_of_rows_that_do_not_fit(stored: str) -> None:
     assert "1 rows of kind 'document' can't be read: 'document/r/1': a store has no rows of this kind" in found
     assert "1 rows of kind 'link' can't be read: 'link/r/000001': its value is no bytes" in found
     assert any(what.startswith("1 rows of kind 'run' can't be read: 'run/nobody': row 'run/nobody'") for what in found)
-    assert len(found) == 4
+    assert "the checksum of row" in found[-1]  # why it can't be opened
+    assert len(found) == 5
 
 
 def test_verify_of_what_rows_say_together(stored: str) -> None:
@@ -494,9 +496,23 @@ def test_a_url_that_two_crawls_fetched_at_once_is_no_damage(path: str) -> None: 
         assert dedup.store.resolve("http://a.example/")
 
 
+def test_a_store_without_its_damaged_rows_is_whole(stored: str) -> None:
+    key = row_keys(stored, "document")[0]
+    flip(stored, key)
+    assert [each.harmless for each in verify(stored).findings] == [False, False]
+    change(stored, "DELETE FROM neardup WHERE key = ?", key)  # as docs/store.md says
+    with Deduplicator.open(stored) as dedup:
+        assert len(list(dedup.store.signatures()))
+    assert [each.costs for each in verify(stored).findings if not each.harmless] == [
+        "their pages are stored once more",
+        "as many URLs are fetched again",
+    ]
+
+
 def test_verify_of_a_list_of_index_files_that_is_damaged(stored: str) -> None:
     change(stored, "UPDATE neardup SET value = x'00' WHERE key = ?", INDEX)
-    [damaged] = verify(stored).findings
+    damaged, refused = verify(stored).findings
+    assert refused.costs == "crawls and commands refuse the store"
     assert damaged.what.startswith(f"1 rows of kind 'meta' can't be read: {INDEX!r}")
 
 

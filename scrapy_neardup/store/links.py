@@ -100,14 +100,18 @@ class Links:
 
     def of(self, document: Signature) -> list[Link]:
         """Return the URLs that led to a document, oldest first."""
-        key = links_key(document.id)
-        [found] = self._backend.find([Question({key: MANY})])
-        links = [link for row in found.rows.get(key, ()) if (link := self._link(row)) and link.target == document.id]
+        links = self._to(document)
         for link in links:
             link.signature = document
         if document.own and (own := self.resolve(document.url or "")) and own.signature is document and not own.key:
             links.append(own)
         return sorted((link for link in links if link.url), key=lambda link: link.seen)
+
+    def _to(self, document: Signature) -> list[Link]:
+        """Return the links to a document that are rows."""
+        key = links_key(document.id)
+        [found] = self._backend.find([Question({key: MANY})])
+        return [link for row in found.rows.get(key, ()) if (link := self._link(row)) and link.target == document.id]
 
     def all(self) -> Iterator[Link]:
         """Yield what is known of all URLs."""
@@ -269,10 +273,7 @@ class Links:
     def drop(self, document: Signature) -> None:
         """Delete a document, with all URLs that led to it."""
         urls = self.of(document)
-        key = links_key(document.id)
-        [found] = self._backend.find([Question({key: MANY})])
-        links = [link for row in found.rows.get(key, ()) if (link := self._link(row)) and link.target == document.id]
-        deleted = [Entry(link.key, link, postings(link)) for link in links]
+        deleted = [Entry(link.key, link, postings(link)) for link in self._to(document)]
         gone = Entry(f"{DOCUMENT}/{document.id}", document, postings(document))
         self._session.count(urls=-len(urls))
         self._write([], [*deleted, gone])

@@ -37,7 +37,7 @@ def read_arrays(path: Path, count: int, *, check: bool) -> list[Array]:
         view = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         *arrays, sums = (_next(file, view) for _ in range(count + 1))
     if check and [_checksum(each) for each in arrays] != sums.tolist():
-        raise ValueError(f"{path.name} is damaged: its checksums do not match")
+        raise ValueError("its checksums do not match")
     return arrays
 
 

@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 
 from ...watching import watched
+from ..base import StoreError
 from ..damage import DAMAGE
 from ..verification import Finding, Survey, Verification
 from .database import namespaces, open_database
 from .files import Files
 
 _ANEW = "nothing: it is made anew when the store is next opened for writing"
+_REFUSED = "bring back a copy of the store, or delete the damaged rows: docs/store.md says how"
 _SLOW = "look-ups that it should answer find nothing until then: pages are stored, or fetched, once more"
 
 
@@ -30,6 +32,7 @@ def inspect(path: str, survey: Survey) -> None:
             rows = Verification(survey, namespace)
             _read(db, table, rows)
             rows.check()
+    _check_opening(path, survey)
 
 
 def _inspect_index(files: Files, db: sqlite3.Connection, survey: Survey) -> None:
@@ -58,6 +61,14 @@ def _check_file(db: sqlite3.Connection, survey: Survey) -> None:
         said = str(error)
     if said != "ok":
         survey.note(Finding(f"the file: SQLite says {said}", "rows of it may be lost: see what follows"))
+
+
+def _check_opening(path: str, survey: Survey) -> None:
+    """Note if the store can't be opened: of a small file a single damaged row is enough."""
+    try:
+        open_database(path, writes=False).close()
+    except StoreError as error:
+        survey.note(Finding(str(error), "crawls and commands refuse the store", _REFUSED))
 
 
 def _read(db: sqlite3.Connection, table: str, rows: Verification) -> None:
