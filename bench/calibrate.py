@@ -16,11 +16,11 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
-from scrapy_neardup.calibrate import calibrate
-from scrapy_neardup.config import Config
-from scrapy_neardup.evaluate import evaluate, warm_up
-from scrapy_neardup.labels import LabelledSet
-from scrapy_neardup.unions import Unions
+from scrapy_neardup.feeds.labels import LabelledSet
+from scrapy_neardup.index.unions import Unions
+from scrapy_neardup.quality.calibration import calibrate
+from scrapy_neardup.quality.evaluation import evaluate, warm_up
+from scrapy_neardup.settings import Config
 
 
 def halves(labelled: LabelledSet, seed: int) -> list[LabelledSet]:

@@ -89,7 +89,7 @@ def crawl(port: str, settings: dict[str, Any]) -> dict[str, Any]:
     """Crawl once, in this process."""
     clock = Clock()
     if "ADDONS" in settings:
-        from scrapy_neardup import ending, extension, middleware, pipeline, probes  # noqa: F401 - named by ENTRIES
+        from scrapy_neardup.crawl import ending, extension, middleware, pipeline, probes  # noqa: F401 - named by ENTRIES
 
         for place, methods in ENTRIES.items():
             module, name = place.split(".")

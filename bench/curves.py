@@ -23,15 +23,15 @@ import matplotlib
 import numpy as np
 from accuracy import minhash
 
-from scrapy_neardup.config import Config
-from scrapy_neardup.dedup import Deduplicator
+from scrapy_neardup.deduplicator import Deduplicator
 from scrapy_neardup.document import Document
-from scrapy_neardup.evaluate import decide
-from scrapy_neardup.fingerprints.hashing import Hashes, mix
+from scrapy_neardup.feeds.labels import MODES, Cluster, LabelledSet, Pair, Partition, Score
+from scrapy_neardup.fingerprints.hashes import Hashes, mix
 from scrapy_neardup.fingerprints.minhash import minima
 from scrapy_neardup.items import item_document
-from scrapy_neardup.labels import MODES, Cluster, LabelledSet, Pair, Partition, Score
-from scrapy_neardup.verify import Comparison, Rule, compare
+from scrapy_neardup.matching.evidence import Comparison, Rule, compare
+from scrapy_neardup.quality.evaluation import decide
+from scrapy_neardup.settings import Config
 
 matplotlib.use("agg")
 from matplotlib import pyplot as plt

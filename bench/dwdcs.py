@@ -21,19 +21,19 @@ from math import inf
 from statistics import mean
 from typing import Any
 
-from scrapy_neardup.config import Config
 from scrapy_neardup.detectors import Detector, IMatch
-from scrapy_neardup.detectors.dwdcs import COSINE, SPREAD, concept_fingerprints
 from scrapy_neardup.document import Document
-from scrapy_neardup.evaluate import decide, warm_up
-from scrapy_neardup.fingerprints.concepts import POSITION_BITS
-from scrapy_neardup.fingerprints.network import co_occurrence, main_part
-from scrapy_neardup.index.concepts import ConceptIndex
-from scrapy_neardup.labels import MODES, LabelledSet, Partition
-from scrapy_neardup.text.concepts import Concepts
-from scrapy_neardup.text.concepts import builtin as builtin_concepts
+from scrapy_neardup.feeds.labels import MODES, LabelledSet, Partition
+from scrapy_neardup.papers.concepts.dwdcs import COSINE, SPREAD, concept_fingerprints
+from scrapy_neardup.papers.concepts.inverted import ConceptIndex
+from scrapy_neardup.papers.concepts.network import co_occurrence, main_part
+from scrapy_neardup.papers.concepts.positions import POSITION_BITS
+from scrapy_neardup.papers.concepts.terms import sentences
+from scrapy_neardup.papers.concepts.thesaurus import Concepts
+from scrapy_neardup.papers.concepts.thesaurus import builtin as builtin_concepts
+from scrapy_neardup.quality.evaluation import decide, warm_up
+from scrapy_neardup.settings import Config
 from scrapy_neardup.text.lexicon import builtin
-from scrapy_neardup.text.terms import sentences
 
 SPREADS = (0.01, 0.02, 0.05, 0.1, 0.2, inf)
 KEYS = (5, 10, 15, 20, 25, 30)

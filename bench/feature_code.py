@@ -20,18 +20,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import combinations, pairwise
 
-from scrapy_neardup.config import Config
-from scrapy_neardup.dedup import Deduplicator
+from scrapy_neardup.deduplicator import Deduplicator
 from scrapy_neardup.detectors.feature_code import FeatureCode
 from scrapy_neardup.document import Document
-from scrapy_neardup.evaluate import warm_up
+from scrapy_neardup.feeds.labels import MODES, Cluster, LabelledSet, Pair, Score, pairs_of
 from scrapy_neardup.fingerprints.feature_code import common_subsequence, feature_codes, pack
 from scrapy_neardup.index.ordered import OrderedIndex
 from scrapy_neardup.items import item_document
-from scrapy_neardup.labels import MODES, Cluster, LabelledSet, Pair, Score, pairs_of
+from scrapy_neardup.matching.evidence import ANYTHING
+from scrapy_neardup.quality.evaluation import warm_up
+from scrapy_neardup.settings import Config
 from scrapy_neardup.signature import Signature
 from scrapy_neardup.text.tokens import normalize
-from scrapy_neardup.verify import ANYTHING
 
 RATIOS = (1.0, 1.05, 1.10, 1.12, 1.14, float("inf"))
 TOLERANCES = (0, 1, 2)

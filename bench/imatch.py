@@ -13,11 +13,11 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 
-from scrapy_neardup.config import Config
 from scrapy_neardup.detectors import IMatch
-from scrapy_neardup.evaluate import decide, warm_up
+from scrapy_neardup.feeds.labels import MODES, LabelledSet, Partition
 from scrapy_neardup.items import item_document
-from scrapy_neardup.labels import MODES, LabelledSet, Partition
+from scrapy_neardup.quality.evaluation import decide, warm_up
+from scrapy_neardup.settings import Config
 from scrapy_neardup.text.lexicon import Lexicon, builtin
 
 BANDS = ((0.0, 1.0), (0.1, 0.5), (0.2, 0.6), (0.3, 0.7), (0.4, 0.6), (0.4, 0.8), (0.5, 0.7), (0.5, 0.9), (0.6, 0.8))

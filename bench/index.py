@@ -29,11 +29,11 @@ from options import new_file, positive
 from texts import Text, edited, made, multiplied, signed
 
 from scrapy_neardup import Deduplicator, Document
-from scrapy_neardup.fingerprints.hashing import shingle_hashes
+from scrapy_neardup.fingerprints.hashes import shingle_hashes
 from scrapy_neardup.fingerprints.simhash import simhash
 from scrapy_neardup.fingerprints.sketch import WIDTH
+from scrapy_neardup.matching.evidence import compare
 from scrapy_neardup.signature import Signature
-from scrapy_neardup.verify import compare
 
 SIZES = (10_000, 100_000, 1_000_000)
 QUERIES = 1000

@@ -40,11 +40,8 @@ from mutant_kinds import Mutant, mutants
 from mutant_tree import ROOT, Ended, Tree, digest
 from options import new_file, positive
 
-DECISIONS = (
-    "claim dedup deliveries matching verify siblings reviews advice mirrors verdict"
-    " pipeline middleware extension turns detours ending access judge waitlist rechecks leads"
-)
-ROOMS = (*(f"scrapy_neardup/{name}.py" for name in DECISIONS.split()), "scrapy_neardup/store")
+DECISIONS = ("crawl", "matching", "mirrors", "store", "deduplicator.py", "verdict.py")
+ROOMS = [f"scrapy_neardup/{each}" for each in DECISIONS]
 STAGES = ("reach", "quick", "slow")
 REACHING = 20.0  # seconds of tests that come first; with more, the quick tier on two cores is as fast
 SLACK = 60.0  # seconds, for the start of pytest on a busy machine

@@ -18,8 +18,8 @@ from statistics import fmean
 import numpy as np
 
 from scrapy_neardup import Deduplicator, Document
-from scrapy_neardup.fingerprints.hashing import Hashes, mix
-from scrapy_neardup.labels import MODES, LabelledSet, Partition
+from scrapy_neardup.feeds.labels import MODES, LabelledSet, Partition
+from scrapy_neardup.fingerprints.hashes import Hashes, mix
 from scrapy_neardup.signature import Signature
 
 

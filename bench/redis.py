@@ -36,7 +36,7 @@ from store_made import NEW, OF_FORM, Given, signature, url
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.signature import Evidence, Link, Signature, Visit
 from scrapy_neardup.store import Store
-from scrapy_neardup.store.base import DOCUMENT, LINK, Entry, Record
+from scrapy_neardup.store.interface import DOCUMENT, LINK, Entry, Record
 from scrapy_neardup.store.postings import postings
 from scrapy_neardup.store.redis.backend import RedisBackend
 from scrapy_neardup.text.urls import canonical_url

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scrapy_neardup import Deduplicator
-from scrapy_neardup.fingerprints.hashing import MULTIPLIER, mix
+from scrapy_neardup.fingerprints.hashes import MULTIPLIER, mix
 from scrapy_neardup.fingerprints.sketch import Sketch
 from scrapy_neardup.signature import Evidence, Link, Signature, Visit
 from scrapy_neardup.store.local.database import open_database

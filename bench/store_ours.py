@@ -14,7 +14,7 @@ from store_made import NEW, OF_FORM, signature
 
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.signature import Signature, Visit
-from scrapy_neardup.store.local.files import folder_of
+from scrapy_neardup.store.local.index_files import folder_of
 from scrapy_neardup.text.urls import canonical_url
 
 ROUNDS, QUERIES = 5, 1000

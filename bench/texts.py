@@ -18,7 +18,7 @@ import numpy as np
 
 from scrapy_neardup.detectors.imatch import MIN_TERMS
 from scrapy_neardup.detectors.shingle import BANDS, ROWS
-from scrapy_neardup.fingerprints.hashing import Hashes, chain, hash_tokens, shingle_hashes
+from scrapy_neardup.fingerprints.hashes import Hashes, chain, hash_tokens, shingle_hashes
 from scrapy_neardup.fingerprints.imatch import imatch
 from scrapy_neardup.fingerprints.minhash import super_shingles
 from scrapy_neardup.fingerprints.simhash import simhash

@@ -7,24 +7,24 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .addon import Addon
-    from .claim import Claim
-    from .config import Config, ConfigError
-    from .dedup import Deduplicator
+    from .crawl.middleware import MirrorMiddleware
+    from .crawl.pipeline import NearDupPipeline
+    from .deduplicator import Deduplicator
     from .document import Document
-    from .middleware import MirrorMiddleware
-    from .pipeline import NearDupPipeline
+    from .matching.claim import Claim
+    from .settings import Config, ConfigError
     from .store import StoreError
     from .verdict import Verdict
 
 _HOMES = {
     "Addon": "addon",
-    "Claim": "claim",
-    "Config": "config",
-    "ConfigError": "config",
-    "Deduplicator": "dedup",
+    "Claim": "matching.claim",
+    "Config": "settings",
+    "ConfigError": "settings",
+    "Deduplicator": "deduplicator",
     "Document": "document",
-    "MirrorMiddleware": "middleware",
-    "NearDupPipeline": "pipeline",
+    "MirrorMiddleware": "crawl.middleware",
+    "NearDupPipeline": "crawl.pipeline",
     "StoreError": "store",
     "Verdict": "verdict",
 }

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .middleware import MirrorMiddleware
-from .pipeline import NearDupPipeline
+from .crawl.middleware import MirrorMiddleware
+from .crawl.pipeline import NearDupPipeline
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from lxml import etree
 
-from .fingerprints.hashing import Hashes, counted, hash_lines, shingles
+from .fingerprints.hashes import Hashes, counted, hash_lines, shingles
 from .fingerprints.layout import layout
 from .fingerprints.sketch import WIDTH, Sketch, figures_of, make_sketch
 from .text.extractors import BUILTIN, Extract, build_reader

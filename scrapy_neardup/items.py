@@ -14,9 +14,9 @@ from urllib.parse import urljoin
 from itemadapter import ItemAdapter
 from w3lib.encoding import html_to_unicode
 
-from .config import Config
 from .document import Document, Tree
-from .fingerprints.hashing import hash_text
+from .fingerprints.hashes import hash_text
+from .settings import Config
 from .text.html import Page, looks_like_html
 from .text.urls import canonical_url
 

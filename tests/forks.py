@@ -123,7 +123,7 @@ def import_all() -> None:
 
     for verb in VERBS:
         _module(verb)
-    names = ("addon", "extension", "middleware", "pipeline")
+    names = ("addon", "crawl.extension", "crawl.middleware", "crawl.pipeline")
     for module in (*MODULES, *(f"scrapy_neardup.{name}" for name in names), "crawl", "spiders"):
         importlib.import_module(module)
     import_defaults()
@@ -134,7 +134,8 @@ def import_all() -> None:
 
 def load_tables() -> None:
     """Load the words that documents are compared by, which take half the time of a small crawl."""
-    from scrapy_neardup.text import concepts, lexicon, tokens
+    from scrapy_neardup.papers.concepts import thesaurus as concepts
+    from scrapy_neardup.text import lexicon, tokens
 
     lexicon.builtin()
     concepts.builtin()

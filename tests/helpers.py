@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from scrapy_neardup.detectors import Detector, Exact, SimHash
-from scrapy_neardup.fingerprints.hashing import MULTIPLIER
+from scrapy_neardup.fingerprints.hashes import MULTIPLIER
 from scrapy_neardup.fingerprints.sketch import Sketch, make_sketch, packed_figures
-from scrapy_neardup.index.base import distinct
+from scrapy_neardup.index.kinds import distinct
 from scrapy_neardup.index.near import NearTable
 from scrapy_neardup.index.packed import PackedTable
 from scrapy_neardup.signature import Link, Signature

@@ -15,9 +15,9 @@ import scrapy
 from pydantic import BaseModel
 from scrapy.exceptions import DropItem
 
-import scrapy_neardup.waitlist
+import scrapy_neardup.crawl.waitlist
+from scrapy_neardup.crawl.reactor import pause
 from scrapy_neardup.detectors import Exact
-from scrapy_neardup.waiting import pause
 
 
 @dataclass
@@ -237,7 +237,7 @@ class FewWait(ListSpider):
 
     @classmethod
     def from_crawler(cls, crawler, *args, **kwargs):
-        scrapy_neardup.waitlist.MOST = 3
+        scrapy_neardup.crawl.waitlist.MOST = 3
         return super().from_crawler(crawler, *args, **kwargs)
 
 
@@ -387,7 +387,7 @@ class Failing:
         raise ZeroDivisionError("a bug")
 
     def index(self):
-        from scrapy_neardup.index.base import Equal
+        from scrapy_neardup.index.kinds import Equal
 
         return Equal()
 

@@ -11,10 +11,10 @@ import pytest
 from redis_server import server
 
 from scrapy_neardup.fingerprints.sketch import Sketch
-from scrapy_neardup.index.base import NEWEST
+from scrapy_neardup.index.kinds import NEWEST
 from scrapy_neardup.signature import Link, Signature, Visit
 from scrapy_neardup.store import records
-from scrapy_neardup.store.base import Backend, Entry, Found, HostNews, Postings, Question, Row, StoreError
+from scrapy_neardup.store.interface import Backend, Entry, Found, HostNews, Postings, Question, Row, StoreError
 from scrapy_neardup.store.local.memory import MemoryBackend
 from scrapy_neardup.store.local.sqlite import SqliteBackend
 from scrapy_neardup.store.postings import fingerprint_keys, links_key, mirrors_key, postings

@@ -15,7 +15,7 @@ from helpers import text, write_labelled, write_rows
 
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.commands import VERBS
-from scrapy_neardup.config import Config
+from scrapy_neardup.settings import Config
 from scrapy_neardup.store.transfer import export_rows
 
 URL = "http://a.example/1"

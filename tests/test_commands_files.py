@@ -16,10 +16,10 @@ from helpers import text, write_labelled
 
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.commands.dedupe import _Job
-from scrapy_neardup.commands.feeding import BadRows
-from scrapy_neardup.config import Config
+from scrapy_neardup.commands.feed_options import BadRows
 from scrapy_neardup.feeds import FeedError, JsonLines, Line, writing
-from scrapy_neardup.ready import Ready
+from scrapy_neardup.feeds.signer import Ready
+from scrapy_neardup.settings import Config
 from scrapy_neardup.signature import Signature
 
 ROWS = [{"id": n, "url": f"http://a.example/{n}", "text": text(n)} for n in range(3)]

@@ -13,7 +13,7 @@ from test_commands import PROJECT
 from tiers import slow
 
 from scrapy_neardup import Config, Deduplicator, Document
-from scrapy_neardup.commands.feeding import with_fields
+from scrapy_neardup.commands.feed_options import with_fields
 from scrapy_neardup.commands.options import number, whole
 from scrapy_neardup.feeds.warc import Warc
 

@@ -23,7 +23,7 @@ from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document, StoreError
 from scrapy_neardup.store import open_store
-from scrapy_neardup.store.redis.packing import code
+from scrapy_neardup.store.redis.encoding import code
 from scrapy_neardup.store.upkeep import compact, verify
 
 HERE = Path(__file__).parent

@@ -25,7 +25,7 @@ from helpers import text, write_labelled, write_rows
 from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document
-from scrapy_neardup.commands.ending import Ended, ending_on_signals
+from scrapy_neardup.commands.interrupts import Ended, ending_on_signals
 from scrapy_neardup.commands.options import cut
 
 BAR = re.compile(r"\d+%\|[^\r]*?\| +\d+ docs \[\d\d:\d\d<[\d:?]+, +\d+ docs/s\]")

@@ -26,8 +26,8 @@ from test_store_faults import DIE, commit, contents, expected, fill, held, opene
 from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document, StoreError
-from scrapy_neardup.config import Config
-from scrapy_neardup.store.local import files, stored_index
+from scrapy_neardup.settings import Config
+from scrapy_neardup.store.local import index_files, stored_index
 from scrapy_neardup.store.local.locks import RunLock
 from scrapy_neardup.store.records import load
 from scrapy_neardup.store.session import INDEX
@@ -344,7 +344,7 @@ def compact_with_index(path: str, namespace: str = "") -> None:  # noqa: F811
     """Make a table of a store that is too small to need one."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stored_index, "TAIL", 0)
-        patch.setattr(files, "LEAST", 0)
+        patch.setattr(index_files, "LEAST", 0)
         opened(path, namespace=namespace).close()
 
 
@@ -587,8 +587,8 @@ def _looked_at(path: str, namespace: str) -> list[str]:  # noqa: F811
 WRITING = """
 import sys, threading
 from test_store_faults import *
-from scrapy_neardup.store.local import files, stored_index
-stored_index.TAIL = files.LEAST = 30
+from scrapy_neardup.store.local import index_files, stored_index
+stored_index.TAIL = index_files.LEAST = 30
 print("ready", flush=True)
 ended = threading.Event()
 threading.Thread(target=lambda: (sys.stdin.readline(), ended.set())).start()

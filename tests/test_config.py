@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from scrapy.settings import Settings
 
-from scrapy_neardup.config import Config, ConfigError
+from scrapy_neardup.settings import Config, ConfigError
 
 DAY = 86_400.0
 FLAGS = ["enabled", "skip_mirrors", "skip_start", "dead_links", "learn_hosts"]

@@ -15,7 +15,8 @@ import pytest
 from faulty import common_user, fill_up, read_only_disk, small_disk  # noqa: F401 - fixtures
 from site_server import Page, article, html
 
-from scrapy_neardup import Deduplicator, extension
+from scrapy_neardup import Deduplicator
+from scrapy_neardup.crawl import extension
 from scrapy_neardup.store.local import writer
 
 COUNT = 22
@@ -114,7 +115,7 @@ def refused(crawl, urls):
     result = crawl.finish(crawl.start(urls=urls))
     assert result.code == 1
     assert result.items == []
-    reasons = [line for line in result.log.splitlines() if line.startswith("scrapy_neardup.store.base.StoreError: ")]
+    reasons = [line for line in result.log.splitlines() if "interface.StoreError: " in line]
     assert len(reasons) == 1, result.log
     assert crawl.store in reasons[0]
     return reasons[0]

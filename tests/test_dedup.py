@@ -14,8 +14,8 @@ from helpers import edited, python, text
 
 from scrapy_neardup import Claim, ConfigError, Deduplicator, Document, StoreError
 from scrapy_neardup.detectors import Exact
-from scrapy_neardup.detectors.ahead import prepare
-from scrapy_neardup.index.base import Equal
+from scrapy_neardup.detectors.preparation import prepare
+from scrapy_neardup.index.kinds import Equal
 from scrapy_neardup.signature import Link
 
 A, B, C = "http://a.example/1", "http://b.example/2", "http://c.example/3"
@@ -403,7 +403,7 @@ FAMILY = 30  # documents that are alike: more than are looked at
 
 @pytest.fixture
 def few_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scrapy_neardup.matching.MAX_CANDIDATES", 20)
+    monkeypatch.setattr("scrapy_neardup.matching.candidates.MAX_CANDIDATES", 20)
 
 
 @pytest.mark.usefixtures("few_candidates")

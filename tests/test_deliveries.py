@@ -9,7 +9,7 @@ from helpers import link, signature, text
 from store_kinds import Place, commit
 
 from scrapy_neardup import Deduplicator, Document
-from scrapy_neardup.deliveries import SCHEME, Deliveries
+from scrapy_neardup.mirrors.deliveries import SCHEME, Deliveries
 from scrapy_neardup.signature import Signature
 from scrapy_neardup.store import memory_store
 

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from scrapy_neardup.config import Config
-from scrapy_neardup.evaluate import Outcome, decide
+from scrapy_neardup.quality.evaluation import Outcome, decide
+from scrapy_neardup.settings import Config
 from scrapy_neardup.text.tokens import tokenize
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from scrapy import Request
 
-from scrapy_neardup.detours import detour, disown, is_open, is_ours, is_safe, is_start, mark, redirects
+from scrapy_neardup.crawl.detours import detour, disown, is_open, is_ours, is_safe, is_start, mark, redirects
 from scrapy_neardup.text.urls import is_private
 
 PRIVATE = [

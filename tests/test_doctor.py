@@ -12,8 +12,8 @@ from redis_server import Server
 from scrapy.settings import Settings
 
 from scrapy_neardup import Addon, MirrorMiddleware, NearDupPipeline, native
-from scrapy_neardup.advice import on_settings
-from scrapy_neardup.config import Config
+from scrapy_neardup.commands.diagnosis import on_settings
+from scrapy_neardup.settings import Config
 
 ADD_ON = {"ADDONS": {"scrapy_neardup.Addon": 500}}
 

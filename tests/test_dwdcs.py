@@ -15,13 +15,12 @@ import pytest
 from helpers import Entry, python
 from tiers import slow, some
 
-from scrapy_neardup.config import Config
 from scrapy_neardup.detectors import Detector
-from scrapy_neardup.detectors.build import build_detectors
+from scrapy_neardup.detectors.registry import build_detectors
 from scrapy_neardup.document import Document
-from scrapy_neardup.fingerprints.concepts import OCCURRENCES, cosine, pack, span, spread, unpack
-from scrapy_neardup.fingerprints.hashing import hash_text
-from scrapy_neardup.fingerprints.network import (
+from scrapy_neardup.fingerprints.hashes import hash_text
+from scrapy_neardup.papers.concepts.inverted import ConceptIndex
+from scrapy_neardup.papers.concepts.network import (
     Graph,
     co_occurrence,
     contributions,
@@ -30,8 +29,9 @@ from scrapy_neardup.fingerprints.network import (
     mean_path,
     path_sums,
 )
-from scrapy_neardup.index.concepts import ConceptIndex
-from scrapy_neardup.text.concepts import THRESHOLD, Concepts, builtin, merge, rel
+from scrapy_neardup.papers.concepts.positions import OCCURRENCES, cosine, pack, span, spread, unpack
+from scrapy_neardup.papers.concepts.thesaurus import THRESHOLD, Concepts, builtin, merge, rel
+from scrapy_neardup.settings import Config
 
 # Concepts
 
@@ -109,7 +109,7 @@ def test_file_that_holds_no_synonyms(content: bytes | None, tmp_path: Path) -> N
 
 
 def shipped(language: str) -> bytes:
-    return resources.files("scrapy_neardup.text").joinpath("synonyms", f"{language}.txt.gz").read_bytes()
+    return resources.files("scrapy_neardup.papers.concepts").joinpath("synonyms", f"{language}.txt.gz").read_bytes()
 
 
 def shipped_groups(language: str) -> list[list[str]]:
@@ -374,8 +374,8 @@ def test_removing_what_is_not_there_changes_nothing_and_what_is_twice_is_found_o
 pytest.importorskip("snowballstemmer")
 pytest.importorskip("stopwordsiso")
 
-from scrapy_neardup.detectors.dwdcs import DWDCS, DWSWN, concept_fingerprints  # noqa: E402
-from scrapy_neardup.text.terms import Term, sentences  # noqa: E402
+from scrapy_neardup.papers.concepts.dwdcs import DWDCS, DWSWN, concept_fingerprints  # noqa: E402
+from scrapy_neardup.papers.concepts.terms import Term, sentences  # noqa: E402
 
 ENGLISH = """The council of the harbour town decided on Monday to repair the old lighthouse before winter. The tower,
 built in 1874, lost its lamp in a storm 12 years ago; since then the fishing boats have found their way by radio.
@@ -504,7 +504,7 @@ def test_the_same_in_every_process() -> None:
 def test_without_the_packages_it_says_what_to_install(package: str) -> None:
     made = python(
         f"import sys; sys.modules['{package}'] = sys.modules['{package}.english_stemmer'] = None\n"
-        "from scrapy_neardup.detectors.dwdcs import concept_fingerprints, Concepts\n"
+        "from scrapy_neardup.papers.concepts.dwdcs import concept_fingerprints, Concepts\n"
         "concept_fingerprints('lighthouse', Concepts())"
     )
     assert "pip install 'scrapy-neardup[dwdcs]'" in made.stderr

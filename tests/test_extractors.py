@@ -10,7 +10,7 @@ import pytest
 from scrapy.settings import Settings
 
 from scrapy_neardup import Document
-from scrapy_neardup.config import Config, ConfigError
+from scrapy_neardup.settings import Config, ConfigError
 from scrapy_neardup.text import extractors
 from scrapy_neardup.text.extractors import build_reader
 from scrapy_neardup.text.html import html_to_page

@@ -158,7 +158,7 @@ def test_what_is_no_feed_is_named(tmp_path: Path, name: str, data: bytes, messag
 def test_a_row_that_is_too_long_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, data: bytes, message: str
 ) -> None:
-    for constant, value in (("files.LARGEST", 1000), ("jsonarray.LARGEST", 1000), ("jsonarray.CHUNK", 300)):
+    for constant, value in (("compression.LARGEST", 1000), ("jsonarray.LARGEST", 1000), ("jsonarray.CHUNK", 300)):
         monkeypatch.setattr(f"scrapy_neardup.feeds.{constant}", value)
     with pytest.raises(FeedError, match=f"{name}, {message}"):
         bad_rows(tmp_path / name, data)

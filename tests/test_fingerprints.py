@@ -20,7 +20,7 @@ from helpers import hashes, python, sketch, words
 from scrapy_neardup import native
 from scrapy_neardup.detectors import Exact, IMatch, Shingle, SimHash
 from scrapy_neardup.document import Document
-from scrapy_neardup.fingerprints.hashing import MULTIPLIER, chain, hash_text, hash_tokens, mix, shingle_hashes
+from scrapy_neardup.fingerprints.hashes import MULTIPLIER, chain, hash_text, hash_tokens, mix, shingle_hashes
 from scrapy_neardup.fingerprints.imatch import imatch
 from scrapy_neardup.fingerprints.minhash import minima, super_shingles
 from scrapy_neardup.fingerprints.simhash import hamming, simhash

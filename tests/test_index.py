@@ -15,7 +15,7 @@ from tiers import slow, some
 
 from scrapy_neardup.fingerprints.simhash import hamming
 from scrapy_neardup.index import near
-from scrapy_neardup.index.base import Index
+from scrapy_neardup.index.kinds import Index
 
 # Far from each other, so that both indexes tell them apart.
 A, B, C = 0x0123_4567_89AB_CDEF, 0xFEDC_BA98_7654_3210, 0x5A5A_A5A5_C3C3_3C3C

@@ -13,9 +13,9 @@ import scrapy
 from helpers import text
 from pydantic import BaseModel
 
-from scrapy_neardup.config import Config
 from scrapy_neardup.document import Tree
 from scrapy_neardup.items import Fetch, item_document
+from scrapy_neardup.settings import Config
 from scrapy_neardup.text.html import parse
 
 BODY, OTHER = text(1, 30), text(2, 30)

@@ -17,7 +17,7 @@ from tiers import slow
 
 from scrapy_neardup import native
 from scrapy_neardup.document import Document
-from scrapy_neardup.fingerprints.hashing import HashSet, counted, hash_lines, hash_tokens, shingles
+from scrapy_neardup.fingerprints.hashes import HashSet, counted, hash_lines, hash_tokens, shingles
 from scrapy_neardup.fingerprints.imatch import imatch
 from scrapy_neardup.fingerprints.minhash import super_shingles
 from scrapy_neardup.fingerprints.simhash import simhash_counted

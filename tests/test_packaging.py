@@ -64,6 +64,6 @@ def test_licence_is_an_expression_with_its_files(sdist: dict[str, bytes]) -> Non
         "License-Expression: BSD-3-Clause AND CC-BY-SA-4.0",
         "License-File: LICENSE",
         "License-File: scrapy_neardup/text/lexicons/NOTICE.en",
-        "License-File: scrapy_neardup/text/synonyms/NOTICE.en",
-        "License-File: scrapy_neardup/text/synonyms/NOTICE.zh",
+        "License-File: scrapy_neardup/papers/concepts/synonyms/NOTICE.en",
+        "License-File: scrapy_neardup/papers/concepts/synonyms/NOTICE.zh",
     ]

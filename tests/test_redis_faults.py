@@ -17,7 +17,7 @@ from redis_server import Server
 from tcp_proxy import TcpProxy
 
 from scrapy_neardup import Deduplicator, Document
-from scrapy_neardup.index.relations import Row
+from scrapy_neardup.mirrors.relations import Row
 from scrapy_neardup.store import StoreError, open_store
 from scrapy_neardup.store.redis import clients, writes
 from scrapy_neardup.store.redis.scripts import SCRIPTS

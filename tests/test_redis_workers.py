@@ -20,8 +20,9 @@ from store_kinds import ROOT
 from tcp_proxy import TcpProxy
 
 from scrapy_neardup import Deduplicator
-from scrapy_neardup.store import StoreError, dead
-from scrapy_neardup.store.redis.packing import code
+from scrapy_neardup.store import StoreError
+from scrapy_neardup.store import dead_runs as dead
+from scrapy_neardup.store.redis.encoding import code
 from scrapy_neardup.store.redis.scripts import SCRIPTS
 
 KILLS = int(os.environ.get("NEARDUP_TEST_KILLS", "4"))

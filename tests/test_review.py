@@ -15,9 +15,9 @@ from helpers import edited, text
 from site_server import Page, Site, article, html
 
 from scrapy_neardup import Config, ConfigError, Deduplicator, Document
-from scrapy_neardup.labels import LabelledSet
-from scrapy_neardup.mirrors import Mirrors
-from scrapy_neardup.reviews import DIFFERENT, SAME, Reviews
+from scrapy_neardup.feeds.labels import LabelledSet
+from scrapy_neardup.feeds.reviews import DIFFERENT, SAME, Reviews
+from scrapy_neardup.mirrors.advice import Mirrors
 
 A, B, C, D = (f"http://{host}.example/1" for host in "abcd")
 TEXT = text(1, 100)

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from helpers import edited, python, text, words
 
-from scrapy_neardup import Deduplicator, Document, siblings
-from scrapy_neardup.config import Config
+from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.items import item_document
-from scrapy_neardup.siblings import Siblings, differing, required_own, title_words
+from scrapy_neardup.matching import siblings
+from scrapy_neardup.matching.siblings import Siblings, differing, required_own, title_words
+from scrapy_neardup.settings import Config
 
 A, B = "http://a.example", "http://b.example"
 SUBJECT = "lacks what the title names"

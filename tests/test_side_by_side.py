@@ -7,8 +7,8 @@ import re
 import pytest
 from helpers import words
 
+from scrapy_neardup.commands.comparison import side_by_side
 from scrapy_neardup.commands.options import columns
-from scrapy_neardup.commands.side_by_side import side_by_side
 
 EQUAL = [" ".join(words(6, seed)) + "." for seed in range(20)]
 

@@ -23,10 +23,10 @@ from helpers import edited, text, write_rows
 from redis_server import Server
 
 from scrapy_neardup import Deduplicator, Document
-from scrapy_neardup.config import Config, ConfigError
 from scrapy_neardup.feeds import FeedError
+from scrapy_neardup.index.unions import Unions
 from scrapy_neardup.items import item_document
-from scrapy_neardup.unions import Unions
+from scrapy_neardup.settings import Config, ConfigError
 
 pytest.importorskip("pyspark")
 if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
@@ -37,9 +37,9 @@ from pyspark.sql import Row, SparkSession
 from scrapy_neardup.spark import dedupe
 from scrapy_neardup.spark.__main__ import main
 from scrapy_neardup.spark.components import components
+from scrapy_neardup.spark.inputs import read
 from scrapy_neardup.spark.pairs import near, previous
-from scrapy_neardup.spark.reading import read
-from scrapy_neardup.spark.signing import signed
+from scrapy_neardup.spark.signatures import signed
 
 # Spark is started once: with --dist loadgroup one worker has all of these tests.
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark")]

@@ -25,7 +25,7 @@ from helpers import python, text
 from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document, StoreError
-from scrapy_neardup.store.local import database, files, stored_index
+from scrapy_neardup.store.local import database, index_files, stored_index
 from scrapy_neardup.store.local import writer as writing
 from scrapy_neardup.store.local.table import Table
 from scrapy_neardup.store.meta import FORMAT, KEY
@@ -452,7 +452,7 @@ def test_index_that_can_not_be_written_stays_in_memory(
     path: str, rows: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(stored_index, "TAIL", 20)
-    monkeypatch.setattr(files, "LEAST", rows)
+    monkeypatch.setattr(index_files, "LEAST", rows)
     monkeypatch.setattr(Table, "write", full)
     fill(path, *range(50))  # of these the next one makes a table at once
     with opened(path) as dedup:

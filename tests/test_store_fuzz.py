@@ -26,8 +26,8 @@ from tiers import slow
 
 from scrapy_neardup.signature import Signature
 from scrapy_neardup.store import StoreError, open_store
-from scrapy_neardup.store.base import HostNews
-from scrapy_neardup.store.local import files
+from scrapy_neardup.store.interface import HostNews
+from scrapy_neardup.store.local import index_files
 from scrapy_neardup.store.local.arrays import ALIGN, read_arrays
 from scrapy_neardup.store.local.table import ARRAYS, Table
 from scrapy_neardup.store.meta import KEY, merged
@@ -192,7 +192,7 @@ def damaged_columns(table: bytes, seed: int) -> bytes:
 def test_damage_that_is_met_in_mid_run_is_told(
     whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, examples: int
 ) -> None:
-    monkeypatch.setattr(files, "CHECKED", 0)
+    monkeypatch.setattr(index_files, "CHECKED", 0)
     folder = shutil.copytree(whole, tmp_path / "store")
     file = max(folder.rglob("*.idx"), key=lambda each: each.stat().st_size)
     intact = file.read_bytes()

@@ -21,8 +21,8 @@ from store_kinds import URL, Place, commit, fill_numbered, numbered, on_disk, pu
 from tiers import slow
 
 from scrapy_neardup.store import Selection, Store, StoreError
-from scrapy_neardup.store.base import Entry
-from scrapy_neardup.store.local import files, index, stored_index
+from scrapy_neardup.store.interface import Entry
+from scrapy_neardup.store.local import index, index_files, stored_index
 from scrapy_neardup.store.local.arrays import read_arrays, write_arrays
 from scrapy_neardup.store.local.index import RATIO
 from scrapy_neardup.store.local.table import ARRAYS
@@ -33,9 +33,9 @@ from scrapy_neardup.store.upkeep import compact, verify
 TAIL = 50
 PROCESS = f"""
 import os, sys
-from scrapy_neardup.store.local import files, stored_index
+from scrapy_neardup.store.local import index_files, stored_index
 from store_kinds import *
-stored_index.TAIL = files.LEAST = {TAIL}
+stored_index.TAIL = index_files.LEAST = {TAIL}
 place, first, count = Place(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 """
 FILL = f"""{PROCESS}
@@ -78,7 +78,7 @@ print(-left)
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stored_index, "TAIL", TAIL)
-    monkeypatch.setattr(files, "LEAST", TAIL)
+    monkeypatch.setattr(index_files, "LEAST", TAIL)
     monkeypatch.setattr(index, "TAIL", TAIL)
 
 
@@ -176,10 +176,10 @@ def test_tables_are_few_and_nothing_else_lies_there(place: Place) -> None:
 
 
 def test_an_index_is_made_for_many_rows_when_a_store_is_opened(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "LEAST", 10**6)
+    monkeypatch.setattr(index_files, "LEAST", 10**6)
     fill_numbered(place, 0, 100)
     assert names(place) == []
-    monkeypatch.setattr(files, "LEAST", TAIL)
+    monkeypatch.setattr(index_files, "LEAST", TAIL)
     before = content(place)
     assert held(place) == [*range(100)]
     assert content(place) == before  # who only looks keeps it in RAM
@@ -325,7 +325,7 @@ def test_files_that_belong_to_nobody_are_harmless(filled: Place) -> None:
 def test_damage_of_a_large_index_is_told_or_leads_to_nothing_wrong(
     filled: Place, examples: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "CHECKED", 0)
+    monkeypatch.setattr(index_files, "CHECKED", 0)
     file = file_of(filled)
     whole, before = file.read_bytes(), content(filled)
     head = 128  # of the first array

@@ -25,11 +25,11 @@ from store_model import PAIR, Document, Known, Model, Trial, Url
 from tiers import slow
 
 from scrapy_neardup.fingerprints.sketch import Sketch
-from scrapy_neardup.index.relations import Row
+from scrapy_neardup.mirrors.relations import Row
 from scrapy_neardup.signature import Evidence, Link, Signature
 from scrapy_neardup.store import Selection, Store, memory_store, open_store
 from scrapy_neardup.store.redis.backend import RedisBackend
-from scrapy_neardup.store.redis.packing import code
+from scrapy_neardup.store.redis.encoding import code
 from scrapy_neardup.text.shapes import Shape, place
 
 EXAMPLES = int(os.environ.get("NEARDUP_TEST_EXAMPLES", "25"))
@@ -362,7 +362,7 @@ def shown(link: Link) -> tuple[object, ...]:
 
 def set_tail(monkeypatch: pytest.MonkeyPatch, tail: int | None) -> None:
     """Let the tables of an index begin with so few rows that histories have several."""
-    for size in ("memory.TAIL", "stored_index.TAIL", "files.LEAST") if tail else ():
+    for size in ("memory.TAIL", "stored_index.TAIL", "index_files.LEAST") if tail else ():
         monkeypatch.setattr(f"scrapy_neardup.store.local.{size}", tail)
 
 

@@ -7,9 +7,9 @@ import math
 import pytest
 from helpers import edited, hashes, sketch, text
 
-from scrapy_neardup.config import Config
 from scrapy_neardup.document import Document
-from scrapy_neardup.verify import ANYTHING, Comparison, Rule, compare
+from scrapy_neardup.matching.evidence import ANYTHING, Comparison, Rule, compare
+from scrapy_neardup.settings import Config
 
 RULE = Rule(resemblance=0.5, length_ratio=2.0, min_tokens=20)
 GOOD = Comparison(1.0, 1.0, 1.0, 100, 0, 0.0)

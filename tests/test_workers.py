@@ -13,13 +13,13 @@ import pytest
 from helpers import python, text, until
 from tiers import slow
 
-from scrapy_neardup.config import Config, ConfigError
+from scrapy_neardup.crawl.workers import WorkerError, Workers
 from scrapy_neardup.detectors import Exact, SimHash
-from scrapy_neardup.detectors.build import build_detectors
+from scrapy_neardup.detectors.registry import build_detectors
 from scrapy_neardup.document import Document
-from scrapy_neardup.index.base import Equal
+from scrapy_neardup.index.kinds import Equal
+from scrapy_neardup.settings import Config, ConfigError
 from scrapy_neardup.text.extractors import build_reader
-from scrapy_neardup.workers import WorkerError, Workers
 
 
 class Heavy:
@@ -132,7 +132,7 @@ def test_what_a_process_was_at_when_it_died_is_tried_again(tmp_path: Path) -> No
 def test_processes_that_can_not_begin_are_tried_again_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, retry: float
 ) -> None:
-    monkeypatch.setattr("scrapy_neardup.workers.RETRY", retry)
+    monkeypatch.setattr("scrapy_neardup.crawl.workers.RETRY", retry)
     (file := tmp_path / "hindrance").touch()
     workers, (first, second) = Workers([Hindered(file)], 1), documents(2)
 
@@ -258,7 +258,7 @@ class Locked:
 KILLED = """
 import asyncio, os, signal
 from test_workers import Heavy, documents
-from scrapy_neardup.workers import Workers
+from scrapy_neardup.crawl.workers import Workers
 
 (document,) = documents(1)
 asyncio.run(Workers([Heavy()], 1).prepare(document))

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from scrapy.commands import ScrapyCommand
 
-from .ending import Ended, ending_on_signals
+from .interrupts import Ended, ending_on_signals
 from .streams import StdoutError, prepare, shown, watched_streams
 
 PROGRAM = "scrapy neardup"
@@ -95,12 +95,12 @@ class Command(ScrapyCommand):
                 self.exitcode = INTERRUPTED
 
     def _run(self, args: list[str], opts: argparse.Namespace) -> int:
-        from ..config import ConfigError
         from ..feeds import FeedError
+        from ..progress import watching
+        from ..settings import ConfigError
         from ..store import StoreError
         from ..text.extractors import ExtractorError
-        from ..watching import watching
-        from .progress import counted
+        from .bars import counted
 
         if opts.verb is None:
             print(f"usage: {PROGRAM} VERB [options]; VERB is one of: {', '.join(VERBS)}", file=sys.stderr)

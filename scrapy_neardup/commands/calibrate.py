@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from scrapy.settings import BaseSettings
 
-from ..calibrate import Calibration, calibrate
-from ..config import PREFIX, Config
 from ..feeds import FeedError
-from ..labels import MODES, LabelledSet
+from ..feeds.labels import MODES, LabelledSet
+from ..quality.calibration import Calibration, calibrate
+from ..settings import PREFIX, Config
 from .options import add_json, number, print_result
 
 EXAMPLES = """examples:

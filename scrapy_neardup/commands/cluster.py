@@ -9,17 +9,17 @@ from typing import Any
 
 from scrapy.settings import BaseSettings
 
-from ..clusters.shingle import shingle_clusters
-from ..clusters.som import MissingExtraError, Parameters, som_clusters
-from ..config import Config
 from ..document import Document
 from ..feeds import FORMATS, FeedError, Feeds, row_id, writing
 from ..items import item_document
-from ..text.jsons import json_text
-from ..verify import Rule
-from .feeding import BadRows, add_feeds, add_fields, check_fields, taking_bad_rows, with_fields
+from ..matching.batch import shingle_clusters
+from ..matching.evidence import Rule
+from ..papers.som.map import MissingExtraError, Parameters, som_clusters
+from ..settings import Config
+from ..text.json_text import json_text
+from .bars import through
+from .feed_options import BadRows, add_feeds, add_fields, check_fields, taking_bad_rows, with_fields
 from .options import add_json, check_apart, number, print_outcome, whole
-from .progress import through
 
 EXAMPLES = """examples:
   scrapy neardup cluster items.jsonl -o clusters.jsonl

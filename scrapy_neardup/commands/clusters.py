@@ -11,9 +11,9 @@ from scrapy.settings import BaseSettings
 from ..signature import Link, Signature
 from ..store import Store
 from ..store.ranking import repeated
-from ..text.jsons import json_text
-from .moments import Moment
+from ..text.json_text import json_text
 from .options import add_json, add_store, open_existing, print_table, whole
+from .times import Moment
 
 EXAMPLES = """examples:
   scrapy neardup clusters

@@ -13,17 +13,17 @@ import mmh3
 from loky import cpu_count
 from scrapy.settings import BaseSettings
 
-from ..claim import Claim
-from ..config import Config
-from ..dedup import Deduplicator
+from ..deduplicator import Deduplicator
 from ..feeds import FORMATS, Feeds, Line, writing, writing_rows
-from ..parallel import ready_rows
-from ..ready import Ready, Signer
+from ..feeds.pool import ready_rows
+from ..feeds.signer import Ready, Signer
+from ..matching.claim import Claim
+from ..settings import Config
 from ..signature import Signature
-from ..text.jsons import json_text
-from .feeding import BadRows, add_feeds, add_fields, check_fields, taking_bad_rows, with_fields
+from ..text.json_text import json_text
+from .bars import through
+from .feed_options import BadRows, add_feeds, add_fields, check_fields, taking_bad_rows, with_fields
 from .options import add_json, add_store, check_apart, print_outcome, read_config, whole
-from .progress import through
 
 WORTH, MOST = 16 << 20, 8  # bytes of feeds that are worth the start of processes; so many by default
 

@@ -12,17 +12,17 @@ from scrapy.settings import BaseSettings
 from scrapy.utils.project import inside_project
 
 from .. import native
-from ..advice import Advice, on_settings
-from ..config import Config, ConfigError
 from ..detectors import Detector
-from ..detectors.build import build_detectors
-from ..installed import Need, extras, needs, versions
+from ..detectors.registry import build_detectors
+from ..settings import Config, ConfigError
 from ..store import Store, StoreError, open_store
 from ..store.local.database import check_file
 from ..store.redis.address import is_server, named
-from ..text.jsons import json_text
+from ..text.json_text import json_text
+from .diagnosis import Advice, on_settings
 from .options import add_json, add_store, print_result, with_store
 from .runs import died
+from .versions import Need, extras, needs, versions
 
 EXAMPLES = """examples:
   scrapy neardup doctor

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from ..config import Config, literal
 from ..document import Document
 from ..feeds import Feeds
+from ..feeds.reviews import Reviews
 from ..items import item_document
-from ..reviews import Reviews
+from ..matching.evidence import Comparison, Rule, compare
+from ..settings import Config, literal
 from ..text.urls import canonical_url
-from ..verify import Comparison, Rule, compare
-from .feeding import with_fields
+from .feed_options import with_fields
 
 
 class Drop(NamedTuple):

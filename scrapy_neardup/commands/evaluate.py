@@ -11,12 +11,12 @@ from typing import Any
 
 from scrapy.settings import BaseSettings
 
-from ..config import BUILTIN_DETECTORS, DEFAULT_DETECTORS, Config
-from ..detectors.build import build_detectors
-from ..evaluate import contestants, evaluate, shuffled, warm_up
+from ..detectors.registry import build_detectors
 from ..feeds import writing
-from ..labels import MODES, LabelledSet
-from ..text.jsons import json_text
+from ..feeds.labels import MODES, LabelledSet
+from ..quality.evaluation import contestants, evaluate, shuffled, warm_up
+from ..settings import BUILTIN_DETECTORS, DEFAULT_DETECTORS, Config
+from ..text.json_text import json_text
 from .options import check_apart, print_table, whole
 
 EXAMPLES = """examples:

@@ -12,21 +12,21 @@ from typing import Any
 from scrapy.settings import BaseSettings
 from w3lib.encoding import html_to_unicode
 
-from ..config import Config
-from ..dedup import Deduplicator
-from ..deliveries import SCHEME
+from ..deduplicator import Deduplicator
 from ..document import Document
 from ..feeds import FeedError
-from ..mirrors import Mirrors
-from ..reviews import WHY_APART, reviews_folder
+from ..feeds.reviews import WHY_APART, reviews_folder
+from ..matching.evidence import compare
+from ..mirrors.advice import Mirrors
+from ..mirrors.deliveries import SCHEME
+from ..settings import Config
 from ..signature import Link, Signature
 from ..store import Store, StoreError
 from ..verdict import Point, in_words
-from ..verify import compare
 from .mirrors import described
-from .moments import Moment
 from .options import add_json, add_store, columns, open_existing, print_result, print_sentence, read_config
 from .points import limit_points, rule_points, thresholds_of
+from .times import Moment
 
 EXAMPLES = """examples:
   scrapy neardup explain http://example.com/a.html

@@ -9,8 +9,8 @@ from scrapy.settings import BaseSettings
 
 from ..feeds import FORMATS, writing
 from ..store.transfer import export_rows
+from .bars import counted
 from .options import add_json, add_store, check_apart, existing, print_outcome
-from .progress import counted
 
 EXAMPLES = """examples:
   scrapy neardup export -o held.jsonl.gz

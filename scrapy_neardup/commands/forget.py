@@ -9,10 +9,10 @@ from datetime import datetime
 
 from scrapy.settings import BaseSettings
 
-from ..config import seconds
 from ..feeds import FeedError
+from ..settings import seconds
 from ..store import Selection, StoreError, open_store
-from ..store.base import Forgotten
+from ..store.interface import Forgotten
 from .options import add_json, add_store, existing, print_result
 
 EXAMPLES = """examples:

@@ -11,9 +11,9 @@ from scrapy.settings import BaseSettings
 
 from ..feeds import FeedError, Feeds, JsonLines, Row
 from ..store.transfer import import_rows
-from ..text.jsons import json_text
+from ..text.json_text import json_text
+from .bars import through
 from .options import add_json, add_store, with_store
-from .progress import through
 from .streams import shown
 
 EXAMPLES = """examples:

@@ -7,14 +7,14 @@ from collections import Counter
 
 from scrapy.settings import BaseSettings
 
-from ..config import Config
+from ..atomic import check_place
 from ..feeds import FeedError, Feeds, telling
 from ..items import item_document
+from ..settings import Config
 from ..text.lexicon import BAND, Lexicon
-from ..whole import check_place
-from .feeding import BadRows, add_feeds, add_text_field, taking_bad_rows, with_fields
+from .bars import through
+from .feed_options import BadRows, add_feeds, add_text_field, taking_bad_rows, with_fields
 from .options import add_json, check_apart, number, print_outcome, whole
-from .progress import through
 from .streams import shown
 
 EXAMPLES = """examples:

@@ -8,11 +8,11 @@ from typing import Any
 
 from scrapy.settings import BaseSettings
 
-from ..index.hosts import Hosts
-from ..index.relations import Relation
-from ..text.jsons import json_text
-from .moments import Moment
+from ..mirrors.hosts import Hosts
+from ..mirrors.relations import Relation
+from ..text.json_text import json_text
 from .options import add_json, add_store, open_existing, print_table, read_config
+from .times import Moment
 
 EXAMPLES = """examples:
   scrapy neardup mirrors

@@ -19,13 +19,13 @@ from unicodedata import combining, east_asian_width
 from scrapy.settings import BaseSettings
 from scrapy.utils.project import inside_project
 
-from ..config import Config, ConfigError
-from ..dedup import Deduplicator
-from ..default_store import default_store
+from ..crawl.default_store import default_store
+from ..deduplicator import Deduplicator
 from ..feeds import FeedError
+from ..settings import Config, ConfigError
 from ..store import StoreError, check_kind
 from ..store.redis.address import is_server
-from ..text.jsons import json_text
+from ..text.json_text import json_text
 from .streams import shown
 
 T = TypeVar("T")

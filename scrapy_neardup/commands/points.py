@@ -7,8 +7,8 @@ from operator import ge, le
 from typing import Any
 
 from ..detectors import Exact
+from ..matching.evidence import Comparison, Rule
 from ..verdict import Point
-from ..verify import Comparison, Rule
 
 _LIMITS: tuple[tuple[str, str, Callable[[float, float], bool]], ...] = (
     ("resemblance", "resemblance {:g}, needed {:g}", ge),

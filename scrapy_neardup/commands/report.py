@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 
 from scrapy.settings import BaseSettings
 
-from ..dedup import Deduplicator
+from ..deduplicator import Deduplicator
 from ..feeds import writing
-from ..index.hosts import Hosts
-from ..index.relations import Relation
+from ..mirrors.hosts import Hosts
+from ..mirrors.relations import Relation
 from ..report.data import HostMirror, RunSummary, build
 from ..report.page import write_page
 from ..text.shapes import named_site

@@ -8,10 +8,10 @@ from typing import Any
 
 from scrapy.settings import BaseSettings
 
-from ..mirrors import Alternative, Mirrors
-from ..text.jsons import json_text
-from .moments import Moment
+from ..mirrors.advice import Alternative, Mirrors
+from ..text.json_text import json_text
 from .options import add_json, add_store, open_existing, print_table, read_config
+from .times import Moment
 
 EXAMPLES = """examples:
   scrapy neardup resolve http://example.com/gone.html

@@ -11,16 +11,16 @@ from typing import Any
 
 from scrapy.settings import BaseSettings
 
-from ..config import Config, ConfigError
-from ..reviews import DIFFERENT, SAME, Reviews, reviews_folder
-from ..text.jsons import json_text
+from ..feeds.reviews import DIFFERENT, SAME, Reviews, reviews_folder
+from ..matching.evidence import Rule
+from ..settings import Config, ConfigError
+from ..text.json_text import json_text
 from ..verdict import in_words
-from ..verify import Rule
+from .comparison import side_by_side
 from .drops import Drop, Drops
-from .feeding import SHOWN, add_fields
+from .feed_options import SHOWN, add_fields
 from .options import add_json, add_store, existing_store, print_outcome, print_sentence, print_table
 from .points import rule_points
-from .side_by_side import side_by_side
 from .streams import shown
 
 EXAMPLES = """examples:

@@ -11,9 +11,9 @@ from scrapy.settings import BaseSettings
 
 from ..store import Store, open_store
 from ..store.runs import Run
-from ..text.jsons import json_text
-from .moments import Moment
+from ..text.json_text import json_text
 from .options import add_json, add_store, existing, print_table
+from .times import Moment
 
 EXAMPLES = """examples:
   scrapy neardup runs

@@ -9,7 +9,7 @@ from pathlib import Path
 from scrapy.settings import BaseSettings
 
 from ..detectors import Detector
-from ..detectors.build import build_detectors
+from ..detectors.registry import build_detectors
 from ..store import Store, open_store
 from .options import add_json, add_store, existing, print_result
 

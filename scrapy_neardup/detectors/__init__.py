@@ -3,8 +3,8 @@
 They propose and may be generous; `verify` decides.
 """
 
-from .base import Detector, checked
-from .dwdcs import DWDCS, DWSWN
+from ..papers.concepts.dwdcs import DWDCS, DWSWN
+from .detector import Detector, checked
 from .exact import Exact
 from .feature_code import FeatureCode
 from .imatch import IMatch

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..document import Document
-from ..fingerprints.hashing import hash_bytes
-from ..index.base import Equal
+from ..fingerprints.hashes import hash_bytes
+from ..index.kinds import Equal
 
 
 class Exact:

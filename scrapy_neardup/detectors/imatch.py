@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ..document import Document
-from ..fingerprints.hashing import HashSet, hash_tokens
+from ..fingerprints.hashes import HashSet, hash_tokens
 from ..fingerprints.imatch import imatch
-from ..index.base import Equal
+from ..index.kinds import Equal
 from ..text.lexicon import Lexicon
 
 MIN_TERMS = 8  # distinct lexicon terms: with fewer, different texts agree too easily

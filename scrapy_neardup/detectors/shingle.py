@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..document import Document
 from ..fingerprints.minhash import super_shingles
-from ..index.base import Equal
+from ..index.kinds import Equal
 
 BANDS, ROWS = 12, 2  # half of the documents that resemble each other by .24 share a key, 99.9 % of those by .66
 

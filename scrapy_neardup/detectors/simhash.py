@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..document import Document
 from ..fingerprints.simhash import simhash_counted
-from ..index.base import Near
+from ..index.kinds import Near
 from ..signature import SIMHASH
 
 

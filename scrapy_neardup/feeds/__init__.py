@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from .base import BadRowError, FeedError, Kind, Line, Row, row_id
-from .files import telling, writing
+from .compression import telling, writing
+from .feed import BadRowError, FeedError, Kind, Line, Row, row_id
 from .jsonlines import FORMATS, JsonLines, parse_row
-from .together import Feeds, writing_rows
+from .sequence import Feeds, writing_rows
 
 __all__ = [
     "FORMATS",

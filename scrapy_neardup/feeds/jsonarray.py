@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, Any
 
-from .base import LARGEST, SPREAD, FeedError, Kind, Piece, Raw
-from .files import position, reading
+from .compression import position, reading
+from .feed import LARGEST, SPREAD, FeedError, Kind, Piece, Raw
 from .jsonlines import parse_object
 
 CHUNK = 1 << 20

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, Any
 
-from .base import BadRowError, Kind, NoRowError, Piece, Raw
-from .files import lines_of, position, reading
+from .compression import lines_of, position, reading
+from .feed import BadRowError, Kind, NoRowError, Piece, Raw
 
 FORMATS = (".jsonl", ".jsonlines", ".jl", ".ndjson")
 

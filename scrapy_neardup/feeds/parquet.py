@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import IO, Any
 
-from .base import FeedError, Kind, Piece, Raw
-from .files import reading
+from .compression import reading
+from .feed import FeedError, Kind, Piece, Raw
 
 ROWS = 256  # that are read at a time
 GROUP, MOST = 1 << 25, 1 << 17  # bytes of rows, and rows, that make a row group

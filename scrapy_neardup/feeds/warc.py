@@ -12,9 +12,9 @@ from contextlib import closing, contextmanager, redirect_stderr
 from dataclasses import dataclass
 from typing import IO, Any
 
-from .base import LARGEST, FeedError, Kind, Piece, Raw, Span
-from .files import reading
-from .records import GZIP, places
+from .compression import reading
+from .feed import LARGEST, FeedError, Kind, Piece, Raw, Span
+from .warc_records import GZIP, places
 
 CHUNK = 1 << 16
 SNIFFED = 5000  # bytes that tell the kind of a response that does not say it

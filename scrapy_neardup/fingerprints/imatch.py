@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import native
-from .hashing import MULTIPLIER, Hashes, mix
+from .hashes import MULTIPLIER, Hashes, mix
 
 SHARE = 5  # of 16: the random share of terms that a further lexicon lacks
 _LEAST = np.uint64(SHARE << 60)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
-from .hashing import hash_tokens
+from .hashes import hash_tokens
 from .simhash import hamming, simhash
 
 SAME = 12  # bits: copies on one template differ by 9 at most, pages of two sites by 17 or more in 99 of 100 cases

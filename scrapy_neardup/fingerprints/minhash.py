@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import native
-from .hashing import MULTIPLIER, Hashes, chain, mix
+from .hashes import MULTIPLIER, Hashes, chain, mix
 
 _HALF = np.uint64(32)
 

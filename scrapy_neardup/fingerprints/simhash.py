@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import native
-from .hashing import Hashes, counted
+from .hashes import Hashes, counted
 
 BITS = 64
 

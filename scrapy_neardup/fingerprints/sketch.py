@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import native
-from .hashing import Hashes, distinct
+from .hashes import Hashes, distinct
 from .minhash import minima
 
 Codes: TypeAlias = npt.NDArray[np.uint8]

@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 from sortedcontainers import SortedList
 
 from ..fingerprints.feature_code import common_subsequence, unpack
-from .base import distinct
+from .kinds import distinct
 
 T = TypeVar("T")
 

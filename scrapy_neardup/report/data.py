@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import urlsplit
 
+from ..progress import watched
 from ..signature import Evidence, Link, Signature
 from ..store import Store
 from ..store.ranking import repeated
 from ..text.urls import canonical_url
-from ..watching import watched
 from .columns import (
     IN_FORCE,
     NAMED,

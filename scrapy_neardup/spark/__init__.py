@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..config import Config
+from ..settings import Config
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -29,9 +29,9 @@ def dedupe(rows: DataFrame, *, id_field: str | None = None, order: str | None = 
     """
     from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's own pages call it
 
-    from .deciding import VERDICT as SAID
+    from .decisions import VERDICT as SAID
+    from .inputs import NUMBER, ROW, of_frame
     from .job import Job
-    from .reading import NUMBER, ROW, of_frame
 
     source = of_frame(rows, order)
     with Job(source, Config.from_keywords(settings), id_field) as job:

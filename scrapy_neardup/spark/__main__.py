@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NoReturn
 
-from scrapy_neardup.commands.feeding import add_fields, with_fields
-from scrapy_neardup.config import Config, ConfigError
+from scrapy_neardup.commands.feed_options import add_fields, with_fields
 from scrapy_neardup.feeds import FeedError
+from scrapy_neardup.settings import Config, ConfigError
 from scrapy_neardup.text.extractors import ExtractorError
 
 NAME = "scrapy_neardup.spark"
@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from pyspark.errors import PySparkException
     except ModuleNotFoundError as error:
         return _refuse(f"{error}; pip install 'scrapy-neardup[spark]'")
-    from scrapy_neardup.spark.running import run
+    from scrapy_neardup.spark.command import run
 
     if "SPARK_ENV_LOADED" not in os.environ:  # not by way of spark-submit, which says what runs the workers
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

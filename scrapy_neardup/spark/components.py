@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's own pages call it
 
-from ..unions import Unions
+from ..index.unions import Unions
 
 FEW = 200_000
 """Pairs that one process joins in less time than all of them need for a round."""

@@ -10,13 +10,14 @@ from typing import Any, TypeVar
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's own pages call it
 
-from ..config import Config
-from ..detectors.build import build_detectors
-from ..verify import Rule
-from . import deciding, signing
+from ..detectors.registry import build_detectors
+from ..matching.evidence import Rule
+from ..settings import Config
+from . import decisions as deciding
+from . import signatures as signing
 from .components import components
+from .inputs import NUMBER, Source
 from .pairs import edges, stars
-from .reading import NUMBER, Source
 
 T = TypeVar("T")
 

@@ -9,10 +9,10 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's own pages call it
 
-from ..index.base import NEWEST
+from ..index.kinds import NEWEST
 from ..index.near import BLOCK_BITS, BLOCKS, CROWD, flips, most_flips
-from ..verify import Rule, compare
-from .signing import Ways, unpack_sketch
+from ..matching.evidence import Rule, compare
+from .signatures import Ways, unpack_sketch
 
 PAIRS = "a long, b long, site long"
 """Two documents, the earlier first; the site where both are of one."""

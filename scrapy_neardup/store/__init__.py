@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..detectors.base import Detector
-from .base import Backend, Forgotten, Selection, StoreError
+from ..detectors.detector import Detector
+from .interface import Backend, Forgotten, Selection, StoreError
 from .local.memory import MemoryBackend
 from .local.sqlite import SqliteBackend
 from .lookup import Lookup

@@ -14,7 +14,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from ..fingerprints.sketch import BINS
 from ..signature import Signature
-from .base import Record
+from .interface import Record
 from .runs import Run
 
 _PLAIN = (str, bytes, bool, NoneType)

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ..signature import Signature
-from .base import Backend, Entry, Found
+from .interface import Backend, Entry, Found
 from .records import place_of
 
 if TYPE_CHECKING:

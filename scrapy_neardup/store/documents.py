@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakSet, WeakValueDictionary
 
 from ..signature import Signature, Visit
-from .base import DOCUMENT, Backend, Entry, Found, Row
+from .interface import DOCUMENT, Backend, Entry, Found, Row
 from .links import Links
 from .postings import postings
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from .base import DOCUMENT, HOST, LINK, RUN, Entry, Forgotten, HostNews, Row, StoreError
+from .interface import DOCUMENT, HOST, LINK, RUN, Entry, Forgotten, HostNews, Row, StoreError
 from .records import place_of
 from .runs import Run
 

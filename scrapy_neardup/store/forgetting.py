@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from ..index.relations import Row as Trial
+from ..mirrors.relations import Row as Trial
+from ..progress import watched
 from ..signature import Link, Signature
 from ..text.shapes import named_site, site
 from ..text.urls import canonical_url, host
-from ..watching import watched
-from .base import Forgotten, Selection
+from .interface import Forgotten, Selection
 
 if TYPE_CHECKING:
     from .store import Store

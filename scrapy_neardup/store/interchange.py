@@ -14,9 +14,9 @@ from typing import Any, TypeAlias
 
 from ..signature import Link
 from . import meta, records
-from .base import DOCUMENT, RUN, Record
 from .checks import check
 from .damage import DAMAGE
+from .interface import DOCUMENT, RUN, Record
 from .runs import is_id
 
 _STORE, _END, _BYTES = "store", "end", "base64"

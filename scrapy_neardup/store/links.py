@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from ..signature import Link, Signature, Visit
 from ..text.urls import canonical_url
-from .base import DOCUMENT, LINK, Backend, Entry, Found, Postings, Question, Row, StoreError
+from .interface import DOCUMENT, LINK, Backend, Entry, Found, Postings, Question, Row, StoreError
 from .postings import links_key, mirrors_key, postings, url_key
 
 if TYPE_CHECKING:

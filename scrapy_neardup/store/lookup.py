@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from ..detectors.base import Detector
-from ..index.base import Equal, Index, Near
+from ..detectors.detector import Detector
+from ..index.kinds import Equal, Index, Near
 from ..signature import SIMHASH, Signature
-from .base import Found, Question, Row
+from .interface import Found, Question, Row
 from .postings import fingerprint_keys
 
 Fingerprints: TypeAlias = Mapping[str, Sequence[int]]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 
-from ..fingerprints.hashing import MULTIPLIER, hash_text
+from ..fingerprints.hashes import MULTIPLIER, hash_text
 from ..signature import SIMHASH, Link, Signature
 from ..text.urls import canonical_url
-from .base import Postings, Record
+from .interface import Postings, Record
 
 _ALL, _MULTIPLIER = (1 << 64) - 1, int(MULTIPLIER)
 

@@ -22,12 +22,12 @@ from typing import Any
 import msgpack
 
 from ..fingerprints.sketch import Sketch
-from ..index.relations import Outcome
-from ..index.relations import Row as Trial
+from ..mirrors.relations import Outcome
+from ..mirrors.relations import Row as Trial
 from ..signature import Evidence, Link, Signature, Visit
-from .base import DOCUMENT, HOST, LINK, META, RUN, HostNews, Record
 from .checks import check
 from .damage import DAMAGE
+from .interface import DOCUMENT, HOST, LINK, META, RUN, HostNews, Record
 from .runs import Run
 
 FIELDS = {

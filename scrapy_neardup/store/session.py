@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..fingerprints import sketch
 from ..text import tokens
 from . import meta, records
-from .base import META, RUN, Backend, Entry, Record, Row, StoreError
+from .interface import META, RUN, Backend, Entry, Record, Row, StoreError
 from .runs import Run, new_id
 
 if TYPE_CHECKING:

@@ -13,17 +13,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from ..detectors.base import Detector
-from ..index.hosts import Hosts
-from ..index.relations import Row as Trial
+from ..detectors.detector import Detector
+from ..mirrors.hosts import Hosts
+from ..mirrors.relations import Row as Trial
 from ..signature import Link, Signature, Visit
 from ..text.shapes import site
 from . import erasure
-from .base import DOCUMENT, HOST, LINK, RUN, Backend, Entry, Forgotten, HostNews, Row, Selection, StoreError
 from .claims import Claims
-from .dead import Dead
+from .dead_runs import Dead
 from .documents import Documents
 from .forgetting import forget
+from .interface import DOCUMENT, HOST, LINK, RUN, Backend, Entry, Forgotten, HostNews, Row, Selection, StoreError
 from .lookup import Lookup
 from .runs import Run
 from .session import Session

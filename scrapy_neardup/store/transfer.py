@@ -15,8 +15,8 @@ from itertools import chain, islice
 
 from ..signature import Link, Signature
 from . import open_backend
-from .base import DOCUMENT, HOST, LINK, RUN, Entry, Record
 from .interchange import Line, end_line, head_line, line_of, read_head, read_lines
+from .interface import DOCUMENT, HOST, LINK, RUN, Entry, Record
 from .links import Links
 from .records import id_of, place_of
 from .runs import Run

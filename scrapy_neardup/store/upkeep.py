@@ -6,10 +6,10 @@ import os
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
-from ..watching import watched
+from ..progress import watched
 from . import open_backend
-from .base import Backend
-from .local import inspection
+from .interface import Backend
+from .local import file_inspection as inspection
 from .local.database import namespaces, open_database
 from .redis.address import check_client, is_server
 from .verification import Survey
@@ -20,7 +20,7 @@ def verify(address: str) -> Survey:
     survey = Survey()
     if is_server(address):
         check_client(address)
-        from .redis.inspection import inspect
+        from .redis.server_inspection import inspect
 
         inspect(address, survey)
     else:

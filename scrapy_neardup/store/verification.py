@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from . import meta, records
-from .base import DOCUMENT, HOST, LINK, META, RUN
 from .checks import check
 from .damage import DAMAGE
+from .interface import DOCUMENT, HOST, LINK, META, RUN
 from .postings import links_key, url_key
 from .runs import Run, is_id
 from .session import COUNTS, INDEX

@@ -17,8 +17,8 @@ from typing import NamedTuple
 from lxml import etree
 
 from .. import native
+from .boilerplate import main_text
 from .lines import squeeze
-from .reading import main_text
 
 _ANCHORS = " ¶#\uf0c1"  # stand behind headings, to link to them
 

@@ -17,7 +17,7 @@ from importlib import resources
 from itertools import pairwise, takewhile
 from pathlib import Path
 
-from ..whole import replacing
+from ..atomic import replacing
 from .jieba_data import path_of
 
 MAGIC = "scrapy-neardup lexicon 1"
@@ -112,7 +112,7 @@ def builtin() -> Lexicon:
     ModuleNotFoundError: there is no jieba. What the English terms are made from: see lexicons/NOTICE.en.
     """
     name = "lexicons/en.txt.gz"
-    english = _parse(resources.files("scrapy_neardup.text").joinpath(name).read_bytes(), name)
+    english = _parse(resources.files(__package__).joinpath(name).read_bytes(), name)
     return Lexicon(english.terms | _chinese(), {"source": f"Chinese: jieba; English: {english.about['source']}"})
 
 

@@ -14,8 +14,8 @@ from typing import BinaryIO
 import numpy as np
 from numpy.lib import format as npy
 
+from ...atomic import replacing
 from ...index.packed import Array
-from ...whole import replacing
 
 ALIGN = 64  # bytes: each array begins at a multiple of that, so that its items lie where the processor wants them
 

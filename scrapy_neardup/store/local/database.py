@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import quote, unquote
 
 from .. import meta
-from ..base import StoreError
+from ..interface import StoreError
 from ..records import is_intact, load
 
 TABLE = "neardup"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ...index.base import NEWEST
+from ...index.kinds import NEWEST
 from ...index.packed import MOST
-from ..base import Postings
+from ..interface import Postings
 from .table import Table
 from .tail import Place, Tail
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from ...index.base import NEWEST
-from ..base import Entry, Found, Postings, Question, Record, Row
+from ...index.kinds import NEWEST
+from ..interface import Entry, Found, Postings, Question, Record, Row
 from .index import TAIL, Index, due, nearest
 from .table import Table
 from .tail import Place

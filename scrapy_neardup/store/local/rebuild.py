@@ -10,7 +10,7 @@ from contextlib import suppress
 import msgpack
 import numpy as np
 
-from ...fingerprints.hashing import MULTIPLIER
+from ...fingerprints.hashes import MULTIPLIER
 from ...signature import SIMHASH, Signature
 from ..damage import DAMAGE
 from ..postings import postings, salt

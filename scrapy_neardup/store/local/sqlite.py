@@ -12,13 +12,13 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from ..base import Entry, Found, Postings, Question, Row, StoreError
 from ..damage import DAMAGE
+from ..interface import Entry, Found, Postings, Question, Row, StoreError
 from ..postings import postings
 from ..records import load
 from ..session import INDEX
 from .database import open_database, shrink, table_of, told
-from .files import Files, folder_of, size_of
+from .index_files import Files, folder_of, size_of
 from .locks import RunLock
 from .memory import MemoryBackend
 from .stored_index import StoredIndex

@@ -6,8 +6,8 @@ import sqlite3
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import takewhile
 
-from .files import Files
 from .index import TAIL, Index, due
+from .index_files import Files
 from .table import Table
 
 

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ..base import Postings
+from ..interface import Postings
 from .table import Columns
 
 Place: TypeAlias = int | str

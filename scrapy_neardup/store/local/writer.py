@@ -18,7 +18,7 @@ from typing import Any
 
 from sqlitedict import SqliteDict
 
-from ..base import Record, StoreError
+from ..interface import Record, StoreError
 from ..records import dump
 from .database import LOCK_SECONDS, told
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from ..base import StoreError
+from ..interface import StoreError
 
 SCHEMES = ("redis", "rediss", "valkey", "valkeys")
 KINDS = (*SCHEMES, *(f"{scheme}+{kind}" for scheme in SCHEMES for kind in ("sentinel", "cluster")), "unix")

@@ -17,10 +17,10 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from ...index.base import NEWEST
-from ..base import DOCUMENT, HOST, RUN, Entry, Found, Question, Row, StoreError
-from . import packing
-from .packing import KEY, PLACE, Hold, packed_keys, pieces
+from ...index.kinds import NEWEST
+from ..interface import DOCUMENT, HOST, RUN, Entry, Found, Question, Row, StoreError
+from . import encoding as packing
+from .encoding import KEY, PLACE, Hold, packed_keys, pieces
 from .rows import Rows
 from .server import Server
 from .writes import BATCH

@@ -14,7 +14,7 @@ from redis.exceptions import RedisClusterException
 from redis.retry import Retry
 from redis.sentinel import Sentinel
 
-from ..base import StoreError
+from ..interface import StoreError
 from .address import named
 from .failures import ERRORS, explained
 

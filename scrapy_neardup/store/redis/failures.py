@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from redis import exceptions
 
-from ..base import StoreError
+from ..interface import StoreError
 
 ERRORS = (OSError, exceptions.RedisError)
 TIMEOUT = exceptions.TimeoutError

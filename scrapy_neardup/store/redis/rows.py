@@ -8,9 +8,9 @@ from typing import Any
 import msgpack
 
 from .. import records
-from ..base import META, Row
-from . import packing
-from .packing import CODE, NAMED, PLACE
+from ..interface import META, Row
+from . import encoding as packing
+from .encoding import CODE, NAMED, PLACE
 from .server import Server
 
 AT_ONCE = 500  # rows that are read at a time

@@ -12,13 +12,13 @@ from uuid import uuid4
 
 import msgpack
 
-from ..base import StoreError
 from ..damage import DAMAGE
+from ..interface import StoreError
 from .address import named
 from .clients import connecting
 from .connection import Argument, Command, Connection, told_in
+from .encoding import code
 from .failures import ERRORS, TIMEOUT, explained
-from .packing import code
 from .scripts import SCRIPTS
 from .writes import Writes
 

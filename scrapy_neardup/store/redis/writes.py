@@ -6,8 +6,8 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
-from ..base import HOST, StoreError
-from .packing import Hold, Operation
+from ..interface import HOST, StoreError
+from .encoding import Hold, Operation
 
 BATCH = 100  # operations of one call of a script
 REMEMBERED = 10_000  # rows that are written again if the server loses them: some 10 MB

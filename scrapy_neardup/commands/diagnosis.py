@@ -1,0 +1,201 @@
+"""Advice on settings that are wrong, contradict others, or have no effect. No I/O.
+
+Each check is a generator of advice; `on_settings` runs them all. A bad value of ours is not their business: that is a
+ConfigError before any of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from numbers import Real
+from typing import Any, Literal, NamedTuple
+
+from scrapy.settings import BaseSettings
+from scrapy.utils.misc import load_object
+
+from ..addon import Addon
+from ..crawl.middleware import MirrorMiddleware
+from ..crawl.pipeline import NearDupPipeline
+from ..settings import PREFIX, Config
+from ..store.redis.address import is_server
+
+Level = Literal["error", "warning", "note"]
+RETRY = 550  # where Scrapy's own retries stand among the downloader middlewares
+_TUNES = {"simhash_distance": "simhash", "imatch_lexicons": "imatch", "lexicon": "imatch", "synonyms": "dwdcs"}
+
+
+_COMPONENTS = ("ADDONS", "ITEM_PIPELINES", "DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES")
+_READ: Mapping[str, tuple[Callable[[BaseSettings, str], int], str]] = {
+    "HTTPCACHE_ENABLED": (BaseSettings.getbool, "True or False"),
+    "HTTPCACHE_EXPIRATION_SECS": (BaseSettings.getint, "a whole number"),
+    "DELTAFETCH_ENABLED": (BaseSettings.getbool, "True or False"),
+}
+"""Settings of others that are read here: how, and what is allowed."""
+
+
+class Advice(NamedTuple):
+    """One thing that is wrong (error), likely not meant (warning), or good to know (note)."""
+
+    level: Level
+    what: str
+    to_do: str
+
+
+def on_settings(settings: BaseSettings, config: Config) -> list[Advice]:
+    """Return advice on a project's settings, worst first; `config`: what of them is ours."""
+    found = [advice for check in (_values, _paths, _components, _others) for advice in check(settings)]
+    found += [advice for check in (_modes, _times, _rules, _fleet) for advice in check(config)]
+    found += _without_effect(settings, config)
+    return sorted(found, key=lambda advice: ("error", "warning", "note").index(advice.level))
+
+
+def _values(settings: BaseSettings) -> Iterator[Advice]:
+    """Values of settings of others that stop a crawl, or a component, at its start."""
+    bad = [(name, settings[name], allowed) for name, (_, allowed) in _READ.items() if _read(settings, name) is None]
+    for name in _COMPONENTS:
+        wrong = {part: at for part, at in settings.getdict(name).items() if not _is_component(part, at)}
+        if wrong:
+            bad.append((name, wrong, "a dictionary of classes, or their import paths, to a number or None"))
+    for name, value, allowed in bad:
+        what = f"{name} = {value!r} is not allowed; allowed is {allowed}"
+        yield Advice("error", what, "mend the setting: what reads it stops at its start")
+
+
+def _paths(settings: BaseSettings) -> Iterator[Advice]:
+    """Import paths of ours that lead nowhere; those of others are their own."""
+    for setting in _COMPONENTS:
+        for path in _named(settings, setting):
+            if path.split(".")[0] == "scrapy_neardup" and isinstance(found := _loaded(path), Exception):
+                yield Advice("error", f"{setting}: {path!r} can't be loaded: {found}", "mend the path")
+
+
+def _components(settings: BaseSettings) -> Iterator[Advice]:
+    """Yield advice on which of our two components are on, and where."""
+    if _place(settings, "ADDONS", Addon) is not None:
+        return
+    pipeline = _place(settings, "ITEM_PIPELINES", NearDupPipeline)
+    middleware = _place(settings, "DOWNLOADER_MIDDLEWARES", MirrorMiddleware)
+    add_on = 'ADDONS = {"scrapy_neardup.Addon": 500} enables both'
+    if pipeline is None and middleware is None:
+        yield Advice("error", "neither the pipeline nor the middleware is enabled: nothing is done", add_on)
+    elif middleware is None:
+        yield Advice("note", "the middleware is not enabled: no request is skipped, no dead link sent on", add_on)
+    elif pipeline is None:
+        yield Advice("warning", "the pipeline is not enabled: this crawl learns nothing", add_on)
+    if middleware is not None and middleware > RETRY:
+        what = f"MirrorMiddleware stands at {middleware}, after the retries: a link counts as dead at the first failure"
+        yield Advice("warning", what, "put it at 75 in DOWNLOADER_MIDDLEWARES")
+
+
+def _others(settings: BaseSettings) -> Iterator[Advice]:
+    """Components of others that do what ours do, or hide from ours what they need."""
+    place = _place(settings, "ITEM_PIPELINES", NearDupPipeline)
+    ours = 300 if place is None else place
+    placed = _named(settings, "ITEM_PIPELINES").items()
+    early = [name for name, at in placed if at < ours and not _is(name, NearDupPipeline)]
+    if early:
+        what = f"{', '.join(sorted(early))}: before NearDupPipeline ({ours}), so duplicates reach it"
+        yield Advice("note", what, f"what stores items belongs after {ours} in ITEM_PIPELINES")
+    deltafetch = [name for name in _named(settings, "SPIDER_MIDDLEWARES") if name.endswith("DeltaFetch")]
+    if deltafetch and _read(settings, "DELTAFETCH_ENABLED"):
+        what = f"{deltafetch[0]} is enabled: it never lets a page be fetched again that gave an item, changed or not"
+        yield Advice("warning", what, 'DELTAFETCH_ENABLED = False and NEARDUP_REVISIT = "skip"')
+    if _read(settings, "HTTPCACHE_ENABLED") and _read(settings, "HTTPCACHE_EXPIRATION_SECS") == 0:
+        what = "HTTPCACHE_ENABLED without end: a page that has changed or gone is never noticed"
+        yield Advice("note", what, "set HTTPCACHE_EXPIRATION_SECS, or switch the cache off for crawls that count")
+
+
+def _modes(config: Config) -> Iterator[Advice]:
+    if not config.enabled:
+        yield Advice("warning", "NEARDUP_ENABLED = False: nothing is done", "remove it")
+    if config.action == "tag" and config.skip_mirrors:
+        what = 'NEARDUP_ACTION = "tag" with NEARDUP_SKIP_MIRRORS: the next run skips the URLs of what is tagged now'
+        yield Advice("warning", what, "NEARDUP_SKIP_MIRRORS = False, if all items are wanted")
+    if config.action == "audit" and config.revisit != "keep":
+        what = f'NEARDUP_REVISIT = {config.revisit!r} has no effect with NEARDUP_ACTION = "audit"'
+        yield Advice("note", what, "remove one of them")
+    if config.dropped and config.action != "drop":
+        what = f"NEARDUP_DROPPED has no effect with NEARDUP_ACTION = {config.action!r}: no item is dropped"
+        yield Advice("note", what, "remove one of them")
+    if config.revisit == "skip" and not config.skip_mirrors:
+        what = 'NEARDUP_REVISIT = "skip" with NEARDUP_SKIP_MIRRORS = False: revisits are fetched, and then dropped'
+        yield Advice("warning", what, 'NEARDUP_SKIP_MIRRORS = True, or NEARDUP_REVISIT = "drop"')
+    if config.skip_start and not config.skip_mirrors:
+        yield Advice("note", "NEARDUP_SKIP_START has no effect with NEARDUP_SKIP_MIRRORS = False", "remove one of them")
+    if config.extractor == "trafilatura" and not config.workers:
+        what = 'NEARDUP_EXTRACTOR = "trafilatura" with NEARDUP_WORKERS = 0: the crawl waits for each page'
+        yield Advice("warning", what, "NEARDUP_WORKERS = 1 or more")
+
+
+def _times(config: Config) -> Iterator[Advice]:
+    if config.ttl is not None and config.ttl < config.mirror_ttl:
+        what = f"NEARDUP_TTL ({config.ttl:.0f} s) is shorter than NEARDUP_MIRROR_TTL ({config.mirror_ttl:.0f} s)"
+        yield Advice("warning", f"{what}: what is skipped is forgotten before it is looked at again", "make it longer")
+    if config.skip_mirrors and not config.recheck:
+        what = "NEARDUP_RECHECK = 0: a skipped page that has changed is not noticed before NEARDUP_MIRROR_TTL is over"
+        yield Advice("note", what, "leave it at 0.01")
+
+
+def _rules(config: Config) -> Iterator[Advice]:
+    both = sorted(set(config.mirror_hosts) & set(config.trusted_hosts))
+    if both:
+        what = f"NEARDUP_MIRROR_HOSTS and NEARDUP_TRUSTED_HOSTS both name {', '.join(both)}: those rules are not used"
+        yield Advice("warning", what, "take them out of one of the two")
+    if config.unheld_mirrors != "leave" and not config.mirror_hosts and not config.learn_hosts:
+        what = f"NEARDUP_UNHELD_MIRRORS = {config.unheld_mirrors!r} has no effect: no host is known to mirror another"
+        yield Advice("note", what, "NEARDUP_LEARN_HOSTS = True, or rules in NEARDUP_MIRROR_HOSTS")
+
+
+def _fleet(config: Config) -> Iterator[Advice]:
+    if is_server(config.store or "") and config.revisit == "keep":
+        what = 'NEARDUP_REVISIT = "keep" on a server: workers share what they gave, so no feed has everything by itself'
+        yield Advice("note", what, 'put the feeds of all workers together, or NEARDUP_REVISIT = "drop"')
+
+
+def _without_effect(settings: BaseSettings, config: Config) -> Iterator[Advice]:
+    """Settings of detectors that are not used."""
+    for name, detector in _TUNES.items():
+        if settings.get(setting := PREFIX + name.upper()) and detector not in config.detectors:
+            yield Advice("note", f"{setting} has no effect without {detector!r} in NEARDUP_DETECTORS", "remove it")
+
+
+def _place(settings: BaseSettings, setting: str, component: type) -> int | None:
+    """Return where a component stands, None where it is off."""
+    return next((at for name, at in _named(settings, setting).items() if _is(name, component)), None)
+
+
+def _named(settings: BaseSettings, setting: str) -> Mapping[str, int]:
+    """Return the components of a setting that are on, by their import paths; without what `_values` tells of."""
+    found: dict[Any, Any] = settings.getdict(setting)
+    return {_path(name): at for name, at in found.items() if at is not None and _is_component(name, at)}
+
+
+def _is_component(name: Any, at: Any) -> bool:
+    return (isinstance(name, str) or hasattr(name, "__qualname__")) and (at is None or isinstance(at, Real))
+
+
+def _read(settings: BaseSettings, name: str) -> int | None:
+    """Return a flag or a number of others; None for what is neither."""
+    try:
+        return _READ[name][0](settings, name)
+    except (TypeError, ValueError):
+        return None
+
+
+def _path(component: Any) -> str:
+    return component if isinstance(component, str) else f"{component.__module__}.{component.__qualname__}"
+
+
+def _is(path: str, component: type) -> bool:
+    found = _loaded(path)
+    return isinstance(found, type) and issubclass(found, component)
+
+
+@cache
+def _loaded(path: str) -> Any:
+    """Return what an import path leads to; the error where that fails."""
+    try:
+        return load_object(path)
+    except Exception as error:  # whatever a module of the user's does when it is imported
+        return error

@@ -1,0 +1,96 @@
+"""What the verbs that read feeds share: their options, and what becomes of rows that can't be read."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from typing import Any
+
+from tqdm import tqdm
+
+from ..feeds import BadRowError, FeedError, Feeds, Kind, Line, writing_rows
+from ..settings import Config
+from .streams import shown
+
+SHOWN = 10  # rows that can't be read of which each is told
+
+
+def add_fields(parser: argparse.ArgumentParser) -> None:
+    """Let the user say which of a row's fields hold what."""
+    add_text_field(parser)
+    parser.add_argument("--url-field", metavar="F", help="the field with the URL")
+    parser.add_argument(
+        "--id-field", metavar="F", help="the field that names a row (default: its URL, else its number)"
+    )
+
+
+def add_feeds(parser: argparse.ArgumentParser) -> None:
+    """Let the user name feeds, and where rows go that can't be read."""
+    parser.add_argument(
+        "feeds",
+        nargs="+",
+        metavar="IN",
+        help="feeds of one kind: .jsonl, .json (an array), .csv or .tsv, all also .gz; .parquet; .warc, .wet, also .gz",
+    )
+    parser.add_argument(
+        "--bad-rows",
+        metavar="FILE",
+        help="where rows go that can't be read, as they stand; without it the first one is an error",
+    )
+
+
+def add_text_field(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--text-field", metavar="F", help="the field with the text (HTML or plain)")
+
+
+def with_fields(config: Config, opts: argparse.Namespace, kind: Kind | None = None) -> Config:
+    """Return a configuration with the fields that the options name, or those that a kind of feed has."""
+    text, url = opts.text_field, getattr(opts, "url_field", None)
+    if kind and kind.settings and (text or url):
+        raise FeedError(f"--{'text' if text else 'url'}-field {text or url}: {kind.name} has no fields to choose from")
+    chosen = {"fields": text and (text,), "url_field": url}
+    changes: dict[str, Any] = {name: value for name, value in chosen.items() if value}
+    changes.update(kind.settings if kind else {})
+    return replace(config.without_identity(getattr(opts, "id_field", None)), **changes)
+
+
+def check_fields(opts: argparse.Namespace, rows: int, documents: int, located: int) -> None:
+    """Raise FeedError for an option that names a field which no row has, of so many documents with a URL."""
+    if opts.text_field and rows and not documents:
+        raise FeedError(f"--text-field {opts.text_field}: no row has text in it")
+    if opts.url_field and documents and not located:
+        raise FeedError(f"--url-field {opts.url_field}: no row with text has a URL in it")
+
+
+class BadRows:
+    """Takes rows that can't be read: writes them as they stand, and tells why of the first.
+
+    Without a file for them the first is an error: BadRowError.
+    """
+
+    def __init__(self, path: str | None, write: Callable[[Line], object] | None) -> None:
+        self.count = 0
+        self._path = path
+        self._write = write
+
+    def __call__(self, line: Line, why: str) -> None:
+        if self._write is None:
+            raise BadRowError(why)
+        self.count += 1
+        self._write(line)
+        if self.count <= SHOWN:
+            tqdm.write(shown(why), file=sys.stderr)
+
+    def told(self) -> str:
+        """Say how many there were; nothing where there were none."""
+        return f", {self.count} that can't be read, in {self._path}" if self.count else ""
+
+
+@contextmanager
+def taking_bad_rows(opts: argparse.Namespace, feeds: Feeds) -> Iterator[BadRows]:
+    """Give what takes the rows that can't be read."""
+    with writing_rows(opts.bad_rows, feeds.kind) if opts.bad_rows else nullcontext() as write:
+        yield BadRows(opts.bad_rows, write)

@@ -1,0 +1,181 @@
+"""Access of a crawl to its store: one question after another, in a thread where the answer comes over a network.
+
+What fails is told of and loses no item. Under asyncio it is a thread too: decisions are plain code that any program can
+use, and one thread keeps them in order.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeVar
+
+from scrapy.utils.defer import deferred_from_coro
+
+from ..deduplicator import Deduplicator
+from ..document import Document
+from ..matching.claim import Claim
+from ..store import StoreError
+from .reactor import arrived
+
+T = TypeVar("T")
+
+FAILURES = (StoreError, OSError)
+AT_ONCE = 20  # documents
+MOST_LATE = 20_000_000  # characters of the documents that are to be taken in later
+
+
+class Access:
+    """Asks the store of a crawl. `failed` is called with each error of it."""
+
+    def __init__(self, dedup: Deduplicator, failed: Callable[[Exception], object]) -> None:
+        self.caught_up = 0
+        """The number of late documents that were claimed after all."""
+        self._dedup = dedup
+        self._failed = failed
+        self._thread = ThreadPoolExecutor(1, "neardup-store") if dedup.store.is_remote else None
+        self._claims: deque[tuple[Document, Future[Claim]]] = deque()
+        self._late: deque[Document] = deque()
+        self._late_size = self._asked = 0
+
+    async def run(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Return what a function that asks the store returns. Raise its errors."""
+        if self._thread is None:
+            return function(*arguments)
+        return await arrived(self._submit(function, *arguments))
+
+    def _submit(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
+        assert self._thread
+        self._asked += 1
+        return self._thread.submit(self._do, self._asked, function, *arguments)
+
+    def _do(self, number: int, function: Callable[..., T], *arguments: Any) -> T:
+        """Call a function, and have what it wrote be sent where nothing else is to be done: others may wait for it."""
+        try:
+            return function(*arguments)
+        finally:
+            if number == self._asked:
+                with suppress(*FAILURES):  # it stays queued, and `flush` will tell
+                    self._dedup.store.flush(wait=False)
+
+    async def claim(self, document: Document) -> Claim:
+        """Claim a document: see `Deduplicator.try_claim`; those that come meanwhile share the next round trip."""
+        if self._thread is None:
+            return self._dedup.try_claim(document)
+        future: Future[Claim] = Future()
+        self._claims.append((document, future))
+        self._submit(self._claim_all)
+        try:
+            return await arrived(future)
+        except BaseException:
+            future.add_done_callback(self._give_up)  # where it is made all the same
+            raise
+
+    def _give_up(self, future: Future[Claim]) -> None:
+        if not future.cancelled() and future.exception() is None:
+            self._submit(future.result().withdraw)
+
+    def _claim_all(self) -> None:
+        some = [self._claims.popleft() for _ in range(min(AT_ONCE, len(self._claims)))]
+        some = [(document, future) for document, future in some if future.set_running_or_notify_cancel()]
+        if len(some) > 1:
+            with suppress(Exception):  # whatever it is, the claims will meet it
+                self._dedup.foresee([document for document, _ in some])
+        for document, future in some:
+            try:
+                claim = self._dedup.try_claim(document)
+            except Exception as error:  # whatever a detector does with it
+                future.set_exception(error)
+            else:
+                future.set_result(claim)
+        if len(some) > 1:
+            self._dedup.foresee(())  # what was foreseen for claims that failed is not to stay
+
+    async def ask(self, function: Callable[..., T], *arguments: Any) -> T | None:
+        """Return what a function that asks the store returns; None where the store fails."""
+        try:
+            return await self.run(function, *arguments)
+        except FAILURES as error:
+            self._failed(error)
+            return None
+
+    def later(self, function: Callable[..., object], *arguments: Any) -> None:
+        """Schedule a function after all that was asked before; do not wait for it."""
+        if self._thread:
+            deferred_from_coro(self._watch(self._submit(function, *arguments)))
+            return
+        try:
+            function(*arguments)
+        except FAILURES as error:
+            self._failed(error)
+
+    async def _watch(self, future: Future[Any]) -> None:
+        try:
+            await arrived(future)
+        except FAILURES as error:
+            self._failed(error)
+
+    async def settled(self, claim: Claim) -> None:
+        """Wait until a claim of this crawl is committed or withdrawn."""
+        future: Future[None] = Future()
+        future.set_running_or_notify_cancel()  # who waits may give up; the claim calls back all the same
+        await self.run(claim.when_settled, partial(future.set_result, None))
+        if not future.done():
+            await arrived(future)
+
+    # Documents that came when the store did not answer
+
+    def take_in_later(self, document: Document) -> None:
+        """Remember a document that was kept without being judged; of too many the oldest are let go."""
+        self._keep(replace(document))  # without what was made of its text
+        while self._late_size > MOST_LATE:
+            self._next_late()
+
+    def _keep(self, document: Document) -> None:
+        self._late.append(document)
+        self._late_size += len(document.text)
+
+    def _next_late(self) -> Document:
+        document = self._late.popleft()
+        self._late_size -= len(document.text)
+        return document
+
+    @property
+    def late(self) -> int:
+        """Return the number of late documents that are still to be claimed."""
+        return len(self._late)
+
+    async def catch_up(self) -> bool:
+        """Claim some late documents; return whether any could be."""
+        some = [self._next_late() for _ in range(min(AT_ONCE, len(self._late)))]
+        known = len(some)
+        try:
+            if some:
+                await self.ask(self._claim_late, some)
+        finally:
+            for document in some:
+                self._keep(document)
+        self.caught_up += known - len(some)
+        return len(some) < known
+
+    async def catch_up_all(self) -> None:
+        """Claim all late documents that can be."""
+        while any([await self.catch_up() for _ in range(0, len(self._late), AT_ONCE)]):
+            pass
+
+    def _claim_late(self, documents: list[Document]) -> None:
+        """Claim documents; leave those for which the time has not come."""
+        for document in list(documents):
+            claim = self._dedup.try_claim(document)
+            if not claim.is_early:
+                claim.commit()
+                documents.remove(document)
+
+    def close(self) -> None:
+        """Release the thread when all that was asked is done."""
+        if self._thread:
+            self._thread.shutdown(wait=False)

@@ -1,0 +1,189 @@
+"""Warnings, once a crawl each, where the outcome looks as if something else was compared than was meant.
+
+No Scrapy, no I/O. What is counted for them is bounded, however long a crawl is.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable
+from heapq import nlargest
+from typing import Any, TypeVar
+
+from ..items import has_text_in
+from ..matching.claim import Claim
+from ..settings import Config
+from ..text.lines import squeeze
+from ..text.urls import host
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+ITEMS = 50  # of which something is true before it is told
+PAGES = 200  # of a host, before it is told what stands for many of them
+SHARE = 0.05  # of a host's pages, from which on one original has too many of them
+ORIGINALS = 40  # of a host that are counted: at most 20 have more than SHARE of its pages, and half are always kept
+HOSTS = 256
+_SHOWN = 80  # characters of a title
+_SEPARATOR = re.compile(r"\s+[|–—·»:_-]+\s+|:\s+|(?<=[^\x00-\x7f])[|_-]+|[|_-]+(?=[^\x00-\x7f])|｜")
+
+
+class Alarms:
+    """Watches what becomes of the items of a crawl, and warns of each oddity once."""
+
+    def __init__(self, config: Config) -> None:
+        self._of_items: list[Callable[[Any, bool], str]] = [Textless().warning, MissingFields(config).warning]
+        self._of_claims: list[Callable[[Claim], str]] = [Crowds().warning, OtherTitles().warning]
+
+    def see(self, item: Any, *, has_text: bool) -> None:
+        """Count an item, judged or not."""
+        self._of_items = [check for check in self._of_items if not _warn(check(item, has_text))]
+
+    def judge(self, claim: Claim) -> None:
+        """Count a verdict."""
+        self._of_claims = [check for check in self._of_claims if not _warn(check(claim))]
+
+
+def _warn(warning: str) -> bool:
+    if warning:
+        logger.warning("%s", warning)
+    return bool(warning)
+
+
+class Textless:
+    """Counts items without text."""
+
+    def __init__(self) -> None:
+        self._items = self._textless = 0
+
+    def warning(self, item: Any, has_text: bool) -> str:
+        self._items += 1
+        self._textless += not has_text
+        if self._items < ITEMS or 2 * self._textless <= self._items:
+            return ""
+        return (
+            f"Most items have no text: {self._textless} of {self._items}. They pass without being judged: look which"
+            " fields the spider fills, and whether NEARDUP_FIELDS names those with the text"
+        )
+
+
+class MissingFields:
+    """Looks for item fields that the user names and no item has."""
+
+    def __init__(self, config: Config) -> None:
+        self._items = 0
+        self._missing = dict.fromkeys(config.fields or (), "NEARDUP_FIELDS")
+        if config.url_field != Config().url_field:
+            self._missing[config.url_field] = "NEARDUP_URL_FIELD"
+
+    def warning(self, item: Any, has_text: bool) -> str:
+        self._missing = {name: by for name, by in self._missing.items() if not has_text_in(item, name)}
+        self._items += 1
+        if self._items != ITEMS or not self._missing:
+            return ""
+        named = ", ".join(f"{name!r} ({by})" for name, by in self._missing.items())
+        return f"None of {ITEMS} items has anything in the field {named}: look whether the name is that of the items"
+
+
+class _Original:
+    """A document that others of one host repeat."""
+
+    __slots__ = ("copies", "urls")
+
+    def __init__(self) -> None:
+        self.copies = 0
+        self.urls: list[str] = []
+        """Those of the first two copies."""
+
+    def add(self, url: str) -> None:
+        self.copies += 1
+        if len(self.urls) < 2:
+            self.urls.append(url)
+
+
+class _Host:
+    """The number of documents of a host, and the originals of its duplicates by URL."""
+
+    __slots__ = ("documents", "originals")
+
+    def __init__(self) -> None:
+        self.documents = 0
+        self.originals: dict[str, _Original] = {}
+
+
+class Crowds:
+    """Counts, by host, how many documents repeat one original."""
+
+    def __init__(self) -> None:
+        self._hosts: dict[str, _Host] = {}
+
+    def warning(self, claim: Claim) -> str:
+        url, verdict = claim.document.url, claim.verdict
+        if not url or not (name := host(url)):
+            return ""
+        self._hosts = _largest(self._hosts, HOSTS, lambda each: each.documents)
+        known = self._hosts.setdefault(name, _Host())
+        known.documents += 1
+        if verdict.status == "duplicate" and verdict.duplicate_of:
+            known.originals = _largest(known.originals, ORIGINALS, lambda each: each.copies)
+            known.originals.setdefault(verdict.duplicate_of, _Original()).add(url)
+        elif known.documents != PAGES:  # no share has grown
+            return ""
+        return _crowded(name, known) if known.documents >= PAGES and known.originals else ""
+
+
+def _crowded(name: str, known: _Host) -> str:
+    url, original = max(known.originals.items(), key=lambda pair: pair[1].copies)
+    if original.copies <= SHARE * known.documents:
+        return ""
+    return (
+        f"{original.copies} of {known.documents} documents of {name} are copies of one, {url}: look whether"
+        f" {' and '.join(original.urls)} say the same. It may be a login page, an error page or a template"
+    )
+
+
+def _largest(counted: dict[str, T], most: int, size: Callable[[T], int]) -> dict[str, T]:
+    """Return what is counted; where there is no room for one more, the larger half of it."""
+    if len(counted) < most:
+        return counted
+    return dict(nlargest(most // 2, counted.items(), key=lambda pair: size(pair[1])))
+
+
+class OtherTitles:
+    """Counts duplicates whose title is not that of their original."""
+
+    def __init__(self) -> None:
+        self._compared = self._others = 0
+
+    def warning(self, claim: Claim) -> str:
+        document, original = claim.document, claim.match.signature if claim.match else None
+        if original is None or claim.verdict.status != "duplicate" or not (document.title and original.title):
+            return ""
+        self._compared += 1
+        if same_title(original.title, document.title):
+            return ""
+        self._others += 1
+        if self._compared < ITEMS or 2 * self._others <= self._compared:
+            return ""
+        return (
+            f"Most duplicates have another title than their original: {self._others} of {self._compared}, such as"
+            f" {_shown(document.title)} ({document.url}) and {_shown(original.title)} ({original.url}): look whether"
+            " these say the same. If not, NEARDUP_IDENTITY_FIELDS or a higher NEARDUP_RESEMBLANCE tells them apart"
+        )
+
+
+def same_title(first: str, second: str) -> bool:
+    """Return whether two titles are one but for the names of their sites."""
+    first, second = (squeeze(title).casefold() for title in (first, second))
+    return first in second or second in first or _longest_part(first) == _longest_part(second)
+
+
+def _longest_part(title: str) -> str:
+    return max(_SEPARATOR.split(title), key=len)
+
+
+def _shown(title: str) -> str:
+    title = squeeze(title)
+    return repr(title[:_SHOWN] + "…" * (len(title) > _SHOWN))

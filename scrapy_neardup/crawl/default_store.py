@@ -1,0 +1,35 @@
+"""The place of the store that NEARDUP_STORE does not name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scrapy.utils.conf import closest_scrapy_cfg, get_config
+from scrapy.utils.project import inside_project
+
+from ..settings import STORE_NAME, ConfigError
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+
+def default_store(settings: BaseSettings) -> Path:
+    """Return the store's path in Scrapy's data folder, else in JOBDIR. Raise ConfigError where there is neither."""
+    folder = _data_folder() or settings.get("JOBDIR")
+    if not folder:
+        raise ConfigError(
+            "NEARDUP_STORE = None is not allowed where no scrapy.cfg tells the project's folder, as on scrapyd; "
+            "allowed are a path, the address of a server, or None with JOBDIR, in which the store then lies"
+        )
+    return Path(folder, STORE_NAME)
+
+
+def _data_folder() -> Path | None:
+    """Return what `scrapy.utils.project.data_path` does, but make no folder; None where that can't tell."""
+    if not inside_project():
+        return Path(".scrapy")
+    if folder := get_config().get("datadir", "default", fallback=""):
+        return Path(folder)
+    file = closest_scrapy_cfg()
+    return Path(file).parent / ".scrapy" if file else None

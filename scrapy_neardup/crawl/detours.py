@@ -1,0 +1,103 @@
+"""Requests for another URL than the one that was asked for: which may be made, and what they may carry along.
+
+All that keeps a detour from harm stands here: another host gets no secret of the first one's, no page of the public
+web leads into a private network, and what was noted of one request does not pass to those that a spider makes of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from scrapy import Request
+from scrapy.http.request import NO_CALLBACK
+
+from ..text.urls import is_private
+
+DETOUR = "neardup_detour"  # in meta: the URL of the detour that the other marks belong to
+FOR_DETOUR = ("dont_redirect", "dont_retry")  # meta of a request to the canonical host in place of a mirror
+_DEPTH, _INHERITED = "neardup_depth", "neardup_inherited"
+HARMLESS = frozenset(b"Accept Accept-Charset Accept-Encoding Accept-Language Referer User-Agent".split())
+# Meta that another host has no use for, or may not know.
+_OF_ITS_HOST = ("proxy", "cookiejar", "bindaddress", "download_slot", "http_user", "http_pass", "http_auth_domain")
+_OF_THE_FETCH = ("redirect_urls", "redirect_reasons", "retry_times", "neardup_recheck", _INHERITED)
+_MARKS = (DETOUR, "neardup_mirror_of", "neardup_dead_link", "neardup_mirror_times", "neardup_tried")
+
+
+def is_ours(request: Request) -> bool:
+    """Say whether a request is one that a URL alone describes, and that nobody asked us to leave alone."""
+    return is_plain(request) and request.callback is not NO_CALLBACK and not request.meta.get("dont_neardup")
+
+
+def is_plain(request: Request) -> bool:
+    """Say whether a URL alone says what a request asks for."""
+    return request.method == "GET" and not request.body
+
+
+def is_open(request: Request) -> bool:
+    """Say whether anybody would get the same answer: the request has no secrets, and no way of its own."""
+    if request.cookies or "@" in urlsplit(request.url).netloc:
+        return False
+    return HARMLESS.issuperset(request.headers) and not any(name in request.meta for name in _OF_ITS_HOST)
+
+
+def is_safe(url: str, origin: str) -> bool:
+    """Say whether a page that leads from `origin` to `url` stays on the web, and out of private networks."""
+    return urlsplit(url).scheme in ("http", "https") and (not is_private(url) or is_private(origin))
+
+
+def disown(request: Request) -> None:
+    """Take from a request what came with the meta of another one's response, which the spider made it with.
+
+    Scrapy counts one more link to it; redirects and retries of a request are as deep as that.
+    """
+    depth = request.meta.get("depth", 0)
+    if request.meta.setdefault(_DEPTH, depth) == depth:
+        return
+    request.meta.update({_DEPTH: depth, _INHERITED: len(request.meta.get("redirect_urls", ()))})
+    request.meta.pop("neardup_rescued", None)
+    if request.meta.get(DETOUR, request.url) != request.url:  # else the spider has it tried again
+        names = (*_MARKS, *FOR_DETOUR) if "neardup_mirror_of" in request.meta else _MARKS
+        for name in names:
+            request.meta.pop(name, None)
+
+
+def is_start(request: Request) -> bool:
+    """Say whether it is a start request, or what became of one."""
+    return bool(request.meta.get("is_start_request")) and not request.meta.get("depth")
+
+
+def redirects(request: Request) -> tuple[list[str], list[object]]:
+    """Return the URLs from which a request was redirected, and why, the first one first."""
+    meta, before = request.meta, request.meta.get(_INHERITED, 0)
+    return list(meta.get("redirect_urls", ()))[before:], list(meta.get("redirect_reasons", ()))[before:]
+
+
+def mark(request: Request, name: str) -> Any:
+    """Return what was noted of a detour; None for any other request.
+
+    Spiders pass `response.meta` on to requests of their own: what stands there then is of another request.
+    """
+    if request.meta.get(DETOUR) not in (request.url, *redirects(request)[0][:1]):
+        return None
+    return request.meta.get(name)
+
+
+def detour(request: Request, url: str, marks: Mapping[str, object]) -> Request:
+    """Return the request for another URL in place of this one, past the dupefilter."""
+    made = request.replace(url=url, cookies=None, dont_filter=True)
+    for name in (*_OF_THE_FETCH, *_MARKS):
+        made.meta.pop(name, None)
+    made.meta.update({DETOUR: made.url, **marks} if marks else {})
+    if _origin(url) != _origin(request.url):
+        for header in set(made.headers) - HARMLESS:
+            del made.headers[header]
+        for name in _OF_ITS_HOST:
+            made.meta.pop(name, None)
+    return made
+
+
+def _origin(url: str) -> tuple[str, str]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.netloc

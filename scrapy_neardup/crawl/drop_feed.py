@@ -1,0 +1,79 @@
+"""The feed of dropped items, written by Scrapy's feed exporter."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from itemadapter import ItemAdapter
+from scrapy.extensions.feedexport import FeedExporter
+from scrapy.settings import BaseSettings
+from scrapy.signalmanager import SignalManager
+
+from ..settings import ConfigError
+from ..stats import Stat
+from ..verdict import Verdict
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+logger = logging.getLogger(__name__)
+
+
+class DroppedFeed:
+    """Writes dropped items, each with its verdict, to the feed URI in NEARDUP_DROPPED."""
+
+    def __init__(self, crawler: Crawler, uri: str, tag_field: str, count: Callable[[Stat], object]) -> None:
+        """Open the feed. Raise ConfigError where Scrapy has no storage or no format for its URI."""
+        assert crawler.spider
+        self._spider, self._tag_field, self._count = crawler.spider, tag_field, count
+        self._is_failing = False
+        try:
+            self._exporter = FeedExporter(cast("Crawler", _CrawlerOfOneFeed(crawler, uri)))
+            self._exporter.open_spider(self._spider)
+        except Exception as error:  # whatever a storage says to a URI that it can't read
+            allowed = "a feed URI with a scheme of FEED_STORAGES and a suffix of FEED_EXPORTERS, and what these need"
+            raise ConfigError(f"NEARDUP_DROPPED = {uri!r} is not allowed; allowed is {allowed}") from error
+
+    def write(self, item: Any, url: str | None, verdict: Verdict) -> None:
+        """Write an item that is dropped; a row that can't be written is counted, and the first one is logged."""
+        try:
+            self._exporter.item_scraped(self._row(item, url, verdict), self._spider)
+        except Exception as error:  # a disk or a value in the item: neither is to harm the crawl
+            self._count("dropped/unwritten")
+            if not self._is_failing:
+                self._is_failing = True
+                logger.error("Dropped items can't be written to NEARDUP_DROPPED: %r", error)
+
+    async def close(self) -> None:
+        """Store the feed."""
+        await self._exporter.close_spider(self._spider)
+
+    def _row(self, item: Any, url: str | None, verdict: Verdict) -> dict[str, Any]:
+        """Return the fields of an item as its own feed would have them, and its verdict."""
+        adapter = ItemAdapter(item)
+        row = {name: adapter.get_field_meta(name).get("serializer", _as_it_is)(adapter[name]) for name in adapter}
+        return {**row, self._tag_field: {"url": url, **verdict.tag()}}
+
+
+class _CrawlerOfOneFeed:
+    """A crawler whose only feed is that of dropped items.
+
+    It has signals of its own: whoever waits for the feeds of a crawl does not take this one for one of them.
+    """
+
+    def __init__(self, crawler: Crawler, uri: str) -> None:
+        self._crawler = crawler
+        format_ = Path(uri).suffix.removeprefix(".") or "jsonlines"
+        feed = {"format": format_, "fields": None, "batch_item_count": 0}  # all fields, one file
+        self.settings = BaseSettings({**crawler.settings, "FEEDS": {uri: feed}, "FEED_URI": None})
+        self.signals = SignalManager(self)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._crawler, name)
+
+
+def _as_it_is(value: Any) -> Any:
+    return value

@@ -1,0 +1,273 @@
+"""What the pipeline and the middleware of one crawl share: the store, and the counting."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scrapy import signals
+from scrapy.exceptions import NotConfigured
+from scrapy.utils.asyncio import create_looping_call
+from scrapy.utils.defer import deferred_from_coro
+from scrapy.utils.job import job_dir
+
+from ..deduplicator import Deduplicator
+from ..document import Document
+from ..mirrors.hosts import Change
+from ..settings import Config
+from ..stats import BY_DETECTOR, PREFIX, Stat, summary
+from .access import FAILURES, Access
+from .default_store import default_store
+from .drop_feed import DroppedFeed
+from .ending import Endings
+from .leads import Leads
+from .reactor import pause
+from .rechecks import Rechecks
+from .waitlist import Waitlist
+from .workers import Workers
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+    from scrapy.utils.asyncio import AsyncioLoopingCall
+    from twisted.internet.task import LoopingCall
+    from typing_extensions import Self
+
+logger = logging.getLogger(__name__)
+
+FLUSH_INTERVAL = 0.5  # seconds: what is committed is durable within one
+SUMMARY_INTERVAL = 60.0
+CALM = 20  # turns without an error until a store on disk counts as back: a write that fails may take long to say so
+_PASSING = "Items pass; what can't be written is kept in memory and tried again"
+PAUSE = 0.05  # seconds between two turns at what other processes wrote, where it is much
+
+
+class NearDup:
+    """Owns the store for a crawl: made by the first component that asks for it, closed when the engine has stopped."""
+
+    def __init__(self, crawler: Crawler, config: Config) -> None:
+        assert crawler.stats
+        self.config = config
+        self.stats = crawler.stats
+        self.crawler = crawler
+        self.dropped = self._dropped_feed()  # before the store: a bad URI stops the crawl
+        self._run_file = _run_file(crawler)
+        run = self._run_file.read_text() if self._run_file and self._run_file.exists() else ""
+        self.dedup = Deduplicator.from_config(config, run=run)
+        self.access = Access(self.dedup, self._failed)
+        self.endings = Endings(crawler, self)
+        self.waitlist = Waitlist(crawler, self)
+        self.rechecks = Rechecks()
+        self.leads = Leads(self._keep_fetching)
+        if self._run_file:
+            self._run_file.write_text(self.dedup.store.run)
+        self.workers = Workers(self.dedup.detectors, config.workers, config.extractor)
+        # The first document has the segmenter of Chinese and parts of numpy loaded: not in mid-crawl.
+        _ = Document(text="预热").sketch
+        self._is_away = self._is_syncing = self._is_closing = False
+        self._calm = self._unjudged = self._summed = 0
+        self._tasks: list[AsyncioLoopingCall | LoopingCall] = []
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """Return the one of this crawl. Raise NotConfigured where NEARDUP_ENABLED is off."""
+        shared: Self | None = crawler.__dict__.get("neardup")
+        if shared is None:
+            shared = cls(crawler, crawl_config(crawler))
+            crawler.__dict__["neardup"] = shared
+            shared._connect()
+        return shared
+
+    def _dropped_feed(self) -> DroppedFeed | None:
+        config = self.config
+        if config.dropped is None or config.action != "drop":
+            return None
+        return DroppedFeed(self.crawler, config.dropped, config.tag_field, self.count)
+
+    def _connect(self) -> None:
+        connect = self.crawler.signals.connect
+        connect(self.spider_opened, signal=signals.spider_opened)
+        connect(self.spider_closed, signal=signals.spider_closed)
+        connect(self.engine_stopped, signal=signals.engine_stopped)
+        if self.dropped:
+            connect(self.dropped.close, signal=signals.spider_closed)
+
+    # The life of the crawl
+
+    def spider_opened(self) -> None:
+        self.endings.watch_items()
+        self._tasks = [create_looping_call(self.sync), create_looping_call(self.log_summary)]
+        self._tasks[0].start(FLUSH_INTERVAL, now=False)
+        self._tasks[1].start(SUMMARY_INTERVAL, now=False)
+
+    async def spider_closed(self, reason: str) -> None:
+        self._is_closing = True
+        for task in self._tasks:
+            if task.running:
+                task.stop()
+        self.set("workers/restarted", self.workers.restarts)
+        if rechecked := self.number("requests/rechecked"):
+            self.set("requests/wrongly_skipped_share", round(self.number("requests/wrongly_skipped") / rechecked, 4))
+        while self._is_syncing:
+            await pause(PAUSE)
+        await self.access.catch_up_all()
+        await self._tell()
+        if left := self.access.late:
+            logger.warning("%d documents came while the store did not answer, and it never took them in", left)
+        self.log_summary()
+        if self._run_file and reason == "finished":
+            self._run_file.unlink(missing_ok=True)
+
+    async def engine_stopped(self) -> None:
+        # Not at spider_closed: until every handler of that is done, feeds may still be on their way.
+        counted = {name: value for name, value in self.stats.get_stats().items() if name.startswith(PREFIX)}
+        self.dedup.store.stats = {
+            name.removeprefix(PREFIX): value for name, value in counted.items() if isinstance(value, int)
+        }
+        try:
+            await self.access.run(self.dedup.close)
+        except FAILURES as error:
+            self.count("store/errors")
+            logger.error("The store was not closed well, so the next run forgets this one: %s", error)
+        finally:
+            self.access.close()
+            self.workers.close()
+
+    def sync(self) -> None:
+        """Have the store write what was committed and read what others did, unless it is still at it."""
+        if not self._is_syncing:
+            deferred_from_coro(self._sync())
+
+    async def _sync(self) -> None:
+        self._is_syncing = True
+        self._calm += 1
+        store = self.dedup.store
+        try:
+            # What has a thread of its own to wait in waits, so that an error is told of with what it is an error of.
+            await self.access.ask(partial(store.flush, wait=store.is_remote))
+            while not self._is_closing and await self.access.ask(store.refresh):
+                await pause(PAUSE)
+            if not self._is_closing:
+                await self._tell()
+                await self.access.catch_up()
+        finally:
+            self._is_syncing = False
+        if self._is_away and self._calm >= (1 if store.is_remote else CALM):
+            self._is_away = False
+            logger.info("The store answers again; %d items passed unjudged so far", self._unjudged)
+
+    async def _tell(self) -> None:
+        """Tell of what the store holds and has learned."""
+        count = await self.access.ask(len, self.dedup)
+        if count is not None:
+            self.set("store/documents", count)
+        if self.access.caught_up:
+            self.set("store/caught_up", self.access.caught_up)
+        self._tell_of_hosts(await self.access.ask(self.dedup.take_changes) or ())
+
+    def _tell_of_hosts(self, changes: Iterable[Change]) -> None:
+        for relation, in_force in changes:
+            first, second = relation.sites
+            if in_force:
+                self.count("mirror_hosts/learned")
+                logger.info("%(first)s and %(second)s mirror each other", {"first": first, "second": second})
+            else:
+                self.count("mirror_hosts/dropped")
+                logger.warning(
+                    "%(first)s and %(second)s no longer mirror each other: pages are fetched from both again",
+                    {"first": first, "second": second},
+                )
+
+    # A store that fails loses no item
+
+    def _failed(self, error: Exception) -> None:
+        """Count an error of the store, or of its disk; tell of the first; stop the crawl if it is to."""
+        self.count("store/errors")
+        self._calm = 0
+        if not self._is_away:
+            self._is_away = True
+            what = "The crawl stops, as NEARDUP_STORE_REQUIRED has it" if self.config.store_required else _PASSING
+            logger.warning("%s: %s", what, error)
+        engine = self.crawler.engine
+        if self.config.store_required and not self._is_closing and engine and engine.spider:
+            self._is_closing = True
+            deferred_from_coro(engine.close_spider_async(reason="neardup_store_failed"))
+
+    def _keep_fetching(self, url: str) -> None:
+        """Have a URL fetched again, though it is known as a mirror."""
+        self.access.later(self.dedup.keep_fetching, Document(url))
+
+    def pass_unjudged(self, document: Document, error: Exception) -> None:
+        """Let the item in hand pass, whose document the store could not judge; if it is kept, it is taken in later."""
+        self._failed(error)
+        self._unjudged += 1
+        self.count("store/unjudged")
+        self.endings.follow(document)
+
+    # Counting
+
+    def count(self, name: Stat, by: int = 1) -> None:
+        """Count in Scrapy's stats."""
+        self.stats.inc_value(PREFIX + name, by)
+
+    def count_detector(self, name: str) -> None:
+        """Count a duplicate by the detector that found it."""
+        self.stats.inc_value(f"{PREFIX}{BY_DETECTOR}{name}")
+
+    def set(self, name: Stat, value: float) -> None:
+        """Put a value into Scrapy's stats."""
+        self.stats.set_value(PREFIX + name, value)
+
+    def number(self, name: Stat) -> int:
+        """Return what was counted; 0 where nothing was."""
+        counted: int = self.stats.get_value(PREFIX + name, 0)
+        return counted
+
+    def log_summary(self) -> None:
+        """Log one line that sums the crawl up, and how fast it went since the last one."""
+        before, self._summed = self._summed, self.number("documents")
+        rate = None if self._is_closing else round((self._summed - before) * 60 / SUMMARY_INTERVAL)
+        logger.info(summary(self.stats.get_stats(), rate), extra={"spider": self.crawler.spider})
+
+
+def crawl_config(crawler: Crawler) -> Config:
+    """Read the settings of a crawl: the store's default place, `{spider}` in the namespace.
+
+    Raise NotConfigured where NEARDUP_ENABLED is off, or a command of Scrapy's fetches a page to look at it.
+    """
+    if _is_look(crawler):
+        raise NotConfigured  # without a message, for which Scrapy would log a warning
+    config = Config.from_settings(crawler.settings)
+    if not config.enabled:
+        raise NotConfigured("NEARDUP_ENABLED is off")
+    assert crawler.spider
+    return replace(
+        config,
+        store=config.store or _made(default_store(crawler.settings)),
+        namespace=config.namespace.replace("{spider}", crawler.spider.name),
+    )
+
+
+def _is_look(crawler: Crawler) -> bool:
+    """Return whether a command of Scrapy's fetches pages to look at them: `shell`, `fetch`, `view`, `parse`, `check`.
+
+    Scrapy tells its components of no command. The shell makes them before it has a spider; the others put a `start` of
+    their own into the spider.
+    """
+    start = getattr(crawler.spider, "start", None)
+    return crawler.spider is None or getattr(start, "__module__", "").startswith("scrapy.commands.")
+
+
+def _made(store: Path) -> str:
+    """Make the folder of a store."""
+    store.parent.mkdir(parents=True, exist_ok=True)
+    return str(store)
+
+
+def _run_file(crawler: Crawler) -> Path | None:
+    """Return where a crawl that can be paused keeps the id of its run."""
+    folder = job_dir(crawler.settings)
+    return Path(folder, "neardup.run") if folder else None

@@ -1,0 +1,108 @@
+"""The judge of a crawl: adjusts verdicts by what the run gave before, and by what the response of an item is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from scrapy import Request
+from scrapy.http import Response
+
+from ..matching.claim import Claim
+from ..signature import Signature
+from ..verdict import Verdict
+from .detours import mark, redirects
+from .ending import is_of_page
+from .waitlist import is_sent_after_all
+
+if TYPE_CHECKING:
+    from .extension import NearDup
+
+
+class Judge:
+    """Judges claims, and tells whether the feeds have an item already."""
+
+    def __init__(self, neardup: NearDup) -> None:
+        self._neardup = neardup
+        self._ask = neardup.access.ask
+        self._given: WeakKeyDictionary[Response, set[Signature]] = WeakKeyDictionary()
+        self._delivering: dict[Signature, Claim] = {}
+        """Claims on documents that were held before, and that come for the first time in this run."""
+
+    async def judge_by_run(self, claim: Claim) -> None:
+        """Judge by what this run gave: the first item with a content that is held is a revisit, others duplicates.
+
+        Only the promise of "keep" goes by runs.
+        """
+        if claim.match is None or self._neardup.config.revisit != "keep":
+            return
+        document = claim.match.signature
+        while other := self._delivering.get(document):
+            await self._neardup.access.settled(other)
+        self._delivering[document] = claim
+        try:
+            is_delivered = await self._ask(self._neardup.dedup.deliveries.is_delivered, document)
+        except BaseException:  # nobody is to wait for this claim
+            del self._delivering[document]
+            raise
+        if is_delivered:
+            del self._delivering[document]
+        else:
+            claim.when_settled(partial(self._delivering.pop, document))
+        claim.verdict = replace(claim.verdict, status="duplicate" if is_delivered else "revisit")
+
+    async def judge_by_response(self, claim: Claim, response: Response | None) -> None:
+        """Take the response into account: what it already gave, and whether it was fetched to check a mirror."""
+        request = response.request if response else None
+        if response is None or request is None:
+            return
+        given, signature = self._given.setdefault(response, set()), (claim.match or claim).signature
+        first, again, dead = not given, signature in given, mark(request, "neardup_dead_link")
+        given.add(signature)
+        if not first:
+            self._judge_further(claim, again=again)
+        elif claim.match and (dead or is_sent_after_all(request)):
+            await self._judge_stand_in(claim, claim.match.signature)
+        repeats = claim.verdict.status != "unique"
+        if first and dead:
+            await self._judge_rescue(claim, response, dead)
+        if first and not repeats and (rechecked := _rechecked(request)):
+            self._neardup.count("requests/wrongly_skipped")
+            self._neardup.rechecks.fail(rechecked)
+
+    def _judge_further(self, claim: Claim, *, again: bool) -> None:
+        """Judge a further item of a response: the same text twice on one page is no second visit."""
+        if again and self._neardup.config.revisit != "keep":
+            claim.verdict = replace(claim.verdict, status="duplicate")
+        if is_of_page(claim.document, self._neardup.endings.response):
+            claim.verdict = replace(claim.verdict, changed=False)
+            if not again:
+                self._neardup.endings.note_several_items()
+
+    async def _judge_stand_in(self, claim: Claim, document: Signature) -> None:
+        """Judge a copy that stands in for its original; after two runs it takes that one's place."""
+        deliveries = self._neardup.dedup.deliveries
+        if not await self._ask(deliveries.is_delivered, document):
+            claim.verdict = replace(claim.verdict, status="revisit")
+            claim.is_successor = bool(await self._ask(deliveries.is_deserted, document))
+
+    async def _judge_rescue(self, claim: Claim, response: Response, url: str) -> None:
+        """Say whether a mirror gave what the dead link did when it was last fetched."""
+        dead = await self._ask(self._neardup.dedup.store.resolve, url)
+        same = bool(claim.match and dead and claim.match.signature is dead.signature)
+        response.meta["neardup_rescued"] = same
+        self._neardup.count("dead_links/rescued" if same else "dead_links/unconfirmed")
+
+    def is_dropped(self, verdict: Verdict) -> bool:
+        """Return whether the feeds have an item already: that of this run, or all with what the URL gave last."""
+        if self._neardup.config.revisit == "keep":
+            return verdict.status == "duplicate"
+        return verdict.status != "unique" and not verdict.changed
+
+
+def _rechecked(request: Request) -> str | None:
+    """Return the URL that was fetched to check it, be it that it redirected to another; None where it was not."""
+    url = request.meta.get("neardup_recheck")
+    return url if url in (request.url, *redirects(request)[0][:1]) else None

@@ -1,0 +1,250 @@
+"""The downloader middleware: known mirrors are not fetched, dead links lead to a live mirror."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, NoReturn
+
+from scrapy import Request, signals
+from scrapy.downloadermiddlewares.offsite import OffsiteMiddleware
+from scrapy.exceptions import (
+    CannotResolveHostError,
+    DownloadConnectionRefusedError,
+    DownloadTimeoutError,
+    IgnoreRequest,
+)
+from scrapy.http import HtmlResponse, Response
+from scrapy.utils.datatypes import LocalCache
+from scrapy.utils.response import get_meta_refresh
+from twisted.internet import error as twisted_error
+
+from ..mirrors.advice import SKIP, Advice, Alternative, Mirrors
+from ..text.urls import canonical_url, host
+from .detours import FOR_DETOUR, detour, disown, is_open, is_ours, is_safe, is_start, mark, redirects
+from .extension import NearDup
+from .probes import Probes
+from .waitlist import is_sent_after_all
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+    from typing_extensions import Self
+
+logger = logging.getLogger(__name__)
+
+MAX_MIRROR_TIMES = 3
+MAX_GONE = 100_000
+BY = {"page": "", "rule": ", by the rule of its host", "setting": ", by NEARDUP_MIRROR_HOSTS"}
+DEAD = (
+    CannotResolveHostError,
+    DownloadConnectionRefusedError,
+    DownloadTimeoutError,
+    # Raised by download handlers other than Scrapy's own.
+    twisted_error.DNSLookupError,
+    twisted_error.ConnectionRefusedError,
+    twisted_error.TimeoutError,
+)
+
+
+class MirrorMiddleware:
+    """Skips URLs whose content is held, and sends dead links to a mirror."""
+
+    def __init__(self, neardup: NearDup, crawler: Crawler) -> None:
+        self.neardup = neardup
+        self.config = neardup.config
+        # An audit changes nothing, so it fetches what there is.
+        self._skips = self.config.action != "audit"
+        self._rescues = self.config.dead_links and self.config.action != "audit"
+        self.mirrors = Mirrors.from_config(
+            neardup.dedup.store, neardup.config, neardup.dedup.matcher.reviews, neardup.dedup.deliveries
+        )
+        self._probes = Probes(crawler, neardup.access, self.mirrors)
+        self._crawler = crawler
+        self._offsite: OffsiteMiddleware | None = None
+        self._gone: LocalCache[str, bool] = LocalCache(MAX_GONE)
+        """URLs and hosts that failed in this crawl, the oldest of which are forgotten."""
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        o = cls(NearDup.from_crawler(crawler), crawler)
+        crawler.signals.connect(o.engine_started, signal=signals.engine_started)
+        return o
+
+    def engine_started(self) -> None:
+        self._offsite = self._crawler.get_downloader_middleware(OffsiteMiddleware)
+        self._look_again_before_the_fetch()
+
+    def _look_again_before_the_fetch(self) -> None:
+        """Skip also what came to be known while a request waited for its turn at its host, which may be long.
+
+        Middlewares see a request before that wait only. A downloader of the user's own may do without handlers.
+        """
+        handlers = getattr(getattr(self._crawler.engine, "downloader", None), "handlers", None)
+        download = getattr(handlers, "download_request_async", None)
+        if download is None:
+            return
+
+        async def download_request_async(request: Request) -> Response:
+            if self._skips and is_ours(request):
+                await self._probes.wait(request)
+            advice = await self._advice(request)
+            if advice and advice.action == SKIP:
+                self._skip(request, advice)
+            response: Response = await download(request)
+            return response
+
+        handlers.download_request_async = download_request_async  # type: ignore[union-attr]
+
+    # Before the fetch
+
+    async def process_request(self, request: Request) -> Request | None:
+        disown(request)
+        self.neardup.leads.follow(request)
+        advice = await self._advice(request)
+        if advice is None:
+            return None
+        if advice.action == SKIP or advice.url is None:
+            self._skip(request, advice)
+        return self._redirect(request, advice.url)
+
+    async def _advice(self, request: Request) -> Advice | None:
+        """Return what to do about a request instead of sending it."""
+        if not self._skips or not is_ours(request) or mark(request, "neardup_dead_link"):
+            return None
+        if request.meta.get("neardup_recheck") == request.url or is_sent_after_all(request):
+            return None
+        if is_start(request) and not self.config.skip_start:
+            return None
+        advice = await self.neardup.access.ask(self.mirrors.advise, request.url, redirects(request)[0])
+        if advice is None or self.neardup.rechecks.have_failed(advice) or self._is_rechecked(request, advice):
+            return None
+        return advice
+
+    def _is_rechecked(self, request: Request, advice: Advice) -> bool:
+        if advice.action != SKIP or not self.mirrors.rechecks(request.url, advice.recheck):
+            return False
+        self.neardup.count("requests/rechecked")
+        self.neardup.rechecks.add(request.url, advice)
+        request.meta["neardup_recheck"] = request.url  # not of those that the spider makes of this one's meta
+        return True
+
+    def _skip(self, request: Request, advice: Advice) -> NoReturn:
+        self.neardup.count("requests/skipped")
+        self.neardup.count("bytes_saved", advice.size)
+        if advice.document:
+            self.neardup.waitlist.add(request, advice.document, advice.size)
+        message = f"Skipped %(request)s: its content is held as %(url)s{BY[advice.known_by]}"
+        self._log(message, request=request, url=advice.url)
+        raise IgnoreRequest(f"content is held as {advice.url}")
+
+    def _redirect(self, request: Request, url: str) -> Request | None:
+        """Fetch a page that is held nowhere from the canonical host; if that fails, from where it was asked for."""
+        # Whatever else than the page comes, such as a redirect or an error, the page is fetched where it was asked for.
+        marks = {"neardup_mirror_of": request.url, **dict.fromkeys(FOR_DETOUR, True)}
+        made = detour(request, url, marks)
+        if request.meta.get("neardup_restored") == request.url or self._is_gone(url) or not is_open(request):
+            return None
+        if marks.keys() & request.meta.keys() - {"neardup_mirror_of"}:
+            return None  # what the user wants of redirects and retries would be lost
+        if not self._may_follow(made, request.url):
+            return None
+        self.neardup.count("requests/redirected")
+        self._log("%(made)s instead of %(request)s, whose host mirrors it", made=made, request=request)
+        return made
+
+    # After a failed fetch
+
+    async def process_response(self, request: Request, response: Response) -> Request | Response:
+        if mark(request, "neardup_mirror_of") and not _is_page(response) and (restored := self._restored(request)):
+            return restored
+        if response.status not in self.config.dead_http_codes or self._is_wanted(request, response.status):
+            return response
+        return await self._rescue(request, f"status {response.status}") or response
+
+    async def process_exception(self, request: Request, exception: Exception) -> Request | None:
+        if restored := self._restored(request):
+            if isinstance(exception, DEAD) and not request.meta.get("proxy"):
+                self._gone[_place(request.url)] = True
+            return restored
+        # A mirror may also be forbidden, or be broken in its own way: then the next one's turn has come.
+        is_dead = isinstance(exception, DEAD) and not request.meta.get("proxy")  # which may be what is dead
+        if not is_dead and not mark(request, "neardup_dead_link"):
+            return None
+        return await self._rescue(request, type(exception).__name__)
+
+    def _restored(self, request: Request) -> Request | None:
+        """Return the request that was made before a rule led elsewhere."""
+        original = mark(request, "neardup_mirror_of")
+        if original is None:
+            return None
+        self._gone[canonical_url(request.url)] = True
+        made = detour(request, original, {})
+        for name in FOR_DETOUR:
+            made.meta.pop(name, None)
+        made.meta["neardup_restored"] = made.url
+        return made
+
+    def _is_wanted(self, request: Request, status: int) -> bool:
+        """Say whether the spider asked to see this status itself, in the ways that Scrapy knows."""
+        return (
+            request.meta.get("handle_httpstatus_all", False)
+            or status in (request.meta.get("handle_httpstatus_list") or ())
+            or status in (getattr(self._crawler.spider, "handle_httpstatus_list", None) or ())
+            or self._crawler.settings.getbool("HTTPERROR_ALLOW_ALL")
+            or str(status) in map(str, self._crawler.settings.getlist("HTTPERROR_ALLOWED_CODES"))
+        )
+
+    async def _rescue(self, request: Request, reason: str) -> Request | None:
+        if not self._rescues or not is_ours(request):
+            return None
+        self.neardup.count("dead_links/seen")
+        self._gone[canonical_url(request.url)] = True
+        dead = mark(request, "neardup_dead_link") or request.url
+        tried = [*(mark(request, "neardup_tried") or ()), request.url]
+        if len(tried) > MAX_MIRROR_TIMES:
+            return None
+        for other in await self.neardup.access.ask(self._alternatives, dead, tried) or ():
+            if self._is_gone(other.url):
+                continue
+            marks = {"neardup_dead_link": dead, "neardup_mirror_times": len(tried), "neardup_tried": tried}
+            mirror = detour(request, other.url, marks)
+            if self._may_follow(mirror, dead):
+                self.neardup.count("dead_links/redirected")
+                self._log(
+                    "Dead link (%(reason)s): %(mirror)s instead of %(request)s",
+                    reason=reason,
+                    mirror=mirror,
+                    request=request,
+                )
+                return mirror
+        return None
+
+    def _alternatives(self, url: str, tried: list[str]) -> list[Alternative]:
+        """Return other URLs with the content of a dead one; none where this run has it already."""
+        dedup = self.neardup.dedup
+        document = dedup.matcher.last(url)
+        is_here = document is not None and dedup.deliveries.is_delivered(document)
+        return [] if is_here else list(self.mirrors.alternatives(url, tried))
+
+    def _is_gone(self, url: str) -> bool:
+        return canonical_url(url) in self._gone or _place(url) in self._gone
+
+    def _may_follow(self, request: Request, origin: str) -> bool:
+        """Apply the offsite rules here: that middleware lets requests with dont_filter through."""
+        spider = self._crawler.spider
+        if not is_safe(request.url, origin):
+            return False
+        if self._offsite is None or spider is None or request.meta.get("allow_offsite"):
+            return True
+        return self._offsite.should_follow(request, spider)
+
+    def _log(self, message: str, **arguments: object) -> None:
+        logger.debug(message, arguments, extra={"spider": self._crawler.spider})
+
+
+def _is_page(response: Response) -> bool:
+    """Say whether a response is a page, and no error or redirect, be it one within the page."""
+    return response.status == 200 and not (isinstance(response, HtmlResponse) and get_meta_refresh(response)[1])
+
+
+def _place(url: str) -> str:
+    return f"//{host(url)}"

@@ -1,0 +1,217 @@
+"""The item pipeline: each item's document is claimed, and the verdict carried out."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from itemadapter import ItemAdapter
+from lxml import etree
+from scrapy.exceptions import DropItem
+from scrapy.http import HtmlResponse, Response
+
+from ..deduplicator import PAUSES
+from ..document import Document, Tree
+from ..fingerprints.layout import layout
+from ..items import Fetch, item_document, item_pages, item_roles
+from ..matching.claim import Claim
+from ..stats import Stat
+from ..text.html import Page, canonical_links, elements
+from ..verdict import Verdict
+from .access import FAILURES
+from .alarms import Alarms
+from .detours import is_plain, redirects
+from .extension import NearDup
+from .judge import Judge
+from .reactor import pause
+from .turns import Turns
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+    from typing_extensions import Self
+
+
+logger = logging.getLogger(__name__)
+
+_COUNTED: dict[str, Stat] = {"unique": "unique", "duplicate": "duplicates", "revisit": "revisits"}
+
+
+class DuplicateItem(DropItem):
+    """The item at `url` repeats a document that is held; `verdict` says which, and on what evidence."""
+
+    def __init__(self, url: str | None, verdict: Verdict) -> None:
+        super().__init__(verdict.sentence(url), log_level="DEBUG")
+        self.url = url
+        self.verdict = verdict
+
+
+class NearDupPipeline:
+    """Drops, tags or counts items whose text repeats a document that is held."""
+
+    def __init__(self, neardup: NearDup) -> None:
+        self.neardup = neardup
+        self._judge = Judge(neardup)
+        self._fetches: WeakKeyDictionary[Response, Fetch] = WeakKeyDictionary()
+        self._turns = Turns(neardup)
+        self._untaggable: set[type] = set()
+        self._told: set[type] = set()
+        self._alarms = Alarms(neardup.config)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        return cls(NearDup.from_crawler(crawler))
+
+    def close_spider(self) -> None:
+        """Put back what still waits where the crawl stops early: Scrapy closes the queue of requests after this."""
+        self.neardup.waitlist.put_back()
+
+    async def process_item(self, item: Any) -> Any:
+        response = self.neardup.endings.response
+        try:
+            claim = await self._claim(item, response)
+        except Exception:  # whatever is wrong with us or with a detector, the item is not to be lost
+            self.neardup.count("errors")
+            self._keep_fetching(response)
+            logger.exception("An item passes without being judged", extra={"item": item})
+            return item
+        if claim is None:
+            return item
+        self.neardup.endings.follow(claim)
+        await self._judge.judge_by_response(claim, response)
+        self._count(claim)
+        return self._act(item, claim)
+
+    async def _claim(self, item: Any, response: Response | None) -> Claim | None:
+        """Claim an item's document in its turn; where its twin is pending, once the fate of that is known."""
+        fetch = self._fetch(response)
+        document = item_document(item, self.neardup.config, fetch, await self._pages(item))
+        self._alarms.see(item, has_text=bool(document and document.lines))
+        if document is None or not document.lines:
+            self.neardup.count("no_text")
+            self._keep_fetching(response)
+            return None
+        self._tell_of_fields(item)
+        await self.neardup.workers.prepare(document)
+        try:
+            return await self._claim_settled(document, response)
+        except FAILURES as error:
+            self.neardup.pass_unjudged(document, error)
+            return None
+
+    def _tell_of_fields(self, item: Any) -> None:
+        """Log which fields of the first item of each type are compared."""
+        if type(item) in self._told:
+            return
+        self._told.add(type(item))
+        roles = item_roles(item, self.neardup.config)
+        logger.info(
+            "Items of type %(type)s: their text is made of %(text)s; told apart by %(identity)s",
+            {
+                "type": type(item).__name__,
+                "text": ", ".join(roles.text),
+                "identity": ", ".join(roles.identity) or "no other field (NEARDUP_IDENTITY_FIELDS)",
+            },
+        )
+
+    async def _pages(self, item: Any) -> dict[str, Page]:
+        """Read an item's HTML where that takes so long that it is done elsewhere."""
+        workers = self.neardup.workers
+        if not workers.reads:
+            return {}
+        return {html: await workers.read(html) for html in item_pages(item, self.neardup.config)}
+
+    def _keep_fetching(self, response: Response | None) -> None:
+        """Note that a response gave an item that is held nowhere, whatever else it gave."""
+        self.neardup.endings.note_unheld_item()
+        self.neardup.access.later(self.neardup.dedup.keep_fetching, Document(aliases=_urls(response)))
+
+    async def _claim_settled(self, document: Document, response: Response | None) -> Claim:
+        claim = await self._turns.claim(document, response)
+        moment = PAUSES[0]
+        while claim.is_early:
+            if claim.rival:
+                await self.neardup.access.settled(claim.rival)
+            else:
+                await pause(moment)
+                moment = min(2 * moment, PAUSES[1])
+            claim = await self.neardup.access.claim(document)
+        await self._judge.judge_by_run(claim)
+        return claim
+
+    def _fetch(self, response: Response | None) -> Fetch:
+        """Say where an item came from; worked out once for all items of a response."""
+        if response is None:
+            return Fetch()
+        if response not in self._fetches:
+            self._fetches[response] = _fetch(response)
+        return self._fetches[response]
+
+    def _count(self, claim: Claim) -> None:
+        verdict = claim.verdict
+        self.neardup.count("documents")
+        if claim.document.thin:
+            self.neardup.count("thin")
+        self.neardup.count(_COUNTED[verdict.status])
+        if verdict.changed and self.neardup.config.revisit != "keep":
+            self.neardup.count("changed")
+        if verdict.status == "duplicate":
+            self.neardup.count_detector(str(verdict.detector))
+        self._alarms.judge(claim)
+
+    def _act(self, item: Any, claim: Claim) -> Any:
+        config, verdict = self.neardup.config, claim.verdict
+        if self._judge.is_dropped(verdict):
+            if config.action == "drop":
+                self.neardup.endings.commit(claim)
+                if self.neardup.dropped:
+                    self.neardup.dropped.write(item, claim.document.url, verdict)
+                raise DuplicateItem(claim.document.url, verdict)
+            logger.debug("Passes, though %s", verdict.sentence(claim.document.url))
+        if config.action == "tag":
+            self._tag(item, verdict)
+        return item
+
+    def _tag(self, item: Any, verdict: Verdict) -> None:
+        try:
+            ItemAdapter(item)[self.neardup.config.tag_field] = verdict.tag()
+        except (KeyError, ValueError, TypeError, AttributeError) as error:
+            if type(item) not in self._untaggable:
+                self._untaggable.add(type(item))
+                logger.warning("Items of %(type)s pass without tag: %(error)s", {"type": type(item), "error": error})
+
+
+def _fetch(response: Response) -> Fetch:
+    """Say where the items of a response came from; nothing where a URL alone does not say what was asked for."""
+    if not (urls := _urls(response)) or response.request is None:
+        return Fetch()
+    before = urls[1:]
+    lasting = all(reason in (301, 308) for reason in redirects(response.request)[1])
+    # A login or error page says nothing of what its URL, or one that was sent there for now, will give another time.
+    loose = urls if response.status >= 300 else () if lasting else before
+    tree = _tree(response)
+    claimed = tuple(_joined(response, canonical_links(tree.root))) if tree else ()
+    return Fetch(urls, frozenset(loose), len(response.body), tree, claimed)
+
+
+def _joined(response: Response, links: Iterable[str]) -> Iterator[str]:
+    for link in links:
+        with suppress(ValueError):  # no URL
+            yield response.urljoin(link)
+
+
+def _urls(response: Response | None) -> tuple[str, ...]:
+    """Return the URL of a response and, from the last one, those that led to it; () where they say nothing of it."""
+    if response is None or response.request is None or not is_plain(response.request):
+        return ()
+    return response.url, *reversed(redirects(response.request)[0])
+
+
+def _tree(response: Response) -> Tree | None:
+    """Return the tree that the callback may have made of a response; None where it is no HTML."""
+    if not isinstance(response, HtmlResponse) or not response.body:
+        return None
+    root, html = response.selector.root, response.text
+    return Tree(html, root, layout(elements(html))) if isinstance(root, etree._Element) else None

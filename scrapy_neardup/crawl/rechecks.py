@@ -1,0 +1,37 @@
+"""Rechecks: fetches of what could be skipped, to notice what has changed."""
+
+from __future__ import annotations
+
+from scrapy.utils.datatypes import LocalCache
+
+from ..mirrors.advice import Advice
+
+MOST = 10_000  # that are remembered
+
+
+class Rechecks:
+    """Knows which rechecks showed that a skip was wrong: what they were skipped for loses its skips in this run."""
+
+    def __init__(self) -> None:
+        self._reasons: LocalCache[str, str] = LocalCache(MOST)
+        """Why a URL would have been skipped."""
+        self._failed: LocalCache[str, bool] = LocalCache(MOST)
+
+    def add(self, url: str, advice: Advice) -> None:
+        """Note that a URL is fetched against the advice."""
+        if advice.url:
+            self._reasons[url] = _reason(advice)
+
+    def fail(self, url: str) -> None:
+        """Note that a recheck gave what is held nowhere."""
+        if reason := self._reasons.pop(url, None):
+            self._failed[reason] = True
+
+    def have_failed(self, advice: Advice) -> bool:
+        """Return whether a recheck showed that this kind of advice is wrong."""
+        return _reason(advice) in self._failed
+
+
+def _reason(advice: Advice) -> str:
+    """Return the rule or, where a page was known by itself, the original, in favour of which it would be skipped."""
+    return repr(advice.rule.relation.sites if advice.rule else advice.url)

@@ -1,0 +1,126 @@
+"""The requests that were skipped in favour of an original that may yet fail."""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Iterable
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from scrapy import Request, signals
+from scrapy.exceptions import DontCloseSpider
+from scrapy.utils.defer import deferred_from_coro
+from scrapy.utils.job import job_dir
+
+from ..signature import Signature
+from .detours import redirects
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+    from .extension import NearDup
+
+logger = logging.getLogger(__name__)
+
+MOST = 10_000  # requests; of more, the oldest are sent
+
+
+class _Waiting:
+    """The requests that were skipped in favour of one document."""
+
+    __slots__ = ("is_tried", "requests")
+
+    def __init__(self) -> None:
+        self.requests: list[tuple[Request, int]] = []
+        """Each with the bytes that its response took before."""
+        self.is_tried = False
+
+    def take(self) -> list[tuple[Request, int]]:
+        """Return one of them; the next time all others: the first one did not give the document either."""
+        count = len(self.requests) if self.is_tried else 1
+        taken, self.requests = self.requests[:count], self.requests[count:]
+        self.is_tried = True
+        return taken
+
+
+class Waitlist:
+    """Sends skipped requests after all where no URL gives their content in this run.
+
+    A request is let go when its content came in this run. When the spider is idle, of each document that did not come
+    one request is sent; at the next time the others.
+    """
+
+    def __init__(self, crawler: Crawler, neardup: NearDup) -> None:
+        self._crawler = crawler
+        self._neardup = neardup
+        self._waiting: OrderedDict[Signature, _Waiting] = OrderedDict()
+        self._count = 0
+        self._is_asking = False
+        crawler.signals.connect(self._spider_idle, signal=signals.spider_idle)
+
+    def add(self, request: Request, document: Signature, size: int) -> None:
+        """Remember a request that was skipped for a document; `size`: bytes that this saves."""
+        self._waiting.setdefault(document, _Waiting()).requests.append((request, size))
+        self._count += 1
+        while self._count > MOST:
+            self._send(self._waiting.popitem(last=False)[1].requests)
+
+    def let_go(self, document: Signature) -> None:
+        """Let go of the requests that were skipped for a document, which has come."""
+        if waiting := self._waiting.pop(document, None):
+            self._count -= len(waiting.requests)
+
+    def put_back(self) -> None:
+        """Put all requests back into the queue of a job, which is kept for the next time; there they wait again."""
+        if job_dir(self._crawler.settings):
+            for request, size in chain.from_iterable(waiting.requests for waiting in self._waiting.values()):
+                self._crawl(request, size)
+        self._waiting.clear()
+
+    def _spider_idle(self) -> None:
+        if self._is_asking:
+            raise DontCloseSpider
+        if self._waiting:
+            self._is_asking = True
+            deferred_from_coro(self._release())
+            raise DontCloseSpider
+
+    async def _release(self) -> None:
+        """Send a request for each document that has not come; another process may have got it meanwhile."""
+        try:
+            for document in await self._neardup.access.ask(partial(self._come, list(self._waiting))) or ():
+                self.let_go(document)
+        except Exception:  # whatever is wrong with us, the requests are not to be lost
+            logger.exception("Skipped requests are sent after all")
+        finally:
+            self._is_asking = False
+        for document, waiting in list(self._waiting.items()):
+            self._send(waiting.take())
+            if not waiting.requests:
+                del self._waiting[document]
+
+    def _come(self, documents: Iterable[Signature]) -> list[Signature]:
+        dedup = self._neardup.dedup
+        while dedup.store.refresh():
+            pass
+        return list(filter(dedup.deliveries.is_delivered, documents))
+
+    def _send(self, requests: Iterable[tuple[Request, int]]) -> None:
+        for request, size in requests:
+            self._count -= 1
+            self._neardup.count("requests/sent_after_all")
+            request.meta["neardup_sent_after_all"] = request.url
+            self._crawl(request, size)
+
+    def _crawl(self, request: Request, size: int) -> None:
+        self._neardup.count("requests/skipped", -1)
+        self._neardup.count("bytes_saved", -size)
+        assert self._crawler.engine
+        self._crawler.engine.crawl(request.replace(dont_filter=True))
+
+
+def is_sent_after_all(request: Request) -> bool:
+    """Return whether a request, or the one that was redirected to it, was skipped first."""
+    return request.meta.get("neardup_sent_after_all") in (request.url, *redirects(request)[0][:1])

@@ -1,0 +1,148 @@
+"""Processes that make what takes long, fingerprints and main texts, so that the reactor never waits for it.
+
+A document's other fingerprints are made where it is claimed: passing them around would cost more.
+
+A document can be the end of the process that works on it. So none is ever worked on in the crawl's own process after
+that: it gets another try in a process that nobody shares, and if that dies too, the item passes without being judged.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import BrokenExecutor
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeVar
+
+from loky import ProcessPoolExecutor
+from scrapy.utils.defer import maybe_deferred_to_future
+from twisted.internet.defer import DeferredSemaphore
+
+from ..detectors import Detector
+from ..detectors.processes import check, check_can_be_sent, given, start, stop
+from ..detectors.registry import is_heavy
+from ..document import Document
+from ..text.extractors import BUILTIN, Extract, build_reader
+from ..text.extractors import is_heavy as is_heavy_extractor
+from ..text.html import Page
+from .reactor import arrived
+
+Fingerprints = dict[str, tuple[int, ...]]
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+
+RETRY = 30.0  # seconds from when a process could not even begin to when another one is tried
+QUEUED = 2  # documents a process: more would only delay the end of a crawl that is stopped
+
+
+class WorkerError(Exception):
+    """What another process was to make can't be made; the message says why."""
+
+
+class _Failure(NamedTuple):
+    """What went wrong in another process: not every exception gets from one to another."""
+
+    message: str
+
+
+class Workers:
+    """Makes what takes long in `count` processes of their own: heavy detectors' fingerprints, and main texts.
+
+    With 0, or with nothing that takes long, there are none.
+    """
+
+    def __init__(self, detectors: Iterable[Detector], count: int, extractor: str | Extract = BUILTIN) -> None:
+        self._detectors = list(filter(is_heavy, detectors))
+        self.reads = bool(count) and is_heavy_extractor(extractor)
+        """Whether pages are to be read here."""
+        self._given = (self._detectors, extractor if self.reads else BUILTIN)
+        self._count = count if self._detectors or self.reads else 0
+        self._pool: ProcessPoolExecutor | None = None
+        self._turns = DeferredSemaphore(max(1, self._count * QUEUED))
+        self._broken, self._broken_until = "", 0.0
+        self.restarts = 0
+        """How often a process has died."""
+        reason = "is heavy, so it has to be"
+        if count:
+            check_can_be_sent(self._detectors, reason)
+        if self.reads:
+            check("NEARDUP_EXTRACTOR", extractor, repr(extractor), reason)
+
+    async def prepare(self, document: Document) -> None:
+        """Make a document's heavy fingerprints, for the signature that it will have. Raise WorkerError."""
+        if self._count and self._detectors:
+            # Without what was made of it so far.
+            document.ready.update(await self._made(_fingerprints, replace(document, ready={})))
+
+    async def read(self, html: str) -> Page:
+        """Return a page as the extractor reads it. Raise WorkerError."""
+        return await self._made(_page, html)
+
+    async def _made(self, function: Callable[[Any], T | _Failure], of: Document | str) -> T:
+        await maybe_deferred_to_future(self._turns.acquire())
+        try:
+            made = await self._tried(function, of)
+        finally:
+            self._turns.release()
+        if isinstance(made, _Failure):
+            raise WorkerError(made.message)
+        return made
+
+    async def _tried(self, function: Callable[[Any], T], of: Document | str) -> T:
+        if not self._count:
+            raise WorkerError("the crawl is at its end")
+        if time.monotonic() < self._broken_until:
+            raise WorkerError(self._broken)
+        pool = self._pool = self._pool or start(self._count, self._given)
+        try:
+            return await arrived(pool.submit(function, of))
+        except BrokenExecutor as error:
+            if pool is self._pool:
+                self.restarts += 1
+                self._pool = None
+                logger.warning("A process has died; another one takes its place: %s", error)
+            return await self._tried_alone(function, of)
+
+    async def _tried_alone(self, function: Callable[[Any], T], of: Document | str) -> T:
+        pool = start(1, self._given)
+        try:
+            await self._begun(pool)
+            return await arrived(pool.submit(function, of))
+        except BrokenExecutor as error:
+            name = of.url if isinstance(of, Document) else f"a page of {len(of)} characters"
+            raise WorkerError(f"the process that worked on {name} died twice") from error
+        finally:
+            stop(pool)
+
+    async def _begun(self, pool: ProcessPoolExecutor) -> None:
+        """Wait for a new process; where it can't even begin, neither can others, and for a while none is started."""
+        try:
+            await arrived(pool.submit(int))
+        except BrokenExecutor as error:
+            self._broken = f"a process that was started died at once: {error}"
+            self._broken_until = time.monotonic() + RETRY
+            raise WorkerError(self._broken) from error
+
+    def close(self) -> None:
+        """Stop the processes, whatever they are at."""
+        if self._pool:
+            stop(self._pool)
+        self._pool, self._count = None, 0
+
+
+def _fingerprints(document: Document) -> Fingerprints | _Failure:
+    detectors, _ = given()
+    try:
+        return {detector.name: detector.fingerprints(document) for detector in detectors}
+    except Exception as error:
+        return _Failure(repr(error))
+
+
+def _page(html: str) -> Page | _Failure:
+    _, extractor = given()
+    try:
+        return build_reader(extractor)(html)
+    except Exception as error:
+        return _Failure(repr(error))

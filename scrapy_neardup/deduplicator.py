@@ -1,0 +1,306 @@
+"""The decision: is a document unique, a duplicate of one that is held, or a revisit? No Scrapy, no I/O of its own."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import partial
+from os import PathLike
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from .detectors import Detector, checked
+from .detectors.registry import build_detectors
+from .document import Document
+from .feeds.reviews import Reviews
+from .matching.candidates import Matcher
+from .matching.claim import Claim
+from .matching.evidence import Rule
+from .mirrors.deliveries import Deliveries
+from .mirrors.hosts import Change, Finding
+from .settings import Config
+from .signature import TITLE, Evidence, Link, Signature, Visit
+from .store import Selection, Store, StoreError, open_store
+from .verdict import UNIQUE, Match, Verdict
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from .keywords import Keywords
+
+logger = logging.getLogger(__name__)
+
+PATIENCE = 12.0  # seconds: two processes that wait for each other part then
+PAUSES = (0.001, 0.05)  # seconds between two looks at what another process does, at first and at most
+
+
+class Deduplicator:
+    """Decides of documents one after another, each compared with the canonicals that came before it.
+
+    For one thread. Use `open`. As a context manager it closes its store; where an exception leaves the block, the run
+    has not ended well, and NEARDUP_UNCLEAN_RUN says what becomes of its documents.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        detectors: Iterable[Detector],
+        rule: Rule,
+        *,
+        reviews: Reviews | None = None,
+        scope: str = "all",
+        learns_hosts: bool = True,
+        started: float | None = None,
+        lost: tuple[float, float] = (0.0, 0.0),
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """`started`: when the run began, in seconds since the epoch; None: now. `lost`: see `Deliveries`."""
+        self.store = store
+        self.deliveries = Deliveries(store, clock() if started is None else started, clock, lost=lost)
+        self.detectors = list(detectors)
+        self.matcher = Matcher(store, rule, reviews or Reviews(Config()), scope)
+        self.changes: list[Change] = []
+        """Rules on host mirrors that came into force or were dropped, for whoever wants to tell of it."""
+        self._learns_hosts = learns_hosts
+        self._clock = clock
+        self._pending: dict[Signature, Claim] = {}
+        self._signed: dict[Document, Signature] = {}
+        """Of documents that were foreseen."""
+        self._closed = False
+
+    @classmethod
+    def open(
+        cls, store: str | PathLike[str] | None = None, *, run: str = "", **settings: Unpack[Keywords]
+    ) -> Deduplicator:
+        """Open on a store at a path, or in memory for None; settings as keywords, lower case, without prefix.
+
+        Raise ConfigError for a bad setting, StoreError where the store can't be read.
+        """
+        return cls.from_config(Config.from_keywords({**settings, "store": store}), run=run)
+
+    @classmethod
+    def from_config(
+        cls, config: Config, *, run: str | None = "", clock: Callable[[], float] = time.time
+    ) -> Deduplicator:
+        """Open as a configuration says; `run` names a run to go on with, None only looks into the store."""
+        detectors, reviews = build_detectors(config), Reviews(config)  # before the store: a bad setting opens none
+        store = open_store(config.store, detectors, namespace=config.namespace, unclean_run=config.unclean_run, run=run)
+        rule = Rule.from_config(config)
+        dedup = cls(
+            store, detectors, rule, reviews=reviews, scope=config.scope, learns_hosts=config.learn_hosts,
+            started=next((known.started for known in store.runs() if run and known.id == run), None),
+            lost=store.lost, clock=clock,
+        )  # fmt: skip
+        if config.ttl is not None and run is not None:
+            dedup.forget_older(config.ttl)
+        return dedup
+
+    def forget_older(self, seconds: float) -> None:
+        """Forget the documents that no URL gave for so long."""
+        forgotten = self.store.forget(Selection(before=self._clock() - seconds))
+        if forgotten.documents:
+            logger.info("%d documents are forgotten: no URL gave them for NEARDUP_TTL", forgotten.documents)
+
+    def claim(self, document: Document) -> Claim:
+        """Decide of a document and hold it, pending; it counts as held for the documents after it.
+
+        Where it repeats one that is pending in another process, wait for the outcome, but no longer than `PATIENCE`.
+        """
+        end, moment = time.monotonic() + PATIENCE, PAUSES[0]
+        while (claim := self.try_claim(document)).is_early and claim.rival is None and time.monotonic() < end:
+            time.sleep(moment)
+            moment = min(2 * moment, PAUSES[1])
+        return claim
+
+    def try_claim(self, document: Document) -> Claim:
+        """Decide of a document as `claim` does, without waiting for other processes: see `Claim.is_early`."""
+        signature = self._signed.pop(document, None) or self.sign(document)
+        is_text = signature.sketch.tokens > 0
+        match = self._enter(document, signature) if is_text else self.matcher.best(document, signature)
+        self.matcher.learn(signature, match)
+        claim = Claim(self, document, signature, match)
+        if match is None and is_text:
+            self._pending[signature] = claim
+        return claim
+
+    def foresee(self, documents: Iterable[Document]) -> None:
+        """Have a store on a server look for documents together that are claimed next, in this order."""
+        self._signed.clear()
+        for document in documents:
+            with suppress(Exception):  # whatever a detector does with it: it will do so again where it is claimed
+                self._signed[document] = self.sign(document)
+        with suppress(StoreError):  # if that lasts, the claims tell
+            self.store.claims.foresee([each for each in self._signed.values() if each.sketch.tokens])
+
+    def _enter(self, document: Document, signature: Signature) -> Match | None:
+        """Have the store hold a document, pending, or return the match with one that is held."""
+        match = None
+        try:
+            self.store.claims.intend(signature)
+            match = self.matcher.best(document, signature)
+            while match is None and not self.store.claims.enter(signature):
+                match = self.matcher.best(document, signature)
+        except BaseException:
+            self.store.leave(signature)
+            raise
+        if match:
+            self.store.leave(signature)
+        return match
+
+    def sign(self, document: Document) -> Signature:
+        """Return the signature of a document, held nowhere. Raise TypeError, ValueError for what is no fingerprint."""
+        ready = document.ready
+        fingerprints = {
+            d.name: ready[d.name] if d.name in ready else checked(d.name, d.fingerprints(document))
+            for d in self.detectors
+        }
+        return Signature(
+            document.url, fingerprints, document.sketch, self._clock(), document.layout,
+            title=document.title[:TITLE], identity=document.identity,
+        )  # fmt: skip
+
+    def verdict(self, document: Document, match: Match | None) -> Verdict:
+        """Put a match into words."""
+        if match is None:
+            return UNIQUE
+        return Verdict(
+            "revisit" if self.matcher.is_own(document.url, match.signature) else "duplicate",
+            match.signature.url,
+            **match.evidence._asdict(),
+            mirrors=match.signature.repeats,
+            changed=self._has_changed(document, match.signature),
+        )
+
+    def _has_changed(self, document: Document, signature: Signature) -> bool:
+        """Return whether what a URL gave last, by itself or as part of a list, is held and is another document."""
+        link = None if document.has_page_url or not document.url else self.store.resolve(document.url)
+        if link is None or link.mirror or link.firm != (document.url not in document.loose):
+            return False
+        return link.signature not in (None, signature)
+
+    def pending(self, signature: Signature) -> Claim | None:
+        """Return the unsettled claim that holds a document, if any."""
+        return self._pending.get(signature)
+
+    def settle(self, claim: Claim) -> None:
+        """Take in what a claim came to; called by the claim, once."""
+        held = self._pending.pop(claim.signature, None)
+        if claim.state == "withdrawn":
+            if held:
+                self.store.withdraw(claim.signature)
+            self.keep_fetching(claim.document)
+            return
+        visit = self._visit(claim) if held else None
+        if held:
+            self.store.commit(claim.signature, visit)  # before what may fail
+        if self._learns_hosts:
+            self._learn(claim)
+        if claim.is_one_of_many:
+            self._unlink(claim.document)
+        elif held:
+            self._link(_urls(claim.document)[bool(visit) :], claim.document, claim.signature, mirror=False)
+        elif claim.match:
+            mirror = claim.is_mirror and not claim.is_successor
+            urls = _urls(claim.document) if claim.document.url else ["", *_urls(claim.document)]
+            self._link(urls, claim.document, claim.match.signature, mirror=mirror, evidence=claim.match.evidence)
+
+    def _visit(self, claim: Claim) -> Visit | None:
+        """Return the visit of a new document's own URL; None where that is not its URL alone."""
+        document = claim.document
+        if claim.is_one_of_many or not document.url or document.url in document.loose:
+            return None
+        return Visit(self._clock(), document.size)
+
+    def _learn(self, claim: Claim) -> None:
+        """Take in what a document shows of the hosts that mirror its own."""
+        document, signature = claim.document, claim.signature
+        known = [link.url for link in self.store.links(claim.match.signature)] if claim.match else []
+        for url in _urls(document):
+            if url not in document.loose:
+                look = partial(self._look, signature)
+                changes, trials = self.store.hosts.learn(
+                    url, known, look, signature.first_seen, claimed=document.claimed
+                )
+                self.changes += changes
+                self.store.learn(trials)
+
+    def _look(self, signature: Signature, url: str) -> Finding | None:
+        """Compare a document with what is held at a URL."""
+        link = self.store.resolve(url)
+        return self.matcher.trial(signature, link) if link else None
+
+    def keep_fetching(self, document: Document) -> None:
+        """Note that a document's URLs, if they are known as mirrors, also give what is held nowhere."""
+        for url in _urls(document):
+            link = self.store.resolve(url)
+            if link and link.mirror:
+                self.store.record(Link(url, None, False, self._clock(), document.size))
+
+    def _unlink(self, document: Document) -> None:
+        """Note that a document's URLs give several documents."""
+        for url in _urls(document):
+            if (known := self.store.resolve(url)) and known.signature:
+                self.deliveries.remember(known)
+            self.store.record(Link(url, None, False, self._clock(), document.size))
+
+    def _link(
+        self,
+        urls: Iterable[str],
+        document: Document,
+        signature: Signature,
+        *,
+        mirror: bool,
+        evidence: Evidence | None = None,
+    ) -> None:
+        """Note that URLs give a document; "" that it is repeated by one without a URL."""
+        for url in urls:
+            firm = url not in document.loose
+            known = None if (firm and not mirror) or not url else self.store.resolve(url)
+            # A URL that gives a document of its own is no mirror, whatever else it gives, or lists elsewhere say of it.
+            if not (known and known.signature and not known.mirror and (mirror or known.firm)):
+                self.store.record(Link(url, signature, mirror, self._clock(), document.size, evidence, firm))
+
+    def take_changes(self) -> list[Change]:
+        """Return the rules on host mirrors that changed since this was last asked."""
+        changes, self.changes = self.changes, []
+        return changes
+
+    def flush(self) -> None:
+        """Return once all that was committed is durable, and go by what other processes wrote.
+
+        Raise StoreError where it can't be written, or read.
+        """
+        if self._closed:
+            raise StoreError("the store is closed")
+        self.store.flush()
+        while self.store.refresh():  # also lets go of what a process of the store's own has put into parts
+            pass
+
+    def close(self, *, clean: bool = True) -> None:
+        """Withdraw what is pending, flush, and end the run; not `clean`: as if it had died. Once is enough."""
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            for claim in list(self._pending.values()):
+                claim.withdraw()
+        finally:
+            self.store.close(clean=clean)
+
+    def __len__(self) -> int:
+        """How many documents are held."""
+        return len(self.store)
+
+    def __enter__(self) -> Deduplicator:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close(clean=kind is None or issubclass(kind, SystemExit))
+
+
+def _urls(document: Document) -> list[str]:
+    return [url for url in (document.url, *document.aliases) if url]

@@ -1,0 +1,19 @@
+"""What documents are compared by, made ahead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..document import Document
+from .detector import Detector, checked
+
+
+def prepare(document: Document, detectors: Iterable[Detector]) -> None:
+    """Make the fingerprints and the sketch of a document, so that to decide of it takes only the rest.
+
+    Raise TypeError, ValueError for what is no fingerprint.
+    """
+    for detector in detectors:
+        if detector.name not in document.ready:
+            document.ready[detector.name] = checked(detector.name, detector.fingerprints(document))
+    document.sketch  # noqa: B018 - made on being asked for

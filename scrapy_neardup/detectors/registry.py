@@ -1,0 +1,91 @@
+"""Detectors by name or import path, with the parameters that a configuration gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+
+from ..index.kinds import Near
+from ..papers.concepts.dwdcs import DWDCS, DWSWN
+from ..papers.concepts.thesaurus import Concepts
+from ..papers.concepts.thesaurus import builtin as builtin_concepts
+from ..settings import Config, ConfigError
+from ..signature import SIMHASH
+from ..text.lexicon import Lexicon, builtin
+from .detector import Detector
+from .exact import Exact
+from .feature_code import FeatureCode
+from .imatch import IMatch
+from .shingle import Shingle
+from .simhash import SimHash
+
+_BUILTIN: dict[str, Callable[[Config], Detector]] = {
+    "exact": lambda config: Exact(),
+    "imatch": lambda config: IMatch(_lexicon(config), config.imatch_lexicons),
+    "simhash": lambda config: SimHash(config.simhash_distance),
+    "shingle": lambda config: Shingle(),
+    "feature_code": lambda config: FeatureCode(),
+    "dwdcs": lambda config: _with_extra(lambda: DWDCS(_concepts(config))),
+    "dwswn": lambda config: _with_extra(DWSWN),
+}
+
+
+def build_detectors(config: Config) -> list[Detector]:
+    """Return the detectors that NEARDUP_DETECTORS names, in its order; raise ConfigError for one that can't be made."""
+    detectors = [_build(part, config) for part in config.detectors]
+    names = [detector.name for detector in detectors]
+    if len(set(names)) < len(names):
+        raise ConfigError(f"NEARDUP_DETECTORS = {list(config.detectors)!r} is not allowed; allowed is each name once")
+    return detectors
+
+
+def is_heavy(detector: Detector) -> bool:
+    """Say whether a detector takes so long that a crawl should not wait for it: its `heavy` is true."""
+    return bool(getattr(detector, "heavy", False))
+
+
+def _build(part: str | Detector, config: Config) -> Detector:
+    if isinstance(part, str):
+        return _BUILTIN[part](config) if part in _BUILTIN else _checked(_imported(part), part)
+    return _checked(part, part)
+
+
+def _imported(path: str) -> object:
+    module, _, name = path.rpartition(".")
+    try:
+        return getattr(import_module(module), name)()
+    except Exception as error:  # whatever a module of the user's does on being imported
+        raise ConfigError(f"NEARDUP_DETECTORS: {path!r} can't be made into a detector: {error}") from error
+
+
+def _checked(made: object, part: object) -> Detector:
+    if isinstance(made, type) or not isinstance(made, Detector):
+        raise ConfigError(f"NEARDUP_DETECTORS: {part!r} is no detector: it needs name, scheme, fingerprints and index")
+    if isinstance(made.index(), Near) and made.name != SIMHASH:
+        raise ConfigError(f"NEARDUP_DETECTORS: the index of {made.name!r} is `Near`; allowed are `Equal`, or its own")
+    return made
+
+
+def _lexicon(config: Config) -> Lexicon:
+    if config.lexicon is None:
+        return builtin()
+    try:
+        return Lexicon.load(config.lexicon)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"NEARDUP_LEXICON = {config.lexicon!r} can't be read: {error}") from error
+
+
+def _concepts(config: Config) -> Concepts:
+    if not config.synonyms:
+        return builtin_concepts()
+    try:
+        return Concepts.load(*config.synonyms)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"NEARDUP_SYNONYMS = {config.synonyms!r} can't be read: {error}") from error
+
+
+def _with_extra(make: Callable[[], Detector]) -> Detector:
+    try:
+        return make()
+    except ModuleNotFoundError as error:
+        raise ConfigError(f"NEARDUP_DETECTORS: {error}") from error

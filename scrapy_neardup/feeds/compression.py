@@ -1,0 +1,83 @@
+"""Files of feeds: opened, plain or gzipped, and written so that they appear as a whole or not at all."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import count
+from typing import IO, cast
+
+from ..atomic import replacing
+from .feed import LARGEST, FeedError
+
+_BUFFER = 1 << 18  # bytes: of rows of some thousand the usual ones hold two
+
+
+def is_gzipped(path: str) -> bool:
+    """Say whether a file is gzipped, by its name."""
+    return path.lower().endswith(".gz")
+
+
+@contextmanager
+def reading(path: str, *, gzips: bool = True) -> Iterator[IO[bytes]]:
+    """Open a file to be read; with `gzips` unpacked if its name ends in .gz. Raise FeedError where it can't be read."""
+    try:
+        with gzip.open(path) if gzips and is_gzipped(path) else open(path, "rb", _BUFFER) as file:
+            yield cast("IO[bytes]", file)
+    except (OSError, EOFError, zlib.error) as error:
+        raise FeedError(f"{path}: can't be read: {getattr(error, 'strerror', None) or error}") from error
+
+
+def lines_of(file: IO[bytes], path: str) -> Iterator[bytes]:
+    """Yield the lines of a file with their ends. Raise FeedError for one that is too long to be held in memory."""
+    for number in count(1):
+        line = file.readline(LARGEST + 1)
+        if len(line) > LARGEST:
+            raise FeedError(f"{path}, line {number}: over {LARGEST} bytes")
+        if not line:
+            return
+        yield line
+
+
+def position(file: IO[bytes]) -> int:
+    """Return how many bytes of a file have been read, before they were unpacked."""
+    return int(getattr(file, "fileobj", file).tell())
+
+
+@contextmanager
+def writing(path: str, formats: Sequence[str], *, gzips: bool = True) -> Iterator[IO[bytes]]:
+    """Open a file that appears under its name only when all of it is written.
+
+    `formats`: the endings that its name may have, with `gzips` also followed by .gz. Raise FeedError.
+    """
+    check_name(path, formats, gzips=gzips)
+    with telling(path), replacing(path) as part, open(part, "wb", _BUFFER) as file:
+        if not gzips or not is_gzipped(path):
+            yield file
+        else:
+            with gzip.GzipFile(path, "wb", fileobj=file) as packed:  # in which stands the name that it will have
+                yield cast("IO[bytes]", packed)
+
+
+@contextmanager
+def telling(path: str) -> Iterator[None]:
+    """Raise FeedError where a file can't be written in here."""
+    try:
+        yield
+    except OSError as error:
+        raise FeedError(f"{path}: can't be written: {error.strerror or error}") from error
+
+
+def check_name(path: str, formats: Sequence[str], *, gzips: bool = True, why: str = "no such kind of file") -> None:
+    """Raise FeedError for a name with another ending."""
+    if not has_ending(path, formats, gzips=gzips):
+        also = f", {'each ' * (len(formats) > 1)}also with .gz" if gzips else ""
+        raise FeedError(f"{path}: {why}; allowed is {', '.join(formats)}{also}")
+
+
+def has_ending(path: str, formats: Sequence[str], *, gzips: bool) -> bool:
+    """Say whether the name of a file ends so."""
+    name = path.lower()
+    return (name.removesuffix(".gz") if gzips else name).endswith(tuple(formats))

@@ -1,0 +1,160 @@
+"""CSV: a row of column names, then a row a document, as Scrapy's feed exports write it."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import IO, Any, NamedTuple
+
+from .compression import has_ending, lines_of, position, reading
+from .feed import LARGEST, SPREAD, FeedError, Kind, Piece, Raw
+
+DELIMITERS = ",;\t|"
+_QUOTED = re.compile(rb'"[^"]*"')
+
+
+@dataclass(frozen=True)
+class Table(Kind):
+    """CSV with these columns. Feeds of the same columns go together, however their first rows are written."""
+
+    columns: tuple[str, ...]
+    delimiter: str = ","
+    head: bytes = field(default=b"", compare=False)
+    """The row with their names, as it stood in the file."""
+
+    name = "CSV"
+    names = (".csv", ".tsv")
+
+    @property
+    def endings(self) -> tuple[str, ...]:
+        return self.names if self.delimiter == "\t" or self.is_empty else self.names[:1]
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.columns
+
+    @classmethod
+    def of(cls, path: str) -> Table:
+        """Read the names of the columns."""
+        with reading(path) as file:
+            line = next((line for line in lines_of(file, path) if line.strip()), b"")
+        delimiter = _delimiter(line, is_tsv=has_ending(path, cls.names[1:], gzips=True))
+        with reading(path) as file:
+            first = next(_records(file, delimiter, path), None)
+        if first is None:  # as of a crawl without items
+            return cls(())
+        _check_head(first, path)
+        return cls(tuple(first.cells), delimiter, _ended(first.raw, b"\n"))
+
+    def split(self, path: str) -> Iterator[Piece]:
+        """Yield the rows after the first; blank ones are passed over."""
+        end = b"\r\n" if self.head.endswith(b"\r\n") else b"\n"
+        with reading(path) as file:
+            records = _records(file, self.delimiter, path)
+            next(records, None)
+            for number, raw, cells, fault in records:
+                if not fault and len(cells) != len(self.columns):
+                    fault = f"{len(cells)} fields; allowed are {len(self.columns)}, as there are columns"
+                yield Piece(f"line {number}", _ended(raw, end), position(file), fault)
+
+    def parse(self, raw: Raw) -> dict[str, Any]:
+        assert isinstance(raw, bytes)
+        cells = next(_reader([raw.decode()], self.delimiter))
+        return dict(zip(self.columns, cells, strict=True))
+
+    @contextmanager
+    def writer(self, file: IO[bytes], *, gzipped: bool) -> Iterator[Callable[[Any], object]]:
+        file.write(self.head)
+        yield file.write
+
+
+def _delimiter(head: bytes, *, is_tsv: bool) -> str:
+    """Return what of `DELIMITERS` the first line has most of; of TSV a tab, unless it has others only."""
+    unquoted = _QUOTED.sub(b"", head)
+    counts = {each: unquoted.count(each.encode()) for each in DELIMITERS}
+    return "\t" if is_tsv and (counts["\t"] or not any(counts.values())) else max(counts, key=counts.__getitem__)
+
+
+class _Record(NamedTuple):
+    line: int
+    raw: bytes
+    cells: list[str]
+    fault: str | None
+
+
+class _Lines:
+    """The lines of a file as text; `taken` are those of the row that is being read."""
+
+    def __init__(self, lines: Iterator[bytes]) -> None:
+        self._lines = lines
+        self._again: deque[bytes] = deque()
+        self._size = 0
+        self.taken: list[bytes] = []
+        self.number = 1
+        """Of the first one taken."""
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        line = self._again.popleft() if self._again else next(self._lines)
+        self.taken.append(line)
+        self._size += len(line)
+        if self._size > SPREAD and len(self.taken) > 1:
+            raise csv.Error(f"over {SPREAD} bytes")
+        # What Python makes of a byte order mark depends on the codec.
+        return line.decode("utf-8-sig" if self.number == len(self.taken) == 1 else "utf-8")
+
+    def begin_row(self) -> None:
+        self.number += len(self.taken)
+        self.taken, self._size = [], 0
+
+    def give_back(self) -> None:
+        """Have all lines of the row but its first be read once more."""
+        self._again.extendleft(reversed(self.taken[1:]))
+        del self.taken[1:]
+
+
+def _records(file: IO[bytes], delimiter: str, path: str) -> Iterator[_Record]:
+    """Yield the rows. Of one that can't be read only the first line goes: those after it may be rows of their own."""
+    lines = _Lines(lines_of(file, path))
+    reader = _reader(lines, delimiter)
+    while True:
+        lines.begin_row()
+        fault, cells = None, []
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except (csv.Error, UnicodeDecodeError) as error:
+            fault = _fault(error, lines)
+            lines.give_back()
+            reader = _reader(lines, delimiter)
+        if cells or fault:
+            yield _Record(lines.number, b"".join(lines.taken), cells, fault)
+
+
+def _fault(error: csv.Error | UnicodeDecodeError, lines: _Lines) -> str:
+    why = f"no UTF-8: {error.reason}" if isinstance(error, UnicodeDecodeError) else f"no CSV: {error}"
+    more = len(lines.taken) - 1
+    return f"{why}, in line {lines.number + more}: is a quote missing?" if more else why
+
+
+def _reader(lines: Any, delimiter: str) -> Any:
+    csv.field_size_limit(max(LARGEST, csv.field_size_limit()))  # of the whole process: 128 KB is less than many pages
+    return csv.reader(lines, delimiter=delimiter, strict=True)
+
+
+def _ended(raw: bytes, end: bytes) -> bytes:
+    """Give the last row of a file the end that the others have."""
+    return raw if raw.endswith((b"\n", b"\r")) else raw + end
+
+
+def _check_head(first: _Record, path: str) -> None:
+    twice = [name for name, count in Counter(first.cells).items() if count > 1]
+    if fault := first.fault or (f"column {twice[0]!r} is there twice" if twice else None):
+        raise FeedError(f"{path}, line {first.line}: {fault}")

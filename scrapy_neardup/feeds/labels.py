@@ -1,0 +1,170 @@
+"""Labelled sets: documents with pairs that people judged, and how well predicted clusters agree with them.
+
+What may live here: reading such a set, and counting. What predicts the clusters lives elsewhere.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+from ..index.unions import Unions
+from . import FeedError, Feeds, Row
+
+Pair: TypeAlias = frozenset[Any]
+"""The ids of two documents."""
+Cluster: TypeAlias = Sequence[Any]
+"""The ids of documents that repeat one another."""
+
+
+class Mode(NamedTuple):
+    """Which labels count as duplicates, and which pairs are not counted at all; all others are no duplicates."""
+
+    right: frozenset[str]
+    ignored: frozenset[str]
+
+
+MODES = {
+    "strict": Mode(frozenset({"dup"}), frozenset({"partial", "rewrite"})),
+    "lenient": Mode(frozenset({"dup"}), frozenset({"partial", "rewrite", "template"})),
+    "hard": Mode(frozenset({"dup", "rewrite"}), frozenset({"partial"})),
+}
+
+
+class Partition:
+    """Clusters, and which one each document is in; never pair by pair, so a large cluster costs no more than others."""
+
+    def __init__(self, clusters: Iterable[Cluster]) -> None:
+        self.number = {name: number for number, cluster in enumerate(clusters) for name in cluster}
+        self.pairs = _pairs(Counter(self.number.values()))
+        """How many pairs of documents share a cluster."""
+
+    def joins(self, pair: Pair) -> bool:
+        """Say whether both documents of a pair are in one cluster."""
+        first, second = (self.number.get(name) for name in pair)
+        return first is not None and first == second
+
+
+class Score(NamedTuple):
+    """How well predicted pairs agree with labels. Without a pair to be right about, each share is 0."""
+
+    precision: float
+    recall: float
+    f1: float
+    right: int
+    wrong: int
+    missed: int
+
+    @classmethod
+    def of(cls, right: int, wrong: int, missed: int) -> Score:
+        """Make the three shares of the three counts."""
+        precision, recall = _share(right, right + wrong), _share(right, right + missed)
+        return cls(precision, recall, _share(2 * right, 2 * right + wrong + missed), right, wrong, missed)
+
+
+@dataclass(frozen=True)
+class LabelledSet:
+    """Documents and the pairs of them that were judged; every other pair is taken for no duplicate."""
+
+    name: str
+    rows: Mapping[Any, dict[str, Any]]
+    """The documents by id, in the order of the file; the id is not among their fields, since it only names them."""
+    labels: Mapping[Pair, str]
+
+    @staticmethod
+    def files(folder: str) -> tuple[str, str]:
+        """Return the names of the two files of a folder."""
+        return _existing(Path(folder, "docs.jsonl")), _existing(Path(folder, "pairs.jsonl"))
+
+    @classmethod
+    def load(cls, folder: str) -> LabelledSet:
+        """Read docs.jsonl (id, text, …) and pairs.jsonl (a, b, label); raise FeedError for what is amiss."""
+        docs, pairs = cls.files(folder)
+        rows: dict[Any, dict[str, Any]] = {}
+        for row in Feeds([docs]).rows():
+            if rows.setdefault(_id(row, "id", docs), row.data) is not row.data:
+                raise FeedError(f"{docs}, row {row.number}: id {row.data['id']!r} is there twice; allowed is once")
+        labels = {}
+        for row in Feeds([pairs]).rows():
+            pair = frozenset(_id(row, side, pairs) for side in "ab")
+            if unknown := [part for part in pair if part not in rows]:
+                raise FeedError(f"{pairs}, row {row.number}: id {unknown[0]!r} is not in {docs}")
+            if len(pair) < 2:
+                raise FeedError(f"{pairs}, row {row.number}: {row.data['a']!r} is paired with itself")
+            labels[pair] = str(_field(row, "label", pairs))
+        return cls(str(folder), {name: _without_id(row) for name, row in rows.items()}, labels)
+
+    def score(self, predicted: Partition, mode: Mode) -> Score:
+        """Score all pairs of predicted clusters."""
+        found = self.found(predicted)
+        right = sum(found[label][0] for label in found if label in mode.right)
+        missed = sum(found[label][1] for label in found if label in mode.right) - right
+        ignored = sum(found[label][0] for label in found if label in mode.ignored)
+        return Score.of(right, predicted.pairs - ignored - right, missed)
+
+    def found(self, predicted: Partition) -> dict[str, tuple[int, int]]:
+        """Return for each label how many of its pairs were predicted, and how many there are."""
+        total = Counter(self.labels.values())
+        found = Counter(label for pair, label in self.labels.items() if predicted.joins(pair))
+        return {label: (found[label], total[label]) for label in sorted(total)}
+
+    def agreement(self, predicted: Partition, mode: Mode) -> float:
+        """Return the adjusted Rand index of predicted clusters and those that the right pairs make up.
+
+        Unlike a score it leaves no pair out: what a mode ignores is wrong here, unless other pairs imply it.
+        """
+        unions: Unions[Any] = Unions()
+        for pair, label in self.labels.items():
+            if label in mode.right:
+                unions.join(*pair)
+        return adjusted_rand(predicted, Partition(unions.clusters()), len(self.rows))
+
+
+def adjusted_rand(a: Partition, b: Partition, documents: int) -> float:
+    """Return the adjusted Rand index of two clusterings of so many documents: 1 where they agree, 0 by chance.
+
+    A document that is in no cluster is one of its own. 1.0 where neither has a pair.
+
+    Hubert, Arabie 1985, Comparing partitions, equation 5.
+    """
+    both = _pairs(Counter((number, b.number[name]) for name, number in a.number.items() if name in b.number))
+    total = documents * (documents - 1) / 2
+    by_chance = a.pairs * b.pairs / total if total else 0.0
+    most = (a.pairs + b.pairs) / 2
+    return (both - by_chance) / (most - by_chance) if most > by_chance else 1.0
+
+
+def _pairs(sizes: Mapping[Any, int]) -> int:
+    return sum(size * (size - 1) // 2 for size in sizes.values())
+
+
+def _share(part: int, whole: int) -> float:
+    return round(part / whole, 4) if whole else 0.0
+
+
+def _field(row: Row, name: str, path: str) -> Any:
+    if name not in row.data:
+        raise FeedError(f"{path}, row {row.number}: there is no field {name!r}")
+    return row.data[name]
+
+
+def _id(row: Row, name: str, path: str) -> str | int:
+    value = _field(row, name, path)
+    if not isinstance(value, (str, int)):
+        raise FeedError(f"{path}, row {row.number}: {name} is {value!r}; allowed is text or a whole number")
+    return value
+
+
+def _without_id(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name != "id"}
+
+
+def _existing(path: Path) -> str:
+    """Return a file's name, or that of the gzipped one where only that is there."""
+    gzipped = Path(f"{path}.gz")
+    # Not Path.exists, which raises where it can't look: opening the file will tell why.
+    return str(gzipped if os.path.exists(gzipped) and not os.path.exists(path) else path)

@@ -1,0 +1,165 @@
+"""Rows of feeds read and signed in several processes, and given in their order.
+
+Whoever signs them, one row after another is decided of in one process, so the result is the same for every number.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Generator, Iterable, Iterator
+from concurrent.futures import BrokenExecutor, Future
+from functools import partial
+from itertools import chain, islice
+from typing import Any
+
+from loky import ProcessPoolExecutor
+
+from ..detectors.processes import check_can_be_sent, given, start, stop
+from ..fingerprints.sketch import Sketch
+from . import FeedError, Line
+from .remote import Signed
+from .signer import Ready, Signer
+
+BATCH, SIZE = 256, 1 << 20  # rows that are sent to a process at a time, and bytes from which it gets no more
+AHEAD = 3  # batches a process: so much is held in memory
+
+
+def ready_rows(lines: Iterable[Line], signer: Signer, workers: int) -> Generator[Ready, None, None]:
+    """Yield rows in their order, signed by at most so many processes; below 2 by this one.
+
+    Close it when you need no more. Raise FeedError for a row that can't be read or signed, ConfigError for a detector
+    that can't be sent to another process.
+    """
+    if workers < 2:
+        yield from signer.signed(lines)
+        return
+    check_can_be_sent(signer.detectors)
+    elsewhere = _Elsewhere(signer, workers)
+    try:
+        yield from elsewhere.signed(lines)
+    finally:
+        elsewhere.close()
+
+
+# What goes from one process to another: of a row its number and bytes there, and of these only what is needed back.
+
+Packed = tuple[Any, tuple[str | None, dict[str, tuple[int, ...]], Sketch, int, str, int, bool] | None, str | None]
+Answer = tuple[list[Packed], str | None]
+"""What came of rows, up to the one that failed, and how that did."""
+
+
+def _answer(lines: list[Line]) -> Answer:
+    made: list[Packed] = []
+    try:
+        made.extend(map(_packed, given().signed(lines)))
+    except FeedError as error:
+        return made, str(error)
+    return made, None
+
+
+def _packed(ready: Ready) -> Packed:
+    document = ready.document
+    if document is None:
+        return None, None, ready.fault
+    url, prints, sketch, layout = document.url, document.ready, document.sketch, document.layout
+    return ready.id, (url, prints, sketch, layout, document.title, document.identity, document.thin), None
+
+
+def _unpacked(line: Line, packed: Packed, signer: Signer) -> Ready:
+    name, fields, fault = packed
+    if fields is None:
+        return Ready(line, None, None, fault)
+    return Ready(line, name, Signed(*fields, text=partial(signer.text, line)))
+
+
+class _Elsewhere:
+    """Has rows signed in other processes."""
+
+    def __init__(self, signer: Signer, count: int) -> None:
+        self._signer = signer
+        self._count = count
+        self._pool: ProcessPoolExecutor | None = None
+        self._waiting: deque[tuple[list[Line], Future[Answer]]] = deque()
+
+    def signed(self, lines: Iterable[Line]) -> Iterator[Ready]:
+        end: list[FeedError] = []
+        batches = _batches(lines, end)
+        first = list(islice(batches, self._count))
+        self._count = len(first)  # a process without a batch would be started for nothing
+        for batch in chain(first, batches):
+            self._waiting.append((batch, self._submitted(batch)))
+            if len(self._waiting) > AHEAD * self._count:
+                yield from self._first()
+        while self._waiting:
+            yield from self._first()
+        if end:
+            raise end[0]
+
+    def close(self) -> None:
+        if self._pool:
+            stop(self._pool)
+
+    def _submitted(self, lines: list[Line]) -> Future[Answer]:
+        self._pool = self._pool or start(self._count, self._signer)
+        try:
+            made: Future[Answer] = self._pool.submit(_answer, lines)
+        except BrokenExecutor:  # the documents that it has not done are tried again where they are waited for
+            stop(self._pool)
+            self._pool = None
+            return self._submitted(lines)
+        return made
+
+    def _first(self) -> Iterator[Ready]:
+        lines, future = self._waiting.popleft()
+        try:
+            made, failure = future.result()
+        except BrokenExecutor:
+            made, failure = self._alone(lines)
+        for line, packed in zip(lines, made, strict=False):
+            yield _unpacked(line, packed, self._signer)
+        if failure:
+            raise FeedError(failure)
+
+    def _alone(self, lines: list[Line]) -> Answer:
+        """Try rows again in a process that has no others; where it dies too, by halves, so that the row is known."""
+        pool = start(1, self._signer)
+        try:
+            _begun(pool)
+            made: Answer = pool.submit(_answer, lines).result()
+            return made
+        except BrokenExecutor:
+            if len(lines) == 1:
+                return [], f"row {lines[0].number}: the process that made its fingerprints died, and another one too"
+        finally:
+            stop(pool)
+        half = len(lines) // 2
+        first, failure = self._alone(lines[:half])
+        if failure:
+            return first, failure
+        second, failure = self._alone(lines[half:])
+        return first + second, failure
+
+
+def _begun(pool: ProcessPoolExecutor) -> None:
+    """Wait for a new process; raise FeedError where it can't even begin: it is no row's fault."""
+    try:
+        pool.submit(int).result()
+    except BrokenExecutor as error:
+        raise FeedError(f"--workers: a process that was started died at once: {error}") from error
+
+
+def _batches(lines: Iterable[Line], end: list[FeedError]) -> Iterator[list[Line]]:
+    """Yield rows some at a time; what then ends the reading is put into `end`, for when its turn comes."""
+    batch: list[Line] = []
+    size = 0
+    try:
+        for line in lines:
+            batch.append(line)
+            size += len(line.raw)
+            if len(batch) == BATCH or size >= SIZE:
+                yield batch
+                batch, size = [], 0
+    except FeedError as error:
+        end.append(error)
+    if batch:
+        yield batch

@@ -1,0 +1,42 @@
+"""A document that was read elsewhere: on another machine, or in another process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+
+from ..document import Document
+from ..fingerprints.sketch import Sketch
+
+
+class Signed(Document):
+    """A document of which the fingerprints and the sketch are made already, and the text is read where it is needed."""
+
+    def __init__(
+        self,
+        url: str | None,
+        fingerprints: dict[str, tuple[int, ...]],
+        sketch: Sketch,
+        layout: int,
+        title: str,
+        identity: int,
+        thin: bool,
+        *,
+        text: Callable[[], str],
+    ) -> None:
+        # Where the cached properties look first; to set one field after another would take several times as long.
+        self.__dict__.update(
+            url=url,
+            ready=fingerprints,
+            layout=layout,
+            sketch=sketch,
+            title=title,
+            identity=identity,
+            thin=thin,
+            _read=text,
+        )
+
+    @cached_property
+    def text(self) -> str:
+        made: str = self.__dict__["_read"]()
+        return made

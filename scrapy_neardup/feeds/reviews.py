@@ -1,0 +1,117 @@
+"""Pairs of documents that people judged: a folder with a labelled set, which grows with each judgement."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from ..document import Document
+from ..settings import Config, ConfigError
+from ..text.json_text import json_text
+from ..text.urls import canonical_url
+from . import FeedError
+from .labels import MODES, LabelledSet
+
+SAME, DIFFERENT = "dup", "different"  # labels
+_LABELS = {DIFFERENT, "template"}.union(*(mode.right | mode.ignored for mode in MODES.values()))
+WHY_APART = "a person judged them different"
+
+
+def reviews_folder(config: Config) -> str | None:
+    """Return the folder of NEARDUP_REVIEWED, else the one beside the store; None for a store that is no file."""
+    if config.reviewed or not config.store or "://" in config.store:
+        return config.reviewed
+    return f"{config.store}.reviewed"
+
+
+class Reviews:
+    """Knows which documents people judged to be the same, or different. Documents are told by their URLs."""
+
+    def __init__(self, config: Config) -> None:
+        """Read the folder of a configuration; one that is missing is empty. Raise ConfigError for what is amiss."""
+        self._config = config
+        self._folder = reviews_folder(config)
+        labelled = _read(self._folder) if self._folder else None
+        self._ids = {canonical_url(str(name)): name for name in labelled.rows} if labelled else {}
+        """The id of each document in the folder, by its URL."""
+        labels = labelled.labels if labelled else {}
+        self._labels = {frozenset(canonical_url(str(name)) for name in pair): labels[pair] for pair in labels}
+
+    def label(self, a: str, b: str) -> str | None:
+        """Return the label of two URLs, in either order; None where nobody judged them."""
+        return self._labels.get(frozenset((canonical_url(a), canonical_url(b)))) if self._labels else None
+
+    def differ(self, a: str | None, b: str | None) -> bool:
+        """Return whether a person judged the documents of two URLs different."""
+        return bool(a and b) and self.label(a or "", b or "") == DIFFERENT
+
+    def append(self, first: Document, second: Document, label: str) -> None:
+        """Write a judgement of two documents with URLs. Raise FeedError where it can't be written."""
+        a, b = (canonical_url(document.url or "") for document in (first, second))
+        # In a labelled set a pair without a label is no duplicate, but two copies of one original are.
+        pairs = product(self._same(a), self._same(b)) if label == SAME else [(a, b)]
+        labels = {pair: label for pair in map(frozenset, pairs) if len(pair) == 2 and pair not in self._labels}
+        documents = {canonical_url(each.url or ""): each for each in (first, second)}
+        fresh = {url: each for url, each in documents.items() if url not in self._ids}
+        self._ids.update((url, each.url) for url, each in fresh.items())
+        self._labels.update(labels)
+        self._write(map(self._row, fresh.values()), map(self._judgement, labels))
+
+    def _same(self, url: str) -> list[str]:
+        """Return a document and all that are the same."""
+        return [url, *(other for pair, label in self._labels.items() if label == SAME for other in pair - {url}
+                       if url in pair)]  # fmt: skip
+
+    def _row(self, document: Document) -> dict[str, Any]:
+        """Return a document with the fields from which the configuration makes it again."""
+        config = self._config
+        fields = config.fields or ("text",)
+        title = {} if config.title_field in fields else {config.title_field: document.title}
+        return {"id": document.url, config.url_field: document.url, **title, fields[0]: document.text}
+
+    def _judgement(self, pair: frozenset[str]) -> dict[str, Any]:
+        a, b = sorted(pair)
+        return {"a": self._ids[a], "b": self._ids[b], "label": self._labels[pair]}
+
+    def _write(self, documents: Iterable[Mapping[str, Any]], pairs: Iterable[Mapping[str, Any]]) -> None:
+        assert self._folder
+        try:
+            os.makedirs(self._folder, exist_ok=True)
+            files = LabelledSet.files(self._folder)
+            for file in files:
+                Path(file).touch()
+            for file, rows in zip(files, (documents, pairs), strict=True):  # no pair without its documents
+                _append(file, rows)
+        except OSError as error:
+            raise FeedError(f"{self._folder}: can't be written: {error.strerror or error}") from error
+
+
+def _read(folder: str) -> LabelledSet | None:
+    """Read a folder; None where it has no pairs yet."""
+    try:
+        os.stat(LabelledSet.files(folder)[1])
+        labelled = LabelledSet.load(folder)
+    except FileNotFoundError:
+        return None
+    except (FeedError, OSError) as error:
+        raise ConfigError(f"NEARDUP_REVIEWED: {error}") from error
+    for pair, label in labelled.labels.items():
+        if label not in _LABELS:
+            names = " and ".join(sorted(map(str, pair)))
+            allowed = ", ".join(sorted(_LABELS))
+            raise ConfigError(f"NEARDUP_REVIEWED: {folder}: label {label!r} of {names}; allowed are {allowed}")
+    return labelled
+
+
+def _append(file: str, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Append rows to a file of JSON lines, of which somebody may have edited the last one."""
+    if file.endswith(".gz"):
+        raise FeedError(f"{file}: can't be appended to; unpack it first")
+    with open(file, "ab+") as lines:
+        if lines.tell():
+            lines.seek(-1, os.SEEK_END)
+            lines.write(b"" if lines.read(1) == b"\n" else b"\n")
+        lines.write("".join(f"{json_text(row)}\n" for row in rows).encode())

@@ -1,0 +1,104 @@
+"""Several feeds, read one after another and written as one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from stat import S_ISDIR, S_ISREG
+from typing import TypeAlias
+
+from .compression import check_name, has_ending, is_gzipped, writing
+from .delimited import Table
+from .feed import BadRowError, FeedError, Kind, Line, Row
+from .jsonarray import JsonArray
+from .jsonlines import JsonLines
+from .parquet import Parquet
+from .warc import Warc
+
+KINDS: tuple[type[Kind], ...] = (JsonLines, JsonArray, Table, Parquet, Warc)
+
+BadRow: TypeAlias = Callable[[Line, str], object]
+"""Takes a row that can't be read, and why."""
+
+
+class Feeds:
+    """Feeds of one kind. Raise FeedError for those that are of several kinds, or can't be read at all."""
+
+    def __init__(self, paths: Sequence[str], allowed: Sequence[type[Kind]] = KINDS) -> None:
+        self.paths = paths
+        self._sizes = list(map(_size, paths))
+        self.kind = _common(paths, allowed)
+        self.at = 0
+        """How many bytes have been read, of `size`."""
+
+    @property
+    def size(self) -> int:
+        return sum(self._sizes)
+
+    def lines(self) -> Iterator[Line]:
+        """Yield the rows of one feed after another, unread. Raise FeedError for a file that can't be read."""
+        number = before = 0
+        for path, size in zip(self.paths, self._sizes, strict=True):
+            for piece in self.kind.split(path):
+                number, self.at = number + 1, before + piece.at
+                yield Line(number, f"{path}, {piece.place}", piece.raw, self.kind, piece.fault)
+            self.at = before = before + size
+
+    def rows(self, bad: BadRow | None = None) -> Iterator[Row]:
+        """Yield the rows. Raise FeedError for one that can't be read, unless `bad` takes it."""
+        for line in self.lines():
+            try:
+                row = Row.of(line)
+            except BadRowError as error:
+                if bad is None:
+                    raise
+                bad(line, str(error))
+            else:
+                yield row
+
+
+@contextmanager
+def writing_rows(path: str, kind: Kind) -> Iterator[Callable[[Line], object]]:
+    """Give what writes rows of this kind, as they stand, into a file that appears when all of it is written."""
+    check_name(path, kind.endings, gzips=kind.gzips, why=f"the feeds are {kind.name}, and so is the output")
+    with (
+        writing(path, kind.endings, gzips=kind.gzips) as file,
+        kind.writer(file, gzipped=is_gzipped(path)) as write,
+    ):
+        yield lambda line: write(line.raw)
+
+
+def _common(paths: Sequence[str], allowed: Sequence[type[Kind]]) -> Kind:
+    classes = [_by_name(path, allowed) for path in paths]
+    names = list(dict.fromkeys(each.name for each in classes))
+    if len(names) > 1:
+        raise FeedError(f"feeds of several kinds, {' and '.join(names)}; allowed are feeds of one kind")
+    first, found = paths[0], classes[0].of(paths[0])
+    for path in paths[1:]:
+        kind = classes[0].of(path)
+        if found.is_empty:
+            first, found = path, kind
+        elif kind != found and not kind.is_empty:
+            raise FeedError(f"{path}: its columns are not those of {first}")
+    return found
+
+
+def _by_name(path: str, allowed: Sequence[type[Kind]]) -> type[Kind]:
+    for kind in allowed:
+        if has_ending(path, kind.names, gzips=kind.gzips):
+            return kind
+    gzipped, others = (list(chain(*(k.names for k in allowed if k.gzips is each))) for each in (True, False))
+    also = f"; or {', '.join(others)}" if others else ""
+    raise FeedError(f"{path}: no such kind of file; allowed is {', '.join(gzipped)}, each also with .gz{also}")
+
+
+def _size(path: str) -> int:
+    try:
+        found = os.stat(path)
+    except OSError as error:
+        raise FeedError(f"{path}: can't be read: {error.strerror or error}") from error
+    if not S_ISREG(found.st_mode) and not S_ISDIR(found.st_mode):  # a pipe: some kinds are read more than once
+        raise FeedError(f"{path}: can't be read: no regular file")
+    return found.st_size

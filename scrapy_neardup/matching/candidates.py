@@ -1,0 +1,168 @@
+"""Which documents held a document repeats, and which of them counts. No Scrapy, no I/O of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from itertools import groupby, islice
+from operator import itemgetter
+from typing import TYPE_CHECKING
+
+import mmh3
+
+from ..detectors import Exact, SimHash
+from ..document import Document
+from ..feeds.reviews import WHY_APART, Reviews
+from ..fingerprints.simhash import hamming
+from ..mirrors.hosts import Finding
+from ..mirrors.relations import judge
+from ..signature import Evidence, Link, Signature
+from ..text.shapes import site
+from ..text.urls import canonical_url, domain, host
+from ..verdict import Match, page_kind
+from .evidence import Rule, compare
+from .siblings import Page, Siblings, may_hide_form
+
+if TYPE_CHECKING:
+    from ..store import Store
+
+MAX_CANDIDATES = 200  # of each detector: of a family of texts that share much, and that the verification tells apart
+URL = "url"  # in place of a detector: the document's own URL gave the other before
+NEAREST = 0.1  # of resemblance: matches that lie so close together count as equally near
+
+_cached = lru_cache(maxsize=10_000)
+_SCOPES: dict[str, Callable[[str], str]] = {"all": lambda url: "", "host": _cached(host), "domain": _cached(domain)}
+
+
+class Matcher:
+    """Has the store propose earlier documents, and lets the rule decide."""
+
+    def __init__(self, store: Store, rule: Rule, reviews: Reviews, scope: str = "all") -> None:
+        self.rule = rule
+        self.reviews = reviews
+        self.compared = 0
+        """How many documents were compared so far: what the detectors cost the verification."""
+        self._store = store
+        self._scope = _SCOPES[scope]
+        self._siblings = Siblings()
+
+    def learn(self, signature: Signature, match: Match | None) -> None:
+        """Remember a document that is held now, or a copy that may hide a form, for those that come after it."""
+        if match is None or may_hide_form(signature, match.signature, match.evidence.resemblance):
+            self._siblings.learn(signature)
+
+    def best(self, document: Document, signature: Signature) -> Match | None:
+        """Choose what this very URL gave last or before, if among the matches, else the most repeated of the nearest.
+
+        Where texts form a family, that one is likely its middle: chosen by resemblance alone, the order in which they
+        come would split it.
+        """
+        matches = list(self.matches(document, signature))
+        last = self.last(document.url)
+        own = [match for match in matches if match.signature is last]
+        own = own or [match for match in matches if self.is_own(document.url, match.signature)]
+        best = max((match.evidence.resemblance for match in own or matches), default=0.0)
+        return max(
+            (match for match in own or matches if match.evidence.resemblance > best - NEAREST),
+            key=lambda match: (
+                match.signature.repeats,
+                match.evidence.resemblance,
+                -match.signature.first_seen,
+            ),
+            default=None,
+        )
+
+    def matches(self, document: Document, signature: Signature) -> Iterator[Match]:
+        """Yield the documents held that the document repeats."""
+        proposed = list(self.candidates(document, signature))
+        page = self._siblings.page(document, signature, (earlier for _, earlier in proposed))
+        for name, earlier in proposed:
+            self.compared += 1
+            if match := self._match(document, page, signature, name, earlier):
+                yield match
+
+    def why_siblings(self, document: Document, signature: Signature, earlier: Signature) -> str | None:
+        """Return in words why a document that is much like an earlier one is none the less no copy of it, or None."""
+        proposed = (each for _, each in self.candidates(document, signature))
+        return self._why_apart(document, self._siblings.page(document, signature, proposed), earlier)
+
+    def _why_apart(self, document: Document, page: Page, earlier: Signature) -> str | None:
+        if any(self.reviews.differ(url, earlier.url) for url in (document.url, *document.aliases)):
+            return WHY_APART
+        return page.why_sibling_of(earlier)
+
+    def candidates(self, document: Document, signature: Signature) -> Iterator[tuple[str, Signature]]:
+        """Yield what detectors propose in the document's scope, each once, and last what its own URL gave before."""
+        scope = self._scope(document.url or "")
+        seen: set[Signature] = set()
+        for name, proposed in groupby(self._store.find(signature.fingerprints), key=itemgetter(0)):
+            # Each detector has its share: one that proposes much is not to crowd the others out.
+            fresh = (s for _, s in proposed if s not in seen and scope == self._scope(s.url or ""))
+            for earlier in islice(fresh, MAX_CANDIDATES):
+                seen.add(earlier)
+                yield name, earlier
+        link = self._store.resolve(document.url) if document.url else None
+        if link and link.signature and not link.mirror and link.signature not in seen:
+            yield URL, link.signature
+
+    def _match(
+        self, document: Document, page: Page, signature: Signature, name: str, earlier: Signature
+    ) -> Match | None:
+        """Return the match of a document with an earlier one that was proposed, None where it is none."""
+        # Most of what is proposed ends here, so what costs more comes later: first to count what repeats the other.
+        if not self.rule.may_accept(signature.sketch, earlier.sketch, repeated=True):
+            return None
+        repeated = earlier.repeats > 0
+        same_text = _same_text(signature, earlier)
+        found = compare(signature.sketch, earlier.sketch)
+        same_url = same_text and self.is_own(document.url, earlier)
+        if not self.rule.accepts(found, same_text=same_text, same_url=same_url, repeated=repeated):
+            return None
+        if not self.is_own(document.url, earlier) and self._why_apart(document, page, earlier):
+            return None
+        evidence = Evidence(
+            name,
+            _distance(signature, earlier),
+            round(found.resemblance, 4),
+            round(found.containment, 4),
+            round(found.length_ratio, 4),
+            page_kind(found.resemblance, signature.layout, earlier.layout),
+        )
+        return Match(earlier, evidence)
+
+    def trial(self, signature: Signature, link: Link) -> Finding | None:
+        """Compare a document with what is held at a corresponding URL; None where that tells nothing."""
+        held = link.signature
+        if held is None or not link.firm:
+            return None
+        found, same_text = compare(signature.sketch, held.sketch), _same_text(signature, held)
+        repeats = same_text or self.rule.accepts(found, repeated=held.repeats > 0)
+        if self.reviews.differ(signature.url, held.url):
+            repeats = same_text = False
+        outcome = judge(same_text=same_text, duplicate=repeats, containment=found.containment, tokens=found.tokens)
+        content = mmh3.hash64(held.sketch.codes, signed=False)[0]
+        first = site(held.url or "") if link.mirror else ""
+        return Finding(outcome, content, first) if outcome is not None else None
+
+    def last(self, url: str | None) -> Signature | None:
+        """Return the document that a URL gave last as its own, None where none is known."""
+        link = self._store.resolve(url) if url else None
+        return link.signature if link and not link.mirror else None
+
+    def is_own(self, url: str | None, signature: Signature) -> bool:
+        """Say whether a URL is the document's own, or an alias of it, rather than a mirror's."""
+        if not url or not signature.url:
+            return False
+        link = self._store.resolve(url)
+        known = link is not None and link.signature is signature and not link.mirror
+        return known or canonical_url(url) == canonical_url(signature.url)
+
+
+def _same_text(a: Signature, b: Signature) -> bool:
+    digest = a.fingerprints.get(Exact.name, ())
+    return bool(digest) and digest == b.fingerprints.get(Exact.name)
+
+
+def _distance(a: Signature, b: Signature) -> int | None:
+    ours, theirs = (s.fingerprints.get(SimHash.name, ()) for s in (a, b))
+    return hamming(ours[0], theirs[0]) if ours and theirs else None

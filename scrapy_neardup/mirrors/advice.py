@@ -1,0 +1,261 @@
+"""What is known of a URL before it is fetched, and after that failed. No Scrapy, no I/O of its own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import urlsplit
+
+from ..feeds.reviews import Reviews
+from ..fingerprints.hashes import hash_text
+from ..settings import Config
+from ..signature import Link, Signature
+from ..text.shapes import site
+from ..text.urls import canonical_url, host
+from .deliveries import Deliveries
+from .hosts import Counterpart, Hosts
+from .relations import SHORT
+
+if TYPE_CHECKING:
+    from ..store import Store
+
+MAX_COPIES = 1000  # URLs of one document that are looked at
+MANY = 8  # URLs of one host with one text: it is no page's own
+DAY = 86_400.0
+SKIP, REDIRECT, LEAVE = "skip", "redirect", "leave"
+
+
+class Advice(NamedTuple):
+    """What to do about a URL instead of fetching it."""
+
+    action: str
+    """SKIP, or REDIRECT: fetch `url` instead."""
+    url: str | None
+    """Where its content is held, or is to be found."""
+    size: int = 0
+    """Bytes that its fetch would take; 0 where unknown."""
+    recheck: float = 0.0
+    """The share of such URLs that is better fetched, beyond what the user asked for."""
+    known_by: str = "page"
+    """`page`: what the URL itself gave; `rule`, or `setting`: NEARDUP_MIRROR_HOSTS, where it was never fetched."""
+    rule: Counterpart | None = None
+    document: Signature | None = None
+    """What is skipped in favour of, where no URL gave it yet in this run."""
+
+
+class Alternative(NamedTuple):
+    """Another URL with the content of a dead one."""
+
+    url: str
+    link: Link | None
+    """What it gave when it was last fetched; None where that is not known."""
+    known_by: str
+    """`canonical`, `mirror`, `rule`, or `setting`: NEARDUP_MIRROR_HOSTS."""
+    confidence: float | None = None
+    """Of a rule."""
+
+
+class Mirrors:
+    """Knows which URLs need not be fetched, and where else the content of a dead one lies."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        ttl: float,
+        recheck: float = 0.0,
+        skip_mirrors: bool = True,
+        skip_revisits: bool = False,
+        trusted_hosts: Collection[str] = (),
+        hosts: Mapping[str, str] | None = None,
+        learned: Hosts | None = None,
+        unheld: str = LEAVE,
+        reviews: Reviews | None = None,
+        deliveries: Deliveries | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._store = store
+        self._ttl = ttl
+        self._recheck = recheck
+        self._skip_mirrors = skip_mirrors
+        self._skip_revisits = skip_revisits
+        self._trusted = frozenset(host(f"//{name}") for name in trusted_hosts)
+        self._hosts = {_netloc(f"//{mirror}"): canonical for mirror, canonical in (hosts or {}).items()}
+        self._learned = learned
+        self._unheld = unheld
+        self._reviews = reviews or Reviews(Config())
+        self._deliveries = deliveries
+        self._clock = clock
+
+    @classmethod
+    def from_config(
+        cls, store: Store, config: Config, reviews: Reviews | None = None, deliveries: Deliveries | None = None
+    ) -> Mirrors:
+        return cls(
+            store,
+            ttl=config.mirror_ttl,
+            recheck=config.recheck,
+            skip_mirrors=config.skip_mirrors,
+            skip_revisits=config.revisit == "skip",
+            trusted_hosts=config.trusted_hosts,
+            hosts=config.mirror_hosts,
+            learned=store.hosts if config.learn_hosts else None,
+            unheld=config.unheld_mirrors,
+            reviews=reviews,
+            deliveries=deliveries,
+        )
+
+    # Before the fetch
+
+    def advise(self, url: str, before: Collection[str] = ()) -> Advice | None:
+        """Say what to do about a URL whose content is held, or is another host's to give; None: fetch it.
+
+        What its own fetches gave outranks every rule. `before`: the URLs that were redirected to it.
+        """
+        link = self._store.resolve(url)
+        if link is not None:
+            return None if self._is_led_to(link, before) else self._advise_known(url, link)
+        return self._advise_unknown(url) if self._skip_mirrors else None
+
+    def _advise_known(self, url: str, link: Link) -> Advice | None:
+        if link.signature is None or not self._is_sure(link) or self._reviews.differ(url, link.signature.url):
+            return None
+        skips = self._skip_mirrors if link.mirror else self._skip_revisits
+        if not skips or (link.mirror and self._is_trusted(url, link.signature.url)) or self._is_placeholder(link):
+            return None
+        return Advice(SKIP, link.signature.url, link.size, document=self._awaited(link.signature, link))
+
+    def _is_led_to(self, link: Link, before: Collection[str]) -> bool:
+        """Return whether a mirror is where the original's own URL leads: there is nobody else to deliver."""
+        leading = map(self._store.resolve, before)
+        return any(other and not other.mirror and other.signature is link.signature for other in leading)
+
+    def _advise_unknown(self, url: str) -> Advice | None:
+        """Apply the rules: the first counterpart that is held is enough; else the first of which nothing is known."""
+        unheld: Advice | None = None
+        for other, rule in self._counterparts(url):
+            link = self._store.resolve(other)
+            if self._is_trusted(url, other) or (rule and not rule.is_canonical) or self._is_apart(url, other, link):
+                continue
+            known_by = "rule" if rule else "setting"
+            if link is None:
+                unheld = unheld or Advice(self._unheld, other, known_by=known_by, rule=rule)
+            elif link.signature and (rule is None or (self._is_sure(link) and self._may_stand_for_others(link))):
+                recheck, awaited = rule.recheck if rule else 0.0, self._awaited(link.signature)
+                return Advice(SKIP, link.signature.url, link.size, recheck, known_by, rule, awaited)
+        return unheld if self._unheld != LEAVE else None
+
+    def _awaited(self, document: Signature, link: Link | None = None) -> Signature | None:
+        """Return a document that is still to come in this run; None where it came, or need not be fetched again."""
+        if self._deliveries is None or (link and not link.mirror):
+            return None
+        is_alive = self._skip_revisits and self._clock() - self._deliveries.last(document) <= self._ttl
+        return None if is_alive or self._deliveries.is_delivered(document) else document
+
+    def _may_stand_for_others(self, link: Link) -> bool:
+        return link.signature is not None and _is_long(link.signature) and not self._is_placeholder(link)
+
+    def _is_placeholder(self, link: Link) -> bool:
+        """Return whether many URLs of one host give a text, such as that of a wall: any may give another tomorrow."""
+        if link.signature is None or link.signature.repeats + 1 < MANY:  # one gave it first
+            return False
+        links, name = islice(self._store.links(link.signature), MAX_COPIES), host(link.url)
+        of_host = islice((other for other in links if host(other.url) == name), MANY)
+        return sum(1 for _ in of_host) >= MANY
+
+    def suspects(self, url: str) -> set[str]:
+        """Return the hosts that a URL's host may mirror and that hold its page; none where more is known of it."""
+        if not self._learned or not self._skip_mirrors or self._store.resolve(url):
+            return set()
+        return {site(other) for other in self._learned.suspects(url) if self._store.resolve(other)}
+
+    def rechecks(self, url: str, share: float = 0.0) -> bool:
+        """Say whether this URL belongs to the share that is fetched all the same; another share in each run.
+
+        A user who wants no rechecks gets none; else it may be more than asked for.
+        """
+        place = hash_text(canonical_url(url) + self._store.run) / 2**64
+        return place < (max(self._recheck, share) if self._recheck else 0.0)
+
+    # After a failed fetch
+
+    def alternatives(self, url: str, tried: Collection[str] = ()) -> Iterator[Alternative]:
+        """Yield where else the content of a URL lies, best first.
+
+        First what gave it, by the day on which it last did, the latest first; on one day trusted hosts, then https,
+        then the shorter URL. Last what rules make up.
+        """
+        seen = {canonical_url(known) for known in (url, *tried)}
+        for other in self._copies(url):
+            if (
+                canonical_url(other.url) not in seen
+                and not self._reviews.differ(url, other.url)
+                and host(other.url)
+                and other.url.startswith(("http://", "https://"))
+            ):
+                seen.add(canonical_url(other.url))
+                yield other
+
+    def _copies(self, url: str) -> Iterator[Alternative]:
+        link = self._store.resolve(url)
+        if link and link.signature and not self._reviews.differ(url, link.signature.url):
+            links = islice(self._store.links(link.signature), MAX_COPIES)
+            for other in sorted(links, key=self._rank):
+                yield Alternative(other.url, other, "mirror" if other.mirror else "canonical")
+            if link.signature.url:
+                yield Alternative(link.signature.url, None, "canonical")
+        for name, rule in self._counterparts(url):
+            yield Alternative(name, None, "rule", rule.confidence) if rule else Alternative(name, None, "setting")
+
+    def _rank(self, link: Link) -> tuple[float, bool, bool, int]:
+        days = (self._clock() - link.seen) // DAY
+        return days, host(link.url) not in self._trusted, not link.url.startswith("https:"), len(link.url)
+
+    # Rules
+
+    def _counterparts(self, url: str) -> Iterator[tuple[str, Counterpart | None]]:
+        """Yield where rules say that the content of a URL lies, with the rule; the user's own, None, come first."""
+        named = self._named(url)
+        if named:
+            yield named, None
+        for rule in self._learned.counterparts(url, self._clock() - self._ttl) if self._learned else ():
+            yield _requestable(url, rule.url), rule
+
+    def _named(self, url: str) -> str | None:
+        if not self._hosts or not site(url):
+            return None
+        parts = urlsplit(url)
+        for name in (_netloc(url), host(url)):
+            if canonical := self._hosts.get(name):
+                return parts._replace(netloc=canonical).geturl()
+        return None
+
+    def _is_sure(self, link: Link) -> bool:
+        return link.firm and self._clock() - link.seen <= self._ttl
+
+    def _is_apart(self, url: str, other: str, link: Link | None) -> bool:
+        """Return whether a person judged that a URL's page differs from another's, or from what that one gave."""
+        held = link.signature.url if link and link.signature else None
+        return self._reviews.differ(url, other) or self._reviews.differ(url, held)
+
+    def _is_trusted(self, url: str, other: str | None) -> bool:
+        return host(url) in self._trusted and host(url) != host(other or "")
+
+
+def _is_long(signature: Signature) -> bool:
+    """Say whether a text is one that could speak against a rule, so that a wrong one would be noticed."""
+    return signature.sketch.tokens >= SHORT
+
+
+def _requestable(url: str, counterpart: str) -> str:
+    """Return a counterpart in the spelling of the URL that it corresponds to: what is compared is no address."""
+    parts, other = urlsplit(url), urlsplit(counterpart)
+    path = parts.path if other.path == urlsplit(canonical_url(url)).path else other.path
+    return parts._replace(netloc=other.netloc, path=path).geturl()
+
+
+def _netloc(url: str) -> str:
+    port = urlsplit(url).netloc.rpartition("@")[2].rpartition(":")[2]
+    return f"{host(url)}:{port}" if port.isdecimal() else host(url)

@@ -1,0 +1,75 @@
+"""Deliveries: when a document that is held was last given, by whichever URL. No Scrapy, no I/O of its own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ..fingerprints.hashes import hash_text
+from ..signature import Link, Signature
+
+if TYPE_CHECKING:
+    from ..store import Store
+
+SCHEME = "neardup:"  # of the URL that stands for a document whose own URL did not give it
+
+
+class Deliveries:
+    """Knows which documents were given in this run.
+
+    The link of the document's own URL tells it. Where that leads to nothing, or to something else (the item has no URL,
+    a page gives several items, the original has gone and a copy is alive), a link of a made-up URL does.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        started: float,
+        clock: Callable[[], float] = time.time,
+        *,
+        lost: tuple[float, float] = (0.0, 0.0),
+    ) -> None:
+        """`started`: when the run began, in seconds since the epoch; `lost`: from when to when it had died."""
+        self._store = store
+        self._started = started
+        self._lost = lost
+        self._clock = clock
+
+    def is_delivered(self, document: Signature) -> bool:
+        """Return whether any URL gave a document in this run."""
+        return self._is_of_run(self.last(document))
+
+    def _is_of_run(self, seen: float) -> bool:
+        """Return whether this run gave what was seen then; what it gave before it was killed may never have arrived."""
+        return seen >= self._started and not self._lost[0] < seen < self._lost[1]
+
+    def last(self, document: Signature) -> float:
+        """Return when a document was last given, in seconds since the epoch; 0 where that is not known."""
+        own = self._seen(document.url, document) if document.url else 0.0
+        return own if self._is_of_run(own) else max(own, self._seen(_made_up_url(document), document))
+
+    def is_deserted(self, document: Signature) -> bool:
+        """Return whether another URL than the document's own was the last to give it."""
+        return self._seen(_made_up_url(document), document) > (
+            self._seen(document.url, document) if document.url else 0.0
+        )
+
+    def record(self, document: Signature) -> None:
+        """Note that a document was given just now, unless it is known that it was in this run."""
+        if not self.is_delivered(document):
+            self._store.record(Link(_made_up_url(document), document, False, self._clock()))
+
+    def remember(self, link: Link) -> None:
+        """Remember that a URL gave a document in this run, before the link of the URL is replaced."""
+        if link.signature and not link.mirror and self._is_of_run(link.seen):
+            self._store.record(Link(_made_up_url(link.signature), link.signature, False, link.seen))
+
+    def _seen(self, url: str, document: Signature) -> float:
+        link = self._store.resolve(url)
+        return link.seen if link and link.signature is document and not link.mirror else 0.0
+
+
+def _made_up_url(document: Signature) -> str:
+    told = (document.url, document.title, document.identity, document.sketch.codes.hex(), document.sketch.tokens)
+    return f"{SCHEME}{hash_text(repr(told)):016x}"

@@ -1,0 +1,1 @@
+"""Algorithms that come from one paper each, with all that only they need."""

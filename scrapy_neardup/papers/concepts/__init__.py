@@ -1,0 +1,1 @@
+"""Key concepts and small worlds: the algorithms DWDCS and DWSWN."""

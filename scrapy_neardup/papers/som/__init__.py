@@ -1,0 +1,1 @@
+"""The self-organising map: clusters of a whole batch of documents by weighted terms."""

@@ -1,0 +1,1 @@
+"""How good verdicts are on labelled sets, and thresholds learned from them."""

@@ -1,0 +1,93 @@
+"""How good detectors are on labelled sets: decisions as a crawl or `dedupe` makes them, one document after another."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgpack
+
+from ..deduplicator import Deduplicator
+from ..feeds.labels import MODES, Cluster, LabelledSet, Partition
+from ..items import item_document
+from ..matching.evidence import ANYTHING
+from ..progress import watched
+from ..settings import Config
+from ..signature import Signature
+from ..text.tokens import tokenize
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What was decided of a set of documents, and what it took."""
+
+    clusters: Sequence[Cluster]
+    """Each document that is held, and those that repeat it."""
+    candidates: float
+    """Earlier documents that were compared with a document, on average."""
+    rate: float
+    """Documents a second, from text to verdict."""
+    size: float
+    """Bytes of a document's fingerprints and sketch, on average, as the store on disk has them."""
+
+
+def decide(rows: Mapping[Any, Mapping[str, Any]], config: Config, *, verified: bool = True) -> Outcome:
+    """Decide of documents one after another, in memory; not `verified`: the first that is proposed is taken."""
+    clusters: dict[Signature, list[Any]] = {}
+    with Deduplicator.from_config(replace(config, store=None, reviewed=None)) as dedup:
+        if not verified:
+            dedup.matcher.rule = ANYTHING
+        start = time.perf_counter()
+        for name, row in watched(rows.items(), "docs", len(rows)):
+            document = item_document(row, config)
+            if document:
+                claim = dedup.claim(document)
+                claim.commit()
+                clusters.setdefault(claim.match.signature if claim.match else claim.signature, []).append(name)
+        seconds = time.perf_counter() - start
+        return Outcome(
+            list(clusters.values()),
+            dedup.matcher.compared / (len(rows) or 1),
+            len(rows) / seconds,
+            sum(map(_size, dedup.store.signatures())) / (len(dedup) or 1),
+        )
+
+
+def _size(signature: Signature) -> int:
+    return len(msgpack.packb((list(signature.fingerprints.values()), signature.sketch)))
+
+
+def evaluate(labelled: LabelledSet, config: Config, *, verified: bool = True) -> dict[str, Any]:
+    """Return how well the detectors of a configuration, taken together, agree with the labels of a set."""
+    outcome = decide(labelled.rows, config, verified=verified)
+    predicted = Partition(outcome.clusters)
+    return {
+        "detectors": [part if isinstance(part, str) else part.name for part in config.detectors],
+        **{name: labelled.score(predicted, mode)._asdict() for name, mode in MODES.items()},
+        "adjusted_rand": round(labelled.agreement(predicted, MODES["strict"]), 4),
+        "candidates_per_document": round(outcome.candidates, 3),
+        "documents_per_second": round(outcome.rate),
+        "bytes_per_document": round(outcome.size),
+        "found": labelled.found(predicted),
+    }
+
+
+def contestants(together: Config, alone: Sequence[Any]) -> list[Config]:
+    """Return a configuration for each detector alone, and that in which several work together."""
+    configs = [replace(together, detectors=(part,)) for part in dict.fromkeys(alone)]
+    return configs if configs[-1:] == [together] else [*configs, together]
+
+
+def shuffled(labelled: LabelledSet, seed: int) -> LabelledSet:
+    """Return a set with its documents in another order, the same for the same seed."""
+    order = list(labelled.rows)
+    random.Random(seed).shuffle(order)
+    return replace(labelled, rows={name: labelled.rows[name] for name in order})
+
+
+def warm_up() -> None:
+    """Load what is loaded on first use, so that the first detector's rate does not pay for it."""
+    tokenize("预热")

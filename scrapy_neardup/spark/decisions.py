@@ -1,0 +1,152 @@
+"""Decisions on documents that may repeat one another, in their order, as `dedupe` makes them. No Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain, groupby, islice
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+import msgpack
+
+from ..deduplicator import Deduplicator
+from ..detectors import Detector
+from ..detectors.registry import build_detectors
+from ..feeds.remote import Signed
+from ..fingerprints import sketch
+from ..matching.evidence import Rule
+from ..settings import Config
+from ..signature import Signature
+from ..store import memory_store
+from ..store.interchange import Line, end_line, head_line, line_of
+from ..store.interface import DOCUMENT, HOST, LINK, RUN, HostNews
+from ..store.records import id_of, key_of
+from ..store.runs import Run
+from ..text import tokens
+from ..text.json_text import json_text
+from ..verdict import Verdict
+from .signatures import decode_text, unpack_sketch
+
+Row = Mapping[str, Any]
+"""The fields of a `signing.Record`, with `component` and, where it is needed, `text`."""
+
+VERDICT, URLS = "verdict", "urls"
+SCHEMA = "kind string, number long, value string"
+TICK = 1e-6  # seconds from one document to the next, so that each has a moment of its own
+HOSTS = 1000  # in a row of an export
+
+
+class Said(NamedTuple):
+    """What came of a document, as JSON."""
+
+    kind: str
+    """`verdict`: a row as `dedupe --duplicates` writes them; `document`, `link`: rows of an export, the latter still
+    without keys; `host`: its name and since when it is known; `urls`: how many are known."""
+    number: int
+    value: str
+
+
+def decide(rows: Iterable[Row], config: Config, began: float, run: str) -> Iterator[Said]:
+    """Decide of documents that come component by component, in each by number.
+
+    `began`: when the first document counts as seen; `run`: of the export, "" for no export.
+    """
+    detectors = build_detectors(config)
+    for _, members in groupby(rows, itemgetter("component")):
+        yield from _decided(members, lambda: _Component(config, detectors, began, run), alone=not run)
+
+
+def _decided(members: Iterator[Row], make: Callable[[], _Component], *, alone: bool) -> Iterator[Said]:
+    """Decide of a component; `alone`: one of a single document needs none, as there is nothing it could repeat."""
+    first = next(members)
+    second = next(members, None)
+    if second is None and alone:
+        yield Said(VERDICT, first["number"], _verdict(first, Verdict("unique").tag()))
+    else:
+        yield from make().decided(chain([first], [] if second is None else [second], members))
+
+
+class _Component:
+    """Documents that may repeat one another, and none other."""
+
+    def __init__(self, config: Config, detectors: Sequence[Detector], began: float, run: str) -> None:
+        self._began = began
+        self._run = run
+        self._now = began
+        self._store = memory_store(detectors)
+        rule = Rule.from_config(config)
+        self._dedup = Deduplicator(
+            self._store, detectors, rule, scope=config.scope, learns_hosts=False, clock=lambda: self._now
+        )
+        self._ids: dict[Signature, Any] = {}
+        self._numbers: dict[str, int] = {}  # of the documents held, by what the store calls them
+
+    def decided(self, rows: Iterable[Row]) -> Iterator[Said]:
+        """Yield the verdicts of all documents, then what is to be exported."""
+        for row in rows:
+            self._now = self._began + row["number"] * TICK
+            yield Said(VERDICT, row["number"], self._decided(row))
+        if self._run:
+            yield from self._exported()
+
+    def _decided(self, row: Row) -> str:
+        claim = self._dedup.claim(_document(row))
+        claim.commit()
+        verdict = claim.verdict.tag()
+        if claim.match:
+            return _verdict(row, {**verdict, "duplicate_of": self._ids[claim.match.signature]})
+        self._ids[claim.signature] = json.loads(row["id"])
+        self._numbers[claim.signature.id] = row["number"]
+        return _verdict(row, verdict)
+
+    def _exported(self) -> Iterator[Said]:
+        for signature in self._store.signatures():
+            number = self._numbers[signature.id]
+            yield Said(DOCUMENT, number, _line(line_of(key_of(DOCUMENT, self._run, number), signature)))
+        for link in self._store.documents.links.rows():
+            if link.target:
+                number = self._numbers[link.target]
+                target = id_of(key_of(DOCUMENT, self._run, number))
+                yield Said(LINK, number, _line(line_of(f"{LINK}/", replace(link, target=target))))
+        for name, met in self._store.hosts.met():
+            yield Said(HOST, 0, json.dumps({"name": name, "met": met}))
+        yield Said(URLS, 0, str(self._store.session.urls))
+
+
+def _document(row: Row) -> Signed:
+    return Signed(
+        None if row["url"] is None else bytes(row["url"]).decode(errors="surrogatepass"),
+        msgpack.unpackb(row["fingerprints"], use_list=False),
+        unpack_sketch(row["sketch"]),
+        row["layout"] % (1 << 64),
+        decode_text(bytes(row["title"])),
+        row["identity"] % (1 << 64),
+        row["thin"],
+        text=lambda: bytes(row["text"] or b"").decode(errors="surrogatepass"),
+    )
+
+
+def _verdict(row: Row, verdict: Mapping[str, Any]) -> str:
+    return json_text({"id": json.loads(row["id"]), **verdict})
+
+
+def _line(line: Line) -> str:
+    return json.dumps(line, separators=(",", ":"))
+
+
+def export(
+    run: Run, detectors: Iterable[Detector], documents: Iterable[str], links: Iterable[str], hosts: Iterable[str]
+) -> Iterator[str]:
+    """Yield the lines of an export, given what was said of documents, of links and of hosts."""
+    schemes = {"sketch": sketch.SCHEME, "tokens": tokens.SCHEME, **{d.name: d.scheme for d in detectors}}
+    yield _line(head_line(schemes, run.documents, run.urls))
+    yield _line(line_of(f"{RUN}/{run.id}", run))
+    yield from documents
+    for number, link in enumerate(links, 1):
+        yield _line({**json.loads(link), "key": id_of(key_of(LINK, run.id, number))})
+    met = ((host["name"], host["met"]) for host in map(json.loads, hosts))
+    for number, some in enumerate(iter(lambda: dict(islice(met, HOSTS)), {}), 1):
+        yield _line(line_of(key_of(HOST, run.id, number), HostNews([], some)))
+    yield _line(end_line())

@@ -1,0 +1,136 @@
+"""Rows to records of signatures, each by itself: the work that Spark spreads over all machines. No Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import msgpack
+
+from ..deduplicator import Deduplicator
+from ..detectors import Detector, Exact
+from ..document import Document
+from ..feeds import Row, row_id
+from ..fingerprints.hashes import hash_text
+from ..fingerprints.sketch import Sketch
+from ..index.kinds import Equal, Near
+from ..items import item_document
+from ..settings import Config, ConfigError
+from ..signature import Signature
+from ..store.postings import salt
+from ..text.urls import canonical_url, host
+
+
+class Record(NamedTuple):
+    """What is known of a document, as a row of a DataFrame; integers as signed ones, all that Spark has."""
+
+    number: int
+    """Its place in the order in which `dedupe` would come to it."""
+    id: str
+    """What names the row, as JSON."""
+    url: bytes | None
+    page: int | None
+    """The hash of the URL's canonical form."""
+    site: int | None
+    """The hash of the URL's host."""
+    tokens: int
+    exact: int | None
+    keys: Sequence[int]
+    """Of all other detectors, what must be equal."""
+    near: Sequence[Sequence[int]]
+    """Of each detector that goes by Hamming distance, its values."""
+    fingerprints: bytes
+    sketch: bytes
+    layout: int
+    title: bytes
+    identity: int
+    thin: bool
+
+
+SCHEMA = (
+    "number long, id string, url binary, page long, site long, tokens int, exact long, keys array<long>,"
+    " near array<array<long>>, fingerprints binary, sketch binary, layout long,"
+    " title binary, identity long, thin boolean"
+)
+
+
+class Ways(NamedTuple):
+    """How documents with like fingerprints are found."""
+
+    keys: Mapping[str, int]
+    """By detector, how many of one key are compared."""
+    near: Mapping[str, int]
+    """By detector, the Hamming distance."""
+
+    @classmethod
+    def of(cls, detectors: Iterable[Detector]) -> Ways:
+        """Raise ConfigError for a detector with an index that only finds one document at a time."""
+        indexes = {detector.name: detector.index() for detector in detectors}
+        for name, index in indexes.items():
+            if not isinstance(index, (Equal, Near)):
+                raise ConfigError(
+                    f"NEARDUP_DETECTORS: {name!r} has an index of its own, which Spark can't use; allowed are detectors"
+                    " that find equal fingerprints (`Equal`), and `simhash`"
+                )
+        keys = {name: index.newest for name, index in indexes.items() if isinstance(index, Equal)}
+        near = {name: index.distance for name, index in indexes.items() if isinstance(index, Near)}
+        return cls(keys, near)
+
+
+def sign(rows: Iterable[Row], config: Config, id_field: str | None) -> Iterator[Record]:
+    """Yield the record of each row that has text. Raise FeedError for a row without the field that names it."""
+    with Deduplicator.from_config(config) as dedup:
+        ways = Ways.of(dedup.detectors)
+        for row in rows:
+            if document := item_document(row.data, config):
+                name = json.dumps(row_id(row, id_field, config.url_field), default=str)
+                yield _record(row.number, name, document, dedup.sign(document), ways)
+
+
+def texts(rows: Iterable[Row], config: Config) -> Iterator[tuple[int, bytes]]:
+    """Yield the number and the text of each row that has any."""
+    for row in rows:
+        if document := item_document(row.data, config):
+            yield row.number, document.text.encode(errors="surrogatepass")
+
+
+def _record(number: int, name: str, document: Document, signature: Signature, ways: Ways) -> Record:
+    prints = signature.fingerprints
+    url = document.url
+    site = host(url) if url else ""
+    exact = prints.get(Exact.name, ())
+    return Record(
+        number,
+        name,
+        encode_text(url) if url else None,
+        signed(hash_text(canonical_url(url))) if url else None,
+        signed(hash_text(site)) if site else None,
+        signature.sketch.tokens,
+        signed(exact[0]) if exact else None,
+        [signed(key ^ salt(name)) for name in ways.keys if name != Exact.name for key in set(prints[name])],
+        [[signed(value) for value in prints[name]] for name in ways.near],
+        msgpack.packb(prints),
+        msgpack.packb(signature.sketch),
+        signed(signature.layout),
+        encode_text(signature.title),
+        signed(signature.identity),
+        document.thin,
+    )
+
+
+def encode_text(text: str) -> bytes:
+    return text.encode("utf8", "surrogatepass")  # a URL or title may hold what is no character
+
+
+def decode_text(stored: bytes) -> str:
+    return stored.decode("utf8", "surrogatepass")
+
+
+def signed(value: int) -> int:
+    """Return the 64 bits of an unsigned integer as a signed one."""
+    return value - (1 << 64) if value >> 63 else value
+
+
+def unpack_sketch(packed: bytes) -> Sketch:
+    return Sketch(*msgpack.unpackb(packed))

@@ -1,0 +1,96 @@
+"""Inspection of a store's file, and of the index beside it: all that can be read of them, whatever is damaged."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, suppress
+
+from ...progress import watched
+from ..damage import DAMAGE
+from ..interface import StoreError
+from ..verification import Finding, Survey, Verification
+from .database import namespaces, open_database
+from .index_files import Files
+
+_ANEW = "nothing: it is made anew when the store is next opened for writing"
+_REFUSED = "bring back a copy of the store, or delete the damaged rows: docs/store.md says how"
+_SLOW = "look-ups that it should answer find nothing until then: pages are stored, or fetched, once more"
+
+
+def inspect(path: str, survey: Survey) -> None:
+    """Read all of a store's file. Raise StoreError where it can't be opened, or is none of ours."""
+    survey.read["index_files"] = 0
+    with closing(open_database(path, writes=False, check=False)) as db:
+        db.text_factory = lambda text: text.decode("utf8", "replace")
+        tables = namespaces(db)
+        for table in tables.values():
+            _inspect_index(Files(path, table), db, survey)
+        db.execute("BEGIN")  # to read it as it is now
+        _check_file(db, survey)
+        for namespace, table in tables.items():
+            rows = Verification(survey, namespace)
+            _read(db, table, rows)
+            rows.check()
+    _check_opening(path, survey)
+
+
+def _inspect_index(files: Files, db: sqlite3.Connection, survey: Survey) -> None:
+    for name in _listed(files, db):
+        try:
+            files.opened(name, check=True)
+            survey.read["index_files"] += 1
+        except (OSError, *DAMAGE) as error:
+            if name in _listed(files, db):  # else another process has just put it into another
+                why = getattr(error, "strerror", None) or error
+                what = f"file {str(files.folder / name)!r} of the index can't be read: {why}"
+                survey.note(Finding(what, _SLOW, _ANEW, harmless=True))
+
+
+def _listed(files: Files, db: sqlite3.Connection) -> list[str]:
+    with suppress(sqlite3.Error, *DAMAGE):  # told of where the row is read
+        return files.listed(db)
+    return []
+
+
+def _check_file(db: sqlite3.Connection, survey: Survey) -> None:
+    """Have SQLite check its file."""
+    try:
+        said = "; ".join(str(line) for (line,) in db.execute("PRAGMA integrity_check"))
+    except sqlite3.Error as error:
+        said = str(error)
+    if said != "ok":
+        survey.note(Finding(f"the file: SQLite says {said}", "rows of it may be lost: see what follows"))
+
+
+def _check_opening(path: str, survey: Survey) -> None:
+    """Note if the store can't be opened: of a small file a single damaged row is enough."""
+    try:
+        open_database(path, writes=False).close()
+    except StoreError as error:
+        survey.note(Finding(str(error), "crawls and commands refuse the store", _REFUSED))
+
+
+def _read(db: sqlite3.Connection, table: str, rows: Verification) -> None:
+    for key, value in watched(_rows(db, table), "rows"):
+        if isinstance(value, Exception):
+            rows.lose(value)
+        else:
+            rows.take(key, value)
+
+
+def _rows(db: sqlite3.Connection, table: str) -> Iterator[tuple[str, object]]:
+    """Yield the keys and values of a table; where it is damaged, an error in place of each number."""
+    query = f'SELECT number, key, value FROM "{table}" NOT INDEXED WHERE number > ? ORDER BY number'
+    last = after = 0
+    with suppress(sqlite3.Error, TypeError):
+        [last] = db.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
+    while after <= last:
+        try:
+            for number, key, value in db.execute(query, (after,)):
+                after = max(after, number)
+                yield str(key), value
+            return
+        except (sqlite3.Error, MemoryError) as error:
+            yield "", error
+        after += 1

@@ -1,0 +1,133 @@
+"""Rows, keys and SimHashes as the scripts take them. No I/O.
+
+A row's place is 8 bytes: the code of its run (4), then its kind (1 bit) and its number (31 bits).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...index.near import flips, most_flips
+from .. import records
+from ..interface import DOCUMENT, HOST, LINK, META, RUN, Entry, Postings, Record
+
+KINDS = (DOCUMENT, LINK)
+NAMED = (RUN, META, HOST)  # rows with a name in place of a place: each kind is one hash
+CODE, PLACE, KEY, SIMHASH = 4, 8, 7, 8  # bytes
+BUCKETS = 18  # bits of a key: more take too much room for few documents, fewer let buckets grow into tables
+_NUMBER = 31  # bits
+_REST, _UNUSED = 64 - BUCKETS, 32 - BUCKETS  # 50 bits tell keys apart but for very few
+_FIELD = 0xFFFFFFFF
+_ENTRY = np.dtype([("place", f"V{PLACE}"), ("simhash", ">u8")])
+
+Operation = list[Any]
+"""Its name and arguments, as in scripts/write.lua."""
+
+
+@cache
+def code(run: str) -> bytes:
+    """Return what the places of a run's rows begin with. Two runs of one code can't be in one store."""
+    return blake2b(run.encode(), digest_size=CODE).digest()
+
+
+def place(key: str) -> bytes:
+    """Return the place of a row. Raise IndexError for a number that is too high."""
+    run, number = records.place_of(records.id_of(key))
+    return places(records.kind_of(key), run)[number].to_bytes(PLACE, "big")
+
+
+def places(kind: str, run: str) -> range:
+    """Return all places that rows of a kind may have in a run, as integers, by number."""
+    first = int.from_bytes(code(run), "big") << 32 | KINDS.index(kind) << _NUMBER
+    return range(first, first + (1 << _NUMBER))
+
+
+def key_at(place: bytes, run: str) -> str:
+    """Return the key of the row at a place of a run."""
+    number = int.from_bytes(place[CODE:], "big")
+    return records.key_of(KINDS[number >> _NUMBER], run, number & (1 << _NUMBER) - 1)
+
+
+def pieces(packed: bytes, size: int) -> Iterator[bytes]:
+    """Yield what lies one after another."""
+    return (packed[at : at + size] for at in range(0, len(packed), size))
+
+
+def packed_keys(keys: Iterable[int]) -> bytes:
+    """Return keys one after another: of each the bucket in 3 bytes, then the field in it in 4."""
+    return b"".join([(key >> _REST << 32 | key >> _UNUSED & _FIELD).to_bytes(KEY, "big") for key in keys])
+
+
+def packed(postings: Postings) -> tuple[bytes, bytes]:
+    """Return the keys and the SimHash that find a row."""
+    simhash = postings.simhash
+    return packed_keys(dict.fromkeys(postings.keys)), b"" if simhash is None else simhash.to_bytes(SIMHASH, "big")
+
+
+class Hold(NamedTuple):
+    """A document that is held, pending."""
+
+    place: bytes
+    value: bytes
+    keys: bytes
+    simhash: bytes
+    record: Record
+
+
+def holding(entry: Entry) -> Hold:
+    """Return what holds a document, pending."""
+    return Hold(place(entry.key), records.dump(entry.key, entry.record), *packed(entry.postings), entry.record)
+
+
+def writing(entry: Entry, held: Mapping[bytes, Hold]) -> Operation:
+    """Return what writes a row; `held`: documents, by place."""
+    kind, value = records.kind_of(entry.key), records.dump(entry.key, entry.record)
+    if kind in NAMED:
+        return ["set", kind, records.id_of(entry.key), value, kind != META and not entry.keeps_place]
+    at, (keys, simhash) = place(entry.key), packed(entry.postings)
+    others: bytes | bool = False
+    if (hold := held.get(at)) and hold.simhash == simhash:
+        before = {*pieces(hold.keys, KEY)}
+        others = b"".join(key for key in pieces(keys, KEY) if key not in before)
+    return ["row", at, value, keys, simhash, others, entry.keeps_place, kind == DOCUMENT]
+
+
+def deletion(entry: Entry) -> Operation:
+    """Return what deletes a row."""
+    kind = records.kind_of(entry.key)
+    if kind in NAMED:
+        return ["set", kind, records.id_of(entry.key), False, False]
+    return ["drop", place(entry.key), *packed(entry.postings)]
+
+
+def blocks(simhash: int, distance: int) -> bytes:
+    """Return the names of the buckets that have the SimHashes within a distance: which block, and its 16 bits."""
+    values = np.array([simhash], ">u8").view(">u2")
+    which, flipped = _probes(distance)
+    names = np.empty(len(which), [("block", "u1"), ("value", ">u2")])
+    names["block"], names["value"] = which, values[which] ^ flipped
+    return names.tobytes()
+
+
+@cache
+def _probes(distance: int) -> tuple[Any, Any]:
+    pairs = [(block, flip) for block, most in enumerate(most_flips(distance)) for flip in flips(most)]
+    which, flipped = zip(*pairs, strict=True)
+    return np.array(which, np.uint8), np.array(flipped, np.uint16)
+
+
+def nearest(entries: bytes, simhash: int, distance: int, left_out: Iterable[bytes]) -> Sequence[bytes]:
+    """Return the places of SimHashes within a distance, the nearest first. Raise ValueError for damage."""
+    table = np.frombuffer(entries, _ENTRY)
+    far = np.bitwise_count(table["simhash"] ^ np.uint64(simhash))
+    near = (far <= distance).nonzero()[0]
+    order = near[np.argsort(far[near], kind="stable")]
+    found = dict.fromkeys(table["place"][order].tolist())
+    for each in left_out:
+        found.pop(each, None)
+    return list(found)

@@ -1,0 +1,111 @@
+"""Inspection of a server: the rows of all namespaces, and the lists that lead to them. Changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+
+from ...progress import watched
+from .. import records
+from ..damage import DAMAGE
+from ..interface import DOCUMENT, HOST, LINK, META, RUN, Record, StoreError
+from ..postings import postings
+from ..verification import Survey, Verification
+from .backend import RedisBackend
+from .encoding import KEY, PLACE, SIMHASH, packed, pieces, place
+from .namespaces import namespaces
+from .server import Server
+
+AT_ONCE = 200  # rows
+_KINDS = (META, RUN, LINK, DOCUMENT, HOST)  # links first: what they lead to was written before them
+_HASHES = ("names", "last", "pending", "run", "meta", "host")
+_TYPES = {**dict.fromkeys(_HASHES, "hash"), "news": "stream"}
+
+
+def inspect(address: str, survey: Survey) -> None:
+    """Read all namespaces of a server. Raise StoreError where it can't be asked."""
+    names = namespaces(address)
+    survey.read["namespaces"] = len(names)
+    for name in names:
+        backend = RedisBackend(address, name, writes=False)
+        try:
+            _inspect_namespace(backend, Verification(survey, name))
+        finally:
+            backend.abandon()
+
+
+def _inspect_namespace(backend: RedisBackend, rows: Verification) -> None:
+    _check_types(backend.server, rows)
+    is_quiet = _is_quiet(backend)
+    for kind in _KINDS:
+        try:
+            _inspect_kind(backend, kind, rows)
+        except (StoreError, *DAMAGE) as error:
+            backend.server.run([("PING",)])  # raises where the server is away
+            rows.lose(error, f"{kind}/…")
+    if is_quiet and _is_quiet(backend):
+        rows.check()
+
+
+def _is_quiet(backend: RedisBackend) -> bool:
+    """Return whether nobody is about to write, as far as can be told."""
+    try:
+        return not any(map(backend.is_held, backend.names()))
+    except (StoreError, *DAMAGE):
+        return False
+
+
+def _check_types(server: Server, rows: Verification) -> None:
+    """Note keys that hold something of another type."""
+    told = server.run([("TYPE", server.key(name)) for name in _TYPES])
+    for (name, wanted), found in zip(_TYPES.items(), told, strict=True):
+        if found.decode() not in (wanted, "none"):
+            what = f"key {server.key(name)!r} is a {found.decode()}, not a {wanted}"
+            rows.note(what, "the store is refused, or can't be written")
+
+
+# Rows
+
+
+def _inspect_kind(backend: RedisBackend, kind: str, rows: Verification) -> None:
+    scanned = iter(watched(backend.scan(kind), "rows"))
+    while some := list(islice(scanned, AT_ONCE)):
+        taken = {row.key: rows.take(row.key, row.value) for row in some}
+        if kind in (DOCUMENT, LINK):
+            _inspect_lists(backend, {key: record for key, record in taken.items() if record}, rows)
+
+
+def _inspect_lists(backend: RedisBackend, taken: Mapping[str, Record], rows: Verification) -> None:
+    """Note rows to which something does not lead; others may have rewritten or deleted them since they were read."""
+    if lost := _unfound(backend.server, taken):
+        again = {row.key: records.load(row.key, row.value) for row in backend.get(lost) if isinstance(row.value, bytes)}
+        costs = "copies of their pages are stored once more, or their URLs are fetched again"
+        for key in _unfound(backend.server, again):
+            rows.note("rows are not found by all that should lead to them", costs, count=1, example=repr(key))
+
+
+def _unfound(server: Server, rows: Mapping[str, Record]) -> list[str]:
+    """Return the keys of rows that are not in each list that should lead to them."""
+    leading = {key: dict(_leading(key, record)) for key, record in rows.items()}
+    lists = _lists(server, list({name for each in leading.values() for name in each}))
+    return [key for key, each in leading.items() if not all(entry in lists[name] for name, entry in each.items())]
+
+
+def _leading(key: str, record: Record) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the names of the lists in which a row should be, each with its entry there."""
+    (keys, simhash), at = packed(postings(record)), place(key)
+    yield from ((b"k" + each, at) for each in pieces(keys, KEY))
+    yield from ((b"n" + bytes([n]) + block, at + simhash) for n, block in enumerate(pieces(simhash, 2)))
+
+
+def _lists(server: Server, names: Sequence[bytes]) -> dict[bytes, set[bytes]]:
+    """Return the entries of lists; none of one that can't be read."""
+    root = server.root.encode()
+    asked = [("HGET", root + name[:4], name[4:]) if name[:1] == b"k" else ("GET", root + name) for name in names]
+    found = dict(zip(names, server.run(asked, checks=False), strict=True))
+    long = [name for name, told in found.items() if told == b""]
+    found |= zip(long, server.run([("GET", root + b"K" + name[1:]) for name in long], checks=False), strict=True)
+    sizes = {b"k": PLACE, b"n": PLACE + SIMHASH}
+    return {
+        name: {*pieces(told, sizes[name[:1]])} if isinstance(told, bytes) else set() for name, told in found.items()
+    }
