@@ -16,8 +16,7 @@ from typing import NamedTuple
 import mmh3
 import numpy as np
 
-from scrapy_neardup.detectors.imatch import MIN_TERMS
-from scrapy_neardup.detectors.shingle import BANDS, ROWS
+from scrapy_neardup.detectors.standard import BANDS, MIN_TERMS, ROWS
 from scrapy_neardup.fingerprints.hashes import Hashes, chain, hash_tokens, shingle_hashes
 from scrapy_neardup.fingerprints.imatch import imatch
 from scrapy_neardup.fingerprints.minhash import super_shingles

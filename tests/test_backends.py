@@ -15,6 +15,8 @@ from scrapy_neardup.index.kinds import NEWEST
 from scrapy_neardup.signature import Link, Signature, Visit
 from scrapy_neardup.store import records
 from scrapy_neardup.store.interface import Backend, Entry, Found, HostNews, Postings, Question, Row, StoreError
+from scrapy_neardup.store.keys import id_of, kind_of
+from scrapy_neardup.store.keys import key_of as row_key
 from scrapy_neardup.store.local.memory import MemoryBackend
 from scrapy_neardup.store.local.sqlite import SqliteBackend
 from scrapy_neardup.store.postings import fingerprint_keys, links_key, mirrors_key, postings
@@ -79,8 +81,8 @@ SKETCH = Sketch(3, 1, 0, b"", b"")
 def document(number: int, *values: int, simhash: int | None = None, run: str = RUN, title: str = "") -> Entry:
     """Return a document with these fingerprints."""
     prints = {"exact": values, "simhash": () if simhash is None else (simhash,)}
-    key = records.key_of("document", run, number)
-    made = Signature(f"http://a.example/{number}", prints, SKETCH, 1.5, title=title, id=records.id_of(key))
+    key = row_key("document", run, number)
+    made = Signature(f"http://a.example/{number}", prints, SKETCH, 1.5, title=title, id=id_of(key))
     return Entry(key, made, postings(made))
 
 
@@ -93,7 +95,7 @@ def key_of(value: int) -> int:
 def link(number: int, target: str, run: str = RUN) -> Entry:
     """Return a mirror of a document."""
     made = Link(f"http://b.example/{number}", None, True, 2.5, 10, target=target)
-    return Entry(records.key_of("link", run, number), made, postings(made))
+    return Entry(row_key("link", run, number), made, postings(made))
 
 
 def loaded(row: Row) -> Any:
@@ -131,7 +133,7 @@ def claim(backend: Backend, entry: Entry) -> Found:
 
 def test_rows_of_all_kinds_are_got_and_scanned(place: Place) -> None:
     backend = place.begun()
-    news = Entry(records.key_of("host", RUN, 3), HostNews([(1, 2)], {"a.example": 1.0}))
+    news = Entry(row_key("host", RUN, 3), HostNews([(1, 2)], {"a.example": 1.0}))
     some = [document(1, 11, title="One"), link(2, f"{RUN}/000001"), news]
     named = [Entry(f"run/{RUN}", Run(RUN, 5.0)), Entry("meta/made", {"format": 6})]
     backend.write([*some, *named])
@@ -139,7 +141,7 @@ def test_rows_of_all_kinds_are_got_and_scanned(place: Place) -> None:
         [row] = backend.get([entry.key])
         assert row.key == entry.key
         assert not row.is_pending
-        assert keys_of(backend.scan(records.kind_of(entry.key))) == [entry.key]
+        assert keys_of(backend.scan(kind_of(entry.key))) == [entry.key]
     assert loaded(backend.get([some[0].key])[0]).title == "One"
     assert loaded(backend.get([some[1].key])[0]).target == f"{RUN}/000001"
     assert loaded(backend.get([named[0].key])[0]) == Run(RUN, 5.0)
@@ -438,7 +440,7 @@ def test_what_was_flushed_a_new_back_end_sees(place: Place) -> None:
 def test_news_of_other_processes(place: Place) -> None:
     one, two = place.begun("a"), place.begun("b")
     read_all(two)
-    news = Entry(records.key_of("host", "a", 1), HostNews([], {"a.example": 1.0}))
+    news = Entry(row_key("host", "a", 1), HostNews([], {"a.example": 1.0}))
     one.write([Entry("run/a", Run("a", 5.0)), news, document(2, 11, run="a")])
     one.flush(wait=True)
     told = read_all(two)

@@ -29,8 +29,8 @@ from scrapy_neardup import Deduplicator, Document, StoreError
 from scrapy_neardup.settings import Config
 from scrapy_neardup.store.local import index_files, stored_index
 from scrapy_neardup.store.local.locks import RunLock
+from scrapy_neardup.store.meta import INDEX
 from scrapy_neardup.store.records import load
-from scrapy_neardup.store.session import INDEX
 from scrapy_neardup.store.upkeep import compact, verify
 from scrapy_neardup.store.verification import Survey
 

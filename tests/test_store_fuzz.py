@@ -27,11 +27,12 @@ from tiers import slow
 from scrapy_neardup.signature import Signature
 from scrapy_neardup.store import StoreError, open_store
 from scrapy_neardup.store.interface import HostNews
+from scrapy_neardup.store.keys import kind_of
 from scrapy_neardup.store.local import index_files
 from scrapy_neardup.store.local.arrays import ALIGN, read_arrays
 from scrapy_neardup.store.local.table import ARRAYS, Table
 from scrapy_neardup.store.meta import KEY, merged
-from scrapy_neardup.store.records import dump, kind_of, load
+from scrapy_neardup.store.records import dump, load
 
 EXAMPLES = int(os.environ.get("NEARDUP_TEST_EXAMPLES", "30"))
 SOME_OR_ALL = [5, *slow(EXAMPLES)]

@@ -26,8 +26,8 @@ from scrapy_neardup.store.local import index, index_files, stored_index
 from scrapy_neardup.store.local.arrays import read_arrays, write_arrays
 from scrapy_neardup.store.local.index import RATIO
 from scrapy_neardup.store.local.table import ARRAYS
+from scrapy_neardup.store.meta import INDEX
 from scrapy_neardup.store.records import dump
-from scrapy_neardup.store.session import INDEX
 from scrapy_neardup.store.upkeep import compact, verify
 
 TAIL = 50

@@ -10,7 +10,6 @@ from scrapy.settings import BaseSettings
 
 from ..signature import Link, Signature
 from ..store import Store
-from ..store.ranking import repeated
 from ..text.json_text import json_text
 from .options import add_json, add_store, open_existing, print_table, whole
 from .times import Moment
@@ -33,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
     with open_existing(opts, settings) as dedup:
-        found = repeated(dedup.store)
+        found = dedup.store.documents.repeated()
         clusters = [_cluster(dedup.store, signature) for signature in found[: opts.limit or None]]
     if opts.json:
         print(json_text(clusters, indent=2))

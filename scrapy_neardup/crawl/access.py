@@ -12,15 +12,17 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from scrapy.utils.defer import deferred_from_coro
 
-from ..deduplicator import Deduplicator
-from ..document import Document
-from ..matching.claim import Claim
 from ..store import StoreError
 from .reactor import arrived
+
+if TYPE_CHECKING:
+    from ..deduplicator import Deduplicator
+    from ..document import Document
+    from ..matching.claim import Claim
 
 T = TypeVar("T")
 

@@ -4,11 +4,8 @@ They propose and may be generous; `verify` decides.
 """
 
 from ..papers.concepts.dwdcs import DWDCS, DWSWN
+from ..papers.feature_codes.feature_code import FeatureCode
 from .detector import Detector, checked
-from .exact import Exact
-from .feature_code import FeatureCode
-from .imatch import IMatch
-from .shingle import Shingle
-from .simhash import SimHash
+from .standard import Exact, IMatch, Shingle, SimHash
 
 __all__ = ["DWDCS", "DWSWN", "Detector", "Exact", "FeatureCode", "IMatch", "Shingle", "SimHash", "checked"]

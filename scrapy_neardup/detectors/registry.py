@@ -9,15 +9,12 @@ from ..index.kinds import Near
 from ..papers.concepts.dwdcs import DWDCS, DWSWN
 from ..papers.concepts.thesaurus import Concepts
 from ..papers.concepts.thesaurus import builtin as builtin_concepts
+from ..papers.feature_codes.feature_code import FeatureCode
 from ..settings import Config, ConfigError
 from ..signature import SIMHASH
 from ..text.lexicon import Lexicon, builtin
 from .detector import Detector
-from .exact import Exact
-from .feature_code import FeatureCode
-from .imatch import IMatch
-from .shingle import Shingle
-from .simhash import SimHash
+from .standard import Exact, IMatch, Shingle, SimHash
 
 _BUILTIN: dict[str, Callable[[Config], Detector]] = {
     "exact": lambda config: Exact(),

@@ -11,7 +11,6 @@ from urllib.parse import urlsplit
 from ..progress import watched
 from ..signature import Evidence, Link, Signature
 from ..store import Store
-from ..store.ranking import repeated
 from ..text.urls import canonical_url
 from .columns import (
     IN_FORCE,
@@ -69,7 +68,7 @@ class RunSummary(NamedTuple):
 def build(store: Store, hosts: Iterable[HostMirror], runs: Iterable[RunSummary], now: float) -> Report:
     """Gather what a report made at `now`, in seconds since the epoch, shows of a store."""
     clusters = Clusters(now)
-    found = repeated(store)
+    found = store.documents.repeated()
     for signature in watched(found, "clusters", len(found)):
         clusters.add(signature, (link for link in store.links(signature) if link.mirror))
     return {

@@ -22,7 +22,7 @@ from ..signature import Signature
 from ..store import memory_store
 from ..store.interchange import Line, end_line, head_line, line_of
 from ..store.interface import DOCUMENT, HOST, LINK, RUN, HostNews
-from ..store.records import id_of, key_of
+from ..store.keys import id_of, key_of
 from ..store.runs import Run
 from ..text import tokens
 from ..text.json_text import json_text

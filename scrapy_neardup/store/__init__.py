@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from ..detectors.detector import Detector
 from .interface import Backend, Forgotten, Selection, StoreError
 from .local.memory import MemoryBackend
-from .local.sqlite import SqliteBackend
 from .lookup import Lookup
 from .redis.address import KINDS, check_client, is_server, named
 from .runs import Run
@@ -59,4 +58,6 @@ def open_backend(address: str, namespace: str, *, writes: bool, hears_documents:
         from .redis.backend import RedisBackend
 
         return RedisBackend(address, namespace, writes=writes, hears_documents=hears_documents)
+    from .local.sqlite import SqliteBackend
+
     return SqliteBackend(address, namespace=namespace, writes=writes)

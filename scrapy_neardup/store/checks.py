@@ -10,12 +10,14 @@ from dataclasses import replace
 from functools import cache
 from itertools import chain
 from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
 
 from ..fingerprints.sketch import BINS
 from ..signature import Signature
-from .interface import Record
 from .runs import Run
+
+if TYPE_CHECKING:
+    from .interface import Record
 
 _PLAIN = (str, bytes, bool, NoneType)
 _FAR = 253_370_764_800.0  # the year 9999 begins: of what is later not every time zone can show the date

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ..signature import Signature
 from .interface import Backend, Entry, Found
-from .records import place_of
+from .keys import place_of
 
 if TYPE_CHECKING:
     from .documents import Documents

@@ -79,6 +79,11 @@ class Documents:
         """Yield all, this process's pending ones included."""
         return (self.held(row) for row in self._backend.scan(DOCUMENT) if not row.is_pending)
 
+    def repeated(self) -> list[Signature]:
+        """Return the documents that are repeated, those with most mirrors first, then by URL."""
+        found = [signature for signature in self.all() if signature.repeats]
+        return sorted(found, key=lambda signature: (-signature.repeats, signature.url or ""))
+
     def is_gone(self, signature: Signature) -> bool:
         """Return whether this process gave a document up."""
         return signature in self._gone

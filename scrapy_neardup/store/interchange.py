@@ -17,6 +17,7 @@ from . import meta, records
 from .checks import check
 from .damage import DAMAGE
 from .interface import DOCUMENT, RUN, Record
+from .keys import id_of, is_place, kind_of
 from .runs import is_id
 
 _STORE, _END, _BYTES = "store", "end", "base64"
@@ -30,9 +31,9 @@ def head_line(schemes: Mapping[str, str], documents: int, urls: int) -> Line:
 
 def line_of(key: str, record: Record) -> Line:
     """Return the line of a row."""
-    kind = records.kind_of(key)
+    kind = kind_of(key)
     fields = zip(records.FIELDS[kind], map(_to_json, records.body_of(key, record)), strict=True)
-    return {"type": kind, "key": records.id_of(key), **dict(fields)}
+    return {"type": kind, "key": id_of(key), **dict(fields)}
 
 
 def end_line() -> Line:
@@ -76,7 +77,7 @@ def _read(line: Line) -> tuple[str, Record]:
 
 def _id(kind: str, value: object) -> str:
     """Return the part of a key that follows its kind. Raise ValueError where it can't be that."""
-    if not (isinstance(value, str) and (is_id(value) if kind == RUN else records.is_place(value))):
+    if not (isinstance(value, str) and (is_id(value) if kind == RUN else is_place(value))):
         raise ValueError(f"its key is {value!r:.80}; allowed is RUN/NUMBER, RUN alone where the row is of a run")
     return value
 

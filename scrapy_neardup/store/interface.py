@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from ..mirrors.relations import Row as Trial
-from ..signature import Link, Signature
 from .runs import Run
+
+if TYPE_CHECKING:
+    from ..signature import Link, Signature
 
 DOCUMENT, LINK, RUN, HOST, META = "document", "link", "run", "host", "meta"
 
@@ -52,7 +54,7 @@ class HostNews:
     """By host, since when it is known, in seconds since the epoch."""
 
 
-Record: TypeAlias = Signature | Link | Run | HostNews | Mapping[str, Any]
+Record: TypeAlias = "Signature | Link | Run | HostNews | Mapping[str, Any]"
 """What a row holds, by kind: a document, a link, a run, news of hosts, anything else that is JSON."""
 
 

@@ -9,6 +9,8 @@ from .damage import DAMAGE
 
 FORMAT = 7  # of the rows, and of what lies in them
 KEY = "meta/made"
+COUNTS = "meta/counts"  # how much is held beyond what the runs say, after an import
+INDEX = "meta/index"  # the files of a back end's index
 _SETTINGS = {"imatch": " (NEARDUP_LEXICON, NEARDUP_IMATCH_LEXICONS)"}  # what a scheme depends on
 
 

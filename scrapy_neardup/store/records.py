@@ -12,7 +12,6 @@ from a stranger runs nothing. The body is a list of the fields that `FIELDS` nam
 
 from __future__ import annotations
 
-import re
 import zlib
 from array import array
 from collections.abc import Callable, Iterator, Mapping
@@ -25,9 +24,9 @@ from ..fingerprints.sketch import Sketch
 from ..mirrors.relations import Outcome
 from ..mirrors.relations import Row as Trial
 from ..signature import Evidence, Link, Signature, Visit
-from .checks import check
 from .damage import DAMAGE
 from .interface import DOCUMENT, HOST, LINK, META, RUN, HostNews, Record
+from .keys import id_of, kind_of
 from .runs import Run
 
 FIELDS = {
@@ -36,33 +35,7 @@ FIELDS = {
     LINK: ("url", "target", "mirror", "seen", "size", "firm", "evidence"),
     HOST: ("trials", "met"),
 }
-_PLACE = re.compile(r"[\w.-]{1,200}/(?!0+$)([0-9a-f]{6}|[1-9a-f][0-9a-f]{6,8})")
 _ERRORS = "surrogatepass"  # a URL or title may hold what is no character
-
-
-def key_of(kind: str, run: str, number: int) -> str:
-    """Return the key of a row that a run writes. Keys of a run ascend, since a table grows fastest at its end."""
-    return f"{kind}/{run}/{number:06x}"
-
-
-def kind_of(key: str) -> str:
-    return key.partition("/")[0]
-
-
-def id_of(key: str) -> str:
-    """Return what links call a document, `RUN/NUMBER`, given the key of its row."""
-    return key.partition("/")[2]
-
-
-def place_of(id: str) -> tuple[str, int]:
-    """Return the run and the number that an id says. Raise ValueError for one that is none."""
-    run, _, number = id.rpartition("/")
-    return run, int(number, 16)
-
-
-def is_place(id: str) -> bool:
-    """Return whether an id is one that `key_of` may have written."""
-    return _PLACE.fullmatch(id) is not None
 
 
 class Prints(Mapping[str, tuple[int, ...]]):
@@ -166,9 +139,7 @@ def _trial(sites: Any, prefixes: Any, endings: Any, path: Any, outcome: Any, *re
 
 def _run(key: str, body: Any) -> Run:
     started, closed, sealed, paused, forgotten, *counts = body
-    run = Run(id_of(key), started, closed, sealed, paused, tuple((first, last) for first, last in forgotten), *counts)
-    check(run)
-    return run
+    return Run(id_of(key), started, closed, sealed, paused, tuple((first, last) for first, last in forgotten), *counts)
 
 
 _READERS: dict[str, Callable[[str, Any], Record]] = {

@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Any
 from ..fingerprints import sketch
 from ..text import tokens
 from . import meta, records
-from .interface import META, RUN, Backend, Entry, Record, Row, StoreError
+from .checks import check
+from .interface import RUN, Backend, Entry, Record, Row, StoreError
 from .runs import Run, new_id
 
 if TYPE_CHECKING:
     from .lookup import Lookup
-
-COUNTS = f"{META}/counts"  # how much is held beyond what the runs say, after an import
-INDEX = f"{META}/index"  # the files of a back end's index
 
 
 class Session:
@@ -99,6 +97,8 @@ class Session:
             return row.value
         try:
             record: Record = records.load(row.key, row.value)
+            if isinstance(record, Run):
+                check(record)
         except ValueError as error:
             raise self.refusal("can't be read", error) from error
         return record
@@ -109,7 +109,7 @@ class Session:
             run = self.load(row)
             if isinstance(run, Run) and not (self._has_begun and run.id == self.run):
                 self.runs[run.id] = run
-        if rows := self._backend.get([COUNTS]):
+        if rows := self._backend.get([meta.COUNTS]):
             self._beyond = dict(self.load(next(iter(rows))))  # type: ignore[arg-type]
 
     def save(self, run: Run) -> None:
@@ -166,7 +166,7 @@ class Session:
         more = {"documents": self._documents, "urls": self._urls}
         self._beyond = {name: int(self._beyond.get(name, 0)) + count for name, count in more.items()}
         self._documents = self._urls = 0
-        return [Entry(COUNTS, self._beyond)]
+        return [Entry(meta.COUNTS, self._beyond)]
 
     def close(self, stats: Mapping[str, int]) -> None:
         """Write that the run ended well."""

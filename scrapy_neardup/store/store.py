@@ -22,7 +22,6 @@ from . import erasure
 from .claims import Claims
 from .dead_runs import Dead
 from .documents import Documents
-from .forgetting import forget
 from .interface import DOCUMENT, HOST, LINK, RUN, Backend, Entry, Forgotten, HostNews, Row, Selection, StoreError
 from .lookup import Lookup
 from .runs import Run
@@ -160,7 +159,7 @@ class Store:
 
     def forget(self, what: Selection) -> Forgotten:
         """Forget documents, URLs and rules; for good once flushed. Nothing is forgotten twice: then it counts 0."""
-        return erasure.forget_run(self, what.run) if what.run is not None else forget(self, what)
+        return erasure.forget(self, what)
 
     def signatures(self) -> Iterator[Signature]:
         """Yield all documents that are held, this process's pending ones included."""

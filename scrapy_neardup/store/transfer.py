@@ -17,8 +17,8 @@ from ..signature import Link, Signature
 from . import open_backend
 from .interchange import Line, end_line, head_line, line_of, read_head, read_lines
 from .interface import DOCUMENT, HOST, LINK, RUN, Entry, Record
+from .keys import id_of, place_of
 from .links import Links
-from .records import id_of, place_of
 from .runs import Run
 from .store import Store
 

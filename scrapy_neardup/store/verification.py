@@ -18,9 +18,9 @@ from . import meta, records
 from .checks import check
 from .damage import DAMAGE
 from .interface import DOCUMENT, HOST, LINK, META, RUN
+from .keys import id_of, is_place, kind_of, place_of
 from .postings import links_key, url_key
 from .runs import Run, is_id
-from .session import COUNTS, INDEX
 
 COPY = "bring back a copy of the store, or start another one with NEARDUP_STORE"
 _NOTHING = "nothing: the store can be read in spite of it"
@@ -92,7 +92,7 @@ class Verification:
     def lose(self, why: object, key: str = "") -> None:
         """Note that a row can't be read; of some not even the key is known."""
         self._is_all_read = False
-        kind = records.kind_of(key)
+        kind = kind_of(key)
         what = f"rows of kind {kind!r} can't be read" if kind in _COSTS else "rows can't be read"
         self.note(what, _COSTS.get(kind, _UNKNOWN), count=1, example=f"{key[:80]!r}: {why}" if key else why)
 
@@ -107,14 +107,14 @@ class Verification:
         return record
 
     def _add(self, key: str, record: Any) -> None:
-        kind = records.kind_of(key)
+        kind = kind_of(key)
         self._survey.read.update(["rows", *_COUNTED.get(kind, ())])
         if kind == META:
             self._meta[key] = record
         elif kind == RUN:
             self._runs[record.id] = record
         else:
-            self._writers.add(records.place_of(records.id_of(key))[0])
+            self._writers.add(place_of(id_of(key))[0])
         if kind == DOCUMENT:
             self._documents.append(links_key(record.id))
         if kind == LINK and record.target is not None:
@@ -146,7 +146,7 @@ class Verification:
         Too few documents are a loss. Other differences are no damage: two crawls that fetch a URL at once both count
         it, and a process that is killed may leave rows that it has not counted yet.
         """
-        said = sum(getattr(run, name) for run in self._runs.values()) + self._meta.get(COUNTS, {}).get(name, 0)
+        said = sum(getattr(run, name) for run in self._runs.values()) + self._meta.get(meta.COUNTS, {}).get(name, 0)
         what = f"the runs tell of {said} {name}, and there are {count}{self._suffix}"
         if name == "documents" and count < said:
             self._survey.note(Finding(what, "their pages are stored once more"))
@@ -165,9 +165,9 @@ def _numbers(values: array[int]) -> npt.NDArray[np.uint64]:
 
 def _record(key: str, value: object) -> Any:
     """Return the record of a row. Raise one of DAMAGE where there is anything wrong with it."""
-    kind, rest = records.kind_of(key), records.id_of(key)
-    is_numbered = kind in (DOCUMENT, LINK, HOST) and records.is_place(rest)
-    if not (is_numbered or (kind == RUN and is_id(rest)) or key in (meta.KEY, COUNTS, INDEX)):
+    kind, rest = kind_of(key), id_of(key)
+    is_numbered = kind in (DOCUMENT, LINK, HOST) and is_place(rest)
+    if not (is_numbered or (kind == RUN and is_id(rest)) or key in (meta.KEY, meta.COUNTS, meta.INDEX)):
         raise ValueError("a store has no rows of this kind")
     if not isinstance(value, bytes):
         raise ValueError("its value is no bytes")
@@ -176,6 +176,6 @@ def _record(key: str, value: object) -> Any:
         check(record)
     elif key == meta.KEY:
         meta.merged(record, {})
-    elif key == COUNTS:
+    elif key == meta.COUNTS:
         _ = sum(map(index, record.values()))
     return record

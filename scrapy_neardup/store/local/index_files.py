@@ -20,8 +20,8 @@ from uuid import uuid4
 from filelock import FileLock, Timeout
 
 from ..damage import DAMAGE
+from ..meta import INDEX
 from ..records import load
-from ..session import INDEX
 from .index import due
 from .rebuild import table_of_rows
 from .table import Table

@@ -14,9 +14,9 @@ from typing import Any
 
 from ..damage import DAMAGE
 from ..interface import Entry, Found, Postings, Question, Row, StoreError
+from ..meta import INDEX
 from ..postings import postings
 from ..records import load
-from ..session import INDEX
 from .database import open_database, shrink, table_of, told
 from .index_files import Files, folder_of, size_of
 from .locks import RunLock

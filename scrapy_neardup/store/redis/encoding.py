@@ -15,6 +15,7 @@ import numpy as np
 from ...index.near import flips, most_flips
 from .. import records
 from ..interface import DOCUMENT, HOST, LINK, META, RUN, Entry, Postings, Record
+from ..keys import id_of, key_of, kind_of, place_of
 
 KINDS = (DOCUMENT, LINK)
 NAMED = (RUN, META, HOST)  # rows with a name in place of a place: each kind is one hash
@@ -37,8 +38,8 @@ def code(run: str) -> bytes:
 
 def place(key: str) -> bytes:
     """Return the place of a row. Raise IndexError for a number that is too high."""
-    run, number = records.place_of(records.id_of(key))
-    return places(records.kind_of(key), run)[number].to_bytes(PLACE, "big")
+    run, number = place_of(id_of(key))
+    return places(kind_of(key), run)[number].to_bytes(PLACE, "big")
 
 
 def places(kind: str, run: str) -> range:
@@ -50,7 +51,7 @@ def places(kind: str, run: str) -> range:
 def key_at(place: bytes, run: str) -> str:
     """Return the key of the row at a place of a run."""
     number = int.from_bytes(place[CODE:], "big")
-    return records.key_of(KINDS[number >> _NUMBER], run, number & (1 << _NUMBER) - 1)
+    return key_of(KINDS[number >> _NUMBER], run, number & (1 << _NUMBER) - 1)
 
 
 def pieces(packed: bytes, size: int) -> Iterator[bytes]:
@@ -86,9 +87,9 @@ def holding(entry: Entry) -> Hold:
 
 def writing(entry: Entry, held: Mapping[bytes, Hold]) -> Operation:
     """Return what writes a row; `held`: documents, by place."""
-    kind, value = records.kind_of(entry.key), records.dump(entry.key, entry.record)
+    kind, value = kind_of(entry.key), records.dump(entry.key, entry.record)
     if kind in NAMED:
-        return ["set", kind, records.id_of(entry.key), value, kind != META and not entry.keeps_place]
+        return ["set", kind, id_of(entry.key), value, kind != META and not entry.keeps_place]
     at, (keys, simhash) = place(entry.key), packed(entry.postings)
     others: bytes | bool = False
     if (hold := held.get(at)) and hold.simhash == simhash:
@@ -99,9 +100,9 @@ def writing(entry: Entry, held: Mapping[bytes, Hold]) -> Operation:
 
 def deletion(entry: Entry) -> Operation:
     """Return what deletes a row."""
-    kind = records.kind_of(entry.key)
+    kind = kind_of(entry.key)
     if kind in NAMED:
-        return ["set", kind, records.id_of(entry.key), False, False]
+        return ["set", kind, id_of(entry.key), False, False]
     return ["drop", place(entry.key), *packed(entry.postings)]
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgpack
 
-from .. import records
 from ..interface import META, Row
+from ..keys import id_of, kind_of
 from . import encoding as packing
 from .encoding import CODE, NAMED, PLACE
 from .server import Server
@@ -41,16 +41,16 @@ class Rows:
     def get(self, keys: Iterable[str]) -> list[Row]:
         keys = list(keys)
         with self.server.told():
-            named = [key for key in keys if records.kind_of(key) in NAMED]
-            places = [packing.place(key) for key in keys if records.kind_of(key) not in NAMED]
+            named = [key for key in keys if kind_of(key) in NAMED]
+            places = [packing.place(key) for key in keys if kind_of(key) not in NAMED]
             return [*self._get_named(named), *self._rows_at(places).values()]
 
     def _get_named(self, keys: Sequence[str]) -> Iterator[Row]:
-        commands = [("HGET", self.server.key(records.kind_of(key)), records.id_of(key)) for key in keys]
+        commands = [("HGET", self.server.key(kind_of(key)), id_of(key)) for key in keys]
         for key, value in zip(keys, self.server.run(commands) if commands else [], strict=True):
             if value is not None:
-                if self._writes and records.kind_of(key) == META:  # a server that has lost all has to have it again
-                    self.server.writes.remember(["add", META, records.id_of(key), value])
+                if self._writes and kind_of(key) == META:  # a server that has lost all has to have it again
+                    self.server.writes.remember(["add", META, id_of(key), value])
                 yield Row(key, value)
 
     def _rows_at(self, places: Iterable[bytes]) -> dict[bytes, Row]:

@@ -10,8 +10,8 @@ from typing import Generic, TypeVar
 
 from sortedcontainers import SortedList
 
-from ..fingerprints.feature_code import common_subsequence, unpack
-from .kinds import distinct
+from ...index.kinds import distinct
+from .codes import common_subsequence, unpack
 
 T = TypeVar("T")
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..document import Document
-from ..fingerprints.feature_code import CODE_POINTS, LENGTH, LETTERS, feature_codes, pack
-from ..index.ordered import OrderedIndex
-from ..text.tokens import normalize
+from ...document import Document
+from ...text.tokens import normalize
+from .codes import CODE_POINTS, LENGTH, LETTERS, feature_codes, pack
+from .ordered import OrderedIndex
 
 TOLERANCE = 2
 

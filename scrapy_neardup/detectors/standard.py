@@ -1,0 +1,84 @@
+"""The standard detectors: equal texts, equal sets of lexicon terms, SimHashes that are near, shared shingles."""
+
+from __future__ import annotations
+
+from ..document import Document
+from ..fingerprints.hashes import HashSet, hash_bytes, hash_tokens
+from ..fingerprints.imatch import imatch
+from ..fingerprints.minhash import super_shingles
+from ..fingerprints.simhash import simhash_counted
+from ..index.kinds import Equal, Near
+from ..signature import SIMHASH
+from ..text.lexicon import Lexicon
+
+MIN_TERMS = 8  # distinct lexicon terms: with fewer, different texts agree too easily
+MIN_SHARE = 0.05  # of the distinct tokens: with less, the lexicon is of another language
+BANDS, ROWS = 12, 2  # half of the documents that resemble each other by .24 share a key, 99.9 % of those by .66
+
+
+class Exact:
+    """Proposes documents of equal normalized text: the same tokens in the same order."""
+
+    name = "exact"
+    scheme = "exact/1"
+
+    def fingerprints(self, document: Document) -> tuple[int, ...]:
+        return (hash_bytes(document.lines),) if document.lines else ()
+
+    def index(self) -> Equal:
+        return Equal()
+
+
+class IMatch:
+    """Proposes documents of which any I-Match digest is equal; abstains from short texts and foreign languages.
+
+    Chowdhury et al. 2002; Kołcz et al. 2004.
+    """
+
+    name = "imatch"
+
+    def __init__(self, lexicon: Lexicon, lexicons: int) -> None:
+        self.lexicon = lexicon
+        self.lexicons = lexicons
+        self._terms = HashSet(hash_tokens(list(lexicon.terms))[:, 0])
+        self.scheme = f"imatch/1 {lexicon.id} {lexicons}"
+
+    def fingerprints(self, document: Document) -> tuple[int, ...]:
+        words, _ = document.counted
+        terms = self._terms.among(words)
+        if len(terms) < max(MIN_TERMS, MIN_SHARE * len(words)):
+            return ()
+        return imatch(terms, self.lexicons)
+
+    def index(self) -> Equal:
+        return Equal()
+
+
+class SimHash:
+    """Proposes documents whose SimHash lies within a Hamming distance (Manku et al. 2007)."""
+
+    name = SIMHASH
+    scheme = "simhash/1"
+
+    def __init__(self, distance: int) -> None:
+        self.distance = distance
+
+    def fingerprints(self, document: Document) -> tuple[int, ...]:
+        words, counts = document.counted
+        return (simhash_counted(words, counts),) if len(words) else ()
+
+    def index(self) -> Near:
+        return Near(self.distance)
+
+
+class Shingle:
+    """Proposes documents that share a super-shingle (Broder et al. 1997): recall rises steeply with resemblance."""
+
+    name = "shingle"
+    scheme = f"shingle/1 {BANDS}x{ROWS}"
+
+    def fingerprints(self, document: Document) -> tuple[int, ...]:
+        return super_shingles(document.shingles, BANDS, ROWS)
+
+    def index(self) -> Equal:
+        return Equal()

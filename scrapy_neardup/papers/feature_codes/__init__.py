@@ -1,0 +1,1 @@
+"""Feature codes: documents that have the same characters around a full stop."""

@@ -1,0 +1,33 @@
+"""Keys of rows: `document/RUN/NUMBER`, `link/RUN/NUMBER`, `host/RUN/NUMBER`, `run/RUN`, `meta/NAME`."""
+
+from __future__ import annotations
+
+import re
+
+_PLACE = re.compile(r"[\w.-]{1,200}/(?!0+$)([0-9a-f]{6}|[1-9a-f][0-9a-f]{6,8})")
+
+
+def key_of(kind: str, run: str, number: int) -> str:
+    """Return the key of a row that a run writes. Keys of a run ascend, since a table grows fastest at its end."""
+    return f"{kind}/{run}/{number:06x}"
+
+
+def kind_of(key: str) -> str:
+    """Return the kind of a row, given its key."""
+    return key.partition("/")[0]
+
+
+def id_of(key: str) -> str:
+    """Return the id of a row, `RUN/NUMBER`, given its key."""
+    return key.partition("/")[2]
+
+
+def place_of(id: str) -> tuple[str, int]:
+    """Return the run and the number of an id. Raise ValueError for text that is no id."""
+    run, _, number = id.rpartition("/")
+    return run, int(number, 16)
+
+
+def is_place(id: str) -> bool:
+    """Return whether text is an id that `key_of` can make."""
+    return _PLACE.fullmatch(id) is not None
