@@ -22,9 +22,9 @@ from tiers import slow
 
 from scrapy_neardup.store import Selection, Store, StoreError
 from scrapy_neardup.store.interface import Entry
-from scrapy_neardup.store.local import index, index_files, stored_index
+from scrapy_neardup.store.local import index_files, row_index, stored_index
 from scrapy_neardup.store.local.arrays import read_arrays, write_arrays
-from scrapy_neardup.store.local.index import RATIO
+from scrapy_neardup.store.local.row_index import RATIO
 from scrapy_neardup.store.local.table import ARRAYS
 from scrapy_neardup.store.meta import INDEX
 from scrapy_neardup.store.records import dump
@@ -79,7 +79,7 @@ print(-left)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stored_index, "TAIL", TAIL)
     monkeypatch.setattr(index_files, "LEAST", TAIL)
-    monkeypatch.setattr(index, "TAIL", TAIL)
+    monkeypatch.setattr(row_index, "TAIL", TAIL)
 
 
 @pytest.fixture

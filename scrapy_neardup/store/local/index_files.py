@@ -22,8 +22,8 @@ from filelock import FileLock, Timeout
 from ..damage import DAMAGE
 from ..meta import INDEX
 from ..records import load
-from .index import due
 from .rebuild import table_of_rows
+from .row_index import due
 from .table import Table
 
 CHECKED = 1 << 28  # bytes of an index of which all is read when it is opened, to compare its checksums: 0.1 s

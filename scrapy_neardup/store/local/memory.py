@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ...index.kinds import NEWEST
 from ..interface import Entry, Found, Postings, Question, Record, Row
-from .index import TAIL, Index, due, nearest
+from .row_index import TAIL, Index, due, nearest
 from .table import Table
 from .tail import Place
 

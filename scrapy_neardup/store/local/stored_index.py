@@ -6,8 +6,8 @@ import sqlite3
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import takewhile
 
-from .index import TAIL, Index, due
 from .index_files import Files
+from .row_index import TAIL, Index, due
 from .table import Table
 
 

@@ -1,0 +1,95 @@
+"""The house: modules, rooms and imports of the package. `python tests/house.py` prints a line for each."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+PACKAGE = Path(__file__).parents[1] / "scrapy_neardup"
+ROOMS = (
+    *("native", "atomic", "progress", "keywords", "text", "fingerprints", "settings", "signature", "verdict"),
+    *("document", "items", "stats", "index", "papers", "detectors", "feeds", "mirrors", "matching", "store"),
+    *("deduplicator", "quality", "report", "crawl", "addon", "commands", "spark"),
+)
+"""Rooms and modules of the root, from the ground up: each imports only from those before it."""
+
+
+@cache
+def modules() -> dict[str, ast.Module]:
+    """Return the syntax tree of each module, by its name without that of the package; "" for the package itself."""
+    return {_name(path): ast.parse(path.read_text(encoding="utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
+
+
+def _name(path: Path) -> str:
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def room(module: str) -> str:
+    """Return the room of a module; a module of the root is its own room."""
+    return module.partition(".")[0]
+
+
+def imports(module: str, *, late: bool = False) -> set[str]:
+    """Return the modules that a module imports when it is run; `late`: and those that its functions import."""
+    return {target for node in _statements(modules()[module], late) for target in _targets(module, node)} - {module}
+
+
+def _statements(tree: ast.AST, late: bool) -> Iterator[ast.ImportFrom]:
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.ImportFrom):
+            yield node
+        elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            continue
+        elif late or not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            yield from _statements(node, late)
+
+
+def _targets(module: str, node: ast.ImportFrom) -> Iterator[str]:
+    is_package = (PACKAGE / module.replace(".", "/")).is_dir()
+    parts = module.split(".") if module else []
+    base = parts[: len(parts) - node.level + is_package] if node.level else []
+    if not node.level and node.module != "scrapy_neardup":
+        return
+    path = ".".join([*base, *filter(None, [node.module])])
+    for alias in node.names:
+        inner = f"{path}.{alias.name}".lstrip(".")
+        yield inner if inner in modules() else path
+
+
+def chain() -> list[str]:
+    """Return the longest chain of imports. Raise ValueError for a circle."""
+
+    @cache
+    def longest(module: str) -> list[str]:
+        if module in under_way:
+            raise ValueError(f"a circle of imports: {[*under_way[under_way.index(module) :], module]}")
+        under_way.append(module)
+        rest = max((longest(each) for each in sorted(imports(module))), key=len, default=[])
+        under_way.remove(module)
+        return [module, *rest]
+
+    under_way: list[str] = []
+    return max((longest(module) for module in modules()), key=len)
+
+
+def main() -> None:
+    """Print a line for each file, and the sums."""
+    lines = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in _files()}
+    for path, count in lines.items():
+        first = (ast.get_docstring(modules()[_name(path)]) or "").partition("\n")[0] if path.suffix == ".py" else ""
+        print(f"{count:5} {path.relative_to(PACKAGE)}  {first}")
+    root = [path for path in lines if path.parent == PACKAGE]
+    print(f"{len(lines)} files, {sum(lines.values())} lines, {len(root)} modules in the root")
+    print(f"longest chain of imports: {len(chain())}: {' > '.join(chain())}")
+
+
+def _files() -> list[Path]:
+    return sorted(path for path in PACKAGE.rglob("*") if path.suffix in (".py", ".lua", ".c", ".h"))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,33 @@
+"""The house: rooms that import downwards only, and modules that are told apart by their names."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from house import PACKAGE, ROOMS, chain, imports, modules, room
+
+VERBS = "commands"  # whose modules are named as the verbs of the command
+
+
+def test_every_room_has_its_place() -> None:
+    assert {room(module) for module in modules()} - {""} == {*ROOMS}
+
+
+@pytest.mark.parametrize("module", modules())
+def test_a_module_imports_from_its_room_and_those_below(module: str) -> None:
+    allowed = ROOMS if not module else ROOMS[: ROOMS.index(room(module)) + 1]
+    assert {room(each) for each in imports(module, late=True)} - {""} <= {*allowed}
+
+
+def test_imports_go_in_no_circle_and_not_too_deep() -> None:
+    assert len(chain()) <= 17
+
+
+def test_the_root_has_few_modules() -> None:
+    assert len([*PACKAGE.glob("*.py")]) <= 12
+
+
+def test_no_two_modules_have_one_name() -> None:
+    names = Counter(module.rpartition(".")[2] for module in modules() if room(module) != VERBS)
+    assert [name for name, count in names.items() if count > 1 and name != "store"] == []
