@@ -15,7 +15,7 @@ from tcp_proxy import TcpProxy
 from test_backends import claim, document, find, key_of, keys_of, near, of
 
 from scrapy_neardup.store.interface import Entry, Question, StoreError
-from scrapy_neardup.store.redis import encoding as packing
+from scrapy_neardup.store.redis import encoding
 from scrapy_neardup.store.redis import server as servers
 from scrapy_neardup.store.redis.backend import RedisBackend
 from scrapy_neardup.store.redis.encoding import code, packed_keys
@@ -254,7 +254,7 @@ def test_renewed_lease_lasts(server: Server, open_at: Opens, monkeypatch: pytest
 def test_runs_of_which_one_code_is_made_are_not_both_taken(
     server: Server, open_at: Opens, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (packing, servers):
+    for module in (encoding, servers):
         monkeypatch.setattr(module, "code", lambda run: b"same")
     backend, other = open_at(server.address), open_at(server.address, "")
     assert not other.hold_run("other")
@@ -379,6 +379,40 @@ def test_one_damaged_key_keeps_no_other_row_from_being_written(server: Server, o
         backend.flush(wait=True)
     backend.flush(wait=True)
     assert [find(backend, 10 + n) for n in (1, 3, 4, 5)] == [[f"document/run/00000{n}"] for n in (1, 3, 4, 5)]
+
+
+def test_a_damaged_key_costs_a_row_no_other_key(server: Server, open_at: Opens) -> None:
+    backend = open_at(server.address)
+    row = document(1, *range(11, 17), simhash=5)
+    bucket = f"{backend.server.root}k".encode() + packed_keys([key_of(13)])[:3]
+    server.tell("SET", bucket, "x")
+    backend.write([row])
+    with pytest.raises(StoreError, match="verify"):
+        backend.flush(wait=True)
+    found = {value for value in range(11, 17) if value != 13 and find(backend, value)}
+    assert (found, near(backend, 5, 0)) == ({11, 12, 14, 15, 16}, of(row))
+
+
+def test_many_rows_of_one_key_are_deleted_together(server: Server, open_at: Opens) -> None:
+    backend = open_at(server.address)
+    rows = [document(n, 7, 100 + n, simhash=3) for n in range(1, 1001)]
+    backend.write(rows)
+    backend.flush(wait=True)
+    server.tell("CONFIG", "RESETSTAT")
+    backend.write([rows[0]._replace(record=rows[0].record)], rows[1:])
+    backend.flush(wait=True)
+    assert server.tell("INFO", "commandstats")["cmdstat_set"]["calls"] < len(rows) / 2
+    assert (find(backend, 7), near(backend, 3, 0)) == (of(rows[0]), of(rows[0]))
+
+
+def test_a_row_that_is_deleted_and_written_again_is_found(server: Server, open_at: Opens) -> None:
+    backend = open_at(server.address)
+    row = document(1, 11, simhash=3)
+    backend.write([row])
+    backend.write([], [row])
+    backend.write([row])
+    backend.flush(wait=True)
+    assert (find(backend, 11), near(backend, 3, 0)) == (of(row), of(row))
 
 
 def test_eviction_is_warned_of(server: Server, open_at: Opens, caplog: pytest.LogCaptureFixture) -> None:

@@ -14,6 +14,7 @@ import pytest
 from helpers import detectors, link, signature, text
 from redis_faults import backend_of, document, held, keep, reached, urls
 from redis_server import Server
+from store_kinds import ROOT
 from tcp_proxy import TcpProxy
 
 from scrapy_neardup import Deduplicator, Document
@@ -186,6 +187,17 @@ def test_data_that_are_deleted_under_a_crawl(server: Server) -> None:
         reached(dedup)
         assert keep(dedup, 1) == ["revisit"]
     assert held(server) == urls(1, 2, 3)
+
+
+def test_one_damaged_row_hides_no_other_news(server: Server) -> None:
+    other = open_store(server.address, ())
+    with closing(open_store(server.address, detectors())) as store:
+        server.tell("HSET", f"{ROOT}:run", "damaged", b"x")
+        server.tell("XADD", f"{ROOT}:news", "*", "run", "damaged")
+        other.close()
+        with pytest.raises(StoreError, match="damaged"):
+            store.refresh()
+        assert {run.id: bool(run.closed) for run in store.runs()} == {other.run: True, store.run: False}
 
 
 def test_claim_that_is_settled_while_the_server_is_away(durable: Server) -> None:

@@ -63,6 +63,18 @@ def test_what_is_foreseen_is_decided_as_one_after_another(place: Place, seed: in
 
 
 @on_server
+def test_a_near_copy_of_a_document_of_the_same_batch_is_found(place: Place) -> None:
+    """The first one is known, so the others are not held when the batch is foreseen."""
+    documents = [
+        Document(f"http://b.example/{n}", each) for n, each in enumerate([text(1), text(2), edited(text(2), 60)])
+    ]
+    with place.dedup(detectors=["exact", "simhash"]) as dedup:
+        dedup.claim(Document("http://a.example/1", text(1))).commit()
+        dedup.foresee(documents)
+        assert [dedup.claim(each).verdict.status for each in documents] == ["duplicate", "unique", "duplicate"]
+
+
+@on_server
 def test_what_was_foreseen_and_never_came_is_given_up(place: Place) -> None:
     with place.dedup() as dedup:
         dedup.foresee([Document("http://a.example/1", text(1))])
@@ -114,9 +126,11 @@ def test_run_that_is_begun_anew_when_a_document_is_looked_for_again(server: Serv
         commit(store, old)
         store.claims.foresee([late, last])
         store.claims.intend(late)
-        assert names(s for _, s in store.find(late.fingerprints)) == ["old"]
-        assert store.claims.enter(late)
+        for is_entered in (False, True):  # one that was foreseen is looked for again
+            assert names(s for _, s in store.find(late.fingerprints)) == ["old"]
+            assert store.claims.enter(late) is is_entered
         take_for_dead(server, store)
         store.claims.intend(last)
-        assert not list(store.find(last.fingerprints))
-        assert store.claims.enter(last)
+        for is_entered in (False, True):
+            assert not list(store.find(last.fingerprints))
+            assert store.claims.enter(last) is is_entered

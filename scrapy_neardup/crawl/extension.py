@@ -146,8 +146,7 @@ class NearDup:
         self._calm += 1
         store = self.dedup.store
         try:
-            # What has a thread of its own to wait in waits, so that an error is told of with what it is an error of.
-            await self.access.ask(partial(store.flush, wait=store.is_remote))
+            await self.access.ask(partial(store.flush, wait=False))
             while not self._is_closing and await self.access.ask(store.refresh):
                 await pause(PAUSE)
             if not self._is_closing:

@@ -1,10 +1,11 @@
 """Claims that are atomic between processes, where the back end can do that.
 
-The first look holds a document where no fingerprint of it is known: one round trip. Else the documents found are
-compared, and if it repeats none of them it is held unless newer ones share a fingerprint: then the loop begins anew.
-Documents near in SimHash are compared after it was held; if it repeats one of those it is left again. So of two that
-repeat each other and come at once, one is found. A back end on this machine holds a document for this process only, and
-others find it once it is committed.
+A look-up holds the document at once if none of its fingerprints is known: one round trip. Otherwise the documents found
+are compared with it. If it repeats none of them, the back end holds it, unless a newer document shares a fingerprint:
+then the look-up is repeated. It is repeated too if the answer was foreseen, since documents of the same batch may have
+come meanwhile. Documents near in SimHash are compared after the document is held; if it repeats one of them, it is
+released. So if two processes meet copies at once, one of them finds the other's. A local back end holds a document for
+its own process only; other processes find it once it is committed.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ class Claims:
         self._intended: Signature | None = None
         self._entry: Entry | None = None
         self._seen = b""
+        self._is_stale = False
         self._foreseen: dict[Signature, tuple[Entry, Found]] = {}
 
     def foresee(self, signatures: Sequence[Signature]) -> None:
@@ -59,9 +61,11 @@ class Claims:
             return False, self._backend.find([question])[0]
         if foreseen := self._foreseen.pop(intended, None):
             self._entry, found = foreseen
+            self._is_stale = not found.is_held
         else:
             self._entry = self._entry or self._documents.entry(intended)
             [found] = self._ask([intended], [self._entry])
+            self._is_stale = False
         self._seen = found.seen
         if found.is_held:
             self._documents.keep_pending(intended, self._entry)
@@ -77,13 +81,13 @@ class Claims:
         return found[: len(asked)]
 
     def enter(self, signature: Signature) -> bool:
-        """Hold the document, unless newer ones share a fingerprint with it."""
+        """Hold the document, unless newer ones share a fingerprint with it, or may be near it."""
         if self._intended is not signature:
             self._documents.add(signature)
             return True
         if signature not in self._documents.pending:
             entry = self._entry or self._documents.entry(signature)
-            if not self._backend.hold(entry, self._seen):
+            if self._is_stale or not self._backend.hold(entry, self._seen):
                 return False
             self._documents.keep_pending(signature, entry)
         self._intended = None

@@ -214,17 +214,26 @@ class Store:
         self.backend.flush(wait=wait)
 
     def refresh(self) -> bool:
-        """Take in some of what other processes committed; return whether there is more."""
+        """Read some rows that other processes committed; return whether there are more. Raise the first StoreError."""
         rows, more = self.backend.news()
         if rows or self.is_remote:
             self._links.refresh()
         if self.is_remote:  # a server tells of no links
             self.documents.recount_all()
-        for row in rows:
-            self._take_in(row)
+        errors = [error for row in rows if (error := self._try_to_take_in(row))]
         if self.is_remote and self.run:
             self._dead.look()
+        if errors:
+            raise errors[0]
         return more
+
+    def _try_to_take_in(self, row: Row) -> StoreError | None:
+        """Take in a row; return its error, so that one damaged row does not hide the others."""
+        try:
+            self._take_in(row)
+        except StoreError as error:
+            return error
+        return None
 
     def _take_in(self, row: Row) -> None:
         kind = row.key.partition("/")[0]

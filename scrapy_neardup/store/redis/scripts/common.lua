@@ -19,17 +19,23 @@ local function block_key(simhash, block)
   return root .. 'n' .. string.char(block) .. sub(simhash, 2 * block + 1, 2 * block + 2)
 end
 
+local damage = false -- why something can't ever be done
+
+-- Does some work. What can't ever be done, as a key is damaged, is left; for all else that fails the script ends.
+local function attempt(work, ...)
+  local is_done, why = pcall(work, ...)
+  if is_done then return end
+  local text = why.err or why
+  local is_damage = string.find(text, 'WRONGTYPE') or string.find(text, 'attempt to ') or string.find(text, 'bad argument')
+  if not is_damage then error(why, 0) end
+  damage = redis.error_reply(text)
+end
+
 -- Returns where an entry is in a list of entries of its length.
 local function find(list, entry)
   local at = string.find(list, entry, 1, true)
   while at and (at - 1) % #entry ~= 0 do at = string.find(list, entry, at + 1, true) end
   return at
-end
-
--- Returns a list without an entry.
-local function without(list, entry)
-  local at = find(list, entry)
-  return at and sub(list, 1, at - 1) .. sub(list, at + #entry) or list
 end
 
 -- Returns a key's bucket, and its field there; and where its list is if that is long.
@@ -67,19 +73,19 @@ local function add(key, place, again)
   end
 end
 
+local function add_to_block(key, entry, again)
+  local list = call('GET', key) or ''
+  if again and find(list, entry) then return end
+  if #list < EXACT then call('SET', key, list .. entry) else call('APPEND', key, entry) end
+end
+
 -- Adds a place to the lists of keys, but for those where it was `added`, and of a SimHash.
 local function add_all(keys, simhash, place, again, added)
   for at = 1, #keys, KEY do
     local key = sub(keys, at, at + KEY - 1)
-    if not (added and added[key]) then add(key, place, again) end
+    if not (added and added[key]) then attempt(add, key, place, again) end
   end
-  for block = 0, #simhash / 2 - 1 do
-    local key, entry = block_key(simhash, block), place .. simhash
-    local list = call('GET', key) or ''
-    if not (again and find(list, entry)) then
-      if #list < EXACT then call('SET', key, list .. entry) else call('APPEND', key, entry) end
-    end
-  end
+  for block = 0, #simhash / 2 - 1 do attempt(add_to_block, block_key(simhash, block), place .. simhash, again) end
 end
 
 -- Holds a document, unless it is held already.

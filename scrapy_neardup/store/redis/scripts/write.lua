@@ -5,7 +5,8 @@
 -- Returns why something can't ever be written, or nothing.
 local KEPT = 100000 -- news
 local IS_HEARD = call('EXISTS', root .. ':hears') == 1
-local operations, last, damage = {}, {}, false
+local operations, last = {}, {}
+local gone = { keys = {}, blocks = {} } -- by key, what was dropped and is still in its list
 
 local function tell(kind, name) call('XADD', root .. ':news', 'MAXLEN', '~', KEPT, '*', kind, name) end
 
@@ -25,17 +26,37 @@ function operations.row(place, value, keys, simhash, others, keeps, is_news)
   if is_news and IS_HEARD and not (old and keeps) then tell('document', place) end
 end
 
+local function note_gone(of, key, entry)
+  of[key] = of[key] or {}
+  table.insert(of[key], entry)
+end
+
 function operations.drop(place, keys, simhash)
   call('DEL', rows .. place)
   call('HDEL', pending, place)
-  for at = 1, #keys, KEY do
-    local key = sub(keys, at, at + KEY - 1)
-    put(key, without(places_of(key), place))
+  for at = 1, #keys, KEY do note_gone(gone.keys, sub(keys, at, at + KEY - 1), place) end
+  for block = 0, #simhash / 2 - 1 do note_gone(gone.blocks, block_key(simhash, block), place .. simhash) end
+end
+
+local function thin(list, entries)
+  local cuts, parts, from = {}, {}, 1
+  for _, entry in ipairs(entries) do cuts[#cuts + 1] = find(list, entry) end
+  table.sort(cuts)
+  for _, cut in ipairs(cuts) do
+    parts[#parts + 1] = sub(list, from, cut - 1)
+    from = cut + #entries[1]
   end
-  for block = 0, #simhash / 2 - 1 do
-    local key = block_key(simhash, block)
-    put_block(key, without(call('GET', key) or '', place .. simhash))
-  end
+  return concat(parts) .. sub(list, from)
+end
+
+local function thin_key(key, entries) put(key, thin(places_of(key), entries)) end
+local function thin_block(key, entries) put_block(key, thin(call('GET', key) or '', entries)) end
+
+-- Takes what was dropped out of the lists: of many rows with one key its list is written once.
+local function thin_all()
+  for key, entries in pairs(gone.keys) do attempt(thin_key, key, entries) end
+  for key, entries in pairs(gone.blocks) do attempt(thin_block, key, entries) end
+  gone = { keys = {}, blocks = {} }
 end
 
 function operations.free(place, keys, simhash)
@@ -57,18 +78,15 @@ local function note_last()
   end
 end
 
--- Does some work; returns why the server refuses it. What can't ever be done, as a key is damaged, is left.
-local function refusal(work, ...)
-  local is_done, why = pcall(work, ...)
-  if is_done then return nil end
-  local text = why.err or why
-  local is_damage = string.find(text, 'WRONGTYPE') or string.find(text, 'attempt to ') or string.find(text, 'bad argument')
-  if not is_damage then return redis.error_reply(text) end
-  damage = redis.error_reply(text)
+local function work()
+  for _, operation in ipairs(cmsgpack.unpack(ARGV[2])) do
+    if operation[1] ~= 'drop' then thin_all() end
+    attempt(operations[operation[1]], unpack(operation, 2))
+  end
+  thin_all()
+  attempt(note_last)
 end
 
-for _, operation in ipairs(cmsgpack.unpack(ARGV[2])) do
-  local why = refusal(operations[operation[1]], unpack(operation, 2))
-  if why then return why end
-end
-return refusal(note_last) or { damage }
+local is_done, why = pcall(work)
+if not is_done then return redis.error_reply(why.err or why) end
+return { damage }
