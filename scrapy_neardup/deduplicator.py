@@ -178,7 +178,7 @@ class Deduplicator:
         link = None if document.has_page_url or not document.url else self.store.resolve(document.url)
         if link is None or link.mirror or link.firm != (document.url not in document.loose):
             return False
-        return link.signature not in (None, signature)
+        return link.signature is not None and not link.signature.says_the_same(signature)
 
     def pending(self, signature: Signature) -> Claim | None:
         """Return the unsettled claim that holds a document, if any."""
@@ -192,6 +192,8 @@ class Deduplicator:
                 self.store.withdraw(claim.signature)
             self.keep_fetching(claim.document)
             return
+        with suppress(StoreError):  # whoever writes next will meet it
+            self.deliveries.remember(_urls(claim.document), (claim.match or claim).signature)
         visit = self._visit(claim) if held else None
         if held:
             self.store.commit(claim.signature, visit)  # before what may fail
@@ -241,8 +243,6 @@ class Deduplicator:
     def _unlink(self, document: Document) -> None:
         """Note that a document's URLs give several documents."""
         for url in _urls(document):
-            if (known := self.store.resolve(url)) and known.signature:
-                self.deliveries.remember(known)
             self.store.record(Link(url, None, False, self._clock(), document.size))
 
     def _link(

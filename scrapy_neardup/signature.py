@@ -50,6 +50,10 @@ class Signature(_Weak):
     """Counts the mirrors of a document, given its id: set by the store that holds it."""
     known_repeats: int | None = None
 
+    def says_the_same(self, other: Signature) -> bool:
+        """Return whether two documents have one text: two processes that met it at the same time both hold it."""
+        return (self.sketch, self.identity) == (other.sketch, other.identity)
+
     @property
     def repeats(self) -> int:
         """How many documents repeat it, as far as is known: its mirror degree."""

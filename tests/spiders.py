@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import attrs
 import scrapy
@@ -286,6 +287,23 @@ class CancelFirst(Hold):
 
     def drop(self):
         raise asyncio.CancelledError
+
+
+class AskFirst:
+    """Holds the first item until the test answers at the URL that ASK names."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    @classmethod
+    def from_crawler(cls, crawler):
+        return cls(crawler.settings["ASK"])
+
+    async def process_item(self, item):
+        url, self.url = self.url, ""
+        if url:
+            await asyncio.to_thread(urlopen, url)
+        return item
 
 
 class DropFirst:

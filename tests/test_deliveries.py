@@ -10,7 +10,7 @@ from store_kinds import Place, commit
 
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.mirrors.deliveries import SCHEME, Deliveries
-from scrapy_neardup.signature import Signature
+from scrapy_neardup.signature import Signature, Visit
 from scrapy_neardup.store import memory_store
 
 START, BEFORE, LATER = 5000.0, 4000.0, 6000.0
@@ -69,15 +69,21 @@ def test_what_is_known_is_not_written_again() -> None:
     assert [known.url for known in day.store.links(day.held)] == [OWN]
 
 
+def test_what_came_in_this_run_was_given_whatever_its_url_gives_now() -> None:
+    for first_seen, own, given in ((LATER, None, True), (BEFORE, Visit(LATER, 1), True), (BEFORE, None, False)):
+        day = Day()
+        day.held.first_seen, day.held.own = first_seen, own
+        day.gives(OWN, LATER, held=signature("2", exact=2))
+        assert day.deliveries.is_delivered(day.held) == given
+
+
 @pytest.mark.parametrize(
     ("seen", "mirror", "kept"), [(LATER, False, True), (BEFORE, False, False), (LATER, True, False)]
 )
 def test_what_a_link_told_is_kept_before_it_is_replaced(seen: float, mirror: bool, kept: bool) -> None:
     day = Day()
     day.gives(OWN, seen, mirror=mirror)
-    known = day.store.resolve(OWN)
-    assert known
-    day.deliveries.remember(known)
+    day.deliveries.remember([OWN], signature("2"))
     day.store.record(link(OWN, None, seen=LATER))
     assert day.deliveries.is_delivered(day.held) == kept
 

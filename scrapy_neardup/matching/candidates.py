@@ -55,14 +55,14 @@ class Matcher:
         """Choose what this very URL gave last or before, if among the matches, else the most repeated of the nearest.
 
         Where texts form a family, that one is likely its middle: chosen by resemblance alone, the order in which they
-        come would split it.
+        come would split it. Of several that have its text the oldest counts, whichever URL asks.
         """
         matches = list(self.matches(document, signature))
         last = self.last(document.url)
         own = [match for match in matches if match.signature is last]
         own = own or [match for match in matches if self.is_own(document.url, match.signature)]
         best = max((match.evidence.resemblance for match in own or matches), default=0.0)
-        return max(
+        chosen = max(
             (match for match in own or matches if match.evidence.resemblance > best - NEAREST),
             key=lambda match: (
                 match.signature.repeats,
@@ -71,6 +71,8 @@ class Matcher:
             ),
             default=None,
         )
+        same = (match for match in matches if chosen and match.signature.says_the_same(chosen.signature))
+        return min(same, key=lambda match: (match.signature.first_seen, match.signature.id), default=None)
 
     def matches(self, document: Document, signature: Signature) -> Iterator[Match]:
         """Yield the documents held that the document repeats."""

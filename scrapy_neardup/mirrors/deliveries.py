@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from ..fingerprints.hashes import hash_text
@@ -18,8 +18,9 @@ SCHEME = "neardup:"  # of the URL that stands for a document whose own URL did n
 class Deliveries:
     """Knows which documents were given in this run.
 
-    The link of the document's own URL tells it. Where that leads to nothing, or to something else (the item has no URL,
-    a page gives several items, the original has gone and a copy is alive), a link of a made-up URL does.
+    A document that came since the run began was given in it, whatever its URL gives now. Of an older one the link of
+    its own URL tells it. Where that leads to nothing, or to something else (the item has no URL, a page gives several
+    items, the original has gone and a copy is alive), a link of a made-up URL does.
     """
 
     def __init__(
@@ -38,7 +39,8 @@ class Deliveries:
 
     def is_delivered(self, document: Signature) -> bool:
         """Return whether any URL gave a document in this run."""
-        return self._is_of_run(self.last(document))
+        came = document.own.seen if document.own else document.first_seen
+        return self._is_of_run(came) or self._is_of_run(self.last(document))
 
     def _is_of_run(self, seen: float) -> bool:
         """Return whether this run gave what was seen then; what it gave before it was killed may never have arrived."""
@@ -60,10 +62,14 @@ class Deliveries:
         if not self.is_delivered(document):
             self._store.record(Link(_made_up_url(document), document, False, self._clock()))
 
-    def remember(self, link: Link) -> None:
-        """Remember that a URL gave a document in this run, before the link of the URL is replaced."""
-        if link.signature and not link.mirror and self._is_of_run(link.seen):
-            self._store.record(Link(_made_up_url(link.signature), link.signature, False, link.seen))
+    def remember(self, urls: Iterable[str], new: Signature) -> None:
+        """Remember which older documents URLs gave in this run, before they lead to a new one."""
+        for link in filter(None, map(self._store.resolve, urls)):
+            document = link.signature
+            if document is None or document is new or link.mirror or self._is_of_run(document.first_seen):
+                continue
+            if self._is_of_run(link.seen):
+                self._store.record(Link(_made_up_url(document), document, False, link.seen))
 
     def _seen(self, url: str, document: Signature) -> float:
         link = self._store.resolve(url)
