@@ -31,6 +31,7 @@ def both(crawl, a, b):
     return run
 
 
+@pytest.mark.parametrize("crawl", ["file"], indirect=True)  # on a server the second one waits for the first
 @pytest.mark.parametrize(("revisit", "later"), [("keep", 1), ("drop", 0)])
 @pytest.mark.parametrize("twin", ["same", "other"])
 def test_each_feed_has_once_what_both_met_at_the_same_time(crawl, a, b, both, twin, revisit, later):
