@@ -25,7 +25,6 @@ from .items import Fetch, item_document, item_pages, item_roles
 from .judge import Judge
 from .stats import Stat
 from .text.html import Page, canonical_links, elements
-from .turns import Turns
 from .verdict import Verdict
 from .waiting import pause
 
@@ -55,7 +54,6 @@ class NearDupPipeline:
         self.neardup = neardup
         self._judge = Judge(neardup)
         self._fetches: WeakKeyDictionary[Response, Fetch] = WeakKeyDictionary()
-        self._turns = Turns(neardup)
         self._untaggable: set[type] = set()
         self._told: set[type] = set()
         self._alarms = Alarms(neardup.config)
@@ -85,7 +83,7 @@ class NearDupPipeline:
         return self._act(item, claim)
 
     async def _claim(self, item: Any, response: Response | None) -> Claim | None:
-        """Claim an item's document in its turn; where its twin is pending, once the fate of that is known."""
+        """Claim an item's document; where its twin is pending, once the fate of that is known."""
         fetch = self._fetch(response)
         document = item_document(item, self.neardup.config, fetch, await self._pages(item))
         self._alarms.see(item, has_text=bool(document and document.lines))
@@ -96,7 +94,7 @@ class NearDupPipeline:
         self._tell_of_fields(item)
         await self.neardup.workers.prepare(document)
         try:
-            return await self._claim_settled(document, response)
+            return await self._claim_settled(document)
         except FAILURES as error:
             self.neardup.pass_unjudged(document, error)
             return None
@@ -128,8 +126,8 @@ class NearDupPipeline:
         self.neardup.endings.note_unheld_item()
         self.neardup.access.later(self.neardup.dedup.keep_fetching, Document(aliases=_urls(response)))
 
-    async def _claim_settled(self, document: Document, response: Response | None) -> Claim:
-        claim = await self._turns.claim(document, response)
+    async def _claim_settled(self, document: Document) -> Claim:
+        claim = await self.neardup.access.claim(document)
         moment = PAUSES[0]
         while claim.is_early:
             if claim.rival:
