@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from .dedup import Deduplicator
     from .document import Document
     from .middleware import MirrorMiddleware
+    from .origins import ItemOrigins
     from .pipeline import NearDupPipeline
     from .store import StoreError
     from .verdict import Verdict
@@ -23,6 +24,7 @@ _HOMES = {
     "ConfigError": "config",
     "Deduplicator": "dedup",
     "Document": "document",
+    "ItemOrigins": "origins",
     "MirrorMiddleware": "middleware",
     "NearDupPipeline": "pipeline",
     "StoreError": "store",
@@ -35,6 +37,7 @@ __all__ = [
     "ConfigError",
     "Deduplicator",
     "Document",
+    "ItemOrigins",
     "MirrorMiddleware",
     "NearDupPipeline",
     "StoreError",
