@@ -142,9 +142,9 @@ def _times(config: Config) -> Iterator[Advice]:
 
 
 def _rules(config: Config) -> Iterator[Advice]:
-    both = sorted(set(config.mirror_hosts) & set(config.trusted_hosts))
+    both = sorted(set(config.mirror_hosts) & set(config.preferred_hosts))
     if both:
-        what = f"NEARDUP_MIRROR_HOSTS and NEARDUP_TRUSTED_HOSTS both name {', '.join(both)}: those rules are not used"
+        what = f"NEARDUP_MIRROR_HOSTS and NEARDUP_PREFERRED_HOSTS both name {', '.join(both)}: those rules are not used"
         yield Advice("warning", what, "take them out of one of the two")
     if config.unheld_mirrors != "leave" and not config.mirror_hosts and not config.learn_hosts:
         what = f"NEARDUP_UNHELD_MIRRORS = {config.unheld_mirrors!r} has no effect: no host is known to mirror another"

@@ -43,7 +43,11 @@ class Judge:
             await self._neardup.access.settled(other)
         self._delivering[document] = claim
         try:
-            is_delivered = await self._ask(self._neardup.dedup.deliveries.is_delivered, document)
+            # What another host gave is no reason to drop a preferred host's item.
+            by_own_host = claim.document.url in self._neardup.dedup.matcher.preference
+            is_delivered = await self._ask(
+                partial(self._neardup.dedup.deliveries.is_delivered, document, by_own_host=by_own_host)
+            )
         except BaseException:  # nobody is to wait for this claim
             del self._delivering[document]
             raise

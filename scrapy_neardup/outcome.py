@@ -22,6 +22,7 @@ from scrapy.utils.datatypes import LocalCache
 from .claim import Claim
 from .detours import redirects
 from .document import Document
+from .text.urls import host
 
 if TYPE_CHECKING:
     from .extension import NearDup
@@ -161,7 +162,10 @@ class Outcomes:
     def _commit(self, claim: Claim) -> None:
         claim.commit()
         if claim.state == "committed":
-            self._neardup.dedup.deliveries.record((claim.match or claim).signature)
+            document, dedup = (claim.match or claim).signature, self._neardup.dedup
+            by_own_host = host(claim.document.url or "") == host(document.url or "")
+            is_preferred = document.url in dedup.matcher.preference
+            dedup.deliveries.record(document, by_own_host=is_preferred and by_own_host)
 
     def withdraw_lost(self) -> None:
         """Withdraw the claims of items that ended without a signal."""

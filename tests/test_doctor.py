@@ -84,8 +84,8 @@ def test_nothing_is_said_where_all_is_well(settings: dict[str, Any]) -> None:
         ({**ADD_ON, "NEARDUP_TTL": "1 day"}, "warning: NEARDUP_TTL (86400 s) is shorter"),
         ({**ADD_ON, "NEARDUP_RECHECK": 0}, "note: NEARDUP_RECHECK = 0"),
         (
-            {**ADD_ON, "NEARDUP_MIRROR_HOSTS": {"m.example": "example"}, "NEARDUP_TRUSTED_HOSTS": ["m.example"]},
-            "warning: NEARDUP_MIRROR_HOSTS and NEARDUP_TRUSTED_HOSTS both name m.example",
+            {**ADD_ON, "NEARDUP_MIRROR_HOSTS": {"m.example": "example"}, "NEARDUP_PREFERRED_HOSTS": ["m.example"]},
+            "warning: NEARDUP_MIRROR_HOSTS and NEARDUP_PREFERRED_HOSTS both name m.example",
         ),
         (
             {**ADD_ON, "NEARDUP_UNHELD_MIRRORS": "skip", "NEARDUP_LEARN_HOSTS": False},

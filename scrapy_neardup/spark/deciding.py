@@ -16,6 +16,7 @@ from ..dedup import Deduplicator
 from ..detectors import Detector
 from ..detectors.build import build_detectors
 from ..fingerprints import sketch
+from ..preference import Preference
 from ..signature import Signature
 from ..signed import Signed
 from ..store import memory_store
@@ -78,8 +79,9 @@ class _Component:
         self._store = memory_store(detectors)
         rule = Rule.from_config(config)
         self._dedup = Deduplicator(
-            self._store, detectors, rule, scope=config.scope, learns_hosts=False, clock=lambda: self._now
-        )
+            self._store, detectors, rule, scope=config.scope, preference=Preference(config.preferred_hosts),
+            learns_hosts=False, clock=lambda: self._now,
+        )  # fmt: skip
         self._ids: dict[Signature, Any] = {}
         self._numbers: dict[str, int] = {}  # of the documents held, by what the store calls them
 
