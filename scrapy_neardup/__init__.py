@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .addon import Addon
     from .crawl.middleware import MirrorMiddleware
+    from .crawl.origins import ItemOrigins
     from .crawl.pipeline import NearDupPipeline
     from .deduplicator import Deduplicator
     from .document import Document
@@ -23,6 +24,7 @@ _HOMES = {
     "ConfigError": "settings",
     "Deduplicator": "deduplicator",
     "Document": "document",
+    "ItemOrigins": "crawl.origins",
     "MirrorMiddleware": "crawl.middleware",
     "NearDupPipeline": "crawl.pipeline",
     "StoreError": "store",
@@ -35,6 +37,7 @@ __all__ = [
     "ConfigError",
     "Deduplicator",
     "Document",
+    "ItemOrigins",
     "MirrorMiddleware",
     "NearDupPipeline",
     "StoreError",

@@ -5,16 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .crawl.middleware import MirrorMiddleware
+from .crawl.origins import ItemOrigins
 from .crawl.pipeline import NearDupPipeline
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 
+FIRST = -1_000_000
+
+
 class Addon:
-    """Enables the downloader middleware and the item pipeline, unless the settings place them already."""
+    """Enables the middlewares and the item pipelines, unless the settings place them already."""
 
     def update_settings(self, settings: BaseSettings) -> None:
         # After Offsite, before RobotsTxt: so it sees responses last, after Retry and Redirect.
         settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", MirrorMiddleware, 75)
+        settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", ItemOrigins, FIRST)
+        settings.setdefault_in_component_priority_dict("ITEM_PIPELINES", ItemOrigins, FIRST)
         settings.setdefault_in_component_priority_dict("ITEM_PIPELINES", NearDupPipeline, 300)

@@ -18,8 +18,9 @@ from .feeds.reviews import Reviews
 from .matching.candidates import Matcher
 from .matching.claim import Claim
 from .matching.evidence import Rule
-from .mirrors.deliveries import Deliveries
+from .mirrors.deliveries import SCHEME, Deliveries
 from .mirrors.hosts import Change, Finding
+from .mirrors.preference import Preference
 from .settings import Config
 from .signature import TITLE, Evidence, Link, Signature, Visit
 from .store import Selection, Store, StoreError, open_store
@@ -51,6 +52,7 @@ class Deduplicator:
         *,
         reviews: Reviews | None = None,
         scope: str = "all",
+        preference: Preference | None = None,
         learns_hosts: bool = True,
         started: float | None = None,
         lost: tuple[float, float] = (0.0, 0.0),
@@ -60,7 +62,7 @@ class Deduplicator:
         self.store = store
         self.deliveries = Deliveries(store, clock() if started is None else started, clock, lost=lost)
         self.detectors = list(detectors)
-        self.matcher = Matcher(store, rule, reviews or Reviews(Config()), scope)
+        self.matcher = Matcher(store, rule, reviews or Reviews(Config()), scope, preference)
         self.changes: list[Change] = []
         """Rules on host mirrors that came into force or were dropped, for whoever wants to tell of it."""
         self._learns_hosts = learns_hosts
@@ -89,7 +91,8 @@ class Deduplicator:
         store = open_store(config.store, detectors, namespace=config.namespace, unclean_run=config.unclean_run, run=run)
         rule = Rule.from_config(config)
         dedup = cls(
-            store, detectors, rule, reviews=reviews, scope=config.scope, learns_hosts=config.learn_hosts,
+            store, detectors, rule, reviews=reviews, scope=config.scope,
+            preference=Preference(config.preferred_hosts), learns_hosts=config.learn_hosts,
             started=next((known.started for known in store.runs() if run and known.id == run), None),
             lost=store.lost, clock=clock,
         )  # fmt: skip
@@ -197,6 +200,8 @@ class Deduplicator:
         visit = self._visit(claim) if held else None
         if held:
             self.store.commit(claim.signature, visit)  # before what may fail
+            if claim.document.url in self.matcher.preference:
+                self._take_place(claim.document, claim.signature)
         if self._learns_hosts:
             self._learn(claim)
         if claim.is_one_of_many:
@@ -207,6 +212,16 @@ class Deduplicator:
             mirror = claim.is_mirror and not claim.is_successor
             urls = _urls(claim.document) if claim.document.url else ["", *_urls(claim.document)]
             self._link(urls, claim.document, claim.match.signature, mirror=mirror, evidence=claim.match.evidence)
+
+    def _take_place(self, document: Document, signature: Signature) -> None:
+        """Make mirrors of the URLs of other hosts that gave what a document of a preferred host repeats."""
+        for match in list(self.matcher.outranked(document, signature)):
+            if rival := self.pending(match.signature):
+                rival.when_settled(partial(self._take_place, document, signature))
+            for link in self.store.links(match.signature):
+                if not link.url.startswith(SCHEME):
+                    mirror = Link(link.url, signature, True, link.seen, link.size, match.evidence, link.firm)
+                    self.store.record(mirror)
 
     def _visit(self, claim: Claim) -> Visit | None:
         """Return the visit of a new document's own URL; None where that is not its URL alone."""

@@ -57,5 +57,5 @@ class Keywords(TypedDict, total=False):
     mirror_ttl: Duration
     ttl: Duration | None
     unclean_run: UncleanRun
-    trusted_hosts: Sequence[str]
+    preferred_hosts: Sequence[str]
     workers: int

@@ -243,7 +243,7 @@ class Config:
     mirror_ttl: float = _setting(30 * 86400.0, seconds)
     ttl: float | None = _setting(None, _optional(_lifetime))
     unclean_run: UncleanRun = field(default="forget", metadata={"check": _choice(UncleanRun)})
-    trusted_hosts: tuple[str, ...] = _setting((), _names)
+    preferred_hosts: tuple[str, ...] = _setting((), _names)
     workers: int = _setting(1, _number(0, 1024, int))
 
     if TYPE_CHECKING:  # the checks above take more than what they return

@@ -14,9 +14,12 @@ from urllib.request import urlopen
 import attrs
 import scrapy
 from pydantic import BaseModel
+from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from scrapy.exceptions import DropItem
+from scrapy.pipelines import ItemPipelineManager
 
 import scrapy_neardup.crawl.waitlist
+from scrapy_neardup.crawl.extension import NearDup
 from scrapy_neardup.crawl.reactor import pause
 from scrapy_neardup.detectors import Exact
 
@@ -276,7 +279,7 @@ class Hold:
         return item
 
     def count_waiting(self):
-        return sum(len(claim._observers) for claim in self.crawler.neardup.dedup._pending.values())
+        return sum(len(claim._observers) for claim in NearDup.from_crawler(self.crawler).dedup._pending.values())
 
     def drop(self):
         raise DropItem("the first")
@@ -384,6 +387,46 @@ class ReplaceItem:
 
     def process_item(self, item):
         return {"replaced": len(item.get("text", ""))}
+
+
+class CopyItem:
+    """Returns an equal object."""
+
+    def process_item(self, item):
+        return dict(item)
+
+
+class SameObject(ListSpider):
+    """Yields one object again and again, changed in between."""
+
+    def page(self, response):
+        item = {}
+        for text in response.css("p::text").getall():
+            item["text"] = text
+            yield item
+
+
+class OwnProcessor(ItemPipelineManager):
+    """Counts items."""
+
+    async def process_item_async(self, item):
+        self.crawler.stats.inc_value("test/processed")
+        return await super().process_item_async(item)
+
+
+class ProcessorInTasks(ItemPipelineManager):
+    """Runs the pipelines in a task for each item, as a limit on their time does."""
+
+    async def process_item_async(self, item):
+        return await asyncio.create_task(super().process_item_async(item))
+
+
+class OwnHandler(HTTP11DownloadHandler):
+    """Counts downloads."""
+
+    async def download_request(self, request):
+        self.crawler.stats.inc_value("test/downloaded")
+        return await super().download_request(request)
 
 
 async def _until(true: Callable[[], bool]) -> None:

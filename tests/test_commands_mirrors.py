@@ -87,8 +87,8 @@ def test_resolve_prints_the_best_first(held: Path) -> None:
     assert printed[2:] == ["http://x.example/", "  no other URL is known to have its content"]
 
 
-def test_trusted_hosts_come_first(held: Path) -> None:
-    (known,) = told(held, "resolve", f"{A}/0.html", "-s", "NEARDUP_TRUSTED_HOSTS=b.example")
+def test_preferred_hosts_come_first(held: Path) -> None:
+    (known,) = told(held, "resolve", f"{A}/0.html", "-s", "NEARDUP_PREFERRED_HOSTS=b.example")
     assert known["alternatives"][0]["url"] == f"{B}/0.html"
 
 

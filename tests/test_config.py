@@ -25,7 +25,7 @@ def test_defaults_of_the_contract() -> None:
         "tag_field": "neardup", "action": "drop", "revisit": "keep", "scope": "all", "lexicon": None,
         "skip_mirrors": True, "skip_start": False, "dead_links": True, "dead_http_codes": {404, 410},
         "mirror_hosts": {}, "learn_hosts": True, "recheck": 0.01, "mirror_ttl": 30 * DAY, "unclean_run": "forget",
-        "trusted_hosts": (), "ttl": None, "detectors": ("exact", "imatch", "simhash", "shingle"),
+        "preferred_hosts": (), "ttl": None, "detectors": ("exact", "imatch", "simhash", "shingle"),
     }  # fmt: skip
     assert {name: getattr(config, name) for name in expected} == expected
 
@@ -94,9 +94,9 @@ GOOD: list[tuple[str, Any, Any]] = [
     ("identity_fields", "sku, price", ("sku", "price")),
     ("identity_fields", [], ()),
     ("identity_fields", "", ()),
-    ("trusted_hosts", ["a.example"], ("a.example",)),
-    ("trusted_hosts", "a.example, b.example", ("a.example", "b.example")),
-    ("trusted_hosts", "", ()),
+    ("preferred_hosts", ["a.example"], ("a.example",)),
+    ("preferred_hosts", "a.example, b.example", ("a.example", "b.example")),
+    ("preferred_hosts", "", ()),
 ]
 
 
@@ -149,7 +149,7 @@ BAD: list[tuple[str, Any, str]] = [
     *(("recheck", value, "a number from 0 to 1") for value in (-1, 2, "all")),
     *(("mirror_ttl", value, "'30 days'") for value in (-1, "soon", "3 fortnights", None, True, [], timedelta(days=-1))),
     *(("ttl", value, "'90 days'") for value in (0, "0 days", "soon", -1, True, [])),
-    *(("trusted_hosts", value, "a list of names") for value in (5, None, [""], {"a.example"})),
+    *(("preferred_hosts", value, "a list of names") for value in (5, None, [""], {"a.example"})),
 ]
 
 

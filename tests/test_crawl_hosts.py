@@ -125,7 +125,7 @@ def test_hosts_that_only_look_alike_are_no_mirrors(crawl, a, b):
     [
         {"NEARDUP_LEARN_HOSTS": False},
         {"NEARDUP_SKIP_MIRRORS": False},
-        {"NEARDUP_TRUSTED_HOSTS": ["127.0.0.2"]},
+        {"NEARDUP_PREFERRED_HOSTS": ["127.0.0.2"]},
         {"NEARDUP_MIRROR_TTL": 0},
         {"NEARDUP_ACTION": "audit"},
     ],

@@ -72,17 +72,6 @@ def test_a_page_is_not_skipped_for_an_item_without_url(crawl, a, b):
         assert (len(result.items), result.count("duplicates"), len(b.asked(since=asked))) == (3, 3, 3)
 
 
-@pytest.mark.parametrize("components", ["pipeline", "both"])
-def test_by_hand_it_works_as_with_the_add_on(crawl, a, b, components):
-    settings = {"ADDONS": {}, "ITEM_PIPELINES": {"scrapy_neardup.NearDupPipeline": 300}}
-    if components == "both":
-        settings["DOWNLOADER_MIDDLEWARES"] = {"scrapy_neardup.MirrorMiddleware": 75}
-    first = crawl("OneAfterAnother", settings, urls=mirror(a, b))
-    second = crawl("OneAfterAnother", settings, urls=mirror(a, b))
-    assert (first.count("duplicates"), len(first.items), len(second.items)) == (3, 3, 3)
-    assert second.count("requests/skipped") == (3 if components == "both" else 0)
-
-
 @pytest.mark.parametrize(("revisit", "skipped"), [("skip", 6), ("keep", 0)])
 def test_the_middleware_alone_skips_where_that_needs_no_item(crawl, a, b, revisit, skipped):
     crawl("OneAfterAnother", urls=mirror(a, b))

@@ -90,21 +90,11 @@ def test_an_item_that_waits_for_another_one_is_settled_like_any(crawl, a, b):
 def test_a_twin_waits_for_what_becomes_of_the_first(crawl, a, b, lost):
     urls = pages(a, 1) + pages(b, 1, "b")
     settings = pipelines("Hold", HOLD_WAITING=1, HOLD_DROPS_FIRST=lost)
-    result = crawl("ListSpider", settings, urls=urls, start=True)  # of the same priority: neither waits for its turn
+    result = crawl("ListSpider", settings, urls=urls, start=True)
     assert len(result.items) == 1
     assert result.count("withdrawn") == lost
     assert result.count("duplicates") == (not lost)
     assert result.count("store/documents") == 1
-
-
-def test_of_copies_that_come_together_the_one_of_higher_priority_is_kept(crawl, a, b):
-    urls = pages(a, 3) + pages(b, 3, "b")
-    gate = a.pages = Gate(a.pages, *paths(0, 3))
-    process = crawl.start("ListSpider", urls=urls)
-    until(lambda: all(f"Crawled (200) <GET {url}>" in crawl.log() for url in urls[3:]))
-    gate.opened.set()
-    result = crawl.finish(process)
-    assert sorted(result.urls) == [f"{a.url}/{n}.html" for n in range(3)]
 
 
 def kills():

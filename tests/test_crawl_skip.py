@@ -43,7 +43,7 @@ def test_other_spellings_of_a_mirrors_url_are_skipped_too(crawl, a, b, urls):
     [
         ({"NEARDUP_SKIP_MIRRORS": False}, {}),
         ({"NEARDUP_MIRROR_TTL": 0}, {}),
-        ({"NEARDUP_TRUSTED_HOSTS": ["127.0.0.2"]}, {}),
+        ({"NEARDUP_PREFERRED_HOSTS": ["127.0.0.2"]}, {}),
         ({"NEARDUP_RECHECK": 1}, {}),
         ({}, {"meta": {"dont_neardup": True}}),
         ({}, {"method": "POST"}),

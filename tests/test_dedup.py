@@ -617,3 +617,41 @@ def test_fingerprints_that_are_made_ahead_are_those_of_the_document() -> None:
             made, expected = dedup.sign(document), dedup.sign(Document(text=each))
             assert (made.fingerprints, made.sketch) == (expected.fingerprints, expected.sketch)
             assert set(document.ready) == {detector.name for detector in dedup.detectors}
+
+
+# Preferred hosts
+
+
+@pytest.fixture
+def preferring() -> Deduplicator:
+    return Deduplicator.open(preferred_hosts=["A.example", "c.example"])
+
+
+def test_a_preferred_host_s_document_is_kept_and_takes_the_place_of_the_original(preferring: Deduplicator) -> None:
+    committed(preferring, B)
+    assert outcome(committed(preferring, A)) == ("unique", None)
+    assert (known(preferring, B).mirror, known(preferring, B).signature) == (True, known(preferring, A).signature)
+    assert outcome(committed(preferring, "http://d.example/4")) == ("duplicate", A)
+    assert outcome(committed(preferring, B)) == ("duplicate", A)
+    assert outcome(committed(preferring, A)) == ("revisit", A)
+
+
+def test_what_was_pending_then_becomes_a_mirror_too(preferring: Deduplicator) -> None:
+    first = claim(preferring, B)
+    assert outcome(committed(preferring, A)) == ("unique", None)
+    first.commit()
+    assert (known(preferring, B).mirror, known(preferring, B).signature) == (True, known(preferring, A).signature)
+
+
+def test_a_preferred_host_s_document_is_compared_with_those_of_its_host(preferring: Deduplicator) -> None:
+    committed(preferring, A)
+    assert outcome(committed(preferring, f"{A}?copy")) == ("duplicate", A)
+    assert outcome(committed(preferring, C)) == ("unique", None)
+    assert outcome(committed(preferring, B))[0] == "duplicate"
+
+
+def test_a_preferred_document_that_is_withdrawn_takes_no_place(preferring: Deduplicator) -> None:
+    committed(preferring, B)
+    claim(preferring, A).withdraw()
+    assert not known(preferring, B).mirror
+    assert outcome(committed(preferring, "http://d.example/4")) == ("duplicate", B)

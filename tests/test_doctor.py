@@ -11,11 +11,12 @@ from cli import neardup, succeeded, write
 from redis_server import Server
 from scrapy.settings import Settings
 
-from scrapy_neardup import Addon, MirrorMiddleware, NearDupPipeline, native
+from scrapy_neardup import Addon, ItemOrigins, MirrorMiddleware, NearDupPipeline, native
 from scrapy_neardup.commands.diagnosis import on_settings
 from scrapy_neardup.settings import Config
 
 ADD_ON = {"ADDONS": {"scrapy_neardup.Addon": 500}}
+ORIGINS = {"SPIDER_MIDDLEWARES": {ItemOrigins: 0}}
 
 
 def advised(settings: dict[str, Any]) -> list[str]:
@@ -29,7 +30,7 @@ def advised(settings: dict[str, Any]) -> list[str]:
     [
         ADD_ON,
         {"ADDONS": {Addon: 500}},
-        {"ITEM_PIPELINES": {NearDupPipeline: 300}, "DOWNLOADER_MIDDLEWARES": {MirrorMiddleware: 75}},
+        {**ORIGINS, "ITEM_PIPELINES": {NearDupPipeline: 300}, "DOWNLOADER_MIDDLEWARES": {MirrorMiddleware: 75}},
         {**ADD_ON, "ITEM_PIPELINES": {"shop.pipelines.Save": 400}},
         {**ADD_ON, "NEARDUP_REVISIT": "skip", "DELTAFETCH_ENABLED": True},
         {**ADD_ON, "NEARDUP_ACTION": "tag", "NEARDUP_SKIP_MIRRORS": False},
@@ -48,11 +49,15 @@ def test_nothing_is_said_where_all_is_well(settings: dict[str, Any]) -> None:
     [
         ({}, "error: neither the pipeline nor the middleware is enabled"),
         ({"ADDONS": {"scrapy_neardup.Addon": None}}, "error: neither the pipeline nor the middleware is enabled"),
-        ({"ITEM_PIPELINES": {"scrapy_neardup.NearDupPipeline": 300}}, "note: the middleware is not enabled"),
+        ({**ORIGINS, "ITEM_PIPELINES": {"scrapy_neardup.NearDupPipeline": 300}}, "note: the middleware is not enabled"),
         ({"DOWNLOADER_MIDDLEWARES": {MirrorMiddleware: 75}}, "warning: the pipeline is not enabled"),
         (
-            {"ITEM_PIPELINES": {NearDupPipeline: 300}, "DOWNLOADER_MIDDLEWARES": {MirrorMiddleware: 600}},
+            {**ORIGINS, "ITEM_PIPELINES": {NearDupPipeline: 300}, "DOWNLOADER_MIDDLEWARES": {MirrorMiddleware: 600}},
             "warning: MirrorMiddleware stands at 600",
+        ),
+        (
+            {"ITEM_PIPELINES": {NearDupPipeline: 300}, "DOWNLOADER_MIDDLEWARES": {MirrorMiddleware: 75}},
+            "warning: ItemOrigins is not enabled: items are known by their own URLs alone",
         ),
         ({**ADD_ON, "NEARDUP_ENABLED": False}, "warning: NEARDUP_ENABLED = False"),
         ({**ADD_ON, "ITEM_PIPELINES": {"shop.pipelines.Save": 200}}, "note: shop.pipelines.Save: before"),
@@ -79,8 +84,8 @@ def test_nothing_is_said_where_all_is_well(settings: dict[str, Any]) -> None:
         ({**ADD_ON, "NEARDUP_TTL": "1 day"}, "warning: NEARDUP_TTL (86400 s) is shorter"),
         ({**ADD_ON, "NEARDUP_RECHECK": 0}, "note: NEARDUP_RECHECK = 0"),
         (
-            {**ADD_ON, "NEARDUP_MIRROR_HOSTS": {"m.example": "example"}, "NEARDUP_TRUSTED_HOSTS": ["m.example"]},
-            "warning: NEARDUP_MIRROR_HOSTS and NEARDUP_TRUSTED_HOSTS both name m.example",
+            {**ADD_ON, "NEARDUP_MIRROR_HOSTS": {"m.example": "example"}, "NEARDUP_PREFERRED_HOSTS": ["m.example"]},
+            "warning: NEARDUP_MIRROR_HOSTS and NEARDUP_PREFERRED_HOSTS both name m.example",
         ),
         (
             {**ADD_ON, "NEARDUP_UNHELD_MIRRORS": "skip", "NEARDUP_LEARN_HOSTS": False},
@@ -111,7 +116,11 @@ class OurAddon(Addon):
     [
         {"ADDONS": {OurAddon: 500}},
         {"ADDONS": {f"{__name__}.OurAddon": 500}},
-        {"ITEM_PIPELINES": {f"{__name__}.OurPipeline": 300}, "DOWNLOADER_MIDDLEWARES": {MirrorMiddleware: 75}},
+        {
+            **ORIGINS,
+            "ITEM_PIPELINES": {f"{__name__}.OurPipeline": 300},
+            "DOWNLOADER_MIDDLEWARES": {MirrorMiddleware: 75},
+        },
         {**ADD_ON, "ITEM_PIPELINES": {"no.such.pipeline": 400, "json.decoder.nothing": 401}},
     ],
 )

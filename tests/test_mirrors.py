@@ -9,6 +9,7 @@ from helpers import link, signature, text
 
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.mirrors.advice import MANY, Mirrors
+from scrapy_neardup.mirrors.preference import Preference
 from scrapy_neardup.settings import Config
 from scrapy_neardup.signature import Signature
 from scrapy_neardup.store import Store, memory_store
@@ -80,14 +81,14 @@ def test_revisits_are_skipped_only_where_asked_for(store: Store) -> None:
     assert mirrors(store, skip_revisits=True, ttl=DAY - 1).advise(OWN) is None
 
 
-def test_trusted_host_is_never_skipped_in_favour_of_another(store: Store) -> None:
-    assert mirrors(store, trusted_hosts=["M.example"]).advise(MIRROR) is None
-    assert holder(mirrors(store, trusted_hosts=["a.example"]), MIRROR) == OWN
+def test_preferred_host_is_never_skipped_in_favour_of_another(store: Store) -> None:
+    assert mirrors(store, preference=Preference(["M.example"])).advise(MIRROR) is None
+    assert holder(mirrors(store, preference=Preference(["a.example"])), MIRROR) == OWN
 
 
-def test_trusted_host_is_skipped_in_favour_of_itself(store: Store) -> None:
+def test_preferred_host_is_skipped_in_favour_of_itself(store: Store) -> None:
     store.record(link("http://a.example/print/1", document(store), mirror=True, seen=NOW))
-    known = mirrors(store, trusted_hosts=["a.example"], skip_revisits=True)
+    known = mirrors(store, preference=Preference(["a.example"]), skip_revisits=True)
     assert holder(known, "http://a.example/print/1") == OWN
     assert holder(known, OWN) == OWN
 
@@ -113,7 +114,7 @@ def test_knowledge_comes_before_rules(store: Store) -> None:
 
 
 def test_rule_does_not_override_trust(store: Store) -> None:
-    known = mirrors(store, hosts={"n.example": "a.example"}, trusted_hosts=["n.example"])
+    known = mirrors(store, hosts={"n.example": "a.example"}, preference=Preference(["n.example"]))
     assert known.advise("http://n.example/1") is None
 
 
@@ -177,11 +178,11 @@ def test_the_last_seen_come_first(family: Store) -> None:
     assert alternatives(family, OWN) == ["http://new.example/1", MIRROR, *old]
 
 
-def test_of_those_seen_on_one_day_trusted_hosts_then_https_then_the_shorter_come_first(store: Store) -> None:
+def test_of_those_seen_on_one_day_preferred_hosts_then_https_then_the_shorter_come_first(store: Store) -> None:
     urls = ["http://t.example/long/1", "https://s.example/long/1", "http://u.example/1", "http://v.example/long/1"]
     for second, url in enumerate(urls):
         store.record(link(url, document(store), mirror=True, seen=NOW - second))
-    assert alternatives(store, OWN, trusted_hosts=["t.example"]) == [*urls, MIRROR]
+    assert alternatives(store, OWN, preference=Preference(["t.example"])) == [*urls, MIRROR]
 
 
 def test_what_was_tried_is_not_tried_again(family: Store) -> None:
@@ -225,7 +226,7 @@ def test_document_without_url_has_its_mirrors() -> None:
 def test_settings_make_the_rules(store: Store) -> None:
     config = Config(
         mirror_ttl="10000 days", revisit="skip", recheck=1.0, mirror_hosts={"N.example": "A.example"},
-        trusted_hosts=["m.example"],
+        preferred_hosts=["m.example"],
     )  # fmt: skip
     known = Mirrors.from_config(store, config)
     store.record(link(OWN, document(store), seen=2e9))

@@ -90,7 +90,7 @@ def test_index_page_is_its_folder(page: str) -> None:
         ("mailto:a@b.example", ""),
         ("/x", ""),
         ("", ""),
-        # Scrapy requests the second, a user writes the first in NEARDUP_TRUSTED_HOSTS or NEARDUP_MIRROR_HOSTS.
+        # Scrapy requests the second, a user writes the first in NEARDUP_PREFERRED_HOSTS or NEARDUP_MIRROR_HOSTS.
         ("http://bücher.example/", "xn--bcher-kva.example"),
         ("http://xn--bcher-kva.example/", "xn--bcher-kva.example"),
     ],

@@ -16,6 +16,7 @@ from scrapy.utils.misc import load_object
 
 from ..addon import Addon
 from ..crawl.middleware import MirrorMiddleware
+from ..crawl.origins import ItemOrigins
 from ..crawl.pipeline import NearDupPipeline
 from ..settings import PREFIX, Config
 from ..store.redis.address import is_server
@@ -71,18 +72,21 @@ def _paths(settings: BaseSettings) -> Iterator[Advice]:
 
 
 def _components(settings: BaseSettings) -> Iterator[Advice]:
-    """Yield advice on which of our two components are on, and where."""
+    """Yield advice on which of our components are on, and where."""
     if _place(settings, "ADDONS", Addon) is not None:
         return
     pipeline = _place(settings, "ITEM_PIPELINES", NearDupPipeline)
     middleware = _place(settings, "DOWNLOADER_MIDDLEWARES", MirrorMiddleware)
-    add_on = 'ADDONS = {"scrapy_neardup.Addon": 500} enables both'
+    add_on = 'ADDONS = {"scrapy_neardup.Addon": 500} enables all'
     if pipeline is None and middleware is None:
         yield Advice("error", "neither the pipeline nor the middleware is enabled: nothing is done", add_on)
     elif middleware is None:
         yield Advice("note", "the middleware is not enabled: no request is skipped, no dead link sent on", add_on)
     elif pipeline is None:
         yield Advice("warning", "the pipeline is not enabled: this crawl learns nothing", add_on)
+    if pipeline is not None and _place(settings, "SPIDER_MIDDLEWARES", ItemOrigins) is None:
+        what = "ItemOrigins is not enabled: items are known by their own URLs alone, and no request is skipped for them"
+        yield Advice("warning", what, add_on)
     if middleware is not None and middleware > RETRY:
         what = f"MirrorMiddleware stands at {middleware}, after the retries: a link counts as dead at the first failure"
         yield Advice("warning", what, "put it at 75 in DOWNLOADER_MIDDLEWARES")
@@ -93,7 +97,7 @@ def _others(settings: BaseSettings) -> Iterator[Advice]:
     place = _place(settings, "ITEM_PIPELINES", NearDupPipeline)
     ours = 300 if place is None else place
     placed = _named(settings, "ITEM_PIPELINES").items()
-    early = [name for name, at in placed if at < ours and not _is(name, NearDupPipeline)]
+    early = [name for name, at in placed if at < ours and not _is(name, ItemOrigins)]
     if early:
         what = f"{', '.join(sorted(early))}: before NearDupPipeline ({ours}), so duplicates reach it"
         yield Advice("note", what, f"what stores items belongs after {ours} in ITEM_PIPELINES")
@@ -138,9 +142,9 @@ def _times(config: Config) -> Iterator[Advice]:
 
 
 def _rules(config: Config) -> Iterator[Advice]:
-    both = sorted(set(config.mirror_hosts) & set(config.trusted_hosts))
+    both = sorted(set(config.mirror_hosts) & set(config.preferred_hosts))
     if both:
-        what = f"NEARDUP_MIRROR_HOSTS and NEARDUP_TRUSTED_HOSTS both name {', '.join(both)}: those rules are not used"
+        what = f"NEARDUP_MIRROR_HOSTS and NEARDUP_PREFERRED_HOSTS both name {', '.join(both)}: those rules are not used"
         yield Advice("warning", what, "take them out of one of the two")
     if config.unheld_mirrors != "leave" and not config.mirror_hosts and not config.learn_hosts:
         what = f"NEARDUP_UNHELD_MIRRORS = {config.unheld_mirrors!r} has no effect: no host is known to mirror another"

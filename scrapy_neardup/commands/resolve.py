@@ -17,7 +17,7 @@ EXAMPLES = """examples:
   scrapy neardup resolve http://example.com/gone.html
   scrapy neardup resolve --store neardup.sqlite --json http://example.com/a.html http://example.com/b.html
 
-The best comes first: what gave the content last, by the day; on one day trusted hosts, then https, then the shorter
+The best comes first: what gave the content last, by the day; on one day preferred hosts, then https, then the shorter
 URL; at the end what rules on host mirrors make up, which nobody has seen. Nothing is fetched.
 """
 

@@ -23,8 +23,8 @@ from ..stats import BY_DETECTOR, PREFIX, Stat, summary
 from .access import FAILURES, Access
 from .default_store import default_store
 from .drop_feed import DroppedFeed
-from .ending import Endings
 from .leads import Leads
+from .outcome import Outcomes
 from .reactor import pause
 from .rechecks import Rechecks
 from .waitlist import Waitlist
@@ -42,6 +42,7 @@ FLUSH_INTERVAL = 0.5  # seconds: what is committed is durable within one
 SUMMARY_INTERVAL = 60.0
 CALM = 20  # turns without an error until a store on disk counts as back: a write that fails may take long to say so
 _PASSING = "Items pass; what can't be written is kept in memory and tried again"
+_SHARED = object()  # a signal
 PAUSE = 0.05  # seconds between two turns at what other processes wrote, where it is much
 
 
@@ -58,7 +59,7 @@ class NearDup:
         run = self._run_file.read_text() if self._run_file and self._run_file.exists() else ""
         self.dedup = Deduplicator.from_config(config, run=run)
         self.access = Access(self.dedup, self._failed)
-        self.endings = Endings(crawler, self)
+        self.outcomes = Outcomes(self)
         self.waitlist = Waitlist(crawler, self)
         self.rechecks = Rechecks()
         self.leads = Leads(self._keep_fetching)
@@ -74,12 +75,16 @@ class NearDup:
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         """Return the one of this crawl. Raise NotConfigured where NEARDUP_ENABLED is off."""
-        shared: Self | None = crawler.__dict__.get("neardup")
-        if shared is None:
-            shared = cls(crawler, crawl_config(crawler))
-            crawler.__dict__["neardup"] = shared
-            shared._connect()
-        return shared
+        for _, shared in crawler.signals.send_catch_log(_SHARED):
+            assert isinstance(shared, cls)
+            return shared
+        made = cls(crawler, crawl_config(crawler))
+        made._connect()
+        return made
+
+    def itself(self) -> Self:
+        """Answer the signal by which the components of a crawl find what they share."""
+        return self
 
     def _dropped_feed(self) -> DroppedFeed | None:
         config = self.config
@@ -89,6 +94,7 @@ class NearDup:
 
     def _connect(self) -> None:
         connect = self.crawler.signals.connect
+        connect(self.itself, signal=_SHARED)
         connect(self.spider_opened, signal=signals.spider_opened)
         connect(self.spider_closed, signal=signals.spider_closed)
         connect(self.engine_stopped, signal=signals.engine_stopped)
@@ -98,7 +104,6 @@ class NearDup:
     # The life of the crawl
 
     def spider_opened(self) -> None:
-        self.endings.watch_items()
         self._tasks = [create_looping_call(self.sync), create_looping_call(self.log_summary)]
         self._tasks[0].start(FLUSH_INTERVAL, now=False)
         self._tasks[1].start(SUMMARY_INTERVAL, now=False)
@@ -113,6 +118,7 @@ class NearDup:
             self.set("requests/wrongly_skipped_share", round(self.number("requests/wrongly_skipped") / rechecked, 4))
         while self._is_syncing:
             await pause(PAUSE)
+        self.outcomes.withdraw_lost()
         await self.access.catch_up_all()
         await self._tell()
         if left := self.access.late:
@@ -149,6 +155,7 @@ class NearDup:
             await self.access.ask(partial(store.flush, wait=False))
             while not self._is_closing and await self.access.ask(store.refresh):
                 await pause(PAUSE)
+            self.outcomes.withdraw_lost()
             if not self._is_closing:
                 await self._tell()
                 await self.access.catch_up()
@@ -199,12 +206,11 @@ class NearDup:
         """Have a URL fetched again, though it is known as a mirror."""
         self.access.later(self.dedup.keep_fetching, Document(url))
 
-    def pass_unjudged(self, document: Document, error: Exception) -> None:
-        """Let the item in hand pass, whose document the store could not judge; if it is kept, it is taken in later."""
+    def pass_unjudged(self, error: Exception) -> None:
+        """Count an item that passes, since the store could not judge it."""
         self._failed(error)
         self._unjudged += 1
         self.count("store/unjudged")
-        self.endings.follow(document)
 
     # Counting
 

@@ -14,7 +14,7 @@ from ..matching.claim import Claim
 from ..signature import Signature
 from ..verdict import Verdict
 from .detours import mark, redirects
-from .ending import is_of_page
+from .outcome import is_of_page
 from .waitlist import is_sent_after_all
 
 if TYPE_CHECKING:
@@ -43,7 +43,11 @@ class Judge:
             await self._neardup.access.settled(other)
         self._delivering[document] = claim
         try:
-            is_delivered = await self._ask(self._neardup.dedup.deliveries.is_delivered, document)
+            # What another host gave is no reason to drop a preferred host's item.
+            by_own_host = claim.document.url in self._neardup.dedup.matcher.preference
+            is_delivered = await self._ask(
+                partial(self._neardup.dedup.deliveries.is_delivered, document, by_own_host=by_own_host)
+            )
         except BaseException:  # nobody is to wait for this claim
             del self._delivering[document]
             raise
@@ -62,7 +66,7 @@ class Judge:
         first, again, dead = not given, signature in given, mark(request, "neardup_dead_link")
         given.add(signature)
         if not first:
-            self._judge_further(claim, again=again)
+            self._judge_further(claim, response, again=again)
         elif claim.match and (dead or is_sent_after_all(request)):
             await self._judge_stand_in(claim, claim.match.signature)
         repeats = claim.verdict.status != "unique"
@@ -72,14 +76,14 @@ class Judge:
             self._neardup.count("requests/wrongly_skipped")
             self._neardup.rechecks.fail(rechecked)
 
-    def _judge_further(self, claim: Claim, *, again: bool) -> None:
+    def _judge_further(self, claim: Claim, response: Response, *, again: bool) -> None:
         """Judge a further item of a response: the same text twice on one page is no second visit."""
         if again and self._neardup.config.revisit != "keep":
             claim.verdict = replace(claim.verdict, status="duplicate")
-        if is_of_page(claim.document, self._neardup.endings.response):
+        if is_of_page(claim.document, response):
             claim.verdict = replace(claim.verdict, changed=False)
             if not again:
-                self._neardup.endings.note_several_items()
+                self._neardup.outcomes.note_several_items(response)
 
     async def _judge_stand_in(self, claim: Claim, document: Signature) -> None:
         """Judge a copy that stands in for its original; after two runs it takes that one's place."""

@@ -71,34 +71,15 @@ class MirrorMiddleware:
 
     def engine_started(self) -> None:
         self._offsite = self._crawler.get_downloader_middleware(OffsiteMiddleware)
-        self._look_again_before_the_fetch()
-
-    def _look_again_before_the_fetch(self) -> None:
-        """Skip also what came to be known while a request waited for its turn at its host, which may be long.
-
-        Middlewares see a request before that wait only. A downloader of the user's own may do without handlers.
-        """
-        handlers = getattr(getattr(self._crawler.engine, "downloader", None), "handlers", None)
-        download = getattr(handlers, "download_request_async", None)
-        if download is None:
-            return
-
-        async def download_request_async(request: Request) -> Response:
-            if self._skips and is_ours(request):
-                await self._probes.wait(request)
-            advice = await self._advice(request)
-            if advice and advice.action == SKIP:
-                self._skip(request, advice)
-            response: Response = await download(request)
-            return response
-
-        handlers.download_request_async = download_request_async  # type: ignore[union-attr]
 
     # Before the fetch
 
     async def process_request(self, request: Request) -> Request | None:
         disown(request)
         self.neardup.leads.follow(request)
+        if not self._skips or not is_ours(request):
+            return None
+        await self._probes.wait(request)
         advice = await self._advice(request)
         if advice is None:
             return None
@@ -108,7 +89,7 @@ class MirrorMiddleware:
 
     async def _advice(self, request: Request) -> Advice | None:
         """Return what to do about a request instead of sending it."""
-        if not self._skips or not is_ours(request) or mark(request, "neardup_dead_link"):
+        if mark(request, "neardup_dead_link"):
             return None
         if request.meta.get("neardup_recheck") == request.url or is_sent_after_all(request):
             return None

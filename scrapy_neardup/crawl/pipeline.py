@@ -26,8 +26,8 @@ from .alarms import Alarms
 from .detours import is_plain, redirects
 from .extension import NearDup
 from .judge import Judge
+from .outcome import ItemInHand
 from .reactor import pause
-from .turns import Turns
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -55,51 +55,54 @@ class NearDupPipeline:
         self.neardup = neardup
         self._judge = Judge(neardup)
         self._fetches: WeakKeyDictionary[Response, Fetch] = WeakKeyDictionary()
-        self._turns = Turns(neardup)
         self._untaggable: set[type] = set()
         self._told: set[type] = set()
         self._alarms = Alarms(neardup.config)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        return cls(NearDup.from_crawler(crawler))
+        neardup = NearDup.from_crawler(crawler)
+        neardup.outcomes.connect()
+        return cls(neardup)
 
     def close_spider(self) -> None:
         """Put back what still waits where the crawl stops early: Scrapy closes the queue of requests after this."""
         self.neardup.waitlist.put_back()
 
     async def process_item(self, item: Any) -> Any:
-        response = self.neardup.endings.response
+        in_hand = self.neardup.outcomes.take(item)
         try:
-            claim = await self._claim(item, response)
+            claim = await self._claim(item, in_hand)
         except Exception:  # whatever is wrong with us or with a detector, the item is not to be lost
             self.neardup.count("errors")
-            self._keep_fetching(response)
+            self._keep_fetching(in_hand.response)
             logger.exception("An item passes without being judged", extra={"item": item})
             return item
         if claim is None:
             return item
-        self.neardup.endings.follow(claim)
-        await self._judge.judge_by_response(claim, response)
+        await self._judge.judge_by_response(claim, in_hand.response)
         self._count(claim)
-        return self._act(item, claim)
+        return self._act(item, in_hand, claim)
 
-    async def _claim(self, item: Any, response: Response | None) -> Claim | None:
-        """Claim an item's document in its turn; where its twin is pending, once the fate of that is known."""
-        fetch = self._fetch(response)
+    async def _claim(self, item: Any, in_hand: ItemInHand) -> Claim | None:
+        """Claim an item's document; where its twin is pending, once the fate of that is known."""
+        fetch = self._fetch(in_hand.response)
         document = item_document(item, self.neardup.config, fetch, await self._pages(item))
         self._alarms.see(item, has_text=bool(document and document.lines))
         if document is None or not document.lines:
             self.neardup.count("no_text")
-            self._keep_fetching(response)
+            self._keep_fetching(in_hand.response)
             return None
         self._tell_of_fields(item)
         await self.neardup.workers.prepare(document)
         try:
-            return await self._claim_settled(document, response)
+            in_hand.claim = claim = await self._claim_settled(document)
+            await self._judge.judge_by_run(claim)
         except FAILURES as error:
-            self.neardup.pass_unjudged(document, error)
+            in_hand.claim = document  # taken in later, if the item is kept
+            self.neardup.pass_unjudged(error)
             return None
+        return claim
 
     def _tell_of_fields(self, item: Any) -> None:
         """Log which fields of the first item of each type are compared."""
@@ -125,11 +128,11 @@ class NearDupPipeline:
 
     def _keep_fetching(self, response: Response | None) -> None:
         """Note that a response gave an item that is held nowhere, whatever else it gave."""
-        self.neardup.endings.note_unheld_item()
+        self.neardup.outcomes.note_unheld_item(response)
         self.neardup.access.later(self.neardup.dedup.keep_fetching, Document(aliases=_urls(response)))
 
-    async def _claim_settled(self, document: Document, response: Response | None) -> Claim:
-        claim = await self._turns.claim(document, response)
+    async def _claim_settled(self, document: Document) -> Claim:
+        claim = await self.neardup.access.claim(document)
         moment = PAUSES[0]
         while claim.is_early:
             if claim.rival:
@@ -138,7 +141,6 @@ class NearDupPipeline:
                 await pause(moment)
                 moment = min(2 * moment, PAUSES[1])
             claim = await self.neardup.access.claim(document)
-        await self._judge.judge_by_run(claim)
         return claim
 
     def _fetch(self, response: Response | None) -> Fetch:
@@ -161,11 +163,11 @@ class NearDupPipeline:
             self.neardup.count_detector(str(verdict.detector))
         self._alarms.judge(claim)
 
-    def _act(self, item: Any, claim: Claim) -> Any:
+    def _act(self, item: Any, in_hand: ItemInHand, claim: Claim) -> Any:
         config, verdict = self.neardup.config, claim.verdict
         if self._judge.is_dropped(verdict):
             if config.action == "drop":
-                self.neardup.endings.commit(claim)
+                self.neardup.outcomes.commit(in_hand)
                 if self.neardup.dropped:
                     self.neardup.dropped.write(item, claim.document.url, verdict)
                 raise DuplicateItem(claim.document.url, verdict)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from scrapy.utils.httpobj import urlparse_cached
@@ -52,10 +51,10 @@ class Probes:
             self._waiting.discard(request)
 
     def _under_way(self, hosts: set[str]) -> int:
-        """Count the pages of some hosts that were sent for, and are not yet dealt with."""
+        """Count the requests to some hosts that need not wait any longer, and are not yet dealt with."""
         engine = self._crawler.engine
         if engine is None:
             return 0
         scraped = engine.scraper.slot.active if engine.scraper.slot else ()
-        sent = {*chain.from_iterable(slot.transferring for slot in engine.downloader.slots.values()), *scraped}
-        return sum(urlparse_cached(request).netloc in hosts for request in sent - self._waiting)
+        sent = {*engine.downloader.active, *scraped} - self._waiting
+        return sum(urlparse_cached(request).netloc in hosts for request in sent)

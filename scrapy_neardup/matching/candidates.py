@@ -15,6 +15,7 @@ from ..document import Document
 from ..feeds.reviews import WHY_APART, Reviews
 from ..fingerprints.simhash import hamming
 from ..mirrors.hosts import Finding
+from ..mirrors.preference import Preference
 from ..mirrors.relations import judge
 from ..signature import Evidence, Link, Signature
 from ..text.shapes import site
@@ -37,9 +38,12 @@ _SCOPES: dict[str, Callable[[str], str]] = {"all": lambda url: "", "host": _cach
 class Matcher:
     """Has the store propose earlier documents, and lets the rule decide."""
 
-    def __init__(self, store: Store, rule: Rule, reviews: Reviews, scope: str = "all") -> None:
+    def __init__(
+        self, store: Store, rule: Rule, reviews: Reviews, scope: str = "all", preference: Preference | None = None
+    ) -> None:
         self.rule = rule
         self.reviews = reviews
+        self.preference = preference or Preference()
         self.compared = 0
         """How many documents were compared so far: what the detectors cost the verification."""
         self._store = store
@@ -54,10 +58,12 @@ class Matcher:
     def best(self, document: Document, signature: Signature) -> Match | None:
         """Choose what this very URL gave last or before, if among the matches, else the most repeated of the nearest.
 
+        Documents of preferred hosts come before all others.
         Where texts form a family, that one is likely its middle: chosen by resemblance alone, the order in which they
         come would split it. Of several that have its text the oldest counts, whichever URL asks.
         """
         matches = list(self.matches(document, signature))
+        matches = [match for match in matches if match.signature.url in self.preference] or matches
         last = self.last(document.url)
         own = [match for match in matches if match.signature is last]
         own = own or [match for match in matches if self.is_own(document.url, match.signature)]
@@ -75,10 +81,19 @@ class Matcher:
         return min(same, key=lambda match: (match.signature.first_seen, match.signature.id), default=None)
 
     def matches(self, document: Document, signature: Signature) -> Iterator[Match]:
-        """Yield the documents held that the document repeats."""
+        """Yield the documents held that the document repeats, and that may be kept in its place."""
+        return self._matches(document, signature, outranked=False)
+
+    def outranked(self, document: Document, signature: Signature) -> Iterator[Match]:
+        """Yield the documents held of other hosts that a document of a preferred host repeats."""
+        return self._matches(document, signature, outranked=True)
+
+    def _matches(self, document: Document, signature: Signature, *, outranked: bool) -> Iterator[Match]:
         proposed = list(self.candidates(document, signature))
         page = self._siblings.page(document, signature, (earlier for _, earlier in proposed))
         for name, earlier in proposed:
+            if self.preference.outranks(document.url, earlier.url) != outranked:
+                continue
             self.compared += 1
             if match := self._match(document, page, signature, name, earlier):
                 yield match

@@ -16,6 +16,7 @@ from ..text.shapes import site
 from ..text.urls import canonical_url, host
 from .deliveries import Deliveries
 from .hosts import Counterpart, Hosts
+from .preference import Preference
 from .relations import SHORT
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class Mirrors:
         recheck: float = 0.0,
         skip_mirrors: bool = True,
         skip_revisits: bool = False,
-        trusted_hosts: Collection[str] = (),
+        preference: Preference | None = None,
         hosts: Mapping[str, str] | None = None,
         learned: Hosts | None = None,
         unheld: str = LEAVE,
@@ -81,7 +82,7 @@ class Mirrors:
         self._recheck = recheck
         self._skip_mirrors = skip_mirrors
         self._skip_revisits = skip_revisits
-        self._trusted = frozenset(host(f"//{name}") for name in trusted_hosts)
+        self._preference = preference or Preference()
         self._hosts = {_netloc(f"//{mirror}"): canonical for mirror, canonical in (hosts or {}).items()}
         self._learned = learned
         self._unheld = unheld
@@ -99,7 +100,7 @@ class Mirrors:
             recheck=config.recheck,
             skip_mirrors=config.skip_mirrors,
             skip_revisits=config.revisit == "skip",
-            trusted_hosts=config.trusted_hosts,
+            preference=Preference(config.preferred_hosts),
             hosts=config.mirror_hosts,
             learned=store.hosts if config.learn_hosts else None,
             unheld=config.unheld_mirrors,
@@ -123,7 +124,11 @@ class Mirrors:
         if link.signature is None or not self._is_sure(link) or self._reviews.differ(url, link.signature.url):
             return None
         skips = self._skip_mirrors if link.mirror else self._skip_revisits
-        if not skips or (link.mirror and self._is_trusted(url, link.signature.url)) or self._is_placeholder(link):
+        if (
+            not skips
+            or (link.mirror and self._preference.outranks(url, link.signature.url))
+            or self._is_placeholder(link)
+        ):
             return None
         return Advice(SKIP, link.signature.url, link.size, document=self._awaited(link.signature, link))
 
@@ -137,7 +142,11 @@ class Mirrors:
         unheld: Advice | None = None
         for other, rule in self._counterparts(url):
             link = self._store.resolve(other)
-            if self._is_trusted(url, other) or (rule and not rule.is_canonical) or self._is_apart(url, other, link):
+            if (
+                self._preference.outranks(url, other)
+                or (rule and not rule.is_canonical)
+                or self._is_apart(url, other, link)
+            ):
                 continue
             known_by = "rule" if rule else "setting"
             if link is None:
@@ -184,7 +193,7 @@ class Mirrors:
     def alternatives(self, url: str, tried: Collection[str] = ()) -> Iterator[Alternative]:
         """Yield where else the content of a URL lies, best first.
 
-        First what gave it, by the day on which it last did, the latest first; on one day trusted hosts, then https,
+        First what gave it, by the day on which it last did, the latest first; on one day preferred hosts, then https,
         then the shorter URL. Last what rules make up.
         """
         seen = {canonical_url(known) for known in (url, *tried)}
@@ -211,7 +220,7 @@ class Mirrors:
 
     def _rank(self, link: Link) -> tuple[float, bool, bool, int]:
         days = (self._clock() - link.seen) // DAY
-        return days, host(link.url) not in self._trusted, not link.url.startswith("https:"), len(link.url)
+        return days, link.url not in self._preference, not link.url.startswith("https:"), len(link.url)
 
     # Rules
 
@@ -239,9 +248,6 @@ class Mirrors:
         """Return whether a person judged that a URL's page differs from another's, or from what that one gave."""
         held = link.signature.url if link and link.signature else None
         return self._reviews.differ(url, other) or self._reviews.differ(url, held)
-
-    def _is_trusted(self, url: str, other: str | None) -> bool:
-        return host(url) in self._trusted and host(url) != host(other or "")
 
 
 def _is_long(signature: Signature) -> bool:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ..store import Store
 
 SCHEME = "neardup:"  # of the URL that stands for a document whose own URL did not give it
+OWN_HOST = "own-host:"  # the same where it was a URL of that host: only noted for preferred hosts
 
 
 class Deliveries:
@@ -37,8 +38,11 @@ class Deliveries:
         self._lost = lost
         self._clock = clock
 
-    def is_delivered(self, document: Signature) -> bool:
-        """Return whether any URL gave a document in this run."""
+    def is_delivered(self, document: Signature, *, by_own_host: bool = False) -> bool:
+        """Return whether any URL gave a document in this run; `by_own_host`: one that was recorded as such."""
+        if by_own_host:
+            own = self._seen(document.url, document) if document.url else 0.0
+            return self._is_of_run(max(own, self._seen(_made_up_url(document, OWN_HOST), document)))
         came = document.own.seen if document.own else document.first_seen
         return self._is_of_run(came) or self._is_of_run(self.last(document))
 
@@ -57,10 +61,12 @@ class Deliveries:
             self._seen(document.url, document) if document.url else 0.0
         )
 
-    def record(self, document: Signature) -> None:
+    def record(self, document: Signature, *, by_own_host: bool = False) -> None:
         """Note that a document was given just now, unless it is known that it was in this run."""
         if not self.is_delivered(document):
             self._store.record(Link(_made_up_url(document), document, False, self._clock()))
+        if by_own_host and not self.is_delivered(document, by_own_host=True):
+            self._store.record(Link(_made_up_url(document, OWN_HOST), document, False, self._clock()))
 
     def remember(self, urls: Iterable[str], new: Signature) -> None:
         """Remember which older documents URLs gave in this run, before they lead to a new one."""
@@ -76,6 +82,6 @@ class Deliveries:
         return link.seen if link and link.signature is document and not link.mirror else 0.0
 
 
-def _made_up_url(document: Signature) -> str:
+def _made_up_url(document: Signature, given_by: str = "") -> str:
     told = (document.url, document.title, document.identity, document.sketch.codes.hex(), document.sketch.tokens)
-    return f"{SCHEME}{hash_text(repr(told)):016x}"
+    return f"{SCHEME}{given_by}{hash_text(repr(told)):016x}"

@@ -17,6 +17,7 @@ from ..detectors.registry import build_detectors
 from ..feeds.remote import Signed
 from ..fingerprints import sketch
 from ..matching.evidence import Rule
+from ..mirrors.preference import Preference
 from ..settings import Config
 from ..signature import Signature
 from ..store import memory_store
@@ -78,8 +79,9 @@ class _Component:
         self._store = memory_store(detectors)
         rule = Rule.from_config(config)
         self._dedup = Deduplicator(
-            self._store, detectors, rule, scope=config.scope, learns_hosts=False, clock=lambda: self._now
-        )
+            self._store, detectors, rule, scope=config.scope, preference=Preference(config.preferred_hosts),
+            learns_hosts=False, clock=lambda: self._now,
+        )  # fmt: skip
         self._ids: dict[Signature, Any] = {}
         self._numbers: dict[str, int] = {}  # of the documents held, by what the store calls them
 

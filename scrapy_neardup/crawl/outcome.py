@@ -1,0 +1,195 @@
+"""Follow each item from its response through the pipelines to its outcome: scraped, dropped, failed or lost.
+
+A pipeline is given the item alone, and may return another object. So `ItemOrigins` notes the response of each item as
+a spider middleware, and puts it into a context variable as the first pipeline. The other pipelines, and the handlers of
+the signal that ends the item, run in the same context. An item that ends without a signal, as in a task that is
+cancelled, is lost when its context is.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from contextvars import ContextVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+from weakref import WeakSet, ref
+
+from scrapy import signals
+from scrapy.http import Response
+from scrapy.utils.datatypes import LocalCache
+
+from ..document import Document
+from ..matching.claim import Claim
+from ..text.urls import host
+from .detours import redirects
+
+if TYPE_CHECKING:
+    from .extension import NearDup
+
+logger = logging.getLogger(__name__)
+
+MOST = 10_000  # items between spider and pipelines; other spider middlewares may drop any of them
+
+_NO_ORIGIN = (
+    "Items come without the responses that gave them, so each is known by its own URL alone, and no request is skipped "
+    "for it. Enable scrapy_neardup.Addon, or place scrapy_neardup.ItemOrigins as it does"
+)
+_NO_OUTCOME = (
+    "Items can't be followed to the end of the pipelines, so none is remembered: the ITEM_PROCESSOR of this project "
+    "runs them in tasks of its own"
+)
+
+
+class ItemInHand:
+    """An item on its way through the pipelines."""
+
+    __slots__ = ("_lost", "claim", "has_ended", "is_judged", "outer", "response")
+
+    def __init__(self, response: Response | None, outer: ItemInHand | None, lost: deque[Claim]) -> None:
+        """`outer`: the item whose pipeline sent this one and waits for it; `lost`: gets a claim without an outcome."""
+        self.response = response
+        self.outer = outer
+        self.claim: Claim | Document | None = None
+        """A document where the store did not answer; None where there is nothing to settle, or no longer."""
+        self.is_judged = self.has_ended = False
+        self._lost = lost
+
+    def __del__(self) -> None:
+        if isinstance(self.claim, Claim):
+            self._lost.append(self.claim)
+
+
+_in_hand: ContextVar[ItemInHand | None] = ContextVar("neardup_item", default=None)
+
+
+def _current() -> ItemInHand | None:
+    """Return the item of this context that has not ended."""
+    item = _in_hand.get()
+    while item and item.has_ended:
+        item = item.outer
+    return item
+
+
+class Outcomes:
+    """Settles the claim of each item when the item has passed all pipelines, or did not."""
+
+    def __init__(self, neardup: NearDup) -> None:
+        self._neardup = neardup
+        self._access = neardup.access
+        self._origins: LocalCache[int, tuple[Any, ref[Response]]] = LocalCache(MOST)
+        """By the id of an item, which is kept with its response so that no other gets that id."""
+        self._lost: deque[Claim] = deque()
+        self._giving_more: WeakSet[Response] = WeakSet()
+        self._giving_many: WeakSet[Response] = WeakSet()
+        self._warnings = {_NO_ORIGIN, _NO_OUTCOME}
+
+    def connect(self) -> None:
+        """Listen to the signals that end an item."""
+        connect = self._neardup.crawler.signals.connect
+        connect(self._item_scraped, signal=signals.item_scraped)
+        connect(self._item_lost, signal=signals.item_dropped)
+        connect(self._item_lost, signal=signals.item_error)
+
+    # The way of an item
+
+    def note_origin(self, item: Any, response: Response) -> None:
+        """Note that a response gave an item."""
+        self._origins[id(item)] = item, ref(response)
+
+    def begin(self, item: Any) -> ItemInHand:
+        """Take an item in hand in this context."""
+        _, response = self._origins.pop(id(item), (None, None))
+        begun = ItemInHand(response() if response else None, _current(), self._lost)
+        _in_hand.set(begun)
+        return begun
+
+    def take(self, item: Any) -> ItemInHand:
+        """Return the item in hand, to be judged; begin with it where that has not been done."""
+        taken = _current()
+        if taken is None or taken.is_judged:
+            taken = self.begin(item)
+        taken.is_judged = True
+        return taken
+
+    def _end(self, response: Response | None) -> ItemInHand | None:
+        """Return the item that a signal ends; None where that was not in hand."""
+        item = _current()
+        if item is None or item.response not in (None, response):
+            return None
+        item.has_ended = True
+        if item.response is None and isinstance(response, Response):
+            self._warn(_NO_ORIGIN)
+        return item
+
+    def _item_scraped(self, response: Response | None) -> None:
+        item = self._end(response)
+        if item is None:
+            self._warn(_NO_OUTCOME)
+        elif isinstance(item.claim, Claim):
+            self.commit(item)
+        elif item.claim:
+            self._access.take_in_later(item.claim)
+
+    def _item_lost(self, response: Response | None) -> None:
+        item = self._end(response)
+        if item is None:
+            return
+        claim, item.claim = item.claim, None
+        if isinstance(claim, Claim):
+            self._withdraw(claim)
+            self.note_unheld_item(item.response)
+
+    def _warn(self, message: str) -> None:
+        if message in self._warnings:
+            self._warnings.discard(message)
+            logger.warning(message)
+
+    # Claims
+
+    def commit(self, item: ItemInHand) -> None:
+        """Commit the claim of an item."""
+        claim, item.claim = item.claim, None
+        assert isinstance(claim, Claim)
+        if item.response in self._giving_more:
+            document = claim.document
+            claim.document = replace(document, loose=frozenset(filter(None, (document.url, *document.aliases))))
+        claim.is_one_of_many = item.response in self._giving_many and is_of_page(claim.document, item.response)
+        self._access.later(self._commit, claim)
+        self._neardup.waitlist.let_go((claim.match or claim).signature)
+        self._neardup.leads.judge(claim)
+
+    def _commit(self, claim: Claim) -> None:
+        claim.commit()
+        if claim.state == "committed":
+            document, dedup = (claim.match or claim).signature, self._neardup.dedup
+            by_own_host = host(claim.document.url or "") == host(document.url or "")
+            is_preferred = document.url in dedup.matcher.preference
+            dedup.deliveries.record(document, by_own_host=is_preferred and by_own_host)
+
+    def withdraw_lost(self) -> None:
+        """Withdraw the claims of items that ended without a signal."""
+        while self._lost:
+            self._withdraw(self._lost.popleft())
+
+    def _withdraw(self, claim: Claim) -> None:
+        self._neardup.count("withdrawn")
+        self._access.later(claim.withdraw)
+
+    # Responses
+
+    def note_unheld_item(self, response: Response | None) -> None:
+        """Note that a response gave what is held nowhere, so that its URL is no mirror."""
+        if response:
+            self._giving_more.add(response)
+
+    def note_several_items(self, response: Response) -> None:
+        """Note that a response gave several documents, so that its URL is the URL of none of them."""
+        self._giving_many.add(response)
+
+
+def is_of_page(document: Document, response: Response | None) -> bool:
+    """Return whether a document has a URL of the response that it came from, and not one of its own."""
+    if response is None or response.request is None:
+        return False
+    return not {document.url, *document.aliases}.isdisjoint((response.url, *redirects(response.request)[0]))

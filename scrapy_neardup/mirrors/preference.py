@@ -1,0 +1,21 @@
+"""The hosts that a user prefers to all others."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from ..text.urls import host
+
+
+class Preference:
+    """NEARDUP_PREFERRED_HOSTS: pages of these hosts are never dropped or skipped in favour of another host's."""
+
+    def __init__(self, hosts: Collection[str] = ()) -> None:
+        self._hosts = frozenset(host(f"//{name}") for name in hosts)
+
+    def __contains__(self, url: str | None) -> bool:
+        return bool(self._hosts) and host(url or "") in self._hosts
+
+    def outranks(self, url: str | None, other: str | None) -> bool:
+        """Return whether the page at a URL is preferred to another host's."""
+        return url in self and host(url or "") != host(other or "")

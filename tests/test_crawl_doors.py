@@ -1,0 +1,109 @@
+"""Scrapy is used through what it documents, and where a user has put something of their own there, no item is lost."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+from site_server import Page, article, mirror
+from tiers import slow
+
+import scrapy_neardup
+
+OF_SCRAPY = {"crawler", "engine", "scraper", "downloader", "handlers", "itemproc", "settings", "signals", "spider"}
+PIPELINE = {"scrapy_neardup.NearDupPipeline": 300}
+COMPONENTS = {
+    "ADDONS": {},
+    "DOWNLOADER_MIDDLEWARES": {"scrapy_neardup.MirrorMiddleware": 75},
+    "SPIDER_MIDDLEWARES": {"scrapy_neardup.ItemOrigins": 0},
+    "ITEM_PIPELINES": PIPELINE,
+}
+SELECT = {"TWISTED_REACTOR": "twisted.internet.selectreactor.SelectReactor"}
+on_reactors = pytest.mark.parametrize("reactor", [{}, *slow(SELECT)], ids=["asyncio", "select"])
+
+
+def assigned(path):
+    """Yield the names in each attribute that a file assigns."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield ast.unparse(node).replace("_", "").split(".")[:-1]
+
+
+def test_nothing_is_assigned_to_an_object_of_scrapy():
+    files = [*Path(scrapy_neardup.__file__).parent.rglob("*.py")]
+    found = {path.name for path in files for names in assigned(path) if OF_SCRAPY & {*names}}
+    assert len(files) > 100
+    assert found == set()
+
+
+def warnings(result):
+    return [line.partition("WARNING: ")[2] for line in result.log.splitlines() if "WARNING: Items " in line]
+
+
+def test_by_hand_it_works_as_with_the_add_on(crawl, a, b):
+    first = crawl("OneAfterAnother", COMPONENTS, urls=mirror(a, b))
+    second = crawl("OneAfterAnother", COMPONENTS, urls=mirror(a, b))
+    assert (first.count("duplicates"), len(first.items), len(second.items)) == (3, 3, 3)
+    assert second.count("requests/skipped") == 3
+    assert warnings(first) == []
+
+
+@on_reactors
+def test_without_their_responses_items_are_compared_and_nothing_is_skipped(crawl, a, b, reactor):
+    settings = {**COMPONENTS, "SPIDER_MIDDLEWARES": {}, **reactor}
+    for _ in range(2):
+        result = crawl("OneAfterAnother", settings, urls=mirror(a, b))
+        assert (result.count("duplicates"), len(result.items), result.count("requests/skipped")) == (3, 3, 0)
+        [warning] = warnings(result)
+        assert warning.startswith("Items come without the responses that gave them")
+
+
+@on_reactors
+def test_a_pipeline_before_ours_may_replace_items(crawl, a, b, reactor):
+    settings = {"ITEM_PIPELINES": {"spiders.CopyItem": 100, "spiders.ReplaceItem": 500}, **reactor}
+    urls = mirror(a, b)
+    first = crawl("OneAfterAnother", settings, urls=urls)
+    second = crawl("OneAfterAnother", settings, urls=urls)
+    assert (len(first.items), len(second.items), second.count("requests/skipped")) == (3, 3, 3)
+    assert warnings(first) == []
+
+
+@on_reactors
+def test_one_object_for_all_items(crawl, a, reactor):
+    a.pages["/list"] = Page("".join(f"<p>{article(n)}</p>" for n in (1, 2, 1)))
+    result = crawl("SameObject", reactor, urls=[f"{a.url}/list"])
+    assert len(result.items) + result.count("duplicates") + result.count("revisits") >= 3
+    assert result.count("errors") == 0
+
+
+@on_reactors
+def test_an_item_processor_of_ones_own(crawl, a, b, reactor):
+    settings = {"ITEM_PROCESSOR": "spiders.OwnProcessor", "ITEM_PIPELINES": {"spiders.DropFirst": 500}, **reactor}
+    first = crawl("OneAfterAnother", settings, urls=mirror(a, b))
+    assert (len(first.items), first.count("withdrawn"), first.count("store/documents")) == (3, 1, 3)
+    assert first.stats["test/processed"] == 6
+    assert warnings(first) == []
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_an_item_processor_that_runs_pipelines_elsewhere_loses_no_item(crawl, a, b, together):
+    """Nothing is committed either, since nobody can tell what became of an item."""
+    urls = mirror(a, b)
+    crawl("OneAfterAnother", urls=urls[:1])
+    spider = "ListSpider" if together else "OneAfterAnother"
+    result = crawl(spider, {"ITEM_PROCESSOR": "spiders.ProcessorInTasks"}, urls=urls, dont_filter=True)
+    assert {item["text"] for item in result.items} == {article(n) for n in range(3)}
+    assert result.count("store/documents") == 1
+    [warning] = warnings(result)
+    assert warning.startswith("Items can't be followed")
+
+
+def test_a_download_handler_of_a_spider_s_own(crawl, a, b):
+    urls = mirror(a, b)
+    crawl("OneAfterAnother", urls=urls)
+    asked = len(b.requests)
+    settings = {"DOWNLOAD_HANDLERS": {"http": "spiders.OwnHandler"}}
+    again = crawl("OneAfterAnother", settings, urls=urls)
+    assert (again.count("requests/skipped"), b.asked(since=asked)) == (3, [])
+    assert again.stats["test/downloaded"] == len(again.items) == 3

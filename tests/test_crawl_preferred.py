@@ -1,0 +1,63 @@
+"""Pages of a preferred host are fetched and kept, whoever else has them."""
+
+from __future__ import annotations
+
+import pytest
+from site_server import Page, article, mirror
+from tiers import slow
+
+PREFERRED = {"NEARDUP_PREFERRED_HOSTS": ["127.0.0.2"]}
+COUNT = 12
+
+
+@pytest.fixture
+def urls(a, b):
+    return mirror(a, b, COUNT)
+
+
+def of(site):
+    return [f"{site.url}/{n}.html" for n in range(COUNT)]
+
+
+@pytest.mark.parametrize("revisit", ["keep", *slow("drop", "skip")])
+def test_every_page_of_it_is_kept(crawl, a, b, urls, revisit):
+    settings = {**PREFERRED, "NEARDUP_REVISIT": revisit}
+    first = crawl(settings=settings, urls=urls)
+    assert {*of(b)} <= {*first.urls}
+    second = crawl(settings=settings, urls=urls)
+    assert sorted(second.urls) == (sorted(of(b)) if revisit == "keep" else [])
+    assert second.count("requests/skipped") == (2 * COUNT if revisit == "skip" else COUNT)
+
+
+def test_it_is_kept_in_each_run_though_the_other_is_fetched_first(crawl, a, b, urls):
+    for _ in range(3):
+        result = crawl("OneAfterAnother", {**PREFERRED, "NEARDUP_SKIP_MIRRORS": False}, urls=urls)
+        assert {*of(b)} <= {*result.urls}
+    result = crawl("OneAfterAnother", {**PREFERRED, "NEARDUP_SKIP_MIRRORS": False}, urls=urls[::-1])
+    assert sorted(result.urls) == sorted(of(b))
+
+
+def test_what_was_a_copy_before_is_fetched_and_becomes_the_original(crawl, a, b, urls):
+    crawl("OneAfterAnother", urls=urls)
+    second = crawl("OneAfterAnother", PREFERRED, urls=urls[::-1])
+    assert sorted(second.urls) == sorted(of(b))
+    third = crawl("OneAfterAnother", PREFERRED, urls=urls)
+    assert (sorted(third.urls), third.count("requests/skipped")) == (sorted(of(b)), COUNT)
+
+
+def test_where_it_does_not_deliver_the_other_does(crawl, a, b, urls):
+    crawl("OneAfterAnother", PREFERRED, urls=urls)
+    b.dead_status = 500
+    for _ in range(3):
+        result = crawl("OneAfterAnother", PREFERRED, urls=urls)
+        assert {item["text"] for item in result.items} == {article(n) for n in range(COUNT)}
+
+
+def test_several_items_of_its_pages(crawl, a, b):
+    for site in (a, b):
+        for page in range(2):
+            site.pages[f"/{page}"] = Page("".join(f"<p>{article(n)}</p>" for n in (0, page + 1)))
+    urls = [f"{site.url}/{page}" for site in (a, b) for page in range(2)]
+    for _ in range(2):
+        result = crawl("RowSpider", {**PREFERRED, "CONCURRENT_REQUESTS": 1}, urls=urls)
+        assert sorted(item["text"] for item in result.items if b.url in item["url"]) == sorted(map(article, range(3)))
