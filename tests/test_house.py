@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 import pytest
@@ -31,3 +32,11 @@ def test_the_root_has_few_modules() -> None:
 def test_no_two_modules_have_one_name() -> None:
     names = Counter(module.rpartition(".")[2] for module in modules() if room(module) != VERBS)
     assert [name for name, count in names.items() if count > 1 and name != "store"] == []
+
+
+def test_the_architecture_page_names_what_is_there() -> None:
+    page = (PACKAGE.parent / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([a-z_]+(?:/[a-z_]*)*(?:\.py|/))`", page))
+    assert {name for name in named if not (PACKAGE / name).exists()} == {"scrapy_neardup/"}
+    rooms = {f"{name}/" if (PACKAGE / name).is_dir() else f"{name}.py" for name in ROOMS}
+    assert {name for name in rooms if name.endswith("/")} <= named
