@@ -106,7 +106,7 @@ def test_a_value_that_a_format_can_not_hold_costs_one_row(crawl, a, b, tmp_path)
     [
         ("nowhere://example/dropped.jsonl", "Unknown feed storage scheme: nowhere"),
         ("dropped.odd", "Unknown feed format: odd"),
-        ("%(nothing)s.jsonl", "KeyError: 'nothing'"),
+        ("%(nothing)s.jsonl", "KeyError('nothing')"),
     ],
 )
 def test_a_uri_that_scrapy_has_no_feed_for_stops_the_crawl(crawl, a, uri, reason):

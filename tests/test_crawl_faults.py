@@ -115,8 +115,9 @@ def refused(crawl, urls):
     result = crawl.finish(crawl.start(urls=urls))
     assert result.code == 1
     assert result.items == []
-    reasons = [line for line in result.log.splitlines() if "interface.StoreError: " in line]
+    reasons = [line for line in result.log.splitlines() if "The crawl was not started: " in line]
     assert len(reasons) == 1, result.log
+    assert "Traceback" not in result.log + result.errors
     assert crawl.store in reasons[0]
     return reasons[0]
 

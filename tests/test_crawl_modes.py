@@ -60,8 +60,9 @@ BAD = {
 def test_a_bad_setting_stops_the_crawl_and_is_named(crawl, a, urls, name):
     result = crawl.finish(crawl.start("ListSpider", {name: BAD[name]}, urls=urls))
     assert result.code == 1
-    assert name in result.log + result.errors
-    assert "ConfigError" in result.log + result.errors
+    [reason] = [line for line in result.log.splitlines() if "The crawl was not started: " in line]
+    assert name in reason
+    assert "Traceback" not in result.log + result.errors
     assert (a.requests, result.items) == ([], [])
 
 

@@ -35,7 +35,7 @@ class DroppedFeed:
             self._exporter.open_spider(self._spider)
         except Exception as error:  # whatever a storage says to a URI that it can't read
             allowed = "a feed URI with a scheme of FEED_STORAGES and a suffix of FEED_EXPORTERS, and what these need"
-            raise ConfigError(f"NEARDUP_DROPPED = {uri!r} is not allowed; allowed is {allowed}") from error
+            raise ConfigError(f"NEARDUP_DROPPED = {uri!r} is not allowed: {error!r}; allowed is {allowed}") from error
 
     def write(self, item: Any, url: str | None, verdict: Verdict) -> None:
         """Write an item that is dropped; a row that can't be written is counted, and the first one is logged."""

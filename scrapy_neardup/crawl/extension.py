@@ -18,8 +18,9 @@ from scrapy.utils.job import job_dir
 from ..deduplicator import Deduplicator
 from ..document import Document
 from ..mirrors.hosts import Change
-from ..settings import Config
+from ..settings import Config, ConfigError
 from ..stats import BY_DETECTOR, PREFIX, Stat, summary
+from ..text.extractors import ExtractorError
 from .access import FAILURES, Access
 from .default_store import default_store
 from .drop_feed import DroppedFeed
@@ -27,6 +28,7 @@ from .leads import Leads
 from .outcome import Outcomes
 from .reactor import pause
 from .rechecks import Rechecks
+from .refusal import shorten
 from .waitlist import Waitlist
 from .workers import Workers
 
@@ -78,7 +80,11 @@ class NearDup:
         for _, shared in crawler.signals.send_catch_log(_SHARED):
             assert isinstance(shared, cls)
             return shared
-        made = cls(crawler, crawl_config(crawler))
+        try:
+            made = cls(crawler, crawl_config(crawler))
+        except (ConfigError, ExtractorError, *FAILURES) as error:
+            shorten(error)
+            raise
         made._connect()
         return made
 
