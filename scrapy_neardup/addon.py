@@ -23,4 +23,5 @@ class Addon:
         settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", MirrorMiddleware, 75)
         settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", ItemOrigins, FIRST)
         settings.setdefault_in_component_priority_dict("ITEM_PIPELINES", ItemOrigins, FIRST)
-        settings.setdefault_in_component_priority_dict("ITEM_PIPELINES", NearDupPipeline, 300)
+        # Before 300, the number in Scrapy's project template.
+        settings.setdefault_in_component_priority_dict("ITEM_PIPELINES", NearDupPipeline, 200)

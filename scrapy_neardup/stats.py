@@ -62,16 +62,16 @@ def summary(stats: Mapping[str, Any], per_minute: int | None = None) -> str:
     `stats` are Scrapy's; `per_minute`: documents since the last line, None at the end of a crawl.
     """
     rate = "" if per_minute is None else f" (at {per_minute}/min)"
-    return f"{_number(stats, 'documents')} documents{rate}: {', '.join(_parts(stats))}"
+    return f"{plural(_number(stats, 'documents'), 'document')}{rate}: {', '.join(_parts(stats))}"
 
 
 def _parts(stats: Mapping[str, Any]) -> Iterator[str]:
     share = 100 * _number(stats, "duplicates") / (_number(stats, "documents") or 1)
     yield f"{_number(stats, 'unique')} unique"
-    yield f"{_number(stats, 'duplicates')} duplicates ({share:.1f} %)"
-    yield f"{_number(stats, 'revisits')} revisits"
-    size = f" ({_size(saved)})" if (saved := _number(stats, "bytes_saved")) else ""
-    yield f"{_number(stats, 'requests/skipped')} requests saved{size}"
+    yield f"{plural(_number(stats, 'duplicates'), 'duplicate')} ({share:.1f} %)"
+    yield plural(_number(stats, "revisits"), "revisit")
+    size = f" ({sized(saved)})" if (saved := _number(stats, "bytes_saved")) else ""
+    yield f"{plural(_number(stats, 'requests/skipped'), 'request')} saved{size}"
     for name, text in _SUMMED:
         if number := _number(stats, name):
             yield f"{number} {text}"
@@ -79,11 +79,16 @@ def _parts(stats: Mapping[str, Any]) -> Iterator[str]:
         yield f"{_number(stats, 'store/documents')} held in the store"
 
 
+def plural(count: int, noun: str) -> str:
+    """Return a number with its noun, in the plural unless it is one."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 def _number(stats: Mapping[str, Any], name: Stat) -> int:
     return int(stats.get(PREFIX + name, 0))
 
 
-def _size(count: float) -> str:
+def sized(count: float) -> str:
     """Return so many bytes as people read them."""
     units = ["B", "kB", "MB", "GB"]
     while count >= 1000 and len(units) > 1:

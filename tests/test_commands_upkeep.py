@@ -73,7 +73,7 @@ def test_runs_come_oldest_first_with_what_they_came_to(tmp_path: Path, store: st
     ]
     lines = succeeded(tmp_path, "runs", "--store", store).stdout.splitlines()
     assert [line.split()[0] for line in lines] == [first["run"], second["run"], "2"]
-    assert lines[0].endswith("3 documents, 1 duplicates")
+    assert lines[0].endswith("3 documents, 1 duplicate")
 
 
 def test_times_are_of_this_place_and_in_json_say_of_which(path: str, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
@@ -142,17 +142,26 @@ def test_runs_of_a_store_that_may_not_be_written(path: str) -> None:  # noqa: F8
 # Forget
 
 
+def test_commands_find_the_store_of_a_script_in_its_folder(tmp_path: Path) -> None:
+    (tmp_path / ".scrapy").mkdir()
+    fill(str(tmp_path / ".scrapy" / "neardup.sqlite"), 1)
+    shown = dict(line.split(maxsplit=1) for line in succeeded(tmp_path, "stats").stdout.splitlines())
+    assert (shown["documents"], shown["bytes_index"]) == ("1", "0 B")
+    assert shown["bytes"].endswith(" kB")
+    assert "1 run\n" in succeeded(tmp_path, "runs").stdout
+
+
 def test_forget_says_how_much(store: str) -> None:
     fill(store, *range(6))  # 0 and 3 with a mirror on b.example
-    assert forget(store, "--url", "http://b.example/3") == "0 documents and 1 URLs forgotten"
-    assert forget(store, "--url", "http://a.example/0") == "1 documents and 2 URLs forgotten"
+    assert forget(store, "--url", "http://b.example/3") == "0 documents and 1 URL forgotten"
+    assert forget(store, "--url", "http://a.example/0") == "1 document and 2 URLs forgotten"
     assert forget(store, "--url", "http://a.example/0").startswith("0 documents and 0 URLs forgotten: nothing")
     assert urls(store) == expected(1, 2, 3, 4, 5)
     first, *others = (run["run"] for run in told(store, "runs"))
     assert forget(store, "--run", first) == "5 documents and 5 URLs forgotten"
     assert urls(store) == set()
     assert told(store, "runs")[0]["forgotten"] == "all"
-    assert "forgot 1 documents and 2 URLs" in succeeded(HERE, "runs", "--store", store).stdout
+    assert "forgot 1 document and 2 URLs" in succeeded(HERE, "runs", "--store", store).stdout
     assert len(others) == 4
     assert verify(store).whole
 
@@ -183,7 +192,7 @@ def test_forget_a_host(store: str) -> None:
         dedup.claim(Document(url="http://c.example:8080/x", text=text(77))).commit()
     compact(store)
     assert forget(store, "--host", "c.example:80").startswith("0 documents")
-    assert forget(store, "--host", "C.example:8080") == "1 documents and 1 URLs forgotten"
+    assert forget(store, "--host", "C.example:8080") == "1 document and 1 URL forgotten"
     assert forget(store, "--host", "b.example") == "0 documents and 2 URLs forgotten"
     assert urls(store) == expected(*range(6))
     assert forget(store, "--host", "a.example") == "6 documents and 6 URLs forgotten"
@@ -207,7 +216,7 @@ def test_forget_a_host_however_it_is_written(path: str) -> None:  # noqa: F811
         for number, url in enumerate([*stored.values(), *others], 100):
             dedup.claim(Document(url=url, text=text(number))).commit()
     said = {name: forget(path, "--host", name) for name in stored}
-    assert said == dict.fromkeys(stored, "1 documents and 1 URLs forgotten")
+    assert said == dict.fromkeys(stored, "1 document and 1 URL forgotten")
     assert urls(path) == set(others)
 
 
@@ -234,7 +243,7 @@ def test_forget_asks_for_no_detectors(store: str) -> None:
     with Deduplicator.open(store, imatch_lexicons=3) as dedup:
         commit(dedup, 1, 2)
     assert "NEARDUP_IMATCH_LEXICONS" in refused(HERE, "stats", "--store", store)
-    assert forget(store, "--url", "http://a.example/1") == "1 documents and 1 URLs forgotten"
+    assert forget(store, "--url", "http://a.example/1") == "1 document and 1 URL forgotten"
     assert len(told(store, "runs")) == 2
     with Deduplicator.open(store, imatch_lexicons=3) as dedup:
         assert len(dedup) == 1
@@ -280,7 +289,7 @@ def test_a_crawl_that_is_under_way_follows_a_forgetting(crawl: Crawler, a: Site)
     gate = a.pages = Gate({url: Page(page.body, delay=0.1) for url, page in a.pages.items()}, "/0.html")
     process = crawl.start("OneAfterAnother", {"NEARDUP_REVISIT": "drop"}, urls=pages)
     assert gate.reached.wait(60)
-    assert forget(crawl.store, "--url", pages[-1]) == "1 documents and 1 URLs forgotten"
+    assert forget(crawl.store, "--url", pages[-1]) == "1 document and 1 URL forgotten"
     gate.opened.set()  # from here on the crawl takes four seconds at least, and half a second is what it needs
     assert crawl.finish(process).urls == [pages[-1]]
 

@@ -60,7 +60,7 @@ def test_nothing_is_said_where_all_is_well(settings: dict[str, Any]) -> None:
             "warning: ItemOrigins is not enabled: items are known by their own URLs alone",
         ),
         ({**ADD_ON, "NEARDUP_ENABLED": False}, "warning: NEARDUP_ENABLED = False"),
-        ({**ADD_ON, "ITEM_PIPELINES": {"shop.pipelines.Save": 200}}, "note: shop.pipelines.Save: before"),
+        ({**ADD_ON, "ITEM_PIPELINES": {"shop.pipelines.Save": 200}}, "note: shop.pipelines.Save: not after"),
         (
             {**ADD_ON, "SPIDER_MIDDLEWARES": {"scrapy_deltafetch.DeltaFetch": 100}, "DELTAFETCH_ENABLED": True},
             "warning: scrapy_deltafetch.DeltaFetch is enabled",

@@ -17,7 +17,7 @@ def test_a_crawl_that_found_nothing() -> None:
 
 def test_verdicts_and_what_was_saved() -> None:
     counted = stats(documents=24, unique=13, duplicates=10, revisits=1, requests__skipped=7, bytes_saved=31_240)
-    line = "24 documents: 13 unique, 10 duplicates (41.7 %), 1 revisits, 7 requests saved (31.2 kB)"
+    line = "24 documents: 13 unique, 10 duplicates (41.7 %), 1 revisit, 7 requests saved (31.2 kB)"
     assert summary(counted) == line
     assert summary({**counted, **stats(store__documents=14)}) == f"{line}, 14 held in the store"
 

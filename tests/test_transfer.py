@@ -453,8 +453,8 @@ def test_the_command_says_which_row_is_none(three: Place, tmp_path: Path) -> Non
 def test_the_commands(source: Place, copy: Place, tmp_path: Path) -> None:
     fill_numbered(source, 0, 5)
     said = succeeded(tmp_path, "export", "--store", source.address, "-o", "held.jsonl.gz").stderr
-    assert said == "5 documents, 10 URLs and 1 runs exported\n"
+    assert said == "5 documents, 10 URLs and 1 run exported\n"
     assert rows(tmp_path / "held.jsonl.gz") == source.exported()
     said = succeeded(tmp_path, "import", "held.jsonl.gz", "--store", copy.address).stderr
-    assert said == "held.jsonl.gz: 5 documents and 10 URLs imported; 0 documents were known\n"
+    assert said == "held.jsonl.gz: 5 documents and 10 URLs imported; 0 documents known before\n"
     assert copy.sorted_rows() == source.sorted_rows()

@@ -16,6 +16,7 @@ from ..matching.batch import shingle_clusters
 from ..matching.evidence import Rule
 from ..papers.som.map import MissingExtraError, Parameters, som_clusters
 from ..settings import Config
+from ..stats import plural
 from ..text.json_text import json_text
 from .bars import through
 from .feed_options import BadRows, add_feeds, add_fields, check_fields, taking_bad_rows, with_fields
@@ -89,7 +90,13 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
             entry = {"cluster": number, "documents": [batch.ids[place] for place in cluster]}
             output.write(f"{json_text(entry)}\n".encode())
     held = sum(map(len, clusters))
-    told = f"{batch.rows} rows, {len(batch.ids)} documents, {len(clusters)} clusters of {held} documents"
+    told = ", ".join(
+        [
+            plural(batch.rows, "row"),
+            plural(len(batch.ids), "document"),
+            f"{plural(len(clusters), 'cluster')} of {plural(held, 'document')}",
+        ]
+    )
     outcome = {"rows": batch.rows, "documents": len(batch.ids), "clusters": len(clusters), "clustered": held}
     outcome["bad_rows"] = bad.count
     print_outcome(outcome, told + bad.told(), as_json=opts.json)

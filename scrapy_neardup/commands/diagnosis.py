@@ -95,11 +95,11 @@ def _components(settings: BaseSettings) -> Iterator[Advice]:
 def _others(settings: BaseSettings) -> Iterator[Advice]:
     """Components of others that do what ours do, or hide from ours what they need."""
     place = _place(settings, "ITEM_PIPELINES", NearDupPipeline)
-    ours = 300 if place is None else place
+    ours = 200 if place is None else place
     placed = _named(settings, "ITEM_PIPELINES").items()
-    early = [name for name, at in placed if at < ours and not _is(name, ItemOrigins)]
+    early = [name for name, at in placed if at <= ours and not _is(name, (ItemOrigins, NearDupPipeline))]
     if early:
-        what = f"{', '.join(sorted(early))}: before NearDupPipeline ({ours}), so duplicates reach it"
+        what = f"{', '.join(sorted(early))}: not after NearDupPipeline ({ours}), so duplicates reach it"
         yield Advice("note", what, f"what stores items belongs after {ours} in ITEM_PIPELINES")
     deltafetch = [name for name in _named(settings, "SPIDER_MIDDLEWARES") if name.endswith("DeltaFetch")]
     if deltafetch and _read(settings, "DELTAFETCH_ENABLED"):
@@ -191,7 +191,7 @@ def _path(component: Any) -> str:
     return component if isinstance(component, str) else f"{component.__module__}.{component.__qualname__}"
 
 
-def _is(path: str, component: type) -> bool:
+def _is(path: str, component: type | tuple[type, ...]) -> bool:
     found = _loaded(path)
     return isinstance(found, type) and issubclass(found, component)
 

@@ -8,6 +8,7 @@ import json
 from scrapy.settings import BaseSettings
 
 from ..feeds import FORMATS, writing
+from ..stats import plural
 from ..store.transfer import export_rows
 from .bars import counted
 from .options import add_json, add_store, check_apart, existing, print_outcome
@@ -38,7 +39,7 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
             file.write(_line(row))
             counts[row["type"]] = counts.get(row["type"], 0) + 1
     documents, runs, urls = counts.get("document", 0), counts.get("run", 0), head["links"]
-    told = f"{documents} documents, {urls} URLs and {runs} runs exported"
+    told = f"{plural(documents, 'document')}, {plural(urls, 'URL')} and {plural(runs, 'run')} exported"
     print_outcome({"documents": documents, "urls": urls, "runs": runs}, told, as_json=opts.json)
 
 

@@ -11,6 +11,7 @@ from scrapy.settings import BaseSettings
 
 from ..feeds import FeedError
 from ..settings import seconds
+from ..stats import plural
 from ..store import Selection, StoreError, open_store
 from ..store.interface import Forgotten
 from .options import add_json, add_store, existing, print_result
@@ -62,7 +63,7 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
 
 
 def _told(forgotten: Forgotten) -> str:
-    told = f"{forgotten.documents} documents and {forgotten.links} URLs forgotten"
+    told = f"{plural(forgotten.documents, 'document')} and {plural(forgotten.links, 'URL')} forgotten"
     return told if any(forgotten) else f"{told}: nothing fits"
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from scrapy.settings import BaseSettings
 
 from ..feeds import FeedError, Feeds, JsonLines, Row
+from ..stats import plural
 from ..store.transfer import import_rows
 from ..text.json_text import json_text
 from .bars import through
@@ -42,7 +43,8 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
             raise
         except ValueError as error:
             raise FeedError(f"{file}, row {rows.number}: {error}") from error
-        told = f"{taken.documents} documents and {taken.links} URLs imported; {taken.known} documents were known"
+        told = f"{plural(taken.documents, 'document')} and {plural(taken.links, 'URL')} imported"
+        told += f"; {plural(taken.known, 'document')} known before"
         outcomes.append({"file": file, "documents": taken.documents, "urls": taken.links, "known": taken.known})
         print(shown(f"{file}: {told}"), file=sys.stderr)
     if opts.json:

@@ -98,12 +98,12 @@ def with_store(opts: argparse.Namespace, settings: BaseSettings, *, writes: bool
     Raise StoreError, ConfigError where none is.
     """
     config = read_config(opts, settings)
-    if not config.store and not inside_project():
-        raise StoreError("which store? Give --store, or call this inside a Scrapy project")
     if config.store:
         check_kind(config.store)
         return config
     store = default_store(settings)
+    if not (inside_project() or store.exists()):
+        raise StoreError(f"which store? Give --store, or call this inside a Scrapy project: there is no {store}")
     if writes:
         store.parent.mkdir(parents=True, exist_ok=True)
     return replace(config, store=str(store))

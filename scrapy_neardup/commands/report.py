@@ -14,6 +14,7 @@ from ..mirrors.hosts import Hosts
 from ..mirrors.relations import Relation
 from ..report.data import HostMirror, RunSummary, build
 from ..report.page import write_page
+from ..stats import plural
 from ..text.shapes import named_site
 from .mirrors import sides
 from .options import add_json, add_store, check_apart, existing, print_outcome
@@ -42,7 +43,7 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
         write_page(report, file)
     clusters, documents = len(report["clusters"]["degree"]), report["store"]["documents"]
     outcome = {"clusters": clusters, "documents": documents}
-    print_outcome(outcome, f"{clusters} clusters of {documents} documents", as_json=opts.json)
+    print_outcome(outcome, f"{plural(clusters, 'cluster')} of {plural(documents, 'document')}", as_json=opts.json)
 
 
 def _host_mirrors(hosts: Hosts, named: Mapping[str, str]) -> Iterator[HostMirror]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from scrapy.settings import BaseSettings
 
+from ..stats import plural
 from ..store import Store, open_store
 from ..store.runs import Run
 from ..text.json_text import json_text
@@ -40,7 +41,7 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
     if opts.json:
         print(json_text(runs, indent=2))
     else:
-        print_table(*map(_line, runs), f"{len(runs)} runs")
+        print_table(*map(_line, runs), plural(len(runs), "run"))
 
 
 def _described(store: Store) -> list[dict[str, Any]]:
@@ -82,8 +83,10 @@ def _line(run: Mapping[str, Any]) -> str:
 def _came_to(run: Mapping[str, Any]) -> Iterator[str]:
     stats = Counter(run["stats"])
     if stats["documents"]:
-        yield f"{stats['documents']} documents, {stats['duplicates']} duplicates"
+        yield f"{plural(stats['documents'], 'document')}, {plural(stats['duplicates'], 'duplicate')}"
+    if stats["requests/skipped"]:
+        yield f"{plural(stats['requests/skipped'], 'request')} saved"
     if stats["forgot/urls"]:
-        yield f"forgot {stats['forgot/documents']} documents and {stats['forgot/urls']} URLs"
+        yield f"forgot {plural(stats['forgot/documents'], 'document')} and {plural(stats['forgot/urls'], 'URL')}"
     if run["forgotten"]:
         yield "forgotten" if run["forgotten"] == "all" else "forgotten in part"

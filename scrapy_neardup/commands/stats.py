@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from scrapy.settings import BaseSettings
 
 from ..detectors import Detector
 from ..detectors.registry import build_detectors
+from ..stats import sized
 from ..store import Store, open_store
 from .options import add_json, add_store, existing, print_result
 
@@ -38,7 +39,8 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
     try:
         after = _private_memory()
         grown = None if before is None or after is None else max(0, after - before)
-        print_result({**_summary(store, detectors), "memory": grown}, as_json=opts.json)
+        told = {**_summary(store, detectors), "memory": grown}
+        print_result(told if opts.json else _with_sizes(told), as_json=opts.json)
     finally:
         store.close()
 
@@ -55,6 +57,12 @@ def _summary(store: Store, detectors: Sequence[Detector]) -> dict[str, object]:
         "detectors": ", ".join(detector.name for detector in detectors),
         **store.describe(),
     }
+
+
+def _with_sizes(told: Mapping[str, object]) -> dict[str, object]:
+    """Return the same with sizes as people read them."""
+    is_size = {name for name in told if name.startswith("bytes") or name == "memory"}
+    return {name: sized(value) if name in is_size and isinstance(value, int) else value for name, value in told.items()}
 
 
 def _private_memory() -> int | None:
