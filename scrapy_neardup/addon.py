@@ -1,4 +1,4 @@
-"""The add-on: one line in the settings enables the rest."""
+"""Enable the plugin with one line in the settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that appear under their names only when all of them is written."""
+"""Write files that appear under their names only once they are complete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The decision: is a document unique, a duplicate of one that is held, or a revisit? No Scrapy, no I/O of its own."""
+"""Decide whether a document is unique, a duplicate or a revisit, and keep it. No Scrapy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The document that is compared. Its tokens and their hashes are made once, when first asked for."""
+"""The document that is compared. Tokens and hashes are made once, on first use."""
 
 from __future__ import annotations
 

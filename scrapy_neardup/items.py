@@ -1,4 +1,4 @@
-"""Items to documents: which text of an item is compared, and which URLs it is known by. Pure; any kind of item."""
+"""Make documents of items: the text to compare, and the URLs of the item. Pure."""
 
 from __future__ import annotations
 

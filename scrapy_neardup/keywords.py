@@ -1,4 +1,4 @@
-"""What a type checker takes for a setting: more than `Config` holds of it, such as a list or "30 days"."""
+"""Types of settings as keyword arguments, such as a list or "30 days"."""
 
 from __future__ import annotations
 

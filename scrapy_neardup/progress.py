@@ -1,4 +1,4 @@
-"""How far long work has come: the work says what it goes through, and who started it may have that shown."""
+"""Report the progress of long work to whoever shows it."""
 
 from __future__ import annotations
 

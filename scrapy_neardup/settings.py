@@ -1,4 +1,4 @@
-"""The only reader of settings: from Scrapy's or from keywords to one frozen, validated record."""
+"""Read settings, from Scrapy or from keywords, into one frozen, validated record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is kept of a document and of the URLs that led to it. Plain records; no I/O."""
+"""The stored records: a document's signature, the link of a URL. No I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every stat of a crawl by name, and the line that sums them up."""
+"""The stats of a crawl by name, and the line that sums them up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is decided of a document. Plain records."""
+"""Records of a decision: the match and the verdict."""
 
 from __future__ import annotations
 

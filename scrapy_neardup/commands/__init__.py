@@ -1,6 +1,6 @@
-"""`scrapy neardup VERB`: a module a verb.
+"""Dispatch `scrapy neardup VERB`; each verb is a module of its name.
 
-This one is imported by every `scrapy` call, so it imports none of them until `scrapy neardup` is called.
+Every `scrapy` call imports this module, so it imports a verb only when that is called.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Bars that show how far long work has come; nothing is shown where stderr is no terminal."""
+"""Progress bars on stderr, shown only on a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`scrapy neardup calibrate`: thresholds for a wanted precision, as settings to paste."""
+"""`scrapy neardup calibrate`: find thresholds for a wanted precision, and print them as settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`scrapy neardup cluster`: feeds in, the clusters of documents that repeat one another out."""
+"""`scrapy neardup cluster`: find clusters of near-duplicates in feeds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`scrapy neardup clusters`: the documents of a store that are repeated elsewhere, each with its mirrors."""
+"""`scrapy neardup clusters`: list the documents of a store that have copies, with their copies."""
 
 from __future__ import annotations
 

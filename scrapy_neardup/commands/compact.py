@@ -1,4 +1,4 @@
-"""`scrapy neardup compact`: makes a store as small as it can be."""
+"""`scrapy neardup compact`: make a store as small as it can be."""
 
 from __future__ import annotations
 

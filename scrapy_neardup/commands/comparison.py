@@ -1,4 +1,4 @@
-"""Two texts side by side, in so many columns of a terminal. Pure."""
+"""Show two texts side by side in the columns of a terminal. Pure."""
 
 from __future__ import annotations
 

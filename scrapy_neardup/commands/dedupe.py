@@ -1,4 +1,4 @@
-"""`scrapy neardup dedupe`: feeds in, the rows that are no duplicates out."""
+"""`scrapy neardup dedupe`: write the rows of feeds that are no duplicates."""
 
 from __future__ import annotations
 

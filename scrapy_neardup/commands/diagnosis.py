@@ -1,7 +1,7 @@
-"""Advice on settings that are wrong, contradict others, or have no effect. No I/O.
+"""Advice on settings that are wrong, contradict each other, or have no effect. No I/O.
 
-Each check is a generator of advice; `on_settings` runs them all. A bad value of ours is not their business: that is a
-ConfigError before any of them.
+Each check is a generator of advice; `on_settings` runs them all. A bad value of our own settings raises ConfigError
+before.
 """
 
 from __future__ import annotations

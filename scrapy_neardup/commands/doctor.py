@@ -1,4 +1,4 @@
-"""`scrapy neardup doctor`: whether all that a project needs is there, and whether its settings make sense together."""
+"""`scrapy neardup doctor`: check versions, settings and the store of a project."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drops that are to be reviewed: the copy and the original of each, from the rows of feeds."""
+"""Drops to review: each copy with its original, found among the rows of feeds."""
 
 from __future__ import annotations
 

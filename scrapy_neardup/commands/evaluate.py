@@ -1,4 +1,4 @@
-"""`scrapy neardup evaluate`: precision, recall and speed of detectors on labelled sets."""
+"""`scrapy neardup evaluate`: measure precision, recall and speed of detectors on labelled sets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`scrapy neardup explain`: why a document is or is not a duplicate, from what is stored or from two files."""
+"""`scrapy neardup explain`: say why a document is or is not a duplicate, from a store or from two files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`scrapy neardup export`: all that a store holds, as JSON lines."""
+"""`scrapy neardup export`: write all rows of a store as JSON lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the verbs that read feeds share: their options, and what becomes of rows that can't be read."""
+"""Options that the verbs on feeds share, and the handling of rows that can't be read."""
 
 from __future__ import annotations
 

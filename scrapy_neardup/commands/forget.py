@@ -1,4 +1,4 @@
-"""`scrapy neardup forget`: let go of documents and URLs of a store, so that they will be fetched and stored again."""
+"""`scrapy neardup forget`: remove documents and URLs from a store, so that they are fetched and stored again."""
 
 from __future__ import annotations
 

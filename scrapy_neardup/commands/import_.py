@@ -1,4 +1,4 @@
-"""`scrapy neardup import`: what `export` wrote, into a store."""
+"""`scrapy neardup import`: read into a store what `export` wrote."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signals that end a command as Ctrl-C does: half-written files go, and so do the processes that it started."""
+"""Signals that end a command as Ctrl-C does: without half-written files or processes left behind."""
 
 from __future__ import annotations
 

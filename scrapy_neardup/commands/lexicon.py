@@ -1,4 +1,4 @@
-"""`scrapy neardup lexicon`: document frequencies of feeds, and the I-Match lexicon made of them."""
+"""`scrapy neardup lexicon`: count the document frequencies of feeds, and make an I-Match lexicon of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`scrapy neardup mirrors`: which hosts mirror each other, as far as was learned and as the settings say."""
+"""`scrapy neardup mirrors`: list the hosts that mirror each other, learned or named in the settings."""
 
 from __future__ import annotations
 

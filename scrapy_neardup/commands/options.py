@@ -1,4 +1,4 @@
-"""What several verbs share: the store that they work on, and how they print."""
+"""Options that several verbs share, and printing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Points of a comparison: what was measured of two texts, beside what the rule asks."""
+"""Points of a comparison: each measure of two texts beside its threshold."""
 
 from __future__ import annotations
 

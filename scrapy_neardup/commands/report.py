@@ -1,4 +1,4 @@
-"""`scrapy neardup report`: what a store holds and what it saved, as one HTML page."""
+"""`scrapy neardup report`: draw a store and its savings as one HTML page."""
 
 from __future__ import annotations
 

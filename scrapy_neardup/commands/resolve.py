@@ -1,4 +1,4 @@
-"""`scrapy neardup resolve`: where else the content of a URL lies, for link checkers and search front ends."""
+"""`scrapy neardup resolve`: list where else the content of a URL lies."""
 
 from __future__ import annotations
 

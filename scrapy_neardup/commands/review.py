@@ -1,4 +1,4 @@
-"""`scrapy neardup review`: drops, least sure first, for a person to judge."""
+"""`scrapy neardup review`: show drops to a person, least sure first, and keep the judgements."""
 
 from __future__ import annotations
 

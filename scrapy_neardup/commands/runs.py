@@ -1,4 +1,4 @@
-"""`scrapy neardup runs`: who wrote into a store, when, and whether it ended well."""
+"""`scrapy neardup runs`: list the runs of a store and how they ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`scrapy neardup stats`: what a store holds, and what room it takes."""
+"""`scrapy neardup stats`: count what a store holds, and its size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stdout and stderr: whatever is said can be written there, and what can't does not end the work in the wrong way."""
+"""Stdout and stderr that take any text, and that may be closed or full."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Times of a store, for people and for programs."""
+"""Times as people and as programs read them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`scrapy neardup verify`: reads all of a store, and says what is damaged and what that costs."""
+"""`scrapy neardup verify`: read all of a store, and list each damage with its cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which versions are installed of this package and of what it needs, and which extras are whole."""
+"""Installed versions of this package and of what it needs, and which extras are complete."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Access of a crawl to its store: one question after another, in a thread where the answer comes over a network.
+"""Access of a crawl to its store: one question at a time, in a thread if the store is on a server.
 
-What fails is told of and loses no item. Under asyncio it is a thread too: decisions are plain code that any program can
+A failure is logged and loses no item. Under asyncio it is a thread too: decisions are plain code that any program can
 use, and one thread keeps them in order.
 """
 

@@ -1,6 +1,6 @@
-"""Warnings, once a crawl each, where the outcome looks as if something else was compared than was meant.
+"""Warnings, once a crawl each, about results that look like a wrong setting.
 
-No Scrapy, no I/O. What is counted for them is bounded, however long a crawl is.
+No Scrapy, no I/O. Their counters stay bounded, however long a crawl is.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The place of the store that NEARDUP_STORE does not name."""
+"""The default place of the store, where NEARDUP_STORE is not set."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Requests for another URL than the one that was asked for: which may be made, and what they may carry along.
+"""Requests to another URL than the one asked for: which are allowed, and what they may carry.
 
-All that keeps a detour from harm stands here: another host gets no secret of the first one's, no page of the public
-web leads into a private network, and what was noted of one request does not pass to those that a spider makes of it.
+The safety rules of detours: another host gets no secret of the first one, no page of the public web leads into a
+private network, and the notes on one request do not pass to requests that a spider makes from it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the pipeline and the middleware of one crawl share: the store, and the counting."""
+"""The state that the components of one crawl share: the store, the workers, the stats."""
 
 from __future__ import annotations
 

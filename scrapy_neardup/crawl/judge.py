@@ -1,4 +1,4 @@
-"""The judge of a crawl: adjusts verdicts by what the run gave before, and by what the response of an item is."""
+"""Adjust a verdict by what the run has given before, and by the response that the item came from."""
 
 from __future__ import annotations
 

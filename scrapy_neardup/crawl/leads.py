@@ -1,4 +1,4 @@
-"""Copies that lead on: pages that repeat another one of their host, and were the first to link to a further page.
+"""Copies that link to further pages first, and so must not be skipped.
 
 Such a copy is no page to skip: lists often share an introduction, and each leads to pages of its own.
 """

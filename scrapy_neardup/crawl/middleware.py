@@ -1,4 +1,4 @@
-"""The downloader middleware: known mirrors are not fetched, dead links lead to a live mirror."""
+"""The downloader middleware: skip known copies before the fetch, and send dead links to a mirror."""
 
 from __future__ import annotations
 

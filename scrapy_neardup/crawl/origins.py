@@ -1,4 +1,4 @@
-"""The component that notes which response gave each item."""
+"""Note which response gave each item."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The item pipeline: each item's document is claimed, and the verdict carried out."""
+"""The item pipeline: claim each item's document, and drop, tag or count the item."""
 
 from __future__ import annotations
 

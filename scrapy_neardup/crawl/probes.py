@@ -1,4 +1,4 @@
-"""Patience with hosts that look like mirrors: a few more pages will tell, so the others need not be fetched yet."""
+"""Delay requests to a host that may be a mirror, until a few of its pages have told."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Waiting in a crawl, under any reactor or without one."""
+"""Waiting, under any reactor or without one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rechecks: fetches of what could be skipped, to notice what has changed."""
+"""Fetches of pages that could be skipped, to notice changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The requests that were skipped in favour of an original that may yet fail."""
+"""Skipped requests whose original may still fail: they are sent if it does."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Processes that make what takes long, fingerprints and main texts, so that the reactor never waits for it.
+"""Processes that make slow fingerprints and main texts, so that the reactor never waits.
 
 A document's other fingerprints are made where it is claimed: passing them around would cost more.
 
-A document can be the end of the process that works on it. So none is ever worked on in the crawl's own process after
-that: it gets another try in a process that nobody shares, and if that dies too, the item passes without being judged.
+A document can kill the process that works on it. It then gets another try in a process of its own, never in the crawl's
+process. If that dies too, the item passes unjudged.
 """
 
 from __future__ import annotations

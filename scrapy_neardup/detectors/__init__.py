@@ -1,6 +1,6 @@
-"""Detectors: which fingerprints a document has, and by which index earlier documents are found from them.
+"""Detectors: fingerprints of a document, and how earlier documents are found by them.
 
-They propose and may be generous; `verify` decides.
+They propose generously; `matching/evidence.py` decides.
 """
 
 from ..papers.concepts.dwdcs import DWDCS, DWSWN

@@ -1,4 +1,4 @@
-"""What a detector is: to the decision a proposer of earlier documents, to the store a way to index them."""
+"""The protocol of a detector."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What documents are compared by, made ahead."""
+"""Make the fingerprints and the sketch of a document ahead of its decision."""
 
 from __future__ import annotations
 

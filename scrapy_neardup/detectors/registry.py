@@ -1,4 +1,4 @@
-"""Detectors by name or import path, with the parameters that a configuration gives them."""
+"""Detectors by name or import path, built from the settings."""
 
 from __future__ import annotations
 

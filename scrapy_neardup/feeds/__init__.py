@@ -1,4 +1,4 @@
-"""Feeds of documents on disk: rows in, the same rows out. A module for each kind of file."""
+"""Feeds of documents on disk: a module for each kind of file."""
 
 from __future__ import annotations
 

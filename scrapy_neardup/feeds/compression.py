@@ -1,4 +1,4 @@
-"""Files of feeds: opened, plain or gzipped, and written so that they appear as a whole or not at all."""
+"""Open feed files, plain or gzipped, and write them so that they appear complete or not at all."""
 
 from __future__ import annotations
 

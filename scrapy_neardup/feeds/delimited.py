@@ -1,4 +1,4 @@
-"""CSV: a row of column names, then a row a document, as Scrapy's feed exports write it."""
+"""CSV: a row of column names, then a row for each document."""
 
 from __future__ import annotations
 

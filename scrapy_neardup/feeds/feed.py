@@ -1,4 +1,4 @@
-"""What all kinds of feeds share: rows as they lie in a file, and what a kind has to do with them."""
+"""The protocol of a kind of feed, and its rows."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""JSON: an array of objects, as Scrapy's feed exports write it, read piece by piece.
+"""JSON: an array of objects, read piece by piece.
 
-Libraries that read JSON in pieces give what it says, not what stands there; so where an object ends is found here, and
-its own text is left as it is.
+Libraries that read JSON in pieces return values and lose the original text. This module finds where an object ends, and
+keeps its text.
 """
 
 from __future__ import annotations

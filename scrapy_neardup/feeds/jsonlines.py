@@ -1,4 +1,4 @@
-"""JSON lines: an object a line."""
+"""JSON lines: an object on each line."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Labelled sets: documents with pairs that people judged, and how well predicted clusters agree with them.
+"""Labelled sets: documents with judged pairs, and the agreement of clusters with them.
 
-What may live here: reading such a set, and counting. What predicts the clusters lives elsewhere.
+Only reading and counting is here; the prediction of clusters is elsewhere.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Parquet, by way of pyarrow. A row goes about as the bytes of a stream of Arrow with this row alone."""
+"""Parquet, read and written with pyarrow. A row is a stream of Arrow that holds this row alone."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Rows of feeds read and signed in several processes, and given in their order.
+"""Read and sign rows of feeds in several processes, in their order.
 
-Whoever signs them, one row after another is decided of in one process, so the result is the same for every number.
+One process decides on one row after another, so the result is the same for every number of processes.
 """
 
 from __future__ import annotations

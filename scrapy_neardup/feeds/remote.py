@@ -1,4 +1,4 @@
-"""A document that was read elsewhere: on another machine, or in another process."""
+"""A document that another process or machine has read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pairs of documents that people judged: a folder with a labelled set, which grows with each judgement."""
+"""Pairs that people judged: a folder with a labelled set that grows with each judgement."""
 
 from __future__ import annotations
 

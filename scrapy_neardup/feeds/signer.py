@@ -1,4 +1,4 @@
-"""Rows of feeds, ready to be decided of: each with its document, and this with its fingerprints."""
+"""Rows of feeds with their documents and fingerprints, ready for the decision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""WARC: web archives, and the WET files of their texts, by way of warcio.
+"""WARC and WET files, read and written with warcio.
 
 A row is a record. Pages have text; all other records are rows without.
 """

@@ -1,4 +1,4 @@
-"""Where the records of a WARC file begin and end. What they say is read elsewhere, one by one."""
+"""Find where the records of a WARC file begin and end."""
 
 from __future__ import annotations
 

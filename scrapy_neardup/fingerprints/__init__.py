@@ -1,1 +1,1 @@
-"""What one algorithm says of a document: pure functions of its tokens or their hashes. No Scrapy, no store."""
+"""Fingerprint algorithms: pure functions of tokens or their hashes. No Scrapy, no store."""

@@ -1,4 +1,4 @@
-"""Tokens to integers: the one pass of hashing that feeds every fingerprint.
+"""Hash tokens to integers, once for all fingerprints.
 
 MurmurHash3 gives the same value in every process and on every machine, which `hash()` does not.
 """

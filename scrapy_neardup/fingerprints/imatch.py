@@ -1,4 +1,4 @@
-"""I-Match: one digest of the document's set of lexicon terms, and more for lexicons less a random share."""
+"""I-Match: a digest of the set of lexicon terms, and more for lexicons less a random share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The layout of a page: a SimHash of what it is built of, whatever it says."""
+"""The layout of a page: a SimHash of its elements, whatever the text."""
 
 from __future__ import annotations
 

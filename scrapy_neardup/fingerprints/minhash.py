@@ -1,7 +1,7 @@
-"""MinHash in one permutation: the smallest hash in each bin stands for the set.
+"""One-permutation MinHash: the smallest hash in each bin represents the set.
 
-Two sets have the same minimum in a bin about as often as they share an element, so what is made of the minima can be
-compared in place of the sets.
+Two sets have the same minimum in a bin about as often as they share an element, so the minima
+can be compared in place of the sets.
 """
 
 from __future__ import annotations

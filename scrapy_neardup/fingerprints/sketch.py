@@ -1,4 +1,4 @@
-"""The sketch: what is kept of a text so that it can be compared with another without having it.
+"""The sketch: the part of a text that is kept for later comparisons.
 
 Two parts: minima of its shingles, for resemblance and containment, and a sample of its figures (tokens that begin
 with a digit), since texts of one form, such as two weekly market reports, differ in little else.

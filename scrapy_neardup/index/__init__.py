@@ -1,1 +1,1 @@
-"""RAM indexes from a fingerprint to the documents that have it or one near it. No Scrapy, no I/O."""
+"""Indexes in RAM, from a fingerprint to documents. No Scrapy, no I/O."""

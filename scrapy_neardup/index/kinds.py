@@ -1,4 +1,4 @@
-"""How documents are found by their fingerprints: what a detector says of that, or an index of its own."""
+"""The kinds of indexes: equal fingerprints, near SimHashes, or a detector's own index."""
 
 from __future__ import annotations
 

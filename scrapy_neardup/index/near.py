@@ -1,4 +1,4 @@
-"""A finished table of SimHashes, to find those within a Hamming distance. It may lie in a file."""
+"""A read-only table of SimHashes, searched by Hamming distance. It may lie in a file."""
 
 from __future__ import annotations
 

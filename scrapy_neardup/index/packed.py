@@ -1,4 +1,4 @@
-"""A finished table from keys to numbers of documents, of about five bytes an entry, that may lie in a file."""
+"""A read-only table from keys to document numbers, five bytes an entry. It may lie in a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Union-find: pairs to clusters, for work on a whole batch. Pure; knows no documents."""
+"""Union-find: join pairs to clusters. Pure."""
 
 from __future__ import annotations
 

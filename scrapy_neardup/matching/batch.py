@@ -1,4 +1,4 @@
-"""Batch clusters by shingles: documents with an equal super-shingle are compared, those accepted are joined.
+"""Cluster a batch by shingles: compare documents that share a super-shingle, and join the copies.
 
 Broder et al. 1997, sections 3 and 4. Where the paper counts the shingles that two documents share to get at their
 resemblance, we have the shingles of both at hand and compare only what super-shingles propose.

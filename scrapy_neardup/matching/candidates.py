@@ -1,4 +1,4 @@
-"""Which documents held a document repeats, and which of them counts. No Scrapy, no I/O of its own."""
+"""Find the held document that a document repeats. No Scrapy."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The verification: does what is stored of two documents show that one repeats the other?
+"""Verify a pair: decide from sketches and thresholds whether one document repeats the other.
 
-Detectors may propose too much; this decides, from the sketches alone.
+Detectors may propose too much; this module decides, from the sketches alone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Siblings: pages of one form, each with a subject of its own. The evidence that tells them from copies. Pure.
+"""Tell siblings, pages of one form with different subjects, from copies. Pure.
 
 The reference pages of a library, the products of a shop and the issues of a bulletin share most of their words with one
 another. What they share stands on other pages too, so it is no evidence that one repeats the other. Two documents are

@@ -1,4 +1,4 @@
-"""What is known of a URL before it is fetched, and after that failed. No Scrapy, no I/O of its own."""
+"""Advise what to do about a URL before its fetch, and after a failure. No Scrapy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deliveries: when a document that is held was last given, by whichever URL. No Scrapy, no I/O of its own."""
+"""When a held document was last given, by any URL. No Scrapy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Host mirrors that are learned while crawling: the evidence, and what it says of a URL. No Scrapy, no I/O, no clock.
+"""Learn which hosts mirror each other, and predict the counterpart of a URL. No I/O, no clock.
 
 Bharat, Broder, Dean, Henzinger 2000, "A comparison of techniques to find mirrored hosts on the WWW": two hosts mirror
 each other where most paths that are valid on one are valid on the other, and give similar content (section 2).

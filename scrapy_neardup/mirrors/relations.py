@@ -1,4 +1,4 @@
-"""What is known of two hosts whose URLs correspond in one way: the trials, and how far they can be trusted."""
+"""The evidence on two hosts whose URLs correspond in one way, and how far it can be trusted."""
 
 from __future__ import annotations
 

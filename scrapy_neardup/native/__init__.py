@@ -1,4 +1,4 @@
-"""The compiled part, where it was built: twins in C of functions in Python, quicker and with equal results.
+"""The compiled part: C twins of Python functions, faster and with equal results.
 
 Without it (no compiler when the package was installed, a big-endian machine) those functions do the work.
 """

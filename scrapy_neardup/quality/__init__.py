@@ -1,1 +1,1 @@
-"""How good verdicts are on labelled sets, and thresholds learned from them."""
+"""Measure verdicts on labelled sets, and learn thresholds from them."""

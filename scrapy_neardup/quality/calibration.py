@@ -1,7 +1,7 @@
-"""Thresholds for a wanted precision, learned from labelled pairs.
+"""Learn thresholds for a wanted precision from labelled pairs.
 
-A threshold on resemblance falls with the length of the text, as r + s / tokens: what a text shares with others by
-chance, or by the form that it is written in, weighs less the longer it is.
+A threshold on resemblance falls with the length of the text, as r + s / tokens: the share of words that texts have in
+common by chance or by form falls with their length.
 """
 
 from __future__ import annotations

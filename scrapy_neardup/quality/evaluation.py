@@ -1,4 +1,4 @@
-"""How good detectors are on labelled sets: decisions as a crawl or `dedupe` makes them, one document after another."""
+"""Measure detectors on labelled sets, with decisions as a crawl or `dedupe` makes them."""
 
 from __future__ import annotations
 

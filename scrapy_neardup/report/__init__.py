@@ -1,4 +1,4 @@
-"""A report of a store as one HTML page: `data` gathers what it shows, `page` writes it.
+"""The report of a store as one HTML page: `data` collects it, `page` writes it.
 
 The page needs no network. What it shows is JSON inside it; the scripts beside this file draw that in the browser.
 """

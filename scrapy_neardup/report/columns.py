@@ -1,6 +1,6 @@
-"""The rows of a report, and how they become columns of numbers that name strings in tables. Plain records; no I/O.
+"""Rows of a report as columns of numbers that refer to string tables. No I/O.
 
-A column is written far shorter than objects are, and read faster. A missing number is -1 throughout.
+Columns are shorter than objects, and faster to read. A missing number is -1.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Gathers what a report shows, as plain data that JSON can hold: see `columns`."""
+"""Collect the data of a report as plain JSON values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes a report as one HTML page that loads nothing from anywhere.
+"""Write a report as one HTML page that loads nothing.
 
 Every string of a store is data, whatever it holds: it goes into the page as JSON, and from there into text nodes only.
 The page's policy lets no script run but its own.

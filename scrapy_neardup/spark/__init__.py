@@ -1,4 +1,4 @@
-"""`dedupe` on Apache Spark, for archives that outgrow one machine: the extra `spark`.
+"""`dedupe` on Apache Spark, for archives that outgrow one machine.
 
 The same signatures, verification and decisions as `scrapy neardup dedupe`; docs/spark.md says how.
 """

@@ -1,4 +1,4 @@
-"""`python -m scrapy_neardup.spark`, or `spark-submit` with this file: `dedupe` on Apache Spark."""
+"""Run `dedupe` on Apache Spark: `python -m scrapy_neardup.spark`, or `spark-submit` with this file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the command does: reads, decides, and writes what `dedupe` writes."""
+"""Read the inputs, decide, and write what `dedupe` writes."""
 
 from __future__ import annotations
 

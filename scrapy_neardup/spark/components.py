@@ -1,4 +1,4 @@
-"""Pairs to connected components; many of them without having them on one machine.
+"""Find the connected components of pairs, however many there are.
 
 Kiveris, Lattanzi, Mirrokni, Rastogi, Vassilvitskii 2014, Connected components in MapReduce and beyond: alternating
 large-star and small-star.

@@ -1,4 +1,4 @@
-"""Decisions on documents that may repeat one another, in their order, as `dedupe` makes them. No Spark."""
+"""Decide on documents that may repeat one another, in their order, as `dedupe` does. No Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inputs as DataFrames of numbered rows: JSON lines and Parquet, files, folders or patterns."""
+"""Read inputs as DataFrames of numbered rows: JSON lines and Parquet, files, folders or patterns."""
 
 from __future__ import annotations
 

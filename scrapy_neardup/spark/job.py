@@ -1,4 +1,4 @@
-"""The whole way of a set of documents: signatures, pairs, components, decisions."""
+"""The stages of a job: signatures, pairs, components, decisions."""
 
 from __future__ import annotations
 

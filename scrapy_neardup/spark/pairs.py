@@ -1,4 +1,4 @@
-"""Which documents may repeat which: candidates by joins on fingerprints, and what the sketches say of them."""
+"""Pair documents that may repeat each other: join on fingerprints, then compare sketches."""
 
 from __future__ import annotations
 

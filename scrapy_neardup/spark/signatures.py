@@ -1,4 +1,4 @@
-"""Rows to records of signatures, each by itself: the work that Spark spreads over all machines. No Spark."""
+"""Sign rows, each by itself: the work that Spark distributes. No Spark."""
 
 from __future__ import annotations
 

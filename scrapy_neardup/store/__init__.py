@@ -1,4 +1,4 @@
-"""Stores: find earlier documents, keep signatures. `open_store` chooses a back end by the address."""
+"""Stores of signatures. `open_store` chooses a back end by the address."""
 
 from __future__ import annotations
 

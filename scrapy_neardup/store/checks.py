@@ -1,4 +1,4 @@
-"""Checks of records that a stranger may have made: no reader is to fail on what was kept. No I/O.
+"""Check records that may come from a stranger: every field has its type and range. No I/O.
 
 A value must be what its field is annotated with. Look-ups read documents and links without these checks.
 """

@@ -1,4 +1,4 @@
-"""What Python raises where stored bytes are not what they should be."""
+"""The exceptions that Python raises for damaged bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs whose processes died: the next run ends them, and on a server also those that live."""
+"""End runs whose process died: at the start, and on a server also while running."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Documents of a store: found by their fingerprints, each one object however it is found; pending, then committed."""
+"""The documents of a store: found by their fingerprints, one object each; pending, then committed."""
 
 from __future__ import annotations
 

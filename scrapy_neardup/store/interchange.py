@@ -1,4 +1,4 @@
-"""Rows of a store as lines of JSON, and back. No I/O.
+"""Convert rows of a store to JSON lines, and back. No I/O.
 
 Every line has a `type`:
 - `store`, the first: `format` and `schemes` of the store, how many `documents` and URLs (`links`) it knows;

@@ -1,4 +1,4 @@
-"""What a store consists of: rows, what finds them, and the small interface of a back end."""
+"""Rows, postings, and the protocol of a back end."""
 
 from __future__ import annotations
 

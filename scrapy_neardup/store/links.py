@@ -1,4 +1,4 @@
-"""What each URL led to. Of a URL one row counts: the link, else the document that it gave first."""
+"""What each URL led to: one row counts, the link, or the document that the URL gave first."""
 
 from __future__ import annotations
 

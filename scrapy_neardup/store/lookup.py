@@ -1,4 +1,4 @@
-"""Questions to a back end: made of fingerprints, and the answers by detector. No I/O."""
+"""Make questions to a back end from fingerprints, and sort the answers by detector. No I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a store was made with: its format, and what its fingerprints depend on. No I/O."""
+"""The record of a store: its format, and what its fingerprints depend on. No I/O."""
 
 from __future__ import annotations
 

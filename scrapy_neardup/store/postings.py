@@ -1,4 +1,4 @@
-"""What finds a row: keys of 64 bits made of its record. No I/O."""
+"""Make the 64-bit keys by which a record is found. No I/O."""
 
 from __future__ import annotations
 

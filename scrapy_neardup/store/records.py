@@ -1,4 +1,4 @@
-"""Records as bytes: one encoding for every back end. No I/O.
+"""Encode records as bytes, the same for every back end. No I/O.
 
 A value is a CRC-32 (4 bytes, big-endian) of the key and the body, then the body in MessagePack: data only, so a file
 from a stranger runs nothing. The body is a list of the fields that `FIELDS` names, or a map where the kind is `meta`:

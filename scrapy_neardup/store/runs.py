@@ -1,4 +1,4 @@
-"""Runs: who wrote what, and whether it ended well. No I/O."""
+"""The record of a run: one opening of a store for writing. No I/O."""
 
 from __future__ import annotations
 

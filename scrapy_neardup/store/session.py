@@ -1,4 +1,4 @@
-"""One opening of a store: what it was made with, which runs it has, and the run of this process."""
+"""One opening of a store: its record, its runs, and the run of this process."""
 
 from __future__ import annotations
 

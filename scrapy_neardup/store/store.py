@@ -1,4 +1,4 @@
-"""The store: documents and links, held over a back end. All that is not where rows lie is in this room once.
+"""The store: documents and links over a back end.
 
 A document is pending from `add` or `enter` on, and committed or withdrawn later. Both kinds are found. What is
 committed becomes rows, `document/RUN/NUMBER` and `link/RUN/NUMBER`: each process writes under its own run, so none is

@@ -1,4 +1,4 @@
-"""Export of a store as lines (see `interchange`), and import of such lines into a store of any kind.
+"""Export a store as lines, and import lines into a store of any kind.
 
 An import writes a chunk at a time, and a kill leaves the chunks that are in. To import the same lines again is
 harmless: what the store has, or what a run brought that it has forgotten, is not taken in again; of two links of one

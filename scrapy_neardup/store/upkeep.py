@@ -1,4 +1,4 @@
-"""Upkeep of whole stores, whatever their namespaces: verification, compaction, size."""
+"""Verify, compact and measure whole stores, with all namespaces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verification of rows: each for itself, and those of a namespace together. No I/O; `upkeep.verify` reads them.
+"""Verify rows, each by itself and those of a namespace together. No I/O.
 
 Of each row only a number or two are kept, in arrays: ten million documents take half a gigabyte.
 """

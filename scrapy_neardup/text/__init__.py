@@ -1,0 +1,1 @@
+"""Text: extraction from HTML, tokens, lexicons, URLs. No Scrapy."""

@@ -1,4 +1,4 @@
-"""Reading the lines of a page off its tree, less its boilerplate: what its tags, classes, ids and roles say is none.
+"""Read the lines of a page off its tree, without boilerplate that tags, classes, ids and roles mark.
 
 A name is a guess. What names would cost is measured, and names that would cost most of a page are not believed.
 """

@@ -1,4 +1,4 @@
-"""Who reads a page: the built-in reader, trafilatura, or a function of the user's. Knows neither Scrapy nor settings.
+"""Choose the reader of a page: the built-in one, trafilatura, or the user's function.
 
 The title is always taken by the built-in reader, so that it does not depend on this choice.
 """

@@ -1,4 +1,4 @@
-"""HTML to title and main text. Pure functions of a string or of an lxml tree, which they leave as it was.
+"""Extract title and main text from HTML. Pure.
 
 What may live here: reading a page. Fetching it, cutting its text into words and comparing it live elsewhere, and
 nothing here knows Scrapy, so that feeds, archives and tests read a page exactly as a crawl does.

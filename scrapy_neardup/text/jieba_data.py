@@ -1,4 +1,4 @@
-"""jieba's words and its model of new ones, as the compiled part takes them. jieba itself is not imported.
+"""Load jieba's words and its model of new words, without importing jieba.
 
 That would take a second, and five times the memory.
 """

@@ -1,4 +1,4 @@
-"""Values as JSON that any file and terminal takes."""
+"""Write values as JSON that any file and terminal takes."""
 
 from __future__ import annotations
 

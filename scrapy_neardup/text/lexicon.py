@@ -1,4 +1,4 @@
-"""I-Match lexicons: which terms are kept, their file format, and the lexicon that is built in.
+"""I-Match lexicons: the kept terms, the file format, and the built-in lexicon.
 
 What an I-Match digest makes of a lexicon belongs to the fingerprints; where document frequencies come from, to others.
 """

@@ -1,4 +1,4 @@
-"""The lines of a page as it is read, and which run of them is its main text. Pure; knows no tree."""
+"""Find the main text among the lines of a page. Pure."""
 
 from __future__ import annotations
 

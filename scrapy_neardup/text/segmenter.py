@@ -1,4 +1,4 @@
-"""Runs of Han characters to words, as jieba cuts them. Loaded on first use.
+"""Cut runs of Han characters into words as jieba does. Loaded on first use.
 
 The compiled part and the cutter in Python give the same words.
 """

@@ -1,4 +1,4 @@
-"""How the URLs of one host correspond to those of another. Pure functions of strings; nothing is fetched."""
+"""Correspondences between the URLs of two hosts. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text to tokens. Pure functions of a string, but for the segmenter of Chinese, which is loaded on first use.
+"""Split text into tokens. Pure, but for the segmenter of Chinese, which is loaded on first use.
 
 Text is split by script before anything else: only runs of the Han characters that jieba knows are cut by it, into the
 same words whichever segmenter there is. So a fingerprint does not depend on what is installed.

@@ -1,4 +1,4 @@
-"""URLs to the form under which they are compared. Pure functions of a string; nothing is fetched.
+"""Bring URLs to the canonical form in which they are compared. Pure.
 
 The form is a key, not an address: it is never requested, since it may name a scheme that the host does not serve.
 """

@@ -1,4 +1,4 @@
-"""The detectors for texts whose key concepts are the same and stand in the same places."""
+"""The detectors for texts with the same key concepts in the same places."""
 
 from __future__ import annotations
 

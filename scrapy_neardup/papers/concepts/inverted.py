@@ -1,4 +1,4 @@
-"""The index for key concepts and their positions: an inverted one."""
+"""An inverted index of key concepts and their positions."""
 
 from __future__ import annotations
 

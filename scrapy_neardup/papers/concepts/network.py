@@ -1,4 +1,4 @@
-"""A text as a small world: terms that stand near each other are joined, and a few hold all the others together.
+"""Find the key terms of a text in its network of co-occurring terms, a small world.
 
 The key terms are those without which the ways between all others grow longest. Paths are counted on sets of nodes
 written as bits, for all nodes at once: exact, and several times as fast as libraries of graphs are at it.

@@ -1,4 +1,4 @@
-"""Key concepts and where they stand in the text, as fingerprints; how alike those of two documents are."""
+"""Key concepts and their positions as fingerprints, and the similarity of two such lists."""
 
 from __future__ import annotations
 

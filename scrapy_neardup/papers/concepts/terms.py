@@ -1,4 +1,4 @@
-"""Text to the terms that a concept network is made of: sentences, less stop words, words by their stem.
+"""Split a text into the terms of a concept network: sentences without stop words, stemmed.
 
 Stop words and stems are those of English and Chinese; words of other languages are taken as they are, all of them.
 """

@@ -1,4 +1,4 @@
-"""Concepts: which words mean the same, by the synonyms that are built in or by the user's files.
+"""Concepts: words of one meaning, from the built-in synonyms or the user's files.
 
 What the built-in ones are made from, and under which licences: see synonyms/NOTICE.en and synonyms/NOTICE.zh.
 """

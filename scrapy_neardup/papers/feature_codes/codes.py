@@ -1,4 +1,4 @@
-"""Feature codes (特征码): the characters on either side of a full stop, and how near two such codes are.
+"""Feature codes (特征码): the characters on either side of a full stop, and their similarity.
 
 Navigation and adverts hardly ever hold a full stop, so where one stands there is running text, and the few characters
 around it tell it from other text.

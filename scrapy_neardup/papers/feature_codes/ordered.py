@@ -1,4 +1,4 @@
-"""The index for codes that may differ in some characters: equal but for a few, by their longest common subsequence."""
+"""An index of codes that may differ in a few characters, by longest common subsequence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batch clusters by a Kohonen map: documents that fall on one unit, or on adjacent ones, and whose vectors are near.
+"""Cluster a batch with a Kohonen map: join near vectors on one unit or on adjacent ones.
 
 The map is made with selected terms, as in the paper; which of the documents that it brings together are duplicates, of
 which the paper says nothing, is decided by all terms: unrelated texts may have the few selected ones in common.

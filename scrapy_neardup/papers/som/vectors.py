@@ -1,4 +1,4 @@
-"""Documents to unit vectors of weighted, selected terms. Pure functions of documents and their classes.
+"""Turn documents into unit vectors of weighted, selected terms. Pure.
 
 All but the last two parts of Wang, Liu, Zhang 2011, An improved algorithm for removing duplicate web pages (in
 Chinese); equation numbers are its own. Equations 5 and 7 are misprinted there: we take 6, which is what 5 is said to

@@ -1,4 +1,4 @@
-"""A file of arrays in NumPy's own format, one after another, mapped into memory to be read.
+"""A file of NumPy arrays, one after another, mapped into memory.
 
 The last array has the CRC-32 of each before it. Opening a file from a stranger runs nothing.
 """

@@ -1,4 +1,4 @@
-"""Inspection of a store's file, and of the index beside it: all that can be read of them, whatever is damaged."""
+"""Verify a store's file and its index, whatever is damaged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Locks beside a store: the system lets go of them when their process ends, however it ends."""
+"""File locks beside a store, released by the system when their process ends."""
 
 from __future__ import annotations
 

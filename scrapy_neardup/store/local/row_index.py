@@ -1,4 +1,4 @@
-"""An index: finished tables, and the newest rows in RAM. All of it can be made again from the rows."""
+"""An index of rows: read-only tables, and the newest rows in RAM."""
 
 from __future__ import annotations
 

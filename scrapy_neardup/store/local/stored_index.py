@@ -1,4 +1,4 @@
-"""The index of a store in a file: its older tables lie in files, and a thread merges them."""
+"""An index whose older tables lie in files, merged in a thread."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A finished part of an index: sorted arrays of the postings of a range of rows, in memory or in a mapped file."""
+"""A read-only table of an index: sorted postings of a range of rows, in memory or in a file."""
 
 from __future__ import annotations
 

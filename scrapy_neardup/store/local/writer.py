@@ -1,4 +1,4 @@
-"""Writing rows through sqlitedict, which writes in a thread of its own. All that is odd about that is known here.
+"""Write rows through sqlitedict's thread. Its traps are known here and nowhere else.
 
 - A `commit()` of sqlitedict that fails kills its thread, and then `commit()`, `close()` and each access wait for ever.
   COMMIT as a statement only raises; and nobody here waits without looking whether the thread lives.

@@ -1,0 +1,1 @@
+"""The back end on a server that speaks the protocol of Redis."""

@@ -1,4 +1,4 @@
-"""Addresses of servers: what is allowed, and how to name one without its password."""
+"""Addresses of servers: the allowed forms, and how to show one without its password."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The back end on a server: every decision is made there, so that processes of several machines share them.
+"""The back end on a server. Scripts on the server decide, so that all processes share decisions.
 
 Keys, each beginning with `{neardup:NAMESPACE:3}`, so that a cluster keeps them together (3 is the version of all this):
 - `rPLACE`: the row of a document or a link; `:run`, `:meta` and `:host`, hashes: the other rows, by their names,

@@ -1,4 +1,4 @@
-"""Connections of the client to what an address names: one server, a master that sentinels know, a node of a cluster."""
+"""Connect to the server of an address: a single one, a Sentinel master, or a cluster node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One connection to a server at a time. Where it fails a thread makes a new one, with pauses; until then all fails."""
+"""One connection to a server. While it is away, all questions fail and a thread reconnects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows, keys and SimHashes as the scripts take them. No I/O.
+"""Encode rows, keys and SimHashes as the scripts take them. No I/O.
 
 A row's place is 8 bytes: the code of its run (4), then its kind (1 bit) and its number (31 bits).
 """

@@ -1,4 +1,4 @@
-"""Errors of a server and of the client: what is wrong, and what to do. No I/O."""
+"""Explain errors of the server and the client: the reason, and what to do. No I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Namespaces of a server: looked for among all of its keys, some at a time."""
+"""List the namespaces of a server by scanning its keys."""
 
 from __future__ import annotations
 

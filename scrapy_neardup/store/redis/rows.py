@@ -1,4 +1,4 @@
-"""Rows on a server: where they lie, and how they are read."""
+"""Read rows on a server."""
 
 from __future__ import annotations
 

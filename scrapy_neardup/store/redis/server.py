@@ -1,4 +1,4 @@
-"""What is asked of one namespace of a server: after all that is queued, over a connection that knows this process."""
+"""One namespace of a server: send questions after all queued writes, and keep the leases of runs."""
 
 from __future__ import annotations
 

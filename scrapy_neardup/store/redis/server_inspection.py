@@ -1,4 +1,4 @@
-"""Inspection of a server: the rows of all namespaces, and the lists that lead to them. Changes nothing."""
+"""Verify a server: the rows of all namespaces, and the lists that lead to them. Read-only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operations that are to be sent, and those that are remembered in case that the server loses them. No I/O."""
+"""The queue of write operations, and those to repeat if the server loses them. No I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scripts that a server runs: everything that several processes must not do at once is one of them."""
+"""The scripts that a server runs: each is one atomic step."""
 
 from __future__ import annotations
 
