@@ -32,7 +32,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[str]:
 
 
 def sync_folder(folder: str | os.PathLike[str]) -> None:
-    """Have the names of a folder's files on disk."""
+    """Sync a folder, so that the names of its files are on disk."""
     if os.name == "posix":  # elsewhere a folder can't be opened
         _sync(folder, os.O_RDONLY)
 

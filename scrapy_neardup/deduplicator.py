@@ -64,7 +64,7 @@ class Deduplicator:
         self.detectors = list(detectors)
         self.matcher = Matcher(store, rule, reviews or Reviews(Config()), scope, preference)
         self.changes: list[Change] = []
-        """Rules on host mirrors that came into force or were dropped, for whoever wants to tell of it."""
+        """Rules on host mirrors that came into force or were dropped, to be logged."""
         self._learns_hosts = learns_hosts
         self._clock = clock
         self._pending: dict[Signature, Claim] = {}
@@ -129,7 +129,7 @@ class Deduplicator:
         return claim
 
     def foresee(self, documents: Iterable[Document]) -> None:
-        """Have a store on a server look for documents together that are claimed next, in this order."""
+        """Prefetch look-ups of documents that are claimed next, in this order, on a server in one round trip."""
         self._signed.clear()
         for document in documents:
             with suppress(Exception):  # whatever a detector does with it: it will do so again where it is claimed
@@ -138,7 +138,7 @@ class Deduplicator:
             self.store.claims.foresee([each for each in self._signed.values() if each.sketch.tokens])
 
     def _enter(self, document: Document, signature: Signature) -> Match | None:
-        """Have the store hold a document, pending, or return the match with one that is held."""
+        """Hold a document, pending, or return its match with a held one."""
         match = None
         try:
             self.store.claims.intend(signature)
@@ -188,7 +188,7 @@ class Deduplicator:
         return self._pending.get(signature)
 
     def settle(self, claim: Claim) -> None:
-        """Take in what a claim came to; called by the claim, once."""
+        """Record the outcome of a claim; the claim calls it once."""
         held = self._pending.pop(claim.signature, None)
         if claim.state == "withdrawn":
             if held:
@@ -231,7 +231,7 @@ class Deduplicator:
         return Visit(self._clock(), document.size)
 
     def _learn(self, claim: Claim) -> None:
-        """Take in what a document shows of the hosts that mirror its own."""
+        """Learn from a document about hosts that mirror its own."""
         document, signature = claim.document, claim.signature
         known = [link.url for link in self.store.links(claim.match.signature)] if claim.match else []
         for url in _urls(document):

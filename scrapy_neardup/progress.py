@@ -22,7 +22,7 @@ def watched(things: Iterable[T], unit: str, total: int | None = None) -> Iterabl
 
 @contextmanager
 def watching(show: Show) -> Iterator[None]:
-    """Have `show` show what is gone through in here."""
+    """Report progress to `show` inside this context."""
     token = _show.set(show)
     try:
         yield

@@ -144,7 +144,7 @@ class VerbParser(argparse.ArgumentParser):
 
 
 def _add_to_those_before(verb: argparse.ArgumentParser) -> None:
-    """Have the global options of a verb leave those before it as they are, which their defaults would overwrite."""
+    """Keep global options that stand before the verb: the verb's defaults would overwrite them."""
     for action in verb._actions:
         action.default = argparse.SUPPRESS
         if action.dest == "set":

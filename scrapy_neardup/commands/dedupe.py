@@ -85,7 +85,7 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
 
 @contextmanager
 def _imports_left_alone() -> Iterator[None]:
-    """Have the garbage collector leave out what was imported: to look through that takes a tenth of the time."""
+    """Exclude imported modules from garbage collection, which takes a tenth of the time."""
     if gc.get_freeze_count():  # by the program that runs this
         yield
         return
@@ -160,7 +160,7 @@ class _Job:
         }
 
     def told(self) -> str:
-        """Say what it came to."""
+        """Return the summary line."""
         rows, kept, duplicates, without, _ = self.outcome().values()
         told = f"{rows} rows, {kept} kept, {duplicates} duplicates"
         return told + (f", {without} without text" if without else "") + self._bad.told()

@@ -121,7 +121,7 @@ def _on_store(
 
 
 def _on_missing(path: str, *, by_hand: bool, in_data_folder: bool) -> Advice:
-    """Say whether it is for the first crawl to make a store, and whether it can; Scrapy's folder it makes too."""
+    """Return whether it is for the first crawl to make a store, and whether it can; Scrapy's folder it makes too."""
     if by_hand:
         return Advice("error", f"store {path!r} does not exist", "name one that does with --store")
     try:

@@ -101,7 +101,7 @@ def _held(document: Signature) -> str:
 
 
 def _explain_rule(mirrors: Mirrors, url: str) -> dict[str, Any]:
-    """Say why a URL that was never fetched is skipped, or sent on; raise StoreError where it is not."""
+    """Return why a URL that was never fetched is skipped or redirected. Raise StoreError if it is neither."""
     advice = mirrors.advise(url)
     if advice is None:
         raise StoreError(f"the store knows nothing of {url}")

@@ -19,7 +19,7 @@ SHOWN = 10  # rows that can't be read of which each is told
 
 
 def add_fields(parser: argparse.ArgumentParser) -> None:
-    """Let the user say which of a row's fields hold what."""
+    """Add options that name the fields of a row."""
     add_text_field(parser)
     parser.add_argument("--url-field", metavar="F", help="the field with the URL")
     parser.add_argument(
@@ -28,7 +28,7 @@ def add_fields(parser: argparse.ArgumentParser) -> None:
 
 
 def add_feeds(parser: argparse.ArgumentParser) -> None:
-    """Let the user name feeds, and where rows go that can't be read."""
+    """Add the feeds, and the option for rows that can't be read."""
     parser.add_argument(
         "feeds",
         nargs="+",
@@ -85,7 +85,7 @@ class BadRows:
             tqdm.write(shown(why), file=sys.stderr)
 
     def told(self) -> str:
-        """Say how many there were; nothing where there were none."""
+        """Return how many there were; "" for none."""
         return f", {self.count} that can't be read, in {self._path}" if self.count else ""
 
 

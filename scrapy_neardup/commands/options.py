@@ -34,7 +34,7 @@ T = TypeVar("T")
 def add_store(
     parser: argparse.ArgumentParser, told: str = "a path, or redis://… (default: NEARDUP_STORE of the project)"
 ) -> None:
-    """Let the user name the store; else it is the project's."""
+    """Add the option that names the store; the default is the project's."""
     parser.add_argument("--store", type=_address, metavar="S", help=told)
 
 
@@ -143,7 +143,7 @@ def print_result(result: Mapping[str, Any], *, as_json: bool) -> None:
 
 
 def print_outcome(result: Mapping[str, Any], said: str, *, as_json: bool) -> None:
-    """Say what work came to: as JSON on stdout, or in a line on stderr, which leaves stdout to what was asked for."""
+    """Print the outcome of work: as JSON on stdout, or as a line on stderr."""
     if as_json:
         print(json_text(result, indent=2))
     else:

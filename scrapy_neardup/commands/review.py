@@ -74,7 +74,7 @@ def _config(opts: argparse.Namespace, settings: BaseSettings) -> Config:
 
 
 def _ask(drops: Sequence[Drop], reviews: Reviews, rule: Rule) -> tuple[int, int]:
-    """Have a person judge drops; return how many are the same, and how many are not."""
+    """Show drops to a person; return how many were judged the same, and how many different."""
     answers = []
     for number, drop in enumerate(drops, 1):
         print_table("", f"{number} of {len(drops)}")

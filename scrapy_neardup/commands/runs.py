@@ -66,7 +66,7 @@ def died(store: Store) -> list[Run]:
 
 
 def _share_forgotten(run: Run) -> str | None:
-    """Say how much of what a run brought is forgotten: all, part or nothing."""
+    """Return how much of a run is forgotten: "all", "part" or None."""
     if not run.forgotten:
         return None
     reached = 0

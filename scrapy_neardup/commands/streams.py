@@ -14,7 +14,7 @@ class StdoutError(Exception):
 
 
 def prepare() -> None:
-    """Have somewhere to print to, where all characters can be written, if need be as `\\u2192`."""
+    """Make stdout and stderr accept all characters, if need be as `\\u2192`."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - for as long as there is a process

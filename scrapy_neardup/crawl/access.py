@@ -56,7 +56,7 @@ class Access:
         return self._thread.submit(self._do, self._asked, function, *arguments)
 
     def _do(self, number: int, function: Callable[..., T], *arguments: Any) -> T:
-        """Call a function, and have what it wrote be sent where nothing else is to be done: others may wait for it."""
+        """Call a function, then flush if the queue is empty: other processes may wait for the rows."""
         try:
             return function(*arguments)
         finally:

@@ -26,24 +26,24 @@ _MARKS = (DETOUR, "neardup_mirror_of", "neardup_dead_link", "neardup_mirror_time
 
 
 def is_ours(request: Request) -> bool:
-    """Say whether a request is one that a URL alone describes, and that nobody asked us to leave alone."""
+    """Return whether its URL alone describes a request, and no meta key asks us to leave it alone."""
     return is_plain(request) and request.callback is not NO_CALLBACK and not request.meta.get("dont_neardup")
 
 
 def is_plain(request: Request) -> bool:
-    """Say whether a URL alone says what a request asks for."""
+    """Return whether its URL alone describes a request."""
     return request.method == "GET" and not request.body
 
 
 def is_open(request: Request) -> bool:
-    """Say whether anybody would get the same answer: the request has no secrets, and no way of its own."""
+    """Return whether anybody would get the same answer: the request has no secrets and no proxy of its own."""
     if request.cookies or "@" in urlsplit(request.url).netloc:
         return False
     return HARMLESS.issuperset(request.headers) and not any(name in request.meta for name in _OF_ITS_HOST)
 
 
 def is_safe(url: str, origin: str) -> bool:
-    """Say whether a page that leads from `origin` to `url` stays on the web, and out of private networks."""
+    """Return whether a page that leads from `origin` to `url` stays on the web, and out of private networks."""
     return urlsplit(url).scheme in ("http", "https") and (not is_private(url) or is_private(origin))
 
 
@@ -64,7 +64,7 @@ def disown(request: Request) -> None:
 
 
 def is_start(request: Request) -> bool:
-    """Say whether it is a start request, or what became of one."""
+    """Return whether a request is a start request, or a redirect or retry of one."""
     return bool(request.meta.get("is_start_request")) and not request.meta.get("depth")
 
 

@@ -89,7 +89,7 @@ class NearDup:
         return made
 
     def itself(self) -> Self:
-        """Answer the signal by which the components of a crawl find what they share."""
+        """Return this object: the answer to the signal by which components of a crawl find it."""
         return self
 
     def _dropped_feed(self) -> DroppedFeed | None:
@@ -149,7 +149,7 @@ class NearDup:
             self.workers.close()
 
     def sync(self) -> None:
-        """Have the store write what was committed and read what others did, unless it is still at it."""
+        """Flush the store and read news of other processes, unless that is still under way."""
         if not self._is_syncing:
             deferred_from_coro(self._sync())
 
@@ -172,7 +172,7 @@ class NearDup:
             logger.info("The store answers again; %d items passed unjudged so far", self._unjudged)
 
     async def _tell(self) -> None:
-        """Tell of what the store holds and has learned."""
+        """Set the stats of the store, and log new rules on host mirrors."""
         count = await self.access.ask(len, self.dedup)
         if count is not None:
             self.set("store/documents", count)
@@ -209,7 +209,7 @@ class NearDup:
             deferred_from_coro(engine.close_spider_async(reason="neardup_store_failed"))
 
     def _keep_fetching(self, url: str) -> None:
-        """Have a URL fetched again, though it is known as a mirror."""
+        """Fetch a URL from now on, though it is known as a copy."""
         self.access.later(self.dedup.keep_fetching, Document(url))
 
     def pass_unjudged(self, error: Exception) -> None:

@@ -58,7 +58,7 @@ class Judge:
         claim.verdict = replace(claim.verdict, status="duplicate" if is_delivered else "revisit")
 
     async def judge_by_response(self, claim: Claim, response: Response | None) -> None:
-        """Take the response into account: what it already gave, and whether it was fetched to check a mirror."""
+        """Adjust a verdict by what the response gave before, and by whether it was a recheck."""
         request = response.request if response else None
         if response is None or request is None:
             return
@@ -93,7 +93,7 @@ class Judge:
             claim.is_successor = bool(await self._ask(deliveries.is_deserted, document))
 
     async def _judge_rescue(self, claim: Claim, response: Response, url: str) -> None:
-        """Say whether a mirror gave what the dead link did when it was last fetched."""
+        """Return whether a mirror gave what the dead link did when it was last fetched."""
         dead = await self._ask(self._neardup.dedup.store.resolve, url)
         same = bool(claim.match and dead and claim.match.signature is dead.signature)
         response.meta["neardup_rescued"] = same
@@ -107,6 +107,6 @@ class Judge:
 
 
 def _rechecked(request: Request) -> str | None:
-    """Return the URL that was fetched to check it, be it that it redirected to another; None where it was not."""
+    """Return the URL that was rechecked by a request, redirects included; None if it was no recheck."""
     url = request.meta.get("neardup_recheck")
     return url if url in (request.url, *redirects(request)[0][:1]) else None

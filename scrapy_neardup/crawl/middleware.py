@@ -165,7 +165,7 @@ class MirrorMiddleware:
         return made
 
     def _is_wanted(self, request: Request, status: int) -> bool:
-        """Say whether the spider asked to see this status itself, in the ways that Scrapy knows."""
+        """Return whether the spider asked to see this status itself, in the ways that Scrapy knows."""
         return (
             request.meta.get("handle_httpstatus_all", False)
             or status in (request.meta.get("handle_httpstatus_list") or ())
@@ -223,7 +223,7 @@ class MirrorMiddleware:
 
 
 def _is_page(response: Response) -> bool:
-    """Say whether a response is a page, and no error or redirect, be it one within the page."""
+    """Return whether a response is a page: no error, no redirect, no refresh within the page."""
     return response.status == 200 and not (isinstance(response, HtmlResponse) and get_meta_refresh(response)[1])
 
 

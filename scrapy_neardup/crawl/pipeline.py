@@ -144,7 +144,7 @@ class NearDupPipeline:
         return claim
 
     def _fetch(self, response: Response | None) -> Fetch:
-        """Say where an item came from; worked out once for all items of a response."""
+        """Return where an item came from, computed once for all items of a response."""
         if response is None:
             return Fetch()
         if response not in self._fetches:
@@ -186,7 +186,7 @@ class NearDupPipeline:
 
 
 def _fetch(response: Response) -> Fetch:
-    """Say where the items of a response came from; nothing where a URL alone does not say what was asked for."""
+    """Return where the items of a response came from; empty if the URL alone does not describe the request."""
     if not (urls := _urls(response)) or response.request is None:
         return Fetch()
     before = urls[1:]

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 async def pause(seconds: float) -> None:
-    """Let the crawl go on for so long."""
+    """Wait for so many seconds while the crawl goes on."""
     moment: Deferred[None] = Deferred()
     call_later(seconds, moment.callback, None)
     await maybe_deferred_to_future(moment)

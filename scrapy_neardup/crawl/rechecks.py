@@ -10,7 +10,7 @@ MOST = 10_000  # that are remembered
 
 
 class Rechecks:
-    """Knows which rechecks showed that a skip was wrong: what they were skipped for loses its skips in this run."""
+    """Remembers which rules and originals led to a wrong skip: they cause no more skips in this run."""
 
     def __init__(self) -> None:
         self._reasons: LocalCache[str, str] = LocalCache(MOST)
@@ -33,5 +33,5 @@ class Rechecks:
 
 
 def _reason(advice: Advice) -> str:
-    """Return the rule or, where a page was known by itself, the original, in favour of which it would be skipped."""
+    """Return the reason of a skip: the rule, or the original of a page that is known by itself."""
     return repr(advice.rule.relation.sites if advice.rule else advice.url)

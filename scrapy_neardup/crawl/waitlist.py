@@ -68,7 +68,7 @@ class Waitlist:
             self._send(self._waiting.popitem(last=False)[1].requests)
 
     def let_go(self, document: Signature) -> None:
-        """Let go of the requests that were skipped for a document, which has come."""
+        """Drop the requests that were skipped in favour of a document, once it was delivered."""
         if waiting := self._waiting.pop(document, None):
             self._count -= len(waiting.requests)
 

@@ -37,7 +37,7 @@ def build_detectors(config: Config) -> list[Detector]:
 
 
 def is_heavy(detector: Detector) -> bool:
-    """Say whether a detector takes so long that a crawl should not wait for it: its `heavy` is true."""
+    """Return whether a detector takes so long that a crawl should not wait for it: its `heavy` is true."""
     return bool(getattr(detector, "heavy", False))
 
 

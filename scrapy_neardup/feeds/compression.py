@@ -16,7 +16,7 @@ _BUFFER = 1 << 18  # bytes: of rows of some thousand the usual ones hold two
 
 
 def is_gzipped(path: str) -> bool:
-    """Say whether a file is gzipped, by its name."""
+    """Return whether a file is gzipped, by its name."""
     return path.lower().endswith(".gz")
 
 
@@ -78,6 +78,6 @@ def check_name(path: str, formats: Sequence[str], *, gzips: bool = True, why: st
 
 
 def has_ending(path: str, formats: Sequence[str], *, gzips: bool) -> bool:
-    """Say whether the name of a file ends so."""
+    """Return whether the name of a file ends so."""
     name = path.lower()
     return (name.removesuffix(".gz") if gzips else name).endswith(tuple(formats))

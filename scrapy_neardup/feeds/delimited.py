@@ -114,7 +114,7 @@ class _Lines:
         self.taken, self._size = [], 0
 
     def give_back(self) -> None:
-        """Have all lines of the row but its first be read once more."""
+        """Read all lines of the row but the first once more."""
         self._again.extendleft(reversed(self.taken[1:]))
         del self.taken[1:]
 

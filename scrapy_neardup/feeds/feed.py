@@ -28,7 +28,7 @@ class NoRowError(ValueError):
         self._below = below
 
     def told(self, place: str) -> str:
-        """Say it, given where the row begins: a place that ends in the number of a line."""
+        """Report it, given where the row begins: a place that ends in a line number."""
         before, _, number = place.rpartition(" ")
         return f"{f'{before} {int(number) + self._below}' if self._below else place}: {self}"
 

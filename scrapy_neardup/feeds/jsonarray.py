@@ -99,7 +99,7 @@ class _Splitter:
         return found.start() + 1 if found else 0
 
     def _cut(self, later: int) -> Piece:
-        """Let the row end before that line; reading it will show whether it is one."""
+        """End the row before that line; parsing shows whether it is complete."""
         self._at, self._depth = later + 1, 1
         piece = self._piece()._replace(raw=self._row().removesuffix(b",").rstrip())
         self._at = later

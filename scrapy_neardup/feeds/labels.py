@@ -44,7 +44,7 @@ class Partition:
         """How many pairs of documents share a cluster."""
 
     def joins(self, pair: Pair) -> bool:
-        """Say whether both documents of a pair are in one cluster."""
+        """Return whether both documents of a pair are in one cluster."""
         first, second = (self.number.get(name) for name in pair)
         return first is not None and first == second
 

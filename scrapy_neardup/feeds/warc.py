@@ -139,7 +139,7 @@ def _html(record: Any, url: str) -> str | None:
 
 
 def _can_be_unpacked(record: Any) -> bool:
-    """Say whether content is not packed, or packed in a way that warcio can undo, and name that as warcio does."""
+    """Return whether content is not packed, or packed in a way that warcio can undo, and name that as warcio does."""
     from warcio.bufferedreaders import BufferedReader
 
     named = (record.http_headers.get_header("Content-Encoding") or "").lower().split(",")

@@ -99,7 +99,7 @@ class HashSet:
 
 
 def _is_new(ascending: Hashes) -> npt.NDArray[np.bool_]:
-    """Say of each whether it differs from the one before it."""
+    """Return for each value whether it differs from the one before."""
     is_new = np.empty(len(ascending), dtype=bool)
     is_new[:1] = True
     np.not_equal(ascending[1:], ascending[:-1], out=is_new[1:])

@@ -43,7 +43,7 @@ def _names(terms: Hashes, lexicons: int) -> tuple[bytes, ...]:
 
 
 def _membership(bits: Hashes, lexicons: int) -> npt.NDArray[np.bool_]:
-    """Say for each lexicon (row) and term (column) whether it is kept, from the term's second 64 hash bits."""
+    """Return for each lexicon (row) and term (column) whether it is kept, from the term's second 64 hash bits."""
     return mix(bits ^ _salts(lexicons)) >= _LEAST
 
 

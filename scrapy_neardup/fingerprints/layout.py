@@ -28,5 +28,5 @@ def _layout(names: frozenset[str]) -> int:
 
 
 def same_layout(a: int, b: int) -> bool:
-    """Say whether two pages look alike."""
+    """Return whether two pages look alike."""
     return hamming(a, b) <= SAME

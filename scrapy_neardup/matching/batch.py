@@ -65,7 +65,7 @@ def shingle_clusters(documents: Iterable[Document], rule: Rule) -> list[list[int
 
 
 def repeats(a: Text, b: Text, rule: Rule) -> bool:
-    """Say whether the rule accepts two texts, by their exact resemblance."""
+    """Return whether the rule accepts two texts, by their exact resemblance."""
     same_text = a.digest == b.digest
     shared = resemblance(a.shingles, b.shingles)
     # Most of what is proposed ends here, so what costs more comes later.

@@ -109,7 +109,7 @@ class Matcher:
         return page.why_sibling_of(earlier)
 
     def candidates(self, document: Document, signature: Signature) -> Iterator[tuple[str, Signature]]:
-        """Yield what detectors propose in the document's scope, each once, and last what its own URL gave before."""
+        """Yield the documents that detectors propose in the scope, each once, then the last one of its URL."""
         scope = self._scope(document.url or "")
         seen: set[Signature] = set()
         for name, proposed in groupby(self._store.find(signature.fingerprints), key=itemgetter(0)):
@@ -167,7 +167,7 @@ class Matcher:
         return link.signature if link and not link.mirror else None
 
     def is_own(self, url: str | None, signature: Signature) -> bool:
-        """Say whether a URL is the document's own, or an alias of it, rather than a mirror's."""
+        """Return whether a URL is the document's own, or an alias of it, rather than a mirror's."""
         if not url or not signature.url:
             return False
         link = self._store.resolve(url)

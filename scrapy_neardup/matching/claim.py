@@ -31,7 +31,7 @@ class Claim:
         self.rival = dedup.pending(match.signature) if match else None
         """The claim on the document that this one repeats, if that was pending then: its outcome decides for both."""
         self.is_early = self.rival is not None or (match is not None and dedup.store.claims.is_pending(match.signature))
-        """Whether the document that this one repeats was pending then, be it in another process."""
+        """Whether the document that this one repeats was pending then, in this process or another."""
         self._dedup = dedup
         self._observers: list[Callable[[], object]] = []
 

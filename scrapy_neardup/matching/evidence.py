@@ -79,7 +79,7 @@ class Rule:
     def accepts(
         self, found: Comparison, *, same_text: bool = False, same_url: bool = False, repeated: bool = False
     ) -> bool:
-        """Say whether one document repeats the other; `same_text` where their normalized texts are equal.
+        """Return whether one document repeats the other; `same_text` where their normalized texts are equal.
 
         A short text repeats that of its own URL if it is equal, any other's only if the user asked for that.
         `repeated`: the earlier document is repeated by others already. Texts that come in many versions differ more
@@ -101,7 +101,7 @@ class Rule:
         return found.resemblance >= self.near and found.figures <= self.few_figures * found.tokens
 
     def may_accept(self, a: Sketch, b: Sketch, *, repeated: bool = False) -> bool:
-        """Say whether two texts resemble each other enough, or are too short to tell: the quick part of `accepts`."""
+        """Return whether two texts resemble each other, or are too short to tell: the quick part of `accepts`."""
         tokens = min(a.tokens, b.tokens)
         return tokens < self.min_tokens or sketch.resemblance(a, b) >= self.required_resemblance(
             tokens, repeated=repeated

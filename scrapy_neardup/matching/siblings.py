@@ -235,7 +235,7 @@ class Siblings:
 
 
 def may_hide_form(copy: Signature, original: Signature, resemblance: float) -> bool:
-    """Return whether a copy is to be remembered all the same, lest a wrong decision hides the form that it is of.
+    """Return whether a copy should be remembered anyway, so that a wrong decision does not hide its form.
 
     Such a copy is not near. Titles that one host gave to both of them tell enough.
     """

@@ -111,7 +111,7 @@ class Mirrors:
     # Before the fetch
 
     def advise(self, url: str, before: Collection[str] = ()) -> Advice | None:
-        """Say what to do about a URL whose content is held, or is another host's to give; None: fetch it.
+        """Return what to do about a URL whose content is held, or is to come from another host; None: fetch it.
 
         What its own fetches gave outranks every rule. `before`: the URLs that were redirected to it.
         """
@@ -181,7 +181,7 @@ class Mirrors:
         return {site(other) for other in self._learned.suspects(url) if self._store.resolve(other)}
 
     def rechecks(self, url: str, share: float = 0.0) -> bool:
-        """Say whether this URL belongs to the share that is fetched all the same; another share in each run.
+        """Return whether this URL belongs to the share that is fetched anyway; another share in each run.
 
         A user who wants no rechecks gets none; else it may be more than asked for.
         """
@@ -251,7 +251,7 @@ class Mirrors:
 
 
 def _is_long(signature: Signature) -> bool:
-    """Say whether a text is one that could speak against a rule, so that a wrong one would be noticed."""
+    """Return whether a text is one that could speak against a rule, so that a wrong one would be noticed."""
     return signature.sketch.tokens >= SHORT
 
 

@@ -82,7 +82,7 @@ class Hosts:
         *,
         claimed: Iterable[str] = (),
     ) -> tuple[list[Change], list[Row]]:
-        """Take in that a document was fetched at `url`; return which rules changed, and the evidence to store.
+        """Learn that a document was fetched at `url`; return changed rules, and the evidence to store.
 
         `known`: other URLs that gave this document. `look` compares it with what is held at a URL; None where
         nothing is, or where the two are too short to tell. `now` in seconds since the epoch. `claimed`: URLs of which
@@ -110,7 +110,7 @@ class Hosts:
         return changes, rows
 
     def load(self, rows: Iterable[Row]) -> list[Change]:
-        """Take in stored evidence, in any order; the same again changes nothing. Rows may come out of JSON."""
+        """Load stored evidence, in any order; idempotent. Rows may come out of JSON."""
         found: dict[_Key, list[Row]] = {}
         for row in sorted((Row(*row) for row in rows), key=lambda row: (row.seen, row.outcome)):  # retractions last
             (first, second), shape = row.sites, Shape(*map(_pair, (row.prefixes, row.endings)))
@@ -139,7 +139,7 @@ class Hosts:
         return Counterpart(other, relation.confidence, relation, self._leads(relation, 1 - side))
 
     def _leads(self, relation: Relation, side: int) -> bool:
-        """Say whether one of two hosts was first: at most paths, and known as early as the other."""
+        """Return whether one of two hosts was first: at most paths, and known as early as the other."""
         first, other = (self._met.get(relation.sites[each], math.inf) for each in (side, 1 - side))
         return relation.canonical() == side and first <= other
 

@@ -38,7 +38,7 @@ class Outcome(IntEnum):
 
 
 def judge(*, same_text: bool, duplicate: bool, containment: float, tokens: int) -> Outcome | None:
-    """Say what a comparison shows; None where the texts are too short to tell.
+    """Return the outcome of a comparison; None if the texts are too short.
 
     `duplicate`: by the verification; `containment` in 0 … 1; `tokens` of the shorter text.
     """
@@ -134,7 +134,7 @@ class Relation:
         return Row(self.sites, *self.shape, path, **trial._asdict())
 
     def add(self, rows: Iterable[Row]) -> None:
-        """Take in trials, oldest first, each in place of what its path gave before."""
+        """Add trials, oldest first; each replaces the earlier one of its path."""
         for row in rows:
             self.trials.pop(row.path, None)
             if row.outcome != Outcome.UNKNOWN:
@@ -153,7 +153,7 @@ class Relation:
         self._branches = Counter(t.branch for t in same.values())
 
     def covers(self, place: Place) -> bool:
-        """Say whether the evidence reaches to a place: hosts may share one directory and no more."""
+        """Return whether the evidence reaches to a place: hosts may share one directory and no more."""
         return self._branches[place.branch] >= BRANCH or len(self._branches) >= BRANCHES
 
     def canonical(self) -> int | None:

@@ -93,7 +93,7 @@ class Clusters:
         self._pairs: Counter[tuple[int, int]] = Counter()
 
     def add(self, signature: Signature, mirrors: Iterable[Link]) -> None:
-        """Take in a document and the links to its mirrors."""
+        """Add a document and the links to its mirrors."""
         origin, path = self._split(signature.url or "")
         before = len(self._members)
         for link in mirrors:

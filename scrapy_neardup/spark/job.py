@@ -72,7 +72,7 @@ class Job:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Let go of what was kept, and leave the session as it was."""
+        """Unpersist the cached DataFrames, and restore the session."""
         self._spark.conf.set(_PARTITIONS, self._partitions)
         for frame in self._kept:
             frame.unpersist()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Claims:
-    """The document that is to be held next, and what was foreseen of those that follow."""
+    """The document to hold next, and prefetched answers for those that follow."""
 
     def __init__(self, documents: Documents, backend: Backend) -> None:
         self._documents = documents
@@ -46,7 +46,7 @@ class Claims:
             )
 
     def intend(self, signature: Signature) -> None:
-        """Let the next look hold a document."""
+        """Hold this document with the next look-up."""
         if self._backend.is_remote:
             self._intended = signature
             self._entry = None

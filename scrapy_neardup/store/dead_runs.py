@@ -17,7 +17,7 @@ LOOKS = 4  # in a row at which nobody has a run that is open: then it is dead
 
 
 class Dead:
-    """Ends the runs of the dead; `keeps`: what they wrote, else that is forgotten."""
+    """Ends runs whose process died; `keeps` their rows, or forgets them."""
 
     def __init__(self, store: Store, *, keeps: bool) -> None:
         self._store = store

@@ -24,10 +24,10 @@ class DamageError(StoreError):
 
 
 class Selection(NamedTuple):
-    """What is to be forgotten: exactly one of these."""
+    """A selection to forget: exactly one of these."""
 
     url: str | None = None
-    """A URL: what it led to is unknown again, and the document whose own URL it is goes with all its mirrors."""
+    """A URL, with the document whose own URL it is, and all mirrors of that."""
     host: str | None = None
     """A host, with its port if it has one: all its URLs, its documents, and what was learned of its mirrors."""
     run: str | None = None
@@ -46,7 +46,7 @@ class Forgotten(NamedTuple):
 
 @dataclass
 class HostNews:
-    """What one write tells of hosts."""
+    """News of hosts in one row."""
 
     trials: list[Trial] = field(default_factory=list)
     """Evidence on host mirrors."""
@@ -78,7 +78,7 @@ class Postings(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A row that is to be written, in place of one of the same key."""
+    """A row to write, in place of one of the same key."""
 
     key: str
     record: Record
@@ -171,7 +171,7 @@ class Backend(Protocol):
         """Return whether a living process has a run, this one included."""
 
     def release_run(self, run: str) -> None:
-        """Let go of a run."""
+        """Release a run."""
 
     # All of it
 
@@ -182,4 +182,4 @@ class Backend(Protocol):
         """Give back the room that is not in use. Others may go on meanwhile."""
 
     def abandon(self) -> None:
-        """Let go of everything at once, as the death of the process would; rows that were not flushed are lost."""
+        """Release everything at once, as the death of the process would; rows that were not flushed are lost."""

@@ -19,7 +19,7 @@ FEW = 16  # mirrors of a document that are counted one by one
 MANY = 1 << 24  # links of a document
 
 Rows: TypeAlias = list[tuple[Row, Link | None]]
-"""Of a URL, oldest first, each with what it tells: None for a document that tells of the URL no more."""
+"""The rows of a URL, oldest first, each with its link: None for a document whose URL has a newer link."""
 
 
 class Links:
@@ -52,7 +52,7 @@ class Links:
         return Question({url_key(url): SEVERAL})
 
     def take(self, question: Question, found: Found) -> None:
-        """Take in the answer to such a question, for who asks next."""
+        """Keep the answer to such a question for the next look-up."""
         self._foreseen |= dict.fromkeys(question.keys, found)
 
     def refresh(self) -> None:
@@ -79,7 +79,7 @@ class Links:
         return rows
 
     def _link(self, row: Row) -> Link | None:
-        """Return the link that a row tells of, if any."""
+        """Return the link in a row, if any."""
         if row.key.startswith(LINK):
             link = self._session.load(row)
             assert isinstance(link, Link)
@@ -146,7 +146,7 @@ class Links:
     # What is written
 
     def record(self, link: Link) -> None:
-        """Keep what a URL led to, in place of what was known of it, be it that this can't be asked: then raise."""
+        """Write a link in place of earlier ones of its URL. If those can't be read, write it and raise StoreError."""
         link.target = link.signature.id if link.signature else None
         try:
             rows = self._rows(link.url) if link.url else []
@@ -201,13 +201,13 @@ class Links:
     # What another store wrote: of two links of one URL the one that was seen later counts
 
     def foresee(self, urls: Iterable[str | None]) -> None:
-        """Look for URLs together of which links or documents are adopted next: that saves round trips."""
+        """Prefetch the rows of URLs whose links or documents are adopted next."""
         questions = [self.question(url) for url in urls if url]
         for question, found in zip(questions, self._backend.find(questions), strict=True):
             self.take(question, found)
 
     def adopt(self, document: Signature) -> bool:
-        """Write a document, which tells of its own URL unless more is known of that; return whether it does."""
+        """Write a document, with its own visit unless a later one of the URL is known; return whether it has it."""
         rows = self._rows(document.url) if document.own and document.url else []
         if document.own and not _is_later(own_link(document), _newest(rows)):
             document.own = None
@@ -262,7 +262,7 @@ class Links:
             self._recount_all(link for _, link in rows)
 
     def erase(self, row: Row) -> None:
-        """Delete the row of a link: its URL leads again to what it gave first, if that is held."""
+        """Delete the row of a link: its URL leads again to the document that it gave first, if held."""
         link = self._link(row)
         assert link
         self._write([], [Entry(row.key, link, postings(link))])
@@ -280,7 +280,7 @@ class Links:
 
 
 def own_link(document: Signature) -> Link:
-    """Return the link that a document tells of itself."""
+    """Return a document's own visit as a link."""
     assert document.own
     assert document.url
     return Link(document.url, document, False, document.own.seen, document.own.size, target=document.id)

@@ -20,7 +20,7 @@ def salt(name: str) -> int:
 
 
 def spread(key: int) -> int:
-    """Return a key of which all bits are well mixed."""
+    """Return a key with all its bits well mixed."""
     return key * _MULTIPLIER & _ALL
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Session:
-    """The runs of a store, of which this process has one if it writes."""
+    """The runs of a store, and this process's own if it writes."""
 
     def __init__(self, backend: Backend, lookup: Lookup) -> None:
         self.run = ""
@@ -75,7 +75,7 @@ class Session:
         raise StoreError(f"store {self._backend.name!r}: no free name for a run")
 
     def agree(self, schemes: Mapping[str, str], *, writes: bool) -> None:
-        """Have the store say what its fingerprints depend on, these too. Raise StoreError where that differs."""
+        """Record the schemes of fingerprints in the store. Raise StoreError if it has other ones."""
         [*stored] = (self.load(row) for row in self._backend.get([meta.KEY]))
         if not stored and self.runs:
             raise self.refusal("can't be read", "the record of what it was made with is missing; bring back a copy")
@@ -104,7 +104,7 @@ class Session:
         return record
 
     def take_in(self, rows: Iterable[Row]) -> None:
-        """Take in the rows of runs, but of this process's own."""
+        """Read rows of runs, but not of this process's own."""
         for row in rows:
             run = self.load(row)
             if isinstance(run, Run) and not (self._has_begun and run.id == self.run):
@@ -155,7 +155,7 @@ class Session:
             self._backend.write(counts)
 
     def _counts(self) -> list[Entry]:
-        """Return what is to be written of the counts: in the record of the run, else beside those of all."""
+        """Return the row of changed counts: the record of the run, or of what was imported."""
         if mine := self.runs.get(self.run):
             if (mine.documents, mine.urls) == (self._documents, self._urls):
                 return []
@@ -180,7 +180,7 @@ class Session:
 
     @property
     def urls(self) -> int:
-        """Of how many URLs it is known what they led to."""
+        """How many URLs have a link."""
         return self._urls + self._sum("urls")
 
     def _sum(self, name: str) -> int:

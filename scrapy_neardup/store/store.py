@@ -51,7 +51,7 @@ class Store:
         self.claims = Claims(self.documents, backend)
         self._links = self.documents.links
         self.lost = 0.0, 0.0
-        """Between which times this run died, in seconds since the epoch, if what it wrote then is forgotten."""
+        """The time span, in seconds since the epoch, whose rows were forgotten because this run died."""
         self._dead = Dead(self, keeps=unclean_run == "keep")
         self._news = HostNews()
         self._rows = 0
@@ -228,7 +228,7 @@ class Store:
         return more
 
     def _try_to_take_in(self, row: Row) -> StoreError | None:
-        """Take in a row; return its error, so that one damaged row does not hide the others."""
+        """Take a row of news; return its error, so that one damaged row does not hide the others."""
         try:
             self._take_in(row)
         except StoreError as error:

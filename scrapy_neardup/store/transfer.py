@@ -114,7 +114,7 @@ class _Taking:
         self._session = store.session
 
     def take(self, rows: list[tuple[str, Record]]) -> None:
-        """Take in some rows. They are durable then."""
+        """Import some rows, durably."""
         while self._store.refresh():
             pass
         self._session.take_in([])  # what other imports counted
@@ -127,7 +127,7 @@ class _Taking:
         self._backend.flush(wait=True)
 
     def _take_runs(self, runs: list[Run]) -> None:
-        """Write the records of runs that are not alive here: of which nobody else writes meanwhile."""
+        """Write the records of runs that are not alive here, which nobody else writes."""
         known = self._session.runs
         news = [run for run in runs if merged(run, known.get(run.id)) != known.get(run.id)]
         held = [run for run in news if self._backend.hold_run(run.id)]

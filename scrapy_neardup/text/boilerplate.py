@@ -145,7 +145,7 @@ def _spine(element: etree._Element) -> Iterator[etree._Element]:
 
 
 def _say_more(left_out: list[_LeftOut], letters: float) -> bool:
-    """Say whether elements have more than so many letters that are not of links; look at no more than it takes."""
+    """Return whether elements have more than so many letters that are not of links; look at no more than it takes."""
     said, most = 0, sum(map(_most_of, left_out))
     for each in sorted(left_out, key=_most_of, reverse=True):
         if said > letters or said + most <= letters:
@@ -223,7 +223,7 @@ def _is_left_out(
 
 
 def _is_phrase(name: str, value: str) -> bool:
-    """Say whether an id was made of a heading."""
+    """Return whether an id was made of a heading."""
     return name == "id" and len(_WORD.findall(value)) > _MOST_WORDS_OF_ID
 
 
@@ -238,7 +238,7 @@ def _is(element: etree._Element, is_so: Callable[[str], bool]) -> bool:
 
 
 def _is_sure(element: etree._Element, is_text_left: bool) -> bool:
-    """Say whether the name of an element is to be believed, however much is in it."""
+    """Return whether the name of an element is to be believed, however much is in it."""
     return _is(element, _is_margin) or (is_text_left and _is(element, _is_aside))
 
 
@@ -249,7 +249,7 @@ def _is_boilerplate(name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _is_margin(name: str) -> bool:
-    """Say whether a name is that of the foot or the navigation of a page: `site-footer`, not `has-nav`."""
+    """Return whether a name is that of the foot or the navigation of a page: `site-footer`, not `has-nav`."""
     parts = ([word.lower() for word in _WORD.findall(part)] for part in name.split())
     return any(words[-1] in _MARGINS and words[0] not in _HAVING for words in parts if words)
 

@@ -37,7 +37,7 @@ def build_reader(extractor: str | Extract) -> Read:
 
 
 def is_heavy(extractor: str | Extract) -> bool:
-    """Say whether reading a page takes so long that a crawl should not wait for it.
+    """Return whether reading a page takes so long that a crawl should not wait for it.
 
     trafilatura does; so does a function of the user's own whose attribute `heavy` is true.
     """

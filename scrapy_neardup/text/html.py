@@ -54,7 +54,7 @@ class Page(NamedTuple):
 
 
 def looks_like_html(text: str) -> bool:
-    """Tell HTML, a document or a fragment, from plain text without parsing; False for empty text.
+    """Return whether text is HTML, a document or a fragment, without parsing; False for empty text.
 
     Plain text may compare (`a < b`), hold generics (`List<String>`) or name a tag now and then.
     """

@@ -99,7 +99,7 @@ class _Block:
         self.greatest = _NO_BOX  # the one of them that says most
 
     def is_frame(self, said: int, headings: int) -> bool:
-        """Say whether it is a frame around its greatest box: that has all its headings, and little stands beside it."""
+        """Return whether it is a frame around its greatest box, which has all its headings and nearly all its text."""
         if not headings or headings != self.greatest.headings:
             return False
         beside = said - self.greatest.said
@@ -185,7 +185,7 @@ class Lines:
         return self._chosen(core if self._letters(core) >= _MIN_SHARE * self._all_letters else indices)
 
     def is_links(self) -> bool:
-        """Say whether the page says next to nothing but links."""
+        """Return whether the page says next to nothing but links."""
         return self.said < _MOST_BESIDE_LINKS and self._has_mostly_links()
 
     def _has_mostly_links(self) -> bool:

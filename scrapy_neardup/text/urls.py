@@ -108,7 +108,7 @@ def domain(url: str) -> str:
 
 
 def is_private(url: str) -> bool:
-    """Say whether the host of `url` is none of the public Internet, as far as its name says; also where it has none.
+    """Return whether the host of `url` is none of the public Internet, as far as its name says; also where it has none.
 
     Addresses of private, loopback, link-local and reserved networks, in whatever way they are written; names that
     public DNS does not have.

@@ -81,12 +81,12 @@ class ConceptIndex(Generic[T]):
         return found
 
     def _alike(self, counts: Mapping[int, int], number: int) -> bool:
-        """Say whether the cosine, formula 9, is above Sim_thr: steps 6 and 7."""
+        """Return whether the cosine, formula 9, is above Sim_thr: steps 6 and 7."""
         dot = sum(count * self._postings.get(concept, {}).get(number, 0) for concept, count in counts.items())
         return cosine(dot, _square(counts), self._entries[number].square) > self._least_cosine
 
     def _in_place(self, wanted: Vector, entry: _Entry[T]) -> bool:
-        """Say whether S, formula 13, is below S_thr: steps 8 and 9."""
+        """Return whether S, formula 13, is below S_thr: steps 8 and 9."""
         held = unpack(entry.fingerprints.tolist())
         return spread(wanted, held) / span(wanted, held) < self._most_spread
 

@@ -104,7 +104,7 @@ def _exists(path: Path) -> bool:
 
 
 def _may_be_database(path: Path) -> bool:
-    """Say whether a file begins as SQLite's do.
+    """Return whether a file begins as SQLite's do.
 
     SQLite itself is asked: its locks are those of the process, so to open the file and close it again would let go of
     them for all stores that are open on it. Others could then delete the write-ahead log that these write to.

@@ -54,7 +54,7 @@ def _listed(files: Files, db: sqlite3.Connection) -> list[str]:
 
 
 def _check_file(db: sqlite3.Connection, survey: Survey) -> None:
-    """Have SQLite check its file."""
+    """Run SQLite's check of its file."""
     try:
         said = "; ".join(str(line) for (line,) in db.execute("PRAGMA integrity_check"))
     except sqlite3.Error as error:

@@ -71,7 +71,7 @@ class Files:
         return self.is_held
 
     def release(self) -> None:
-        """Let other processes make files."""
+        """Release the lock: other processes may make files."""
         self._lock.release()
 
     # Which files count
@@ -130,7 +130,7 @@ class Files:
     # How they are made
 
     def made(self, db: sqlite3.Connection, first: int, last: int) -> list[Table]:
-        """Make tables of a range of rows, of which some may be gone."""
+        """Make tables of a range of rows; some of them may be gone."""
         tables: list[Table] = []
         for start in range(first, last + 1, STEP):
             tables.append(self._stored(table_of_rows(db, self._table, start, min(start + STEP - 1, last))))

@@ -43,7 +43,7 @@ class RunLock:
         return False
 
     def release(self) -> None:
-        """Let go of the lock and remove its file."""
+        """Release the lock and remove its file."""
         with suppress(OSError):  # elsewhere than on POSIX an open file can't be removed
             # While it is held: who waits sees that its file is gone, and begins anew.
             Path(self._lock.lock_file).unlink()

@@ -55,7 +55,7 @@ class MemoryBackend:
         return found
 
     def _newest(self, key: int, most: int) -> list[Row]:
-        """Return the newest rows of a key of which many are gone."""
+        """Return the newest rows of a key where many rows are gone."""
         asked = most
         while True:
             asked *= 8
@@ -65,7 +65,7 @@ class MemoryBackend:
                 return [rows[place] for place in places if place in rows][-most:]
 
     def _nearest(self, simhash: int, distance: int) -> list[Row]:
-        """Return the rows near a SimHash of which many are gone."""
+        """Return the rows near a SimHash where many rows are gone."""
         asked = NEWEST
         while True:
             asked *= 8

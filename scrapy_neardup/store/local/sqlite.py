@@ -56,7 +56,7 @@ class SqliteBackend(MemoryBackend):
     # The index
 
     def _open_index(self) -> None:
-        """Read the index, and make what it lacks."""
+        """Read the index, and make the missing tables."""
         last = self._db.execute(f'SELECT max(number) FROM "{self._table}"').fetchone()[0] or 0
         self._named = self._files.names(self._db)
         self.index.load(last)

@@ -72,7 +72,7 @@ class Writer:
 
     def __init__(self, path: str, table: str, written: Callable[[Batch], object] = bool) -> None:
         self.batch = Batch()
-        """What is to be written next."""
+        """The batch to write next."""
         self._path = path
         self._table = table
         self._written = written
@@ -163,7 +163,7 @@ class Writer:
                 raise
 
     def close(self) -> None:
-        """Let go of the file, once what was begun is done."""
+        """Close the file once the write under way has ended."""
         self._thread.shutdown()
         connection = self._dict.conn
         self._dict.close(do_log=False, force=True)  # else it waits, be the thread dead

@@ -92,7 +92,7 @@ class RedisBackend(Rows):
         return Found(found, near, bool(is_held), b"" if is_held else packed_keys(keys) + lasts)
 
     def _near(self, question: Question, entries: bytes, own: Iterable[bytes]) -> list[Row]:
-        """Return the rows that are near in SimHash, of which some may be gone."""
+        """Return the rows that are near in SimHash and still exist."""
         assert question.simhash is not None
         places = packing.nearest(entries, question.simhash, question.distance, own)
         rows: dict[bytes, Row] = {}

@@ -99,7 +99,7 @@ class Connection:
     # The thread
 
     def keep(self, renew: Callable[[], object], seconds: float) -> None:
-        """Have a thread reach for the server while it is away, and else call something so often."""
+        """Start the thread: it reconnects while the server is away, else calls `renew` every so many seconds."""
         Thread(target=self._keep, args=(renew, seconds), name="neardup-redis", daemon=True).start()
 
     def _keep(self, renew: Callable[[], object], seconds: float) -> None:

@@ -63,7 +63,7 @@ class Rows:
         return found
 
     def _ask(self, questions: Sequence[Any], places: bytes = b"") -> tuple[list[Any], list[Any]]:
-        """Return what is told of rows, and the answers to questions."""
+        """Return the rows of an answer, and the answers to questions."""
         packed = msgpack.packb([questions, places], use_bin_type=False)
         [[told, answers]] = self.server.run([self.server.script("find", packed)])
         return told, answers

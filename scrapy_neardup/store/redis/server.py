@@ -136,13 +136,13 @@ class Server:
         return True
 
     def release(self, run: str) -> None:
-        """Let go of a run."""
+        """Release a run."""
         if run in self.runs:
             self.runs = self.runs - {run}
             self.run([self._taking(run, 0)])
 
     def keep(self) -> None:
-        """Have a thread renew the leases, and reach for the server while it is away."""
+        """Start the thread that renews the leases, and reconnects."""
         self.connection.keep(self._renew, LEASE / 4)
 
     def _renew(self) -> None:
@@ -163,7 +163,7 @@ class Server:
             raise StoreError(f"store {self.name!r} is damaged: {why}; {advice}") from error
 
     def close(self) -> None:
-        """Let go of the connection, and let the leases run out; what is queued is not sent."""
+        """Close the connection; the leases expire, and the queue is not sent."""
         self.connection.close()
 
 

@@ -61,12 +61,12 @@ class Writes:
         self._again = [*named, *rows, *(["hold", *hold[:4]] for hold in self.held.values())]
 
     def batches(self) -> list[list[Operation]]:
-        """Return what waits, as it is to be sent; only some of it where that was refused."""
+        """Return the queue in batches; only the first one if it was refused before."""
         made = [some[at : at + BATCH] for some in (self._again, self._queue) for at in range(0, len(some), BATCH)]
         return made[:1] if self.refused else made
 
     def settle(self, batches: Sequence[Sequence[Operation]], results: Sequence[Any]) -> None:
-        """Take in the answers; what was refused waits on."""
+        """Remove written operations from the queue; refused ones stay."""
         self.refused = None
         for batch, result in zip(batches, results, strict=False):
             if isinstance(result, Exception):
