@@ -132,6 +132,15 @@ def test_audited_items_pass_unchanged(crawl, a, b):
         result = crawl("OneAfterAnother", {"NEARDUP_ACTION": "audit"}, urls=mirror(a, b, 1))
         assert [sorted(item) for item in result.items] == [["text", "title", "url"]] * 2
         assert result.count("duplicates") == 1
+        assert "recorded" not in result.log
+
+
+def test_a_crawl_after_an_audit_says_that_it_acts_on_it(crawl, a, b):
+    urls = mirror(a, b, 1)
+    for action, told in (("audit", 0), ("drop", 1)):
+        result = crawl("OneAfterAnother", {"NEARDUP_ACTION": action}, urls=urls)
+        assert result.log.count("The store has what 1 earlier audit recorded") == told
+    assert (result.count("requests/skipped"), len(result.items)) == (1, 1)
 
 
 def test_each_item_of_a_page_has_its_own_verdict(crawl, a, b):

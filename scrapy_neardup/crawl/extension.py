@@ -19,7 +19,7 @@ from ..deduplicator import Deduplicator
 from ..document import Document
 from ..mirrors.hosts import Change
 from ..settings import Config, ConfigError
-from ..stats import BY_DETECTOR, PREFIX, Stat, summary
+from ..stats import BY_DETECTOR, PREFIX, Stat, plural, summary
 from ..text.extractors import ExtractorError
 from .access import FAILURES, Access
 from .default_store import default_store
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from twisted.internet.task import LoopingCall
     from typing_extensions import Self
 
+AUDIT = "audit"  # the action, and what marks its runs
 logger = logging.getLogger(__name__)
 
 FLUSH_INTERVAL = 0.5  # seconds: what is committed is durable within one
@@ -110,6 +111,12 @@ class NearDup:
     # The life of the crawl
 
     def spider_opened(self) -> None:
+        audits = [run for run in self.dedup.store.runs() if run.stats.get(AUDIT)]
+        if audits and self.config.action != AUDIT:
+            told = (
+                "The store has what %s recorded, so copies are skipped already; another NEARDUP_NAMESPACE begins anew"
+            )
+            logger.info(told, plural(len(audits), "earlier audit"))
         self._tasks = [create_looping_call(self.sync), create_looping_call(self.log_summary)]
         self._tasks[0].start(FLUSH_INTERVAL, now=False)
         self._tasks[1].start(SUMMARY_INTERVAL, now=False)
@@ -119,7 +126,8 @@ class NearDup:
         for task in self._tasks:
             if task.running:
                 task.stop()
-        self.set("workers/restarted", self.workers.restarts)
+        if self.workers.restarts:
+            self.set("workers/restarted", self.workers.restarts)
         if rechecked := self.number("requests/rechecked"):
             self.set("requests/wrongly_skipped_share", round(self.number("requests/wrongly_skipped") / rechecked, 4))
         while self._is_syncing:
@@ -138,7 +146,7 @@ class NearDup:
         counted = {name: value for name, value in self.stats.get_stats().items() if name.startswith(PREFIX)}
         self.dedup.store.stats = {
             name.removeprefix(PREFIX): value for name, value in counted.items() if isinstance(value, int)
-        }
+        } | ({AUDIT: 1} if self.config.action == AUDIT else {})
         try:
             await self.access.run(self.dedup.close)
         except FAILURES as error:
