@@ -223,8 +223,8 @@ PARTICULAR = [
     ("-s NEARDUP_MIN_TOKENS=many stats --store held.sqlite", MIN_TOKENS),
     (f"stats --store {'x' * 300}.sqlite", "x.sqlite' does not exist"),
     # forget
-    (FORGET, "one of the arguments --url --host --run --before is required"),
-    (f"{FORGET} --url {URL} --host a.example", "argument --host: not allowed with argument --url"),
+    (FORGET, "one of the arguments URL --host --run --before is required"),
+    (f"{FORGET} {URL} --host a.example", "argument --host: not allowed with argument URL"),
     (f"{FORGET} --host {URL}", f"--host '{URL}': allowed is a host, with its port or without"),
     *((f"{FORGET} --before {when}", "90 days") for when in ("soon", "5", "20261121", "2026-13-01", "3fortnights")),
     # export, import, report

@@ -153,11 +153,15 @@ def test_commands_find_the_store_of_a_script_in_its_folder(tmp_path: Path) -> No
 
 def test_forget_says_how_much(store: str) -> None:
     fill(store, *range(6))  # 0 and 3 with a mirror on b.example
-    assert forget(store, "--url", "http://b.example/3") == "0 documents and 1 URL forgotten"
-    assert forget(store, "--url", "http://a.example/0") == "1 document and 2 URLs forgotten"
-    assert forget(store, "--url", "http://a.example/0").startswith("0 documents and 0 URLs forgotten: nothing")
+    assert forget(store, "http://b.example/3") == "0 documents and 1 URL forgotten"
+    assert forget(store, "http://a.example/0") == "1 document and 2 URLs forgotten"
+    assert forget(store, "http://a.example/0").startswith("0 documents and 0 URLs forgotten: nothing")
     assert urls(store) == expected(1, 2, 3, 4, 5)
     first, *others = (run["run"] for run in told(store, "runs"))
+    for what in (["--run", first], ["--host", "a.example"], ["http://a.example/1"]):
+        assert forget(store, "--dry-run", *what).endswith(" to forget")
+    assert forget(store, "--dry-run", "--run", first) == "5 documents and 5 URLs to forget"
+    assert len(told(store, "runs")) == len(others) + 1
     assert forget(store, "--run", first) == "5 documents and 5 URLs forgotten"
     assert urls(store) == set()
     assert told(store, "runs")[0]["forgotten"] == "all"
@@ -173,8 +177,8 @@ def test_forget_leaves_the_same_links_in_a_file_and_on_a_server(path: str, serve
         [first] = told(store, "runs")
         fill(store, 20)
         for what in (
-            "--url http://a.example/0",
-            "--url http://b.example/3",
+            "http://a.example/0",
+            "http://b.example/3",
             "--host b.example",
             f"--run {first['run']}",
         ):
@@ -243,7 +247,7 @@ def test_forget_asks_for_no_detectors(store: str) -> None:
     with Deduplicator.open(store, imatch_lexicons=3) as dedup:
         commit(dedup, 1, 2)
     assert "NEARDUP_IMATCH_LEXICONS" in refused(HERE, "stats", "--store", store)
-    assert forget(store, "--url", "http://a.example/1") == "1 document and 1 URL forgotten"
+    assert forget(store, "http://a.example/1") == "1 document and 1 URL forgotten"
     assert len(told(store, "runs")) == 2
     with Deduplicator.open(store, imatch_lexicons=3) as dedup:
         assert len(dedup) == 1
@@ -252,7 +256,7 @@ def test_forget_asks_for_no_detectors(store: str) -> None:
 def test_forget_ends_runs_that_died_as_any_run_does(path: str) -> None:  # noqa: F811
     fill(path, 1)
     assert python(DIE, path).returncode == -9
-    assert forget(path, "--url", "http://a.example/none").startswith("0 documents")
+    assert forget(path, "http://a.example/none").startswith("0 documents")
     assert urls(path, unclean_run="keep") == expected(1)
 
 
@@ -289,7 +293,7 @@ def test_a_crawl_that_is_under_way_follows_a_forgetting(crawl: Crawler, a: Site)
     gate = a.pages = Gate({url: Page(page.body, delay=0.1) for url, page in a.pages.items()}, "/0.html")
     process = crawl.start("OneAfterAnother", {"NEARDUP_REVISIT": "drop"}, urls=pages)
     assert gate.reached.wait(60)
-    assert forget(crawl.store, "--url", pages[-1]) == "1 document and 1 URL forgotten"
+    assert forget(crawl.store, pages[-1]) == "1 document and 1 URL forgotten"
     gate.opened.set()  # from here on the crawl takes four seconds at least, and half a second is what it needs
     assert crawl.finish(process).urls == [pages[-1]]
 
@@ -344,7 +348,7 @@ def test_stats_tell_what_there_is_and_what_room_it_takes(path: str) -> None:  # 
     assert (stats["bytes_rows"], stats["bytes_index"]) == (Path(path).stat().st_size, file.stat().st_size)
     assert stats["bytes"] == stats["bytes_rows"] + stats["bytes_index"]
     assert stats["memory"] is None or 0 <= stats["memory"] < 1e8
-    forget(path, "--url", "http://a.example/0")
+    forget(path, "http://a.example/0")
     after = told(path, "stats")
     assert (after["documents"], after["urls"]) == (7, 9)
 

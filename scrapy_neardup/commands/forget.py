@@ -5,20 +5,22 @@ from __future__ import annotations
 import argparse
 import re
 import time
+from contextlib import closing
 from datetime import datetime
 
 from scrapy.settings import BaseSettings
 
 from ..feeds import FeedError
-from ..settings import seconds
+from ..settings import Config, seconds
 from ..stats import plural
 from ..store import Selection, StoreError, open_store
 from ..store.interface import Forgotten
 from .options import add_json, add_store, existing, print_result
 
 EXAMPLES = """examples:
-  scrapy neardup forget --url http://example.com/a.html
+  scrapy neardup forget http://example.com/a.html
   scrapy neardup forget --host shop.example.com:8080 --store neardup.sqlite
+  scrapy neardup forget --host shop.example.com --dry-run
   scrapy neardup forget --run 20261121-101453-4711
   scrapy neardup forget --before "90 days"
   scrapy neardup forget --before 2026-08-01
@@ -33,13 +35,14 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d([T ].+)?")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument(
-        "--url", metavar="U", help="what is known of a URL, and the document if this URL's is the one kept"
+        "url", nargs="?", metavar="URL", help="what is known of a URL, and the document if this URL's is the one kept"
     )
     what.add_argument("--host", metavar="H", help="a host, with its port or without: its URLs, documents and mirrors")
     what.add_argument("--run", metavar="R", help="all that a run brought; `scrapy neardup runs` lists the ids")
     what.add_argument(
         "--before", metavar="D", help="documents that no URL gave since a date (of this place), or for so long"
     )
+    parser.add_argument("--dry-run", action="store_true", help="only say how much would be forgotten")
     add_store(parser)
     add_json(parser)
 
@@ -47,6 +50,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
     what = _selection(opts, time.time())
     config = existing(opts, settings)
+    forgotten = _selected(config, what) if opts.dry_run else _forget(config, what)
+    if opts.json:
+        print_result({"documents": forgotten.documents, "urls": forgotten.links}, as_json=True)
+    else:
+        print(_told(forgotten, "to forget" if opts.dry_run else "forgotten"))
+
+
+def _selected(config: Config, what: Selection) -> Forgotten:
+    with closing(open_store(config.store, (), namespace=config.namespace, run=None)) as store:
+        return store.selected(what)
+
+
+def _forget(config: Config, what: Selection) -> Forgotten:
     # Without detectors: forgetting looks at no fingerprint, so it is all the same what they depend on.
     store = open_store(config.store, (), namespace=config.namespace, unclean_run=config.unclean_run)
     try:
@@ -56,14 +72,11 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
         store.close(clean=isinstance(error, StoreError))  # then nothing was forgotten
         raise
     store.close()
-    if opts.json:
-        print_result({"documents": forgotten.documents, "urls": forgotten.links}, as_json=True)
-    else:
-        print(_told(forgotten))
+    return forgotten
 
 
-def _told(forgotten: Forgotten) -> str:
-    told = f"{plural(forgotten.documents, 'document')} and {plural(forgotten.links, 'URL')} forgotten"
+def _told(forgotten: Forgotten, done: str) -> str:
+    told = f"{plural(forgotten.documents, 'document')} and {plural(forgotten.links, 'URL')} {done}"
     return told if any(forgotten) else f"{told}: nothing fits"
 
 

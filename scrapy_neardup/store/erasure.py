@@ -25,9 +25,7 @@ def forget(store: Store, what: Selection) -> Forgotten:
     """Forget documents, with all that leads to them, other URLs, and evidence on hosts."""
     if what.run is not None:
         return _forget_run(store, what.run)
-    documents = list(_documents(store, what))
-    urls = {canonical_url(link.url) for signature in documents for link in store.links(signature)}
-    others = {canonical_url(link.url): link.url for link in _links(store, what)}
+    documents, urls, others = _selected(store, what)
     trials = _trials(store, what)
     for signature in documents:
         store.withdraw(signature)
@@ -37,12 +35,28 @@ def forget(store: Store, what: Selection) -> Forgotten:
     return Forgotten(len(documents), len(urls | others.keys()))
 
 
+def selected(store: Store, what: Selection) -> Forgotten:
+    """Return how much `forget` would forget. Raise StoreError for a run that is not known."""
+    documents, urls, others = _selected(store, what)
+    return Forgotten(len(documents), len(urls | others.keys()))
+
+
+def _selected(store: Store, what: Selection) -> tuple[list[Signature], set[str], dict[str, str]]:
+    """Return the documents of a selection, the canonical URLs that led to them, and other URLs by canonical URL."""
+    documents = list(_documents(store, what))
+    urls = {canonical_url(link.url) for signature in documents for link in store.links(signature)}
+    return documents, urls, {canonical_url(link.url): link.url for link in _links(store, what)}
+
+
 def _documents(store: Store, what: Selection) -> Iterable[Signature]:
     if what.url is not None:
         link = store.resolve(what.url)
         return [link.signature] if link and link.signature and not link.mirror else []
     if what.host is not None:
         return [s for s in watched(store.signatures(), "docs", len(store)) if is_of(what.host, s.url)]
+    if what.run is not None:
+        _check_known(store, what.run)
+        return [store.documents.held(row) for row in _rows(store, DOCUMENT, what.run, 0)]
     return _seen_before(store, what.before) if what.before is not None else []
 
 
@@ -60,6 +74,9 @@ def _links(store: Store, what: Selection) -> Iterable[Link]:
         return filter(None, [store.resolve(what.url)])
     if what.host is not None:
         return [link for link in watched(store.all_links(), "links") if is_of(what.host, link.url)]
+    if what.run is not None:
+        links = (store.session.load(row) for row in _rows(store, LINK, what.run, 0))
+        return [link for link in links if isinstance(link, Link) and link.url]
     return []
 
 
@@ -94,11 +111,9 @@ def end(store: Store, run: Run, *, forget: bool) -> None:
 
 def _forget_run(store: Store, name: str) -> Forgotten:
     """Forget all that a run wrote. Raise StoreError for one that is not known, or alive."""
-    where = f"store {store.backend.name!r}"
-    if name == store.run or (name in store.session.runs and not store.backend.hold_run(name)):
-        raise StoreError(f"run {name!r} of {where} is alive; end it first")
-    if name not in store.session.runs:
-        raise StoreError(f"{where} has no run {name!r}; `scrapy neardup runs` lists those it has")
+    _check_known(store, name)
+    if name == store.run or not store.backend.hold_run(name):
+        raise StoreError(f"run {name!r} of store {store.backend.name!r} is alive; end it first")
     try:
         store.session.take_in(store.backend.get([f"{RUN}/{name}"]))  # it may have gone on since it was read
         run, documents, urls = store.session.runs[name], store.session.documents, store.session.urls
@@ -109,6 +124,12 @@ def _forget_run(store: Store, name: str) -> Forgotten:
         return Forgotten(documents - store.session.documents, urls - store.session.urls)
     finally:
         store.backend.release_run(name)
+
+
+def _check_known(store: Store, name: str) -> None:
+    if name not in store.session.runs:
+        where = f"store {store.backend.name!r}"
+        raise StoreError(f"{where} has no run {name!r}; `scrapy neardup runs` lists those it has")
 
 
 def erase(store: Store, run: str, *, after: int = 0) -> None:

@@ -161,6 +161,10 @@ class Store:
         """Forget documents, URLs and rules; for good once flushed. Nothing is forgotten twice: then it counts 0."""
         return erasure.forget(self, what)
 
+    def selected(self, what: Selection) -> Forgotten:
+        """Return how much `forget` would forget."""
+        return erasure.selected(self, what)
+
     def signatures(self) -> Iterator[Signature]:
         """Yield all documents that are held, this process's pending ones included."""
         return self.documents.all()
