@@ -14,13 +14,12 @@ from typing import Any, Literal, NamedTuple
 from scrapy.settings import BaseSettings
 from scrapy.utils.misc import load_object
 
-from ..addon import Addon
-from ..crawl.middleware import MirrorMiddleware
-from ..crawl.origins import ItemOrigins
-from ..crawl.pipeline import NearDupPipeline
 from ..settings import PREFIX, Config
 from ..store.redis.address import is_server
 
+ADDON, PIPELINE, MIDDLEWARE, ORIGINS = (
+    f"scrapy_neardup.{name}" for name in ("Addon", "NearDupPipeline", "MirrorMiddleware", "ItemOrigins")
+)
 Level = Literal["error", "warning", "note"]
 RETRY = 550  # where Scrapy's own retries stand among the downloader middlewares
 _TUNES = {"simhash_distance": "simhash", "imatch_lexicons": "imatch", "lexicon": "imatch", "synonyms": "dwdcs"}
@@ -73,10 +72,10 @@ def _paths(settings: BaseSettings) -> Iterator[Advice]:
 
 def _components(settings: BaseSettings) -> Iterator[Advice]:
     """Yield advice on which of our components are on, and where."""
-    if _place(settings, "ADDONS", Addon) is not None:
+    if _place(settings, "ADDONS", ADDON) is not None:
         return
-    pipeline = _place(settings, "ITEM_PIPELINES", NearDupPipeline)
-    middleware = _place(settings, "DOWNLOADER_MIDDLEWARES", MirrorMiddleware)
+    pipeline = _place(settings, "ITEM_PIPELINES", PIPELINE)
+    middleware = _place(settings, "DOWNLOADER_MIDDLEWARES", MIDDLEWARE)
     add_on = 'ADDONS = {"scrapy_neardup.Addon": 500} enables all'
     if pipeline is None and middleware is None:
         yield Advice("error", "neither the pipeline nor the middleware is enabled: nothing is done", add_on)
@@ -84,7 +83,7 @@ def _components(settings: BaseSettings) -> Iterator[Advice]:
         yield Advice("note", "the middleware is not enabled: no request is skipped, no dead link sent on", add_on)
     elif pipeline is None:
         yield Advice("warning", "the pipeline is not enabled: this crawl learns nothing", add_on)
-    if pipeline is not None and _place(settings, "SPIDER_MIDDLEWARES", ItemOrigins) is None:
+    if pipeline is not None and _place(settings, "SPIDER_MIDDLEWARES", ORIGINS) is None:
         what = "ItemOrigins is not enabled: items are known by their own URLs alone, and no request is skipped for them"
         yield Advice("warning", what, add_on)
     if middleware is not None and middleware > RETRY:
@@ -94,10 +93,10 @@ def _components(settings: BaseSettings) -> Iterator[Advice]:
 
 def _others(settings: BaseSettings) -> Iterator[Advice]:
     """Components of others that do what ours do, or hide from ours what they need."""
-    place = _place(settings, "ITEM_PIPELINES", NearDupPipeline)
+    place = _place(settings, "ITEM_PIPELINES", PIPELINE)
     ours = 200 if place is None else place
     placed = _named(settings, "ITEM_PIPELINES").items()
-    early = [name for name, at in placed if at <= ours and not _is(name, (ItemOrigins, NearDupPipeline))]
+    early = [name for name, at in placed if at <= ours and not (_is(name, ORIGINS) or _is(name, PIPELINE))]
     if early:
         what = f"{', '.join(sorted(early))}: not after NearDupPipeline ({ours}), so duplicates reach it"
         yield Advice("note", what, f"what stores items belongs after {ours} in ITEM_PIPELINES")
@@ -164,7 +163,7 @@ def _without_effect(settings: BaseSettings, config: Config) -> Iterator[Advice]:
             yield Advice("note", f"{setting} has no effect without {detector!r} in NEARDUP_DETECTORS", "remove it")
 
 
-def _place(settings: BaseSettings, setting: str, component: type) -> int | None:
+def _place(settings: BaseSettings, setting: str, component: str) -> int | None:
     """Return where a component stands, None where it is off."""
     return next((at for name, at in _named(settings, setting).items() if _is(name, component)), None)
 
@@ -191,9 +190,9 @@ def _path(component: Any) -> str:
     return component if isinstance(component, str) else f"{component.__module__}.{component.__qualname__}"
 
 
-def _is(path: str, component: type | tuple[type, ...]) -> bool:
+def _is(path: str, component: str) -> bool:
     found = _loaded(path)
-    return isinstance(found, type) and issubclass(found, component)
+    return isinstance(found, type) and issubclass(found, _loaded(component))
 
 
 @cache
