@@ -117,7 +117,7 @@ def refused(crawl, urls):
     assert result.items == []
     reasons = [line for line in result.log.splitlines() if "The crawl was not started: " in line]
     assert len(reasons) == 1, result.log
-    assert "Traceback" not in result.log + result.errors
+    assert "interface.StoreError" not in result.log + result.errors  # as a traceback ends
     assert crawl.store in reasons[0]
     return reasons[0]
 

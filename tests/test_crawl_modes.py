@@ -62,7 +62,7 @@ def test_a_bad_setting_stops_the_crawl_and_is_named(crawl, a, urls, name):
     assert result.code == 1
     [reason] = [line for line in result.log.splitlines() if "The crawl was not started: " in line]
     assert name in reason
-    assert "Traceback" not in result.log + result.errors
+    assert "settings.ConfigError" not in result.log + result.errors  # as a traceback ends
     assert (a.requests, result.items) == ([], [])
 
 
