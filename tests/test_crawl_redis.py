@@ -10,6 +10,9 @@ from redis_server import Server
 from site_server import Gate, Page, Site, article, html
 from tiers import slow
 
+from scrapy_neardup.crawl import extension
+from scrapy_neardup.store.redis import server as servers
+
 COUNT = 40
 FIRST, LAST = 10, 30  # pages that are asked for before the server fails, and before it is back
 PAIRS = {"CONCURRENT_REQUESTS": 2}
@@ -29,7 +32,7 @@ def gate(site: Site, start: int) -> Gate:
     return made
 
 
-def crawl_with(crawl, site, failure: Callable[[Server, Callable[[], None]], None], sign: str, **settings: bool):
+def crawl_with(crawl, site, failure: Callable[[Server, Callable[[], None]], None], sign: str, **settings: object):
     """Crawl a site; the server fails after FIRST pages. It stays so until this sign is in the log."""
     urls = pages(site)
     first = gate(site, FIRST)
@@ -80,10 +83,23 @@ def test_items_pass_while_the_server_fails_and_are_known_afterwards(crawl, a, b,
     assert (copies.urls, judged) == ([], COUNT)
 
 
-@pytest.mark.slow
+class Patient:
+    """A pipeline that makes whoever waits for the server wait for an hour, until the spider closes."""
+
+    def __init__(self) -> None:
+        extension.FLUSH_INTERVAL, servers.LEASE = 0.01, 3600.0  # in the process of this crawl
+
+    def process_item(self, item):
+        return item
+
+    def close_spider(self) -> None:
+        servers.LEASE = 0.1
+
+
 def test_items_pass_when_the_server_does_not_come_back(crawl, a):
-    urls, result = crawl_with(crawl, a, end, PASSING)
+    urls, result = crawl_with(crawl, a, end, PASSING, ITEM_PIPELINES={"test_crawl_redis.Patient": 600})
     assert (result.code, sorted(result.urls)) == (0, sorted(urls)), result.log[-3000:]
+    assert COUNT - FIRST <= result.count("store/unjudged") <= COUNT
     assert result.log.count("WARNING: Items pass") == 1
     assert "The store was not closed well" in result.log
 

@@ -337,5 +337,6 @@ def test_only_so_much_is_queued(durable: Server, monkeypatch: pytest.MonkeyPatch
             with pytest.raises(StoreError, match=told):
                 store.record(link(f"http://m.example/{number}", one))
         durable.start()
+        store.backend.reach()
         store.flush()
         assert [each.url for each in store.links(one)] == [f"http://m.example/{number}" for number in range(2)]

@@ -166,7 +166,8 @@ class NearDup:
         self._calm += 1
         store = self.dedup.store
         try:
-            await self.access.ask(partial(store.flush, wait=False))
+            # On a server another thread writes it before this goes on, so that an error is told of at once.
+            await self.access.ask(partial(store.flush, wait=store.is_remote))
             while not self._is_closing and await self.access.ask(store.refresh):
                 await pause(PAUSE)
             self.outcomes.withdraw_lost()

@@ -153,8 +153,11 @@ class Backend(Protocol):
     def flush(self, *, wait: bool) -> None:
         """Send what was written on its way, or return once all of it is durable. Raise StoreError for what failed.
 
-        What failed is kept, and tried again at the next flush.
+        What failed is kept, and tried again at the next flush. Nobody waits for a server that is away.
         """
+
+    def reach(self) -> None:
+        """Wait a little for a server that is away."""
 
     def news(self) -> tuple[list[Row], bool]:
         """Return some rows that were written since the last call, by any process, and whether there are more.

@@ -260,6 +260,7 @@ class Store:
     def close(self, *, clean: bool = True) -> None:
         """Flush, and end the run; not `clean`: leave it to the next one to say what becomes of it."""
         try:
+            self.backend.reach()
             for signature in list(self.documents.pending):
                 self.withdraw(signature)
             self.flush()

@@ -120,6 +120,9 @@ class MemoryBackend:
     def flush(self, *, wait: bool) -> None:
         pass
 
+    def reach(self) -> None:
+        pass
+
     def news(self) -> tuple[list[Row], bool]:
         return [], False
 

@@ -138,7 +138,10 @@ class RedisBackend(Rows):
 
     def flush(self, *, wait: bool) -> None:
         if wait or self.server.writes:
-            self.server.flush(wait=wait)
+            self.server.flush(tells=wait)
+
+    def reach(self) -> None:
+        self.server.reach()
 
     def news(self) -> tuple[list[Row], bool]:
         with self.server.told():

@@ -83,16 +83,20 @@ class Server:
         fenced = [(*each[:4], fence, *each[4:]) if each[0] == "EVALSHA" else each for each in commands]
         return self.connection.exchange(fenced) if fenced else []
 
-    def flush(self, *, wait: bool) -> None:
-        """Send what is queued; `wait` for a server that is away. Raise StoreError for what was not written."""
-        if wait:
-            self.connection.wait(LEASE)
+    def flush(self, *, tells: bool) -> None:
+        """Send what is queued. Raise StoreError for what was not written; of damage only if `tells`, and once."""
         self.run([("PING",)])
         while self.writes and not self.writes.refused:
             self.run(())
-        error, self.writes.damage = self.writes.refused or self.writes.damage, None
+        error = self.writes.refused
+        if tells:
+            error, self.writes.damage = error or self.writes.damage, None
         if error:
             raise explained(self.name, error) from error
+
+    def reach(self) -> None:
+        """Wait a little for a server that is away."""
+        self.connection.wait(LEASE)
 
     def memory(self) -> dict[str, str]:
         """Return what the server says of its memory."""
