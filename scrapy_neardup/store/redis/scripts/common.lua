@@ -19,17 +19,8 @@ local function block_key(simhash, block)
   return root .. 'n' .. string.char(block) .. sub(simhash, 2 * block + 1, 2 * block + 2)
 end
 
-local damage = false -- why something can't ever be done
-
--- Does some work. What can't ever be done, as a key is damaged, is left; for all else that fails the script ends.
-local function attempt(work, ...)
-  local is_done, why = pcall(work, ...)
-  if is_done then return end
-  local text = why.err or why
-  local is_damage = string.find(text, 'WRONGTYPE') or string.find(text, 'attempt to ') or string.find(text, 'bad argument')
-  if not is_damage then error(why, 0) end
-  damage = redis.error_reply(text)
-end
+-- Does some work on one key. A script that goes on after damage replaces it.
+local function each(work, ...) work(...) end
 
 -- Returns where an entry is in a list of entries of its length.
 local function find(list, entry)
@@ -83,9 +74,9 @@ end
 local function add_all(keys, simhash, place, again, added)
   for at = 1, #keys, KEY do
     local key = sub(keys, at, at + KEY - 1)
-    if not (added and added[key]) then attempt(add, key, place, again) end
+    if not (added and added[key]) then each(add, key, place, again) end
   end
-  for block = 0, #simhash / 2 - 1 do attempt(add_to_block, block_key(simhash, block), place .. simhash, again) end
+  for block = 0, #simhash / 2 - 1 do each(add_to_block, block_key(simhash, block), place .. simhash, again) end
 end
 
 -- Holds a document, unless it is held already.

@@ -8,6 +8,20 @@ local IS_HEARD = call('EXISTS', root .. ':hears') == 1
 local operations, last = {}, {}
 local gone = { keys = {}, blocks = {} } -- by key, what was dropped and is still in its list
 
+local damage = false -- why something can't ever be done
+
+-- Does some work. What can't ever be done, as a key is damaged, is left; for all else that fails the script ends.
+local function attempt(work, ...)
+  local is_done, why = pcall(work, ...)
+  if is_done then return end
+  local text = why.err or why
+  local is_damage = string.find(text, 'WRONGTYPE') or string.find(text, 'attempt to ') or string.find(text, 'bad argument')
+  if not is_damage then error(why, 0) end
+  damage = redis.error_reply(text)
+end
+
+each = attempt
+
 local function tell(kind, name) call('XADD', root .. ':news', 'MAXLEN', '~', KEPT, '*', kind, name) end
 
 function operations.hold(...) hold(nil, ...) end
