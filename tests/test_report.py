@@ -178,7 +178,7 @@ def held(tmp_path: Path) -> Path:
 
 def test_command_writes_the_page(held: Path) -> None:
     made = succeeded(held, "report", "-o", "r.html", "--store", "held.sqlite")
-    assert (made.stdout, made.stderr) == ("", "1 clusters of 1 documents\n")
+    assert (made.stdout, made.stderr) == ("", "1 cluster of 1 document\n")
     data = data_of(held / "r.html")
     assert (data["store"], data["members"]["path"]) == ({"name": "held.sqlite", "documents": 1}, [0])
     assert data["members"]["resemblance"][0] > 8000

@@ -138,7 +138,7 @@ def test_the_readme_shows_lines_of_the_tutorial() -> None:
     shown = re.findall(
         r"^    \[[\w.]+\] (?:DEBUG: )?((?:Dropped|Skipped|INFO).*)$", read(ROOT / "README.md"), re.MULTILINE
     )
-    assert len(shown) == 3
+    assert len(shown) == 4
     assert [line for line in shown if line not in tutorial] == []
 
 
