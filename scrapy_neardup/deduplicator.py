@@ -1,4 +1,4 @@
-"""Decide whether a document is unique, a duplicate or a revisit, and keep it. No Scrapy."""
+"""Claim documents, with verdicts from `matching/candidates.py`, and keep them. No Scrapy."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ EXAMPLES = """examples:
   scrapy neardup forget http://example.com/a.html
   scrapy neardup forget --host shop.example.com:8080 --store neardup.sqlite
   scrapy neardup forget --host shop.example.com --dry-run
-  scrapy neardup forget --run 20261121-101453-4711
+  scrapy neardup forget --run 261121-101453-4711
   scrapy neardup forget --before "90 days"
   scrapy neardup forget --before 2026-08-01
 

@@ -44,7 +44,7 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
         except ValueError as error:
             raise FeedError(f"{file}, row {rows.number}: {error}") from error
         told = f"{plural(taken.documents, 'document')} and {plural(taken.links, 'URL')} imported"
-        told += f"; {plural(taken.known, 'document')} known before"
+        told += f"; {taken.known} known, or forgotten with their run"
         outcomes.append({"file": file, "documents": taken.documents, "urls": taken.links, "known": taken.known})
         print(shown(f"{file}: {told}"), file=sys.stderr)
     if opts.json:

@@ -1,4 +1,4 @@
-"""The downloader middleware: skip known copies before the fetch, and send dead links to a mirror."""
+"""The downloader middleware: follow the advice of `mirrors/advice.py` before a fetch, and on dead links."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Advise what to do about a URL before its fetch, and after a failure. No Scrapy."""
+"""Decide whether a URL is skipped or redirected before its fetch, and where a dead link goes. No Scrapy."""
 
 from __future__ import annotations
 

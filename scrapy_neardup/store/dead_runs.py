@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import Counter
 from typing import TYPE_CHECKING
@@ -11,6 +12,8 @@ from .runs import Run
 
 if TYPE_CHECKING:
     from .store import Store
+
+logger = logging.getLogger(__name__)
 
 LOOK = 10.0  # seconds between two looks at who lives
 LOOKS = 4  # in a row at which nobody has a run that is open: then it is dead
@@ -42,7 +45,10 @@ class Dead:
     def end(self, runs: list[Run]) -> None:
         """End runs that died, which this process holds, and let go of them. Raise StoreError."""
         for run in runs:
+            before = self._store.session.documents
             erasure.end(self._store, run, forget=not self.keeps)
+            outcome = "are kept" if self.keeps else f"are forgotten: {before - self._store.session.documents}"
+            logger.warning("Run %s died; the documents that it left %s (NEARDUP_UNCLEAN_RUN)", run.id, outcome)
         self._store.flush()
         for run in runs:
             if run.id != self._store.run:

@@ -55,7 +55,7 @@ def read_lines(lines: Iterable[Line]) -> Iterator[tuple[str, Record]]:
         if last.get("type") != _END:
             yield _read(last)
     if last.get("type") != _END:
-        raise ValueError("it is cut off: there is no row of type 'end'; import the whole file, what is in stays")
+        raise ValueError("it is cut off: there is no row of type 'end'; import the whole file")
 
 
 def _read(line: Line) -> tuple[str, Record]:

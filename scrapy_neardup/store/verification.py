@@ -134,7 +134,7 @@ class Verification:
         if self._runs and meta.KEY not in self._meta:
             self.note("the record of what the store was made with is missing", "the store is refused")
         if missing := sorted(self._writers - self._runs.keys()):
-            costs = "nothing says what of the run is forgotten, or whether it closed"
+            costs = "`export` and `stats` leave out what these runs wrote, and nothing says whether they closed"
             self.note("records of runs are missing", costs, count=len(missing), example=missing[0])
         else:
             self._check_count("documents", len(self._documents))

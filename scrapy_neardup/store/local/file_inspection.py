@@ -14,8 +14,11 @@ from .database import namespaces, open_database
 from .index_files import Files
 
 _ANEW = "nothing: it is made anew when the store is next opened for writing"
-_REFUSED = "bring back a copy of the store, or delete the damaged rows: docs/store.md says how"
-_SLOW = "look-ups that it should answer find nothing until then: pages are stored, or fetched, once more"
+_REFUSED = (
+    "bring back a copy of the store, or delete damaged rows of documents and links, with their keys:"
+    " DELETE FROM neardup WHERE key = 'KEY'"
+)
+_SLOW = "opening the store takes longer: each time until then it is made anew in memory"
 
 
 def inspect(path: str, survey: Survey) -> None:
