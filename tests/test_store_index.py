@@ -425,6 +425,47 @@ def test_who_makes_no_files_keeps_only_what_is_new_in_memory(place: Place) -> No
         assert found(other) == [*range(400)]
 
 
+def test_who_makes_no_files_merges_no_tables_across_a_file(place: Place) -> None:
+    """One table of the index is damaged, so it is in RAM, and the next one is in a file."""
+    for first, count in ((0, 450), (450, 50)):
+        fill_numbered(place, first, count)
+        place.open().close()  # makes the file
+    first_file, _ = names(place)
+    with place.opened():  # makes files
+        flip_column(Path(f"{place.address}.index", "neardup", first_file))
+        with place.opened() as other:
+            put_all(other, range(1000, 1500))
+            assert [bool(table.path) for table in other.backend.index.tables][:3] == [False, True, False]  # type: ignore[attr-defined]
+            for number in (*range(500), *range(1000, 1500)):
+                asked = {"exact": (number + 1000,)}
+                assert [each.url for _, each in other.find(asked)] == [f"{URL}{number}"]
+
+
+def test_an_opening_that_is_interrupted_leaves_the_index(filled: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = names(filled)
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(index_files.Files, "read", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            filled.open()
+    assert names(filled) == before
+    assert verify(filled.address).findings == []
+
+
+def test_a_row_that_is_deleted_while_it_is_written_is_no_news(place: Place) -> None:
+    with place.opened() as store:
+        document = numbered(1)
+        put(store, document)
+        store.flush(wait=False)
+        store.withdraw(document)
+        rows: list[str] = []
+        until(lambda: rows.extend(row.key for row in store.backend.news()[0]) or rows)
+        assert not [key for key in rows if key.startswith("document/")]
+
+
 def test_rows_that_are_deleted_before_they_are_written_leave_nothing(place: Place) -> None:
     with place.opened() as store:
         held = store.backend.index  # type: ignore[attr-defined]

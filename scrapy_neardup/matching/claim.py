@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from ..document import Document
@@ -60,8 +61,7 @@ class Claim:
         if self.state != "pending":
             return
         self.state = state
-        try:
+        with ExitStack() as stack:  # whatever one of these raises, the others are called
+            for callback in reversed(self._observers):
+                stack.callback(callback)
             self._dedup.settle(self)
-        finally:
-            for callback in self._observers:
-                callback()

@@ -213,7 +213,7 @@ class SqliteBackend(MemoryBackend):
 
     def _take_in(self, rows: Sequence[tuple[int, str]]) -> tuple[list[Row], StoreError | None]:
         """Add the newest rows to the index, up to a damaged one; return those of other processes, and the error."""
-        others = [number for number, key in rows if not self.index.tail.has(key)]
+        others = [number for number, key in rows if not (self.index.tail.has(key) or self._is_deleted(key))]
         values = dict(self._select("number, value", "number", others))
         found: list[Row] = []
         for number, key in rows:
@@ -226,6 +226,10 @@ class SqliteBackend(MemoryBackend):
                 found.append(Row(key, values[number]))
             self._known = number
         return found, None
+
+    def _is_deleted(self, key: str) -> bool:
+        """Return whether this process deleted a row, of which the deletion is not written yet."""
+        return key in self._rows and self._rows[key] is None
 
     # Runs
 
@@ -260,9 +264,10 @@ class SqliteBackend(MemoryBackend):
                 shrink(db)
 
     def abandon(self) -> None:
-        self.index.end()
+        has_merged = self.index.end()
         if self._writer:
-            self._name_last_files(self._writer)
+            if has_merged:
+                self._name_last_files(self._writer)
             self._writer.close()
             self._writer = None
         self._files.release()

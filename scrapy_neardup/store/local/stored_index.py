@@ -60,8 +60,9 @@ class StoredIndex(Index):
                 self._merging = self._thread.submit(self._files.merged, tables)
 
     def _due(self) -> list[Table]:
-        """Return tables that are to be merged; tables in files only where this process makes files."""
-        return due([table for table in self.tables if self._files.is_held or not table.path])
+        """Return tables to merge: without the right to make files, only those after the last file."""
+        newest = [*takewhile(lambda table: not table.path, reversed(self.tables))][::-1]
+        return due(self.tables if self._files.is_held else newest)
 
     def _take_over(self, last: int) -> None:
         """Make files from now on, if no other process does; go on with the files that others made since."""
@@ -86,7 +87,9 @@ class StoredIndex(Index):
         self.seal(last)
         self.tables = self._files.made(self._db, 1, last)
 
-    def end(self) -> None:
-        """Stop the thread, and put in place what it made."""
+    def end(self) -> bool:
+        """Stop the thread; return whether it merged tables, which are then in place."""
         self._thread.shutdown()
+        has_merged = self.is_merging
         self.adopt()
+        return has_merged
