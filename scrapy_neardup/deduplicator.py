@@ -219,7 +219,7 @@ class Deduplicator:
             if rival := self.pending(match.signature):
                 rival.when_settled(partial(self._take_place, document, signature))
             for link in self.store.links(match.signature):
-                if not link.url.startswith(SCHEME):
+                if not link.url.startswith(SCHEME) and link.url not in self.matcher.preference:
                     mirror = Link(link.url, signature, True, link.seen, link.size, match.evidence, link.firm)
                     self.store.record(mirror)
 

@@ -14,6 +14,7 @@ from urllib.request import urlopen
 import attrs
 import scrapy
 from pydantic import BaseModel
+from pydispatch import dispatcher
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from scrapy.exceptions import DropItem
 from scrapy.pipelines import ItemPipelineManager
@@ -427,6 +428,30 @@ class OwnHandler(HTTP11DownloadHandler):
     async def download_request(self, request):
         self.crawler.stats.inc_value("test/downloaded")
         return await super().download_request(request)
+
+
+class Pool:
+    """Opens something at the first item that lives as long as the crawl, as a pool of connections does."""
+
+    def __init__(self) -> None:
+        self.task = None
+
+    async def process_item(self, item):
+        self.task = self.task or asyncio.create_task(asyncio.Event().wait())
+        return item
+
+
+class AnySignal:
+    """Listens to all signals, as a logger of signals does."""
+
+    @classmethod
+    def from_crawler(cls, crawler):
+        made = cls()
+        crawler.signals.connect(made.hear, signal=dispatcher.Any)
+        return made
+
+    def hear(self, **_):
+        return None
 
 
 async def _until(true: Callable[[], bool]) -> None:

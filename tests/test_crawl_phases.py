@@ -183,9 +183,10 @@ def test_items_pass_while_the_store_can_not_be_written(crawl, a):
     assert result.log.count("Items pass") == 1
 
 
-def test_a_twin_does_not_wait_for_what_was_cancelled(crawl, a, b):
+@pytest.mark.parametrize("first", [(), ("Pool",)], ids=["", "pool"])
+def test_a_twin_does_not_wait_for_what_was_cancelled(crawl, a, b, first):
     urls = pages(a, 1) + pages(b, 1, "b")
-    settings = pipelines("CancelFirst", HOLD_WAITING=1, HOLD_DROPS_FIRST=True)
+    settings = pipelines(*first, "CancelFirst", HOLD_WAITING=1, HOLD_DROPS_FIRST=True)
     result = crawl.finish(crawl.start("ListSpider", settings, urls=urls, start=True))
     assert len(result.items) == 1
     assert result.count("store/documents") == 1

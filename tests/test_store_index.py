@@ -16,11 +16,11 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from helpers import python, settle, until
+from helpers import detectors, python, settle, until
 from store_kinds import URL, Place, commit, fill_numbered, numbered, on_disk, put
 from tiers import slow
 
-from scrapy_neardup.store import Selection, Store, StoreError
+from scrapy_neardup.store import Selection, Store, StoreError, memory_store
 from scrapy_neardup.store.interface import Entry
 from scrapy_neardup.store.local import index_files, row_index, stored_index
 from scrapy_neardup.store.local.arrays import read_arrays, write_arrays
@@ -475,6 +475,15 @@ def test_rows_that_are_deleted_before_they_are_written_leave_nothing(place: Plac
             store.withdraw(document)
         assert len(held.tail) < 3 * TAIL
         assert held.tables == []
+
+
+def test_withdrawn_documents_leave_the_store_in_memory() -> None:
+    with closing(memory_store(detectors())) as store:
+        for number in range(10 * TAIL):
+            document = numbered(number)
+            store.add(document)
+            store.withdraw(document)
+        assert len(store.backend.index.tail) < 3 * TAIL  # type: ignore[attr-defined]
 
 
 def test_many_pending_documents_are_in_no_table(place: Place) -> None:

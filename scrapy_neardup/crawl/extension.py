@@ -79,8 +79,8 @@ class NearDup:
     def from_crawler(cls, crawler: Crawler) -> Self:
         """Return the one of this crawl. Raise NotConfigured where NEARDUP_ENABLED is off."""
         for _, shared in crawler.signals.send_catch_log(_SHARED):
-            assert isinstance(shared, cls)
-            return shared
+            if isinstance(shared, cls):  # receivers of all signals answer too
+                return shared
         try:
             made = cls(crawler, crawl_config(crawler))
         except (ConfigError, ExtractorError, *FAILURES) as error:

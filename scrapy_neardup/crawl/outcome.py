@@ -2,14 +2,16 @@
 
 A pipeline is given the item alone, and may return another object. So `ItemOrigins` notes the response of each item as
 a spider middleware, and puts it into a context variable as the first pipeline. The other pipelines, and the handlers of
-the signal that ends the item, run in the same context. An item that ends without a signal, as in a task that is
-cancelled, is lost when its context is.
+the signal that ends the item, run in the same context. An item may end without a signal, as in a task that is
+cancelled. It is lost when the task ends in which it was taken in hand; without asyncio, when its context is collected.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import deque
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -55,9 +57,13 @@ class ItemInHand:
         self.is_judged = self.has_ended = False
         self._lost = lost
 
-    def __del__(self) -> None:
+    def lose(self, _: object = None) -> None:
+        """Give up what is not settled by now: no signal can come any more."""
         if isinstance(self.claim, Claim):
             self._lost.append(self.claim)
+            self.claim = None
+
+    __del__ = lose
 
 
 _in_hand: ContextVar[ItemInHand | None] = ContextVar("neardup_item", default=None)
@@ -102,6 +108,10 @@ class Outcomes:
         _, response = self._origins.pop(id(item), (None, None))
         begun = ItemInHand(response() if response else None, _current(), self._lost)
         _in_hand.set(begun)
+        # What a pipeline starts, such as a pool of connections, may keep the context for the whole crawl.
+        with suppress(RuntimeError):  # no asyncio
+            if task := asyncio.current_task():
+                task.add_done_callback(begun.lose)
         return begun
 
     def take(self, item: Any) -> ItemInHand:

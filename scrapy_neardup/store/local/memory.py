@@ -98,6 +98,8 @@ class MemoryBackend:
             self._rows.pop(entry.key, None)
         for entry in entries:
             self._put(entry)
+            if self.index.tail.number(entry.key, len(self._keys)):
+                self._keys.append(entry.key)
         if (last := len(self._keys) - 1) - self.index.last >= TAIL:
             self.index.seal(last)
             if tables := due(self.index.tables):
@@ -107,15 +109,10 @@ class MemoryBackend:
         before = self._pending.pop(entry.key, None)
         if before is not None:
             known = set(before.keys)
-            self._add(entry.key, Postings([key for key in entry.postings.keys if key not in known]))
+            self.index.add(entry.key, Postings([key for key in entry.postings.keys if key not in known]))
         elif not entry.keeps_place:
-            self._add(entry.key, entry.postings)
+            self.index.add(entry.key, entry.postings)
         self._rows[entry.key] = entry.record
-
-    def _add(self, key: str, postings: Postings) -> None:
-        """Add a row to the index."""
-        self.index.add(len(self._keys), postings)
-        self._keys.append(key)
 
     def flush(self, *, wait: bool) -> None:
         pass

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..damage import DAMAGE
-from ..interface import Entry, Found, Postings, Question, Row, StoreError
+from ..interface import Entry, Found, Question, Row, StoreError
 from ..meta import INDEX
 from ..postings import postings
 from ..records import load
@@ -160,9 +160,6 @@ class SqliteBackend(MemoryBackend):
         for entry in entries:
             self._put(entry)
             self._writer.batch.put(entry.key, entry.record, updates=entry.keeps_place)
-
-    def _add(self, key: str, postings: Postings) -> None:
-        self.index.add(key, postings)
 
     # Writing
 
