@@ -21,8 +21,9 @@ from .matching.evidence import Rule
 from .mirrors.deliveries import SCHEME, Deliveries
 from .mirrors.hosts import Change, Finding
 from .mirrors.preference import Preference
+from .mirrors.visits import Visits, urls
 from .settings import Config
-from .signature import TITLE, Evidence, Link, Signature, Visit
+from .signature import TITLE, Link, Signature
 from .store import Selection, Store, StoreError, open_store
 from .verdict import UNIQUE, Match, Verdict
 
@@ -61,6 +62,7 @@ class Deduplicator:
         """`started`: when the run began, in seconds since the epoch; None: now. `lost`: see `Deliveries`."""
         self.store = store
         self.deliveries = Deliveries(store, clock() if started is None else started, clock, lost=lost)
+        self.visits = Visits(store, clock)
         self.detectors = list(detectors)
         self.matcher = Matcher(store, rule, reviews or Reviews(Config()), scope, preference)
         self.changes: list[Change] = []
@@ -193,11 +195,11 @@ class Deduplicator:
         if claim.state == "withdrawn":
             if held:
                 self.store.withdraw(claim.signature)
-            self.keep_fetching(claim.document)
+            self.visits.keep_fetching(claim.document)
             return
         with suppress(StoreError):  # whoever writes next will meet it
-            self.deliveries.remember(_urls(claim.document), (claim.match or claim).signature)
-        visit = self._visit(claim) if held else None
+            self.deliveries.remember(urls(claim.document), (claim.match or claim).signature)
+        visit = self.visits.own(claim.document) if held and not claim.is_one_of_many else None
         if held:
             self.store.commit(claim.signature, visit)  # before what may fail
             if claim.document.url in self.matcher.preference:
@@ -205,13 +207,15 @@ class Deduplicator:
         if self._learns_hosts:
             self._learn(claim)
         if claim.is_one_of_many:
-            self._unlink(claim.document)
+            self.visits.unlink(claim.document)
         elif held:
-            self._link(_urls(claim.document)[bool(visit) :], claim.document, claim.signature, mirror=False)
+            self.visits.link(urls(claim.document)[bool(visit) :], claim.document, claim.signature, mirror=False)
         elif claim.match:
             mirror = claim.is_mirror and not claim.is_successor
-            urls = _urls(claim.document) if claim.document.url else ["", *_urls(claim.document)]
-            self._link(urls, claim.document, claim.match.signature, mirror=mirror, evidence=claim.match.evidence)
+            given_by = urls(claim.document) if claim.document.url else ["", *urls(claim.document)]
+            self.visits.link(
+                given_by, claim.document, claim.match.signature, mirror=mirror, evidence=claim.match.evidence
+            )
 
     def _take_place(self, document: Document, signature: Signature) -> None:
         """Make mirrors of the URLs of other hosts that gave what a document of a preferred host repeats."""
@@ -223,18 +227,11 @@ class Deduplicator:
                     mirror = Link(link.url, signature, True, link.seen, link.size, match.evidence, link.firm)
                     self.store.record(mirror)
 
-    def _visit(self, claim: Claim) -> Visit | None:
-        """Return the visit of a new document's own URL; None where that is not its URL alone."""
-        document = claim.document
-        if claim.is_one_of_many or not document.url or document.url in document.loose:
-            return None
-        return Visit(self._clock(), document.size)
-
     def _learn(self, claim: Claim) -> None:
         """Learn from a document about hosts that mirror its own."""
         document, signature = claim.document, claim.signature
         known = [link.url for link in self.store.links(claim.match.signature)] if claim.match else []
-        for url in _urls(document):
+        for url in urls(document):
             if url not in document.loose:
                 look = partial(self._look, signature)
                 changes, trials = self.store.hosts.learn(
@@ -247,35 +244,6 @@ class Deduplicator:
         """Compare a document with what is held at a URL."""
         link = self.store.resolve(url)
         return self.matcher.trial(signature, link) if link else None
-
-    def keep_fetching(self, document: Document) -> None:
-        """Note that a document's URLs, if they are known as mirrors, also give what is held nowhere."""
-        for url in _urls(document):
-            link = self.store.resolve(url)
-            if link and link.mirror:
-                self.store.record(Link(url, None, False, self._clock(), document.size))
-
-    def _unlink(self, document: Document) -> None:
-        """Note that a document's URLs give several documents."""
-        for url in _urls(document):
-            self.store.record(Link(url, None, False, self._clock(), document.size))
-
-    def _link(
-        self,
-        urls: Iterable[str],
-        document: Document,
-        signature: Signature,
-        *,
-        mirror: bool,
-        evidence: Evidence | None = None,
-    ) -> None:
-        """Note that URLs give a document; "" that it is repeated by one without a URL."""
-        for url in urls:
-            firm = url not in document.loose
-            known = None if (firm and not mirror) or not url else self.store.resolve(url)
-            # A URL that gives a document of its own is no mirror, whatever else it gives, or lists elsewhere say of it.
-            if not (known and known.signature and not known.mirror and (mirror or known.firm)):
-                self.store.record(Link(url, signature, mirror, self._clock(), document.size, evidence, firm))
 
     def take_changes(self) -> list[Change]:
         """Return the rules on host mirrors that changed since this was last asked."""
@@ -315,7 +283,3 @@ class Deduplicator:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close(clean=kind is None or issubclass(kind, SystemExit))
-
-
-def _urls(document: Document) -> list[str]:
-    return [url for url in (document.url, *document.aliases) if url]

@@ -374,7 +374,7 @@ def test_url_that_gives_something_of_its_own_is_no_mirror(dedup: Deduplicator) -
 @pytest.mark.parametrize(
     "end",
     [
-        lambda dedup: dedup.keep_fetching(Document(B, "")),  # its content is held nowhere
+        lambda dedup: dedup.visits.keep_fetching(Document(B, "")),  # its content is held nowhere
         lambda dedup: claim(dedup, B).withdraw(),  # its item was not stored
     ],
     ids=["elsewhere", "withdrawn"],
@@ -388,7 +388,7 @@ def test_mirror_that_fails_is_fetched_from_then_on(dedup: Deduplicator, end: Cal
 
 def test_keep_fetching_leaves_what_is_no_mirror(dedup: Deduplicator) -> None:
     made = committed(dedup, A)
-    dedup.keep_fetching(Document(A, "", aliases=(C,)))
+    dedup.visits.keep_fetching(Document(A, "", aliases=(C,)))
     assert known(dedup, A).signature is made.signature
     assert dedup.store.resolve(C) is None
 

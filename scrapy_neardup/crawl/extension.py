@@ -219,7 +219,7 @@ class NearDup:
 
     def _keep_fetching(self, url: str) -> None:
         """Fetch a URL from now on, though it is known as a copy."""
-        self.access.later(self.dedup.keep_fetching, Document(url))
+        self.access.later(self.dedup.visits.keep_fetching, Document(url))
 
     def pass_unjudged(self, error: Exception) -> None:
         """Count an item that passes, since the store could not judge it."""

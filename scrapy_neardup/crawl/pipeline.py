@@ -129,7 +129,7 @@ class NearDupPipeline:
     def _keep_fetching(self, response: Response | None) -> None:
         """Note that a response gave an item that is held nowhere, whatever else it gave."""
         self.neardup.outcomes.note_unheld_item(response)
-        self.neardup.access.later(self.neardup.dedup.keep_fetching, Document(aliases=_urls(response)))
+        self.neardup.access.later(self.neardup.dedup.visits.keep_fetching, Document(aliases=_urls(response)))
 
     async def _claim_settled(self, document: Document) -> Claim:
         claim = await self.neardup.access.claim(document)

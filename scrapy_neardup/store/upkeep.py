@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 from ..progress import watched
 from . import open_backend
 from .interface import Backend
-from .local import file_inspection as inspection
+from .local import file_inspection
 from .local.database import namespaces, open_database
 from .redis.address import check_client, is_server
 from .verification import Survey
@@ -24,7 +24,7 @@ def verify(address: str) -> Survey:
 
         inspect(address, survey)
     else:
-        inspection.inspect(os.path.realpath(address), survey)
+        file_inspection.inspect(os.path.realpath(address), survey)
     return survey
 
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from ...index.kinds import NEWEST
 from ..interface import DOCUMENT, HOST, RUN, Entry, Found, Question, Row, StoreError
-from . import encoding as packing
+from . import encoding
 from .encoding import KEY, PLACE, Hold, packed_keys, pieces
 from .rows import Rows
 from .server import Server
@@ -28,7 +28,7 @@ from .writes import BATCH
 MANY = 255  # rows of one key that the script returns at most
 NEWS = 2000  # that are read at a time
 _HEARD = 86_400  # seconds for which documents are told to who once asked
-_STEPS = (("k", 1 << packing.BUCKETS, 64), ("n", 1 << 18, 256))  # buckets that are compacted, and how many at a time
+_STEPS = (("k", 1 << encoding.BUCKETS, 64), ("n", 1 << 18, 256))  # buckets that are compacted, and how many at a time
 logger = logging.getLogger(__name__)
 
 
@@ -57,7 +57,7 @@ class RedisBackend(Rows):
 
     def find(self, questions: Sequence[Question], entries: Sequence[Entry | None] = ()) -> list[Found]:
         with self.server.told():
-            holds = [entry and packing.holding(entry) for entry in entries or [None] * len(questions)]
+            holds = [entry and encoding.holding(entry) for entry in entries or [None] * len(questions)]
             told, answers = self._ask_to_hold([*map(_asked, questions, holds)], holds)
             rows = self._told(told)
             own = [hold.place if hold else b"" for hold in holds]
@@ -94,7 +94,7 @@ class RedisBackend(Rows):
     def _near(self, question: Question, entries: bytes, own: Iterable[bytes]) -> list[Row]:
         """Return the rows that are near in SimHash and still exist."""
         assert question.simhash is not None
-        places = packing.nearest(entries, question.simhash, question.distance, own)
+        places = encoding.nearest(entries, question.simhash, question.distance, own)
         rows: dict[bytes, Row] = {}
         for at in range(0, len(places), NEWEST):
             if len(rows) < NEWEST:
@@ -115,14 +115,14 @@ class RedisBackend(Rows):
 
     def hold(self, entry: Entry, seen: bytes) -> bool:
         with self.server.told():
-            hold = packing.holding(entry)
+            hold = encoding.holding(entry)
             middle = len(seen) // (KEY + PLACE) * KEY
             asked = [seen[:middle], b"", b"", hold[:4], seen[middle:]]
             _, [[*_, is_held]] = self._ask_to_hold([asked], [hold])
             return bool(is_held)
 
     def release(self, entry: Entry) -> None:
-        self._release_all([packing.holding(entry)])
+        self._release_all([encoding.holding(entry)])
 
     def _release_all(self, holds: Iterable[Hold | None]) -> None:
         self.server.writes.add(*(["free", each.place, each.keys, each.simhash] for each in holds if each))
@@ -131,7 +131,7 @@ class RedisBackend(Rows):
 
     def write(self, entries: Sequence[Entry], deleted: Sequence[Entry] = ()) -> None:
         writes = self.server.writes
-        writes.add(*map(packing.deletion, deleted), *(packing.writing(entry, writes.held) for entry in entries))
+        writes.add(*map(encoding.deletion, deleted), *(encoding.writing(entry, writes.held) for entry in entries))
         if len(writes) >= BATCH and not writes.refused:
             with suppress(StoreError):  # it stays queued, and `flush` tells
                 self.server.run(())
@@ -163,7 +163,7 @@ class RedisBackend(Rows):
         return self.server.take(run)
 
     def is_held(self, run: str) -> bool:
-        lease = self.server.key("lease.").encode() + packing.code(run)
+        lease = self.server.key("lease.").encode() + encoding.code(run)
         return bool(self.server.run([("EXISTS", lease)])[0])
 
     def release_run(self, run: str) -> None:
@@ -204,5 +204,5 @@ def _asked(question: Question, hold: Hold | None) -> list[Any]:
     """Return a question as the script takes it."""
     keys = _few(question)
     newest = bytes(question.keys[key] for key in keys)
-    blocks = b"" if question.simhash is None else packing.blocks(question.simhash, question.distance)
+    blocks = b"" if question.simhash is None else encoding.blocks(question.simhash, question.distance)
     return [packed_keys(keys), newest, blocks, hold[:4] if hold else False]

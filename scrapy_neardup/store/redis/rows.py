@@ -9,7 +9,7 @@ import msgpack
 
 from ..interface import META, Row
 from ..keys import id_of, kind_of
-from . import encoding as packing
+from . import encoding
 from .encoding import CODE, NAMED, PLACE
 from .server import Server
 
@@ -36,13 +36,13 @@ class Rows:
             self._runs = {code: run for run, code in self.names().items()}
         if code not in self._runs:
             raise ValueError(f"no run has the code {code.hex()}")
-        return packing.key_at(place, self._runs[code])
+        return encoding.key_at(place, self._runs[code])
 
     def get(self, keys: Iterable[str]) -> list[Row]:
         keys = list(keys)
         with self.server.told():
             named = [key for key in keys if kind_of(key) in NAMED]
-            places = [packing.place(key) for key in keys if kind_of(key) not in NAMED]
+            places = [encoding.place(key) for key in keys if kind_of(key) not in NAMED]
             return [*self._get_named(named), *self._rows_at(places).values()]
 
     def _get_named(self, keys: Sequence[str]) -> Iterator[Row]:
@@ -70,7 +70,7 @@ class Rows:
 
     def _told(self, told: Sequence[Any]) -> dict[bytes, Row]:
         """Return rows by place, but documents that this process held and gave up."""
-        rows, own, held = {}, {*map(packing.code, self.server.runs)}, self.server.writes.held
+        rows, own, held = {}, {*map(encoding.code, self.server.runs)}, self.server.writes.held
         for place, value, is_pending in zip(told[::3], told[1::3], told[2::3], strict=True):
             is_own = is_pending and place[:CODE] in own
             if not is_own:
@@ -94,8 +94,8 @@ class Rows:
                 yield Row(f"{kind}/{name.decode()}", value)
 
     def _scan_run(self, kind: str, run: str) -> Iterator[Row]:
-        [last] = self.server.run([("HGET", self.server.key("last"), packing.code(run))])
-        numbers = packing.places(kind, run)
+        [last] = self.server.run([("HGET", self.server.key("last"), encoding.code(run))])
+        numbers = encoding.places(kind, run)
         written = numbers[: int(last or -1) + 1]
         for at in range(0, len(written), AT_ONCE):
             places = [number.to_bytes(PLACE, "big") for number in written[at : at + AT_ONCE]]

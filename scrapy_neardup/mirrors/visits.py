@@ -1,0 +1,60 @@
+"""Record what the URLs of a document gave. No Scrapy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from ..document import Document
+from ..signature import Evidence, Link, Signature, Visit
+
+if TYPE_CHECKING:
+    from ..store import Store
+
+
+class Visits:
+    """Records visits of URLs in a store."""
+
+    def __init__(self, store: Store, clock: Callable[[], float]) -> None:
+        self._store = store
+        self._clock = clock
+
+    def own(self, document: Document) -> Visit | None:
+        """Return the visit of a new document's own URL; None if that may give other documents too."""
+        if not document.url or document.url in document.loose:
+            return None
+        return Visit(self._clock(), document.size)
+
+    def keep_fetching(self, document: Document) -> None:
+        """Note that a document's URLs, if they are known as mirrors, also give content that is held nowhere."""
+        for url in urls(document):
+            link = self._store.resolve(url)
+            if link and link.mirror:
+                self._store.record(Link(url, None, False, self._clock(), document.size))
+
+    def unlink(self, document: Document) -> None:
+        """Note that a document's URLs give several documents."""
+        for url in urls(document):
+            self._store.record(Link(url, None, False, self._clock(), document.size))
+
+    def link(
+        self,
+        urls: Iterable[str],
+        document: Document,
+        signature: Signature,
+        *,
+        mirror: bool,
+        evidence: Evidence | None = None,
+    ) -> None:
+        """Note that URLs give a document; "" stands for a copy without a URL."""
+        for url in urls:
+            firm = url not in document.loose
+            known = None if (firm and not mirror) or not url else self._store.resolve(url)
+            # A URL that gives a document of its own is no mirror, whatever else it gives, or lists elsewhere say of it.
+            if not (known and known.signature and not known.mirror and (mirror or known.firm)):
+                self._store.record(Link(url, signature, mirror, self._clock(), document.size, evidence, firm))
+
+
+def urls(document: Document) -> list[str]:
+    """Return the URLs of a document, its own first."""
+    return [url for url in (document.url, *document.aliases) if url]
