@@ -24,8 +24,8 @@ from typing import Any
 from scrapy_neardup.detectors import Detector, IMatch
 from scrapy_neardup.document import Document
 from scrapy_neardup.feeds.labels import MODES, LabelledSet, Partition
+from scrapy_neardup.papers.concepts.concept_index import ConceptIndex
 from scrapy_neardup.papers.concepts.dwdcs import COSINE, SPREAD, concept_fingerprints
-from scrapy_neardup.papers.concepts.inverted import ConceptIndex
 from scrapy_neardup.papers.concepts.network import co_occurrence, main_part
 from scrapy_neardup.papers.concepts.positions import POSITION_BITS
 from scrapy_neardup.papers.concepts.terms import sentences

@@ -17,9 +17,9 @@ import numpy as np
 from scrapy_neardup.detectors import Detector, Exact, SimHash
 from scrapy_neardup.fingerprints.hashes import MULTIPLIER
 from scrapy_neardup.fingerprints.sketch import Sketch, make_sketch, packed_figures
+from scrapy_neardup.index.key_table import PackedTable
 from scrapy_neardup.index.kinds import distinct
 from scrapy_neardup.index.near import NearTable
-from scrapy_neardup.index.packed import PackedTable
 from scrapy_neardup.signature import Link, Signature
 from scrapy_neardup.store import Store
 from scrapy_neardup.text.urls import canonical_url

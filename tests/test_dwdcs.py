@@ -19,7 +19,7 @@ from scrapy_neardup.detectors import Detector
 from scrapy_neardup.detectors.registry import build_detectors
 from scrapy_neardup.document import Document
 from scrapy_neardup.fingerprints.hashes import hash_text
-from scrapy_neardup.papers.concepts.inverted import ConceptIndex
+from scrapy_neardup.papers.concepts.concept_index import ConceptIndex
 from scrapy_neardup.papers.concepts.network import (
     Graph,
     co_occurrence,

@@ -11,9 +11,9 @@ from helpers import Entry
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.detectors import Detector, IMatch
 from scrapy_neardup.index.kinds import Equal, Near
+from scrapy_neardup.papers.feature_codes.code_index import OrderedIndex
 from scrapy_neardup.papers.feature_codes.codes import common_subsequence, feature_codes, pack, unpack
 from scrapy_neardup.papers.feature_codes.feature_code import FeatureCode
-from scrapy_neardup.papers.feature_codes.ordered import OrderedIndex
 from scrapy_neardup.text.lexicon import builtin
 from scrapy_neardup.text.tokens import normalize, tokenize
 

@@ -59,7 +59,7 @@ INDENTED = [(name, data.replace(b"\n{", b"\n  {").replace(b"!{", b"!  {")) for n
 def test_what_is_not_closed_costs_its_row_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str, marked: bytes, spread: int
 ) -> None:
-    for name, value in (("delimited.SPREAD", spread), ("jsonarray.SPREAD", spread + 60), ("jsonarray.CHUNK", 64)):
+    for name, value in (("csv_table.SPREAD", spread), ("jsonarray.SPREAD", spread + 60), ("jsonarray.CHUNK", 64)):
         monkeypatch.setattr(f"scrapy_neardup.feeds.{name}", value)
     lines = marked.splitlines(keepends=True)
     bad = [(n, line[1:]) for n, line in enumerate(lines, 1) if line.startswith(b"!")]
@@ -76,7 +76,7 @@ def test_what_is_not_closed_costs_its_row_only(
 def test_a_quote_that_is_missing_takes_no_more_memory_than_some_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("scrapy_neardup.feeds.delimited.SPREAD", 1 << 16)
+    monkeypatch.setattr("scrapy_neardup.feeds.csv_table.SPREAD", 1 << 16)
     (tmp_path / "x.csv").write_bytes(b'u,t\nu,"open\n' + (b"u," + b"1" * 997 + b"\n") * 4000)
     bad: list[str] = []
     with in_memory(1 << 20):  # of 4

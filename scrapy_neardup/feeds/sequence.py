@@ -10,7 +10,7 @@ from stat import S_ISDIR, S_ISREG
 from typing import TypeAlias
 
 from .compression import check_name, has_ending, is_gzipped, writing
-from .delimited import Table
+from .csv_table import Table
 from .feed import BadRowError, FeedError, Kind, Line, Row
 from .jsonarray import JsonArray
 from .jsonlines import JsonLines

@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from .packed import Array
+from .key_table import Array
 
 BLOCKS, BLOCK_BITS = 4, 16
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import Any
 
 from ...document import Document
-from .inverted import ConceptIndex
+from .concept_index import ConceptIndex
 from .network import co_occurrence, key_nodes, main_part
 from .positions import pack
 from .terms import scheme, sentences

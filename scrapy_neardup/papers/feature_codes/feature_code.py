@@ -6,8 +6,8 @@ from typing import Any
 
 from ...document import Document
 from ...text.tokens import normalize
+from .code_index import OrderedIndex
 from .codes import CODE_POINTS, LENGTH, LETTERS, feature_codes, pack
-from .ordered import OrderedIndex
 
 TOLERANCE = 2
 

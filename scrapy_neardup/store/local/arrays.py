@@ -15,7 +15,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from ...atomic import replacing
-from ...index.packed import Array
+from ...index.key_table import Array
 
 ALIGN = 64  # bytes: each array begins at a multiple of that, so that its items lie where the processor wants them
 

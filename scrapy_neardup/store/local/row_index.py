@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ...index.key_table import MOST
 from ...index.kinds import NEWEST
-from ...index.packed import MOST
 from ..interface import Postings
 from .table import Table
 from .tail import Place, Tail

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ...index.key_table import Array, PackedTable
 from ...index.near import NearTable
-from ...index.packed import Array, PackedTable
 from ..damage import DAMAGE
 from .arrays import read_arrays, write_arrays
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scrapy_neardup.index import near
+from scrapy_neardup.index.key_table import HASH_BITS, MOST, PackedTable
 from scrapy_neardup.index.near import NearTable
-from scrapy_neardup.index.packed import HASH_BITS, MOST, PackedTable
 
 KEYS = st.one_of(st.integers(0, 2**64 - 1), st.sampled_from([0, 1, 2**63, 2**64 - 1]))
 PAIRS = st.lists(st.tuples(KEYS, st.integers(0, 1000)), max_size=60)
