@@ -86,11 +86,13 @@ class Deduplicator:
 
     @classmethod
     def from_config(
-        cls, config: Config, *, run: str | None = "", clock: Callable[[], float] = time.time
+        cls, config: Config, *, run: str | None = "", writer: str = "", clock: Callable[[], float] = time.time
     ) -> Deduplicator:
         """Open as a configuration says; `run` names a run to go on with, None only looks into the store."""
         detectors, reviews = build_detectors(config), Reviews(config)  # before the store: a bad setting opens none
-        store = open_store(config.store, detectors, namespace=config.namespace, unclean_run=config.unclean_run, run=run)
+        store = open_store(
+            config.store, detectors, namespace=config.namespace, unclean_run=config.unclean_run, run=run, writer=writer
+        )
         rule = Rule.from_config(config)
         dedup = cls(
             store, detectors, rule, reviews=reviews, scope=config.scope,
@@ -174,14 +176,14 @@ class Deduplicator:
             "revisit" if self.matcher.is_own(document.url, match.signature) else "duplicate",
             match.signature.url,
             **match.evidence._asdict(),
-            mirrors=match.signature.repeats,
+            copies=match.signature.repeats,
             changed=self._has_changed(document, match.signature),
         )
 
     def _has_changed(self, document: Document, signature: Signature) -> bool:
         """Return whether what a URL gave last, by itself or as part of a list, is held and is another document."""
         link = None if document.has_page_url or not document.url else self.store.resolve(document.url)
-        if link is None or link.mirror or link.firm != (document.url not in document.loose):
+        if link is None or link.is_copy or link.firm != (document.url not in document.loose):
             return False
         return link.signature is not None and not link.signature.says_the_same(signature)
 
@@ -209,12 +211,12 @@ class Deduplicator:
         if claim.is_one_of_many:
             self.visits.unlink(claim.document)
         elif held:
-            self.visits.link(urls(claim.document)[bool(visit) :], claim.document, claim.signature, mirror=False)
+            self.visits.link(urls(claim.document)[bool(visit) :], claim.document, claim.signature, is_copy=False)
         elif claim.match:
-            mirror = claim.is_mirror and not claim.is_successor
+            is_copy = claim.is_copy and not claim.is_successor
             given_by = urls(claim.document) if claim.document.url else ["", *urls(claim.document)]
             self.visits.link(
-                given_by, claim.document, claim.match.signature, mirror=mirror, evidence=claim.match.evidence
+                given_by, claim.document, claim.match.signature, is_copy=is_copy, evidence=claim.match.evidence
             )
 
     def _take_place(self, document: Document, signature: Signature) -> None:
@@ -224,8 +226,8 @@ class Deduplicator:
                 rival.when_settled(partial(self._take_place, document, signature))
             for link in self.store.links(match.signature):
                 if not link.url.startswith(SCHEME) and link.url not in self.matcher.preference:
-                    mirror = Link(link.url, signature, True, link.seen, link.size, match.evidence, link.firm)
-                    self.store.record(mirror)
+                    copy = Link(link.url, signature, True, link.seen, link.size, match.evidence, link.firm)
+                    self.store.record(copy)
 
     def _learn(self, claim: Claim) -> None:
         """Learn from a document about hosts that mirror its own."""

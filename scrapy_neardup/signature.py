@@ -84,7 +84,7 @@ class Link:
     """As it was requested; "" for a document without a URL that repeats another."""
     signature: Signature | None
     """The document held; None where the URL also gave something that is held nowhere, so that it must be fetched."""
-    mirror: bool
+    is_copy: bool
     """True where another URL's copy is the one that is held."""
     seen: float
     """Seconds since the epoch."""

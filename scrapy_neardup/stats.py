@@ -80,8 +80,9 @@ def _parts(stats: Mapping[str, Any]) -> Iterator[str]:
 
 
 def plural(count: int, noun: str) -> str:
-    """Return a number with its noun, in the plural unless it is one."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+    """Return a number with its noun, which is in the plural unless the number is 1."""
+    plurals = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
+    return f"{count} {noun if count == 1 else plurals}"
 
 
 def _number(stats: Mapping[str, Any], name: Stat) -> int:

@@ -28,8 +28,8 @@ class Verdict:
     length_ratio: float | None = None
     kind: str | None = None
     """Of a duplicate page: see `page_kind`."""
-    mirrors: int = 0
-    """Mirror degree: how many other URLs have the content of the canonical."""
+    copies: int = 0
+    """Other URLs with the content of the original."""
     changed: bool = False
     """The URL gave another document last, of those that are held."""
 

@@ -68,8 +68,8 @@ def signature(name: str, exact: int = 1, simhash: int = 0, url: str | None = Non
     )
 
 
-def link(url: str, to: Signature | None, *, mirror: bool = False, seen: float = 2000.0, size: int = 7) -> Link:
-    return Link(url, to, mirror, seen, size)
+def link(url: str, to: Signature | None, *, is_copy: bool = False, seen: float = 2000.0, size: int = 7) -> Link:
+    return Link(url, to, is_copy, seen, size)
 
 
 def settle(store: Store) -> None:

@@ -54,7 +54,7 @@ def told(path: Path) -> list[str]:
 
 def asked(store: Store) -> list[str]:
     found = [[s.url for _, s in store.find({"exact": (n,), "simhash": (spread(n),)})] for n in range(20)]
-    links = [(k.url, k.signature and k.signature.url, k.mirror, k.seen, k.evidence) for k in store.all_links()]
+    links = [(k.url, k.signature and k.signature.url, k.is_copy, k.seen, k.evidence) for k in store.all_links()]
     resolved = [(url, bool(store.resolve(url))) for url, *_ in links]
     documents = [
         (s.url, dict(s.fingerprints), s.sketch, s.repeats, [k.url for k in store.links(s)]) for s in store.signatures()

@@ -140,7 +140,7 @@ def put(store: Store, each: Signature, *mirrors: str) -> None:
     store.commit(each)
     for url in (each.url, *mirrors):
         if url:
-            store.record(link(url, each, mirror=url != each.url))
+            store.record(link(url, each, is_copy=url != each.url))
 
 
 def commit(store: Store, *given: Signature) -> None:

@@ -50,7 +50,7 @@ class Known:
 
     url: Url
     document: Document | None
-    mirror: bool
+    is_copy: bool
     seen: float
     size: int
     evidence: Evidence | None
@@ -99,7 +99,7 @@ class Model:
         )
 
     def repeats(self, document: Document) -> int:
-        return sum(known.mirror for known in self.links(document)) + len(document.extra)
+        return sum(known.is_copy for known in self.links(document)) + len(document.extra)
 
     def found(self, detector: str, wanted: Iterable[int], documents: Iterable[Document]) -> set[int]:
         """Return the numbers of those that a detector proposes."""
@@ -142,7 +142,7 @@ class Model:
             seen = [seen for seen, _ in document.extra]
             last = max([document.number, *seen, *(each.seen for each in self.links(document))])
             if (
-                (known is not None and known.document is document and not known.mirror)
+                (known is not None and known.document is document and not known.is_copy)
                 or (what.host is not None and document.url is not None and document.url.is_of(what.host))
                 or (what.before is not None and last < what.before)
             ):

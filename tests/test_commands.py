@@ -142,7 +142,7 @@ def test_dedupe_of_nothing(tmp_path: Path) -> None:
 
 @pytest.fixture
 def held(tmp_path: Path) -> Path:
-    """Return a directory with a store `held.sqlite`: two documents, one with a mirror."""
+    """Return a directory with a store `held.sqlite`: two documents, one with a copy."""
     with Deduplicator.open(str(tmp_path / "held.sqlite")) as dedup:
         for row in ROWS[:3]:
             dedup.claim(Document(row["url"], row["text"])).commit()
@@ -151,23 +151,25 @@ def held(tmp_path: Path) -> Path:
 
 def test_stats(held: Path) -> None:
     stats = json.loads(succeeded(held, "stats", "--store", "held.sqlite", "--json").stdout)
-    assert (stats["documents"], stats["clusters"], stats["mirrors"], stats["runs"]) == (2, 1, 1, 1)
+    assert (stats["documents"], stats["clusters"], stats["copies"], stats["runs"]) == (2, 1, 1, 1)
     assert stats["bytes"] == (held / "held.sqlite").stat().st_size
     printed = succeeded(held, "stats", "--store", "held.sqlite").stdout
     assert ["documents", "2"] in [line.split() for line in printed.splitlines()]
+    assert "memory" not in printed
+    assert "memory" in succeeded(held, "stats", "--store", "held.sqlite", "--verbose").stdout
 
 
 def test_clusters(held: Path) -> None:
     (cluster,) = json.loads(succeeded(held, "clusters", "--store", "held.sqlite", "--json").stdout)
-    assert (cluster["canonical"], cluster["mirrors"]) == ("http://a.example/1", 1)
+    assert (cluster["original"], cluster["copies"], cluster["words"]) == ("http://a.example/1", 1, 200)
     (member,) = cluster["members"]
     assert (member["url"], member["kind"]) == ("http://b.example/1", None)
     assert 0.5 < member["resemblance"] <= member["containment"] <= 1
     printed = succeeded(held, "clusters", "--store", "held.sqlite").stdout.splitlines()
     assert printed == [
-        "http://a.example/1  (1 mirror)",
+        "http://a.example/1  (1 copy, 200 words)",
         f"  {member['resemblance']:>6}  -        http://b.example/1",
-        "1 of 1 clusters",
+        "1 of 1 cluster",
     ]
 
 
@@ -186,7 +188,7 @@ def test_clusters_come_largest_first(tmp_path: Path) -> None:
     succeeded(tmp_path, "dedupe", "in.jsonl", "-o", "out.jsonl", "--store", "held.sqlite")
     for limit, wanted in ((2, [3, 2]), (0, [3, 2, 1])):
         made = succeeded(tmp_path, "clusters", "--store", "held.sqlite", "--limit", str(limit), "--json")
-        assert [cluster["mirrors"] for cluster in json.loads(made.stdout)] == wanted
+        assert [cluster["copies"] for cluster in json.loads(made.stdout)] == wanted
 
 
 def test_clusters_of_one_size_come_by_their_url(tmp_path: Path) -> None:
@@ -197,13 +199,31 @@ def test_clusters_of_one_size_come_by_their_url(tmp_path: Path) -> None:
     )
     succeeded(tmp_path, "dedupe", "in.jsonl", "-o", "out.jsonl", "--store", "held.sqlite")
     told = json.loads(succeeded(tmp_path, "clusters", "--store", "held.sqlite", "--json").stdout)
-    assert [cluster["canonical"] for cluster in told] == [f"http://a.example/{n}" for n in sorted(numbers)]
+    assert [cluster["original"] for cluster in told] == [f"http://a.example/{n}" for n in sorted(numbers)]
 
 
-def test_explain_a_mirror(held: Path) -> None:
+def test_clusters_are_chosen_and_sorted(tmp_path: Path) -> None:
+    near = " ".join([*text(2).split()[:190], *["ten", "words", "which", "this", "text", "has", "alone", "now"]])
+    texts = {"a.example/1": text(1), "b.example/1": text(1), "a.example:8080/2": text(2), "c.example/2": near}
+    longer = {f"{host}.example/3": text(3) + " " + text(4) for host in "de"}
+    write(
+        tmp_path / "in.jsonl", [{"url": f"http://{url}", "text": words} for url, words in {**texts, **longer}.items()]
+    )
+    succeeded(tmp_path, "dedupe", "in.jsonl", "-o", "out.jsonl", "--store", "held.sqlite")
+    for options, wanted in (
+        ("--host b.example", [1]), ("--host a.example", [1, 2]), ("--host a.example:8080", [2]),
+        ("--host x.example", []),
+        ("--max-resemblance 0.95", [2]), ("--sort resemblance", [2, 1, 3]), ("--sort words", [3, 1, 2]),
+    ):  # fmt: skip
+        made = succeeded(tmp_path, "clusters", "--store", "held.sqlite", "--json", *options.split())
+        found = [int(cluster["original"][-1]) for cluster in json.loads(made.stdout)]
+        assert (sorted(found) if "--host" in options else found) == wanted, options
+
+
+def test_explain_a_copy(held: Path) -> None:
     arguments = ("explain", "https://b.example/1#x", "--store", "held.sqlite")
     told = json.loads(succeeded(held, *arguments, "--json").stdout)
-    assert (told["status"], told["duplicate_of"]) == ("mirror", "http://a.example/1")
+    assert (told["status"], told["duplicate_of"]) == ("copy", "http://a.example/1")
     assert told["evidence"]["resemblance"] > 0.8
     assert {link["url"] for link in told["links"]} == {"http://a.example/1", "http://b.example/1"}
     thresholds = {"min_tokens": 20, "resemblance": 0.52, "length_ratio": 2.5, "missing_figures": 1.0}  # of 200 words
@@ -221,10 +241,10 @@ def test_explain_a_document_held(held: Path) -> None:
     told = json.loads(succeeded(held, "explain", "http://a.example/2", "--store", "held.sqlite", "--json").stdout)
     assert (told["status"], told["duplicate_of"], told["document"]["tokens"]) == ("held", None, 200)
     assert {"exact", "shingle", "simhash"} <= set(told["document"]["fingerprints"])
-    assert told["sentence"] == "unique: it was held nowhere when it came; copies since then: 0"
+    assert told["sentence"] == "unique: its content was new; copies since then: 0"
 
 
-def test_explain_a_mirror_of_an_original_with_others(tmp_path: Path) -> None:
+def test_explain_a_copy_of_an_original_with_others(tmp_path: Path) -> None:
     urls = [f"http://{host}.example/1" for host in "abc"]
     write(tmp_path / "in.jsonl", [{"url": url, "text": text(1)} for url in urls])
     succeeded(tmp_path, "dedupe", "in.jsonl", "-o", "out.jsonl", "--store", "held.sqlite")
@@ -294,7 +314,7 @@ def test_explain_says_which_text_is_thin(tmp_path: Path) -> None:
     (tmp_path / "b.html").write_text(f"<html><body><div><p>{text(1)}</p></div></body></html>")
     told = json.loads(succeeded(tmp_path, "explain", "--files", "a.html", "b.html", "--json").stdout)
     assert {path: document["thin"] for path, document in told["documents"].items()} == {"a.html": True, "b.html": False}
-    end = "; the text of a.html is thin: under half of what its page says outside of links, or all links"
+    end = "; the text of a.html is thin: it has under half of the words outside links on its page, or only links"
     assert told["sentence"].startswith("duplicate: ")
     assert told["sentence"].endswith(end)
     assert succeeded(tmp_path, "explain", "--files", "a.html", "b.html").stdout.splitlines()[-1] == told["sentence"]

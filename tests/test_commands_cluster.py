@@ -83,7 +83,7 @@ def test_an_empty_feed_has_no_clusters(tmp_path: Path) -> None:
 
 def test_help_says_what_som_is_for(tmp_path: Path) -> None:
     said = succeeded(tmp_path, "cluster", "--help").stdout
-    assert "small sets" in said
+    assert "1,000 long documents" in said
     assert "scrapy-neardup[som]" in said
 
 

@@ -51,7 +51,7 @@ WITHOUT_SETTINGS = ("verify", "compact")  # of all namespaces, whatever the sett
 def stores() -> Iterable[tuple[str, str]]:
     """Yield calls on stores that are none."""
     for verb, rest in ON_STORES.items():
-        yield f"{verb} {rest}", "which store? Give --store, or call this inside a Scrapy project"
+        yield f"{verb} {rest}", "no store: name one with --store, or run this in a Scrapy project"
         yield f"{verb} {rest} --store missing.sqlite", "store 'missing.sqlite' does not exist"
         yield (
             f"{verb} {rest} --store in.jsonl",
@@ -66,7 +66,7 @@ def stores() -> Iterable[tuple[str, str]]:
         if verb not in WITHOUT_SETTINGS:
             yield f"{verb} {rest} --store held.sqlite -s NEARDUP_MIN_TOKENS=many", MIN_TOKENS
             spider = "-s NEARDUP_NAMESPACE={spider}"
-            yield f"{verb} {rest} --store held.sqlite {spider}", "NEARDUP_NAMESPACE = '{spider}': of which spider?"
+            yield f"{verb} {rest} --store held.sqlite {spider}", "NEARDUP_NAMESPACE = '{spider}': {spider} needs a spider"
     for verb in READ_BY_DETECTORS:
         yield f"{verb} {ON_STORES[verb]} --store other.sqlite", OTHER
     yield "dedupe in.jsonl -o out.jsonl --store other.sqlite", OTHER
@@ -76,7 +76,7 @@ def stores() -> Iterable[tuple[str, str]]:
     )
     yield "dedupe in.jsonl -o out.jsonl --store missing/held.sqlite", "missing'; make it first"
     yield "import held.jsonl --store in.csv", "in.csv' is no store: its file is not a database"
-    yield "import held.jsonl", "which store?"
+    yield "import held.jsonl", "no store: name one"
 
 
 def feeds() -> Iterable[tuple[str, str]]:
@@ -117,14 +117,14 @@ def options() -> Iterable[tuple[str, str]]:
     """Yield calls with an option that does not exist, or is not given what it needs."""
     for verb in VERBS:
         needed = {**ON_STORES, **ON_FEEDS, **ON_LABELS, "doctor": ""}[verb].format("in.jsonl")
-        yield f"{verb} {needed} --colour", f"'--colour' is no option of {verb}"
+        yield f"{verb} {needed} --colour", f"'--colour' is not an option of {verb}"
         yield f"{verb} {needed} -s NEARDUP_MINTOKENS", "Invalid -s value, use -s NAME=VALUE"
     for verb in (*ON_STORES, "dedupe", "cluster", "lexicon", "doctor"):
         needed = {**ON_STORES, **ON_FEEDS, "doctor": ""}[verb].format("in.jsonl")
         # Options are not to be shortened: another may come that begins so.
         yield (
             f"{verb} {needed} --jso",
-            f"'--jso' is no option of {verb}",
+            f"'--jso' is not an option of {verb}",
         )
 
 
@@ -194,9 +194,9 @@ PARTICULAR = [
     ("lexicon empty.jsonl -o out.lexicon", "no row has text"),
     ("lexicon pages.jsonl -o out.lexicon -s NEARDUP_EXTRACTOR=math.sqrt", "NEARDUP_EXTRACTOR: sqrt failed on a page"),
     # review
-    ("review in.jsonl", "which store? Give --store, or call this inside a Scrapy project"),
+    ("review in.jsonl", "no store: name one with --store, or run this in a Scrapy project"),
     ("review in.jsonl --store missing.sqlite", "store 'missing.sqlite' does not exist"),
-    ("review in.jsonl --store redis://127.0.0.1:1", "NEARDUP_REVIEWED is not set"),
+    ("review in.jsonl --store redis://127.0.0.1:1", "set NEARDUP_REVIEWED to a folder"),
     ("review in.jsonl -s NEARDUP_REVIEWED=fields", "NEARDUP_REVIEWED: fields/docs.jsonl, row 1: there is no "),
     # evaluate, calibrate
     ("evaluate news --detectors simmhash", "not 'simmhash'; did you mean 'simhash'?"),
@@ -215,11 +215,11 @@ PARTICULAR = [
     ("explain", "one of the arguments URL --files is required"),
     ("explain --files in.jsonl", "argument --files: expected 2 arguments"),
     ("explain --files in.jsonl missing.txt", "missing.txt: can't be read: No such file"),
-    ("explain http://unknown.example/ --store held.sqlite", "the store knows nothing of http://unknown.example/"),
+    ("explain http://unknown.example/ --store held.sqlite", "the store does not know http://unknown.example/"),
     ("resolve --store held.sqlite", "the following arguments are required: URL"),
     ("clusters --store held.sqlite --limit -1", f"argument --limit: '-1' {FROM_0}"),
     ("clusters --store held.sqlite --limit many", f"argument --limit: 'many' {FROM_0}"),
-    ("stats more", "'more' is one too many for stats"),
+    ("stats more", "'more' is one argument too many for stats"),
     ("-s NEARDUP_MIN_TOKENS=many stats --store held.sqlite", MIN_TOKENS),
     (f"stats --store {'x' * 300}.sqlite", "x.sqlite' does not exist"),
     # forget

@@ -100,7 +100,7 @@ def test_dedupe_of_a_web_archive(tmp_path: Path) -> None:
     made = succeeded(
         tmp_path, "dedupe", "in.warc.gz", "-o", "out.warc.gz", "--duplicates", "d.jsonl", "--id-field", "id", *fields
     )
-    assert made.stderr == "6 rows, 5 kept, 1 duplicates, 4 without text\n"
+    assert made.stderr == "6 rows, 5 kept, 1 duplicate, 4 without text\n"
     assert (tmp_path / "out.warc.gz").read_bytes() == (tmp_path / "wanted.warc.gz").read_bytes()
     (row,) = rows(tmp_path / "d.jsonl")
     assert row["id"].startswith("<urn:uuid:")
@@ -138,7 +138,7 @@ def test_bad_rows_go_to_a_file_as_they_stand(tmp_path: Path, workers: str) -> No
     assert why in refused(tmp_path, *call)
     told = succeeded(tmp_path, *call, "--bad-rows", "bad.csv").stderr.splitlines()
     assert told[0].startswith(why)
-    assert told[2:] == ["2 rows, 2 kept, 0 duplicates, 2 that can't be read, in bad.csv"]
+    assert told[2:] == ["2 rows, 2 kept, 0 duplicates, 2 unreadable rows in bad.csv"]
     assert (tmp_path / "bad.csv").read_bytes() == b"text,n\ntoo,many,2\n7\n"
     assert [row["text"] for row in read_feed(tmp_path / "out.csv")] == ["one", "two"]
 
@@ -151,7 +151,7 @@ def test_of_many_bad_rows_the_first_ten_are_told(tmp_path: Path) -> None:
         assert [line.partition(":")[0] for line in made.stderr.splitlines()[:-1]] == [
             f"in.jsonl, line {n}" for n in range(2, 12)
         ]
-        assert made.stderr.endswith(f", 25 that can't be read, in {verb}.jsonl\n")
+        assert made.stderr.endswith(f", 25 unreadable rows in {verb}.jsonl\n")
         assert (tmp_path / f"{verb}.jsonl").read_text() == "bad\n" * 25
 
 

@@ -137,7 +137,7 @@ def test_dedupe_holds_no_document_but_those_that_the_store_holds(tmp_path: Path)
     del job._dedup, dedup, ready
     gc.collect()
     assert alive() == before
-    assert job.told().startswith("100 rows, 100 kept")
+    assert job.summary().startswith("100 rows, 100 kept")
 
 
 def alive() -> int:

@@ -55,7 +55,7 @@ def test_evaluate_prints_a_table(folder: Path) -> None:
     assert printed[0] == "news: 100 documents"
     assert printed[1].split() == ["P", "R", "F1", "lenient", "hard", "ARI", "cand./doc", "docs/s", "bytes/doc"]
     assert printed[-3].split()[:7] == ["exact", "imatch", "simhash", "shingle", "0.8000", "1.0000", "0.8889"]
-    assert printed[-2] == "of the pairs with a label the last found different 10 of 10, dup 40 of 40"
+    assert printed[-2] == "labelled pairs found by the last: different 10 of 10, dup 40 of 40"
 
 
 def test_evaluate_with_settings_and_chosen_detectors(folder: Path) -> None:

@@ -33,7 +33,7 @@ def told(folder: Path, *arguments: str) -> Any:
 
 def test_mirrors(held: Path) -> None:
     (pair,) = told(held, "mirrors", "--in-force")
-    assert (pair["mirror"], pair["canonical"], pair["in_force"]) == ("b.example/m/…", "a.example", True)
+    assert (pair["mirror"], pair["original"], pair["in_force"]) == ("b.example/m/…", "a.example", True)
     assert (pair["same"], pair["near"], pair["different"]) == (ENOUGH, 0, 0)
     assert pair["confidence"] == pytest.approx(0.05 ** (1 / (ENOUGH + 1)), abs=1e-4)
     printed = succeeded(held, "mirrors", "--store", "held.sqlite", "--in-force").stdout.splitlines()
@@ -45,7 +45,7 @@ def test_mirrors(held: Path) -> None:
 
 def test_pairs_without_a_rule(held: Path) -> None:
     pair = next(pair for pair in told(held, "mirrors") if pair["mirror"] == "c.example")
-    assert (pair["mirror"], pair["canonical"], pair["in_force"]) == ("c.example", "a.example", False)
+    assert (pair["mirror"], pair["original"], pair["in_force"]) == ("c.example", "a.example", False)
     assert (pair["same"], pair["different"]) == (1, 2)
     assert "c.example → a.example" in succeeded(held, "mirrors", "--store", "held.sqlite").stdout
 
@@ -55,7 +55,7 @@ def test_mirrors_of_the_settings(held: Path) -> None:
     pair, *_ = told(held, "mirrors", "-s", rule)
     assert pair == {
         "mirror": "d.example",
-        "canonical": "a.example",
+        "original": "a.example",
         "in_force": True,
         "known_by": "NEARDUP_MIRROR_HOSTS",
     }
@@ -67,8 +67,8 @@ def test_resolve(held: Path) -> None:
     known, ruled, unknown = told(held, "resolve", f"{A}/0.html", f"{B}/999.html", "http://x.example/")
     assert known["url"] == f"{A}/0.html"
     assert [(other["url"], other["known_by"]) for other in known["alternatives"]] == [
-        (f"{C}/0.html", "mirror"),
-        (f"{B}/0.html", "mirror"),
+        (f"{C}/0.html", "copy"),
+        (f"{B}/0.html", "copy"),
     ]
     assert known["alternatives"][0]["evidence"]["resemblance"] == 1
     assert ruled["alternatives"] == [
@@ -82,9 +82,9 @@ def test_resolve_prints_the_best_first(held: Path) -> None:
         held, "resolve", f"{B}/1.html", "http://x.example/", "--store", "held.sqlite"
     ).stdout.splitlines()
     assert printed[0] == f"{B}/1.html"
-    assert printed[1].split()[0] == "canonical"
+    assert printed[1].split()[0] == "original"
     assert printed[1].endswith(f"  {A}/1.html")
-    assert printed[2:] == ["http://x.example/", "  no other URL is known to have its content"]
+    assert printed[2:] == ["http://x.example/", "  no other URL with its content is known"]
 
 
 def test_preferred_hosts_come_first(held: Path) -> None:

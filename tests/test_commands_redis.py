@@ -56,7 +56,7 @@ def both(folder: Path) -> Iterator[tuple[str, str]]:
         started = Server()
         stack.callback(started.close)
         said = succeeded(folder, "import", "held.jsonl", "--store", started.address).stderr
-        assert "held.jsonl: 30 documents and 56 URLs imported; 0 known, or forgotten with their run" in said
+        assert "held.jsonl: 30 documents and 56 URLs imported; 0 known before, or forgotten with their run" in said
         yield str(folder / "held.sqlite"), started.address
 
 
@@ -87,7 +87,7 @@ def test_it_tells_what_a_store_on_disk_does(
 
 def test_stats_and_report(tmp_path: Path, both: tuple[str, str]) -> None:
     first, second = (json.loads(succeeded(tmp_path, "stats", "--json", "--store", store).stdout) for store in both)
-    same = ("documents", "clusters", "mirrors", "detectors", "urls", "runs")
+    same = ("documents", "clusters", "copies", "detectors", "urls", "runs")
     assert [first[name] for name in same] == [second[name] for name in same]
     assert second["bytes_server"] > 0
     said = {succeeded(tmp_path, "report", "-o", f"{n}.html", "--store", store).stderr for n, store in enumerate(both)}
@@ -134,7 +134,7 @@ def test_compact_of_a_store_of_which_much_is_forgotten(server: Server, tmp_path:
         dedup.flush()
         for each in list(dedup.store.signatures())[:27]:
             dedup.store.withdraw(each)
-    assert "bytes before" in succeeded(tmp_path, "compact", "--store", server.address).stdout
+    assert " before, " in succeeded(tmp_path, "compact", "--store", server.address).stdout
     survey = verify(server.address)
     assert (survey.findings, survey.read["documents"]) == ([], 3)
 

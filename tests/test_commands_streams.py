@@ -81,7 +81,7 @@ def test_doctor_keeps_its_exit_code_though_nobody_reads(folder: Path) -> None:
     [
         ("resolve http://中文.example/ --store held.sqlite", "http://\\u4e2d\\u6587.example/"),
         *slow(
-            ("mirrors --help", "\\u2194: neither host"),
+            ("mirrors --help", "\\u2194 means that neither host"),
             (
                 """mirrors --store held.sqlite -s NEARDUP_MIRROR_HOSTS='{"b.example": "a.example"}'""",
                 "\\u2192 a.example",

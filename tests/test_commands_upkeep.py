@@ -73,6 +73,7 @@ def test_runs_come_oldest_first_with_what_they_came_to(tmp_path: Path, store: st
     ]
     lines = succeeded(tmp_path, "runs", "--store", store).stdout.splitlines()
     assert [line.split()[0] for line in lines] == [first["run"], second["run"], "2"]
+    assert lines[0].split()[1:3] == ["neardup", "dedupe"]
     assert lines[0].endswith("3 documents, 1 duplicate")
 
 
@@ -145,7 +146,7 @@ def test_runs_of_a_store_that_may_not_be_written(path: str) -> None:  # noqa: F8
 def test_commands_find_the_store_of_a_script_in_its_folder(tmp_path: Path) -> None:
     (tmp_path / ".scrapy").mkdir()
     fill(str(tmp_path / ".scrapy" / "neardup.sqlite"), 1)
-    shown = dict(line.split(maxsplit=1) for line in succeeded(tmp_path, "stats").stdout.splitlines())
+    shown = dict(line.split(maxsplit=1) for line in succeeded(tmp_path, "stats", "--verbose").stdout.splitlines())
     assert (shown["documents"], shown["bytes_index"]) == ("1", "0 B")
     assert shown["bytes"].endswith(" kB")
     assert "1 run\n" in succeeded(tmp_path, "runs").stdout
@@ -185,7 +186,7 @@ def test_forget_leaves_the_same_links_in_a_file_and_on_a_server(path: str, serve
             forget(store, *what.split())
             compact(store)
             with opened(store) as dedup:
-                links.append(sorted((link.url, link.mirror) for link in dedup.store.all_links()))
+                links.append(sorted((link.url, link.is_copy) for link in dedup.store.all_links()))
     assert left[path] == left[server.address]
     assert [*map(len, left[path])] == [15, 14, 12, 1]
 
@@ -340,7 +341,7 @@ def test_stats_tell_what_there_is_and_what_room_it_takes(path: str) -> None:  # 
     fill(path, *range(6))
     fill(path, 6, 7)
     stats = told(path, "stats")
-    assert (stats["documents"], stats["urls"], stats["runs"], stats["mirrors"]) == (8, 11, 2, 3)
+    assert (stats["documents"], stats["urls"], stats["runs"], stats["copies"]) == (8, 11, 2, 3)
     assert (stats["bytes_rows"], stats["bytes_index"]) == (Path(path).stat().st_size, 0)
     compact_with_index(path)
     stats = told(path, "stats")

@@ -17,6 +17,7 @@ from helpers import names, signature
 from store_kinds import URL, Place, fill_numbered, on_disk, put
 from tiers import slow
 
+from scrapy_neardup.stats import sized
 from scrapy_neardup.store import Selection
 from scrapy_neardup.store.upkeep import compact
 
@@ -46,7 +47,7 @@ def test_compacting_gives_space_back_and_loses_nothing(place: Place, tmp_path: P
     said = succeeded(tmp_path, "compact", "--store", place.address).stdout
     assert size(place) < 0.6 * before
     assert (place.sorted_rows(), place.exported("other")) == (rows, other)
-    assert said.endswith(f" {size(place)} now\n")
+    assert said.endswith(f" {sized(size(place))} now\n")
     with place.opened(run=None) as store:
         told = {each.url: (each.title, each.identity) for each in store.signatures()}
     assert told == {f"{URL}{number}": (f"Page {number}", 2**64 - 1 - number) for number in range(0, 600, 3)}

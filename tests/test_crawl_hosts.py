@@ -98,7 +98,7 @@ def test_a_rule_is_remembered(crawl, a, b):
     assert f"Skipped <GET {skipped}>: its content is held as {held}, by the rule of its host" in result.log
     told = json.loads(succeeded(crawl.folder, "explain", skipped, "--store", crawl.store, "--json").stdout)
     assert (told["duplicate_of"], told["rule"]["same"]) == (held, ENOUGH)
-    assert told["rule"]["canonical"] in held
+    assert told["rule"]["original"] in held
     assert "never fetched" in told["status"]
 
 

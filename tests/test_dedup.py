@@ -97,7 +97,7 @@ def test_a_copy_that_stands_in_for_a_document_is_no_mirror(dedup: Deduplicator) 
     made = claim(dedup, B)
     made.is_successor = True
     made.commit()
-    assert not known(dedup, B).mirror
+    assert not known(dedup, B).is_copy
     assert outcome(claim(dedup, B)) == ("revisit", A)
 
 
@@ -134,7 +134,7 @@ def test_no_chains() -> None:
 
 EQUAL = {
     "status": "duplicate", "duplicate_of": A, "detector": "exact", "hamming": 0, "resemblance": 1.0,
-    "containment": 1.0, "length_ratio": 1.0, "kind": None, "mirrors": 0, "changed": False,
+    "containment": 1.0, "length_ratio": 1.0, "kind": None, "copies": 0, "changed": False,
 }  # fmt: skip
 
 
@@ -160,10 +160,10 @@ def test_evidence_of_a_near_text(dedup: Deduplicator) -> None:
 
 def test_mirror_degree_counts_the_mirrors_before(dedup: Deduplicator) -> None:
     committed(dedup, A)
-    degrees = [committed(dedup, f"http://m{n}.example/").verdict.mirrors for n in range(3)]
+    degrees = [committed(dedup, f"http://m{n}.example/").verdict.copies for n in range(3)]
     assert degrees == [0, 1, 2]
-    assert committed(dedup, A).verdict.mirrors == 3
-    assert committed(dedup, "http://m0.example/").verdict.mirrors == 3
+    assert committed(dedup, A).verdict.copies == 3
+    assert committed(dedup, "http://m0.example/").verdict.copies == 3
 
 
 def test_detector_is_the_first_that_proposed() -> None:
@@ -358,7 +358,7 @@ def test_links_of_a_document_and_its_mirrors(dedup: Deduplicator) -> None:
     committed(dedup, B, NEAR, aliases=(other,), size=1000)
     links = list(dedup.store.links(held))
     told = {A: (False, 900), old: (False, 900), B: (True, 1000), other: (True, 1000)}
-    assert {link.url: (link.mirror, link.size) for link in links} == told
+    assert {link.url: (link.is_copy, link.size) for link in links} == told
     assert links[-1].evidence is not None
     assert 0.5 < links[-1].evidence.resemblance < 1
 
@@ -366,9 +366,9 @@ def test_links_of_a_document_and_its_mirrors(dedup: Deduplicator) -> None:
 def test_url_that_gives_something_of_its_own_is_no_mirror(dedup: Deduplicator) -> None:
     for url, content in ((A, 1), (B, 1), (B, 2)):
         committed(dedup, url, content)
-    assert not known(dedup, B).mirror
+    assert not known(dedup, B).is_copy
     committed(dedup, B, 1)
-    assert not known(dedup, B).mirror
+    assert not known(dedup, B).is_copy
 
 
 @pytest.mark.parametrize(
@@ -383,7 +383,7 @@ def test_mirror_that_fails_is_fetched_from_then_on(dedup: Deduplicator, end: Cal
     committed(dedup, A)
     committed(dedup, B)
     end(dedup)
-    assert (known(dedup, B).signature, known(dedup, B).mirror) == (None, False)
+    assert (known(dedup, B).signature, known(dedup, B).is_copy) == (None, False)
 
 
 def test_keep_fetching_leaves_what_is_no_mirror(dedup: Deduplicator) -> None:
@@ -502,7 +502,7 @@ def test_held_documents_are_known_in_the_next_run(tmp_path: Any) -> None:
         assert len(dedup) == 1
         assert outcome(claim(dedup, A)) == ("revisit", A)
         made = claim(dedup, C, edited(text(1), 100))
-        assert (*outcome(made), made.verdict.mirrors) == ("duplicate", A, 1)
+        assert (*outcome(made), made.verdict.copies) == ("duplicate", A, 1)
 
 
 def test_store_with_another_lexicon_is_refused(tmp_path: Any) -> None:
@@ -630,7 +630,7 @@ def preferring() -> Deduplicator:
 def test_a_preferred_host_s_document_is_kept_and_takes_the_place_of_the_original(preferring: Deduplicator) -> None:
     committed(preferring, B)
     assert outcome(committed(preferring, A)) == ("unique", None)
-    assert (known(preferring, B).mirror, known(preferring, B).signature) == (True, known(preferring, A).signature)
+    assert (known(preferring, B).is_copy, known(preferring, B).signature) == (True, known(preferring, A).signature)
     assert outcome(committed(preferring, "http://d.example/4")) == ("duplicate", A)
     assert outcome(committed(preferring, B)) == ("duplicate", A)
     assert outcome(committed(preferring, A)) == ("revisit", A)
@@ -640,7 +640,7 @@ def test_what_was_pending_then_becomes_a_mirror_too(preferring: Deduplicator) ->
     first = claim(preferring, B)
     assert outcome(committed(preferring, A)) == ("unique", None)
     first.commit()
-    assert (known(preferring, B).mirror, known(preferring, B).signature) == (True, known(preferring, A).signature)
+    assert (known(preferring, B).is_copy, known(preferring, B).signature) == (True, known(preferring, A).signature)
 
 
 def test_a_preferred_host_s_document_is_compared_with_those_of_its_host(preferring: Deduplicator) -> None:
@@ -653,5 +653,5 @@ def test_a_preferred_host_s_document_is_compared_with_those_of_its_host(preferri
 def test_a_preferred_document_that_is_withdrawn_takes_no_place(preferring: Deduplicator) -> None:
     committed(preferring, B)
     claim(preferring, A).withdraw()
-    assert not known(preferring, B).mirror
+    assert not known(preferring, B).is_copy
     assert outcome(committed(preferring, "http://d.example/4")) == ("duplicate", B)

@@ -26,8 +26,8 @@ class Day:
         self.store.add(self.held)
         self.deliveries = Deliveries(self.store, START, lambda: LATER)
 
-    def gives(self, url: str, seen: float, *, mirror: bool = False, held: Signature | None = None) -> None:
-        self.store.record(link(url, held or self.held, seen=seen, mirror=mirror))
+    def gives(self, url: str, seen: float, *, is_copy: bool = False, held: Signature | None = None) -> None:
+        self.store.record(link(url, held or self.held, seen=seen, is_copy=is_copy))
 
 
 def test_the_own_url_of_a_document_tells() -> None:
@@ -41,7 +41,7 @@ def test_the_own_url_of_a_document_tells() -> None:
 def test_a_copy_tells_where_it_was_noted() -> None:
     day = Day()
     day.gives(OWN, BEFORE)
-    day.gives(COPY, LATER, mirror=True)
+    day.gives(COPY, LATER, is_copy=True)
     assert not day.deliveries.is_delivered(day.held)
     day.deliveries.record(day.held)
     assert (day.deliveries.is_delivered(day.held), day.deliveries.last(day.held)) == (True, LATER)
@@ -78,11 +78,11 @@ def test_what_came_in_this_run_was_given_whatever_its_url_gives_now() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seen", "mirror", "kept"), [(LATER, False, True), (BEFORE, False, False), (LATER, True, False)]
+    ("seen", "is_copy", "kept"), [(LATER, False, True), (BEFORE, False, False), (LATER, True, False)]
 )
-def test_what_a_link_told_is_kept_before_it_is_replaced(seen: float, mirror: bool, kept: bool) -> None:
+def test_what_a_link_told_is_kept_before_it_is_replaced(seen: float, is_copy: bool, kept: bool) -> None:
     day = Day()
-    day.gives(OWN, seen, mirror=mirror)
+    day.gives(OWN, seen, is_copy=is_copy)
     day.deliveries.remember([OWN], signature("2"))
     day.store.record(link(OWN, None, seen=LATER))
     assert day.deliveries.is_delivered(day.held) == kept

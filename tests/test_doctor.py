@@ -201,7 +201,7 @@ def test_it_tells_versions_and_extras(project: Path) -> None:
     assert {"Python", "scrapy-neardup", "scrapy", "numpy"} <= set(made["versions"])
     assert made["compiled"].startswith("yes" if native.compiled else "no")
     assert {"redis", "report", "som", "dwdcs", "warc"} <= set(made["extras"])
-    assert made["extras"]["report"] == "needs no more"
+    assert made["extras"]["report"] == "no further packages"
     assert not {"all", "test", "dev"} & set(made["extras"])
 
 
@@ -237,7 +237,7 @@ def test_a_store_that_no_crawl_can_make_is_an_error(project: Path, store: str, s
     assert made.returncode == 2
     assert f"error: store '{store}'" in made.stdout
     assert said in made.stdout
-    assert "to do: mend NEARDUP_STORE, or what it names: a crawl stops at its start\n" in made.stdout
+    assert "to do: correct NEARDUP_STORE, or make its place writable: a crawl stops at its start\n" in made.stdout
     assert made.stderr == "scrapy neardup doctor: 1 error found\n"
 
 
@@ -248,7 +248,7 @@ def test_no_kind_of_store_is_an_error_among_the_others(project: Path, arguments:
     assert "scrapy-neardup " in made.stdout
     assert "note: NEARDUP_RECHECK = 0" in made.stdout
     assert "error: store 'ftp://me:***@x/y': no such kind of store; allowed are a path, redis" in made.stdout
-    assert f"to do: name another with {arguments[0 if arguments[0] == '--store' else 1].split('=')[0]}\n" in made.stdout
+    assert f"to do: name another one with {arguments[0 if arguments[0] == '--store' else 1].split('=')[0]}\n" in made.stdout
 
 
 @pytest.mark.parametrize("verb", ["doctor", "stats"])
@@ -269,12 +269,12 @@ def test_a_store_named_by_hand_has_to_be_there(project: Path) -> None:
 def test_of_a_server_that_does_not_answer_it_says_where_to_look(project: Path) -> None:
     made = neardup(project, "doctor", "--store", "redis://127.0.0.1:1")
     assert made.returncode == 2
-    assert "to do: see docs/redis.md: whether the server runs" in made.stdout
+    assert "to do: check the address, whether the server runs" in made.stdout
 
 
 def test_a_store_in_order_needs_nothing(project: Path) -> None:
     fill(project)
-    assert succeeded(project, "doctor", "--store", "held.sqlite").stdout.splitlines()[-1] == "nothing to mend"
+    assert succeeded(project, "doctor", "--store", "held.sqlite").stdout.splitlines()[-1] == "no problems found"
 
 
 def fill(project: Path) -> None:

@@ -298,22 +298,22 @@ def test_a_host_of_many_mirrors_costs_few_look_ups() -> None:
     assert len(asked) == module.PER_PAGE
 
 
-def test_who_was_held_first_is_canonical() -> None:
+def test_who_was_held_first_is_original() -> None:
     world = World().many()
-    assert [found.is_canonical for found in world.hosts.counterparts(f"{B}/new.html")] == [True]
-    assert [found.is_canonical for found in world.hosts.counterparts(f"{A}/new.html")] == [False]
+    assert [found.is_original for found in world.hosts.counterparts(f"{B}/new.html")] == [True]
+    assert [found.is_original for found in world.hosts.counterparts(f"{A}/new.html")] == [False]
     (relation,) = world.hosts.relations()
-    assert (relation.sites, relation.holders(), relation.canonical()) == (("a.example", "b.example"), (ENOUGH, 0), 0)
+    assert (relation.sites, relation.holders(), relation.original()) == (("a.example", "b.example"), (ENOUGH, 0), 0)
 
 
-def test_where_both_were_held_as_often_neither_is_canonical() -> None:
+def test_where_both_were_held_as_often_neither_is_original() -> None:
     world = World().many(ENOUGH - 1)
     for number in range(ENOUGH - 1):
         held = f"{B}/other-{number}.html"
         world.see(f"{A}/other-{number}.html", [held], {held: Finding(SAME, hash_of(held))})
     (relation,) = world.hosts.relations()
-    assert relation.canonical() is None
-    assert not any(found.is_canonical for url in (A, B) for found in world.hosts.counterparts(f"{url}/new.html"))
+    assert relation.original() is None
+    assert not any(found.is_original for url in (A, B) for found in world.hosts.counterparts(f"{url}/new.html"))
 
 
 def claiming(outcome: Outcome, claim: str, count: int) -> Hosts:
@@ -354,8 +354,8 @@ def test_a_copy_of_what_a_third_host_had_first_says_nothing_of_who_was_first() -
         held = f"{A}/{number}.html"
         world.see(f"{B}/{number}.html", [held], {held: Finding(SAME, hash_of(held), first="www.example")})
     (relation,) = world.hosts.relations()
-    assert (relation.holders(), relation.canonical()) == ((0, 0), None)
-    assert not world.hosts.counterparts(f"{A}/new.html")[0].is_canonical
+    assert (relation.holders(), relation.original()) == ((0, 0), None)
+    assert not world.hosts.counterparts(f"{A}/new.html")[0].is_original
 
 
 def test_a_host_that_was_known_before_is_no_copy_of_a_later_one() -> None:
@@ -366,7 +366,7 @@ def test_a_host_that_was_known_before_is_no_copy_of_a_later_one() -> None:
         (f"{A}/old.html", 0.5, True),
     ):
         world.hosts.meet(url, now)
-        assert [found.is_canonical for found in world.hosts.counterparts(f"{B}/new.html")] == [expected]
+        assert [found.is_original for found in world.hosts.counterparts(f"{B}/new.html")] == [expected]
 
 
 def test_rules_in_force_outlast_many_that_are_not(monkeypatch: pytest.MonkeyPatch) -> None:

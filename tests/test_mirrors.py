@@ -24,7 +24,7 @@ def store() -> Store:
     made = memory_store([])
     made.add(held := signature("", url=OWN))
     made.record(link(OWN, held, seen=NOW - DAY))
-    made.record(link(MIRROR, held, mirror=True, seen=NOW - DAY))
+    made.record(link(MIRROR, held, is_copy=True, seen=NOW - DAY))
     return made
 
 
@@ -87,7 +87,7 @@ def test_preferred_host_is_never_skipped_in_favour_of_another(store: Store) -> N
 
 
 def test_preferred_host_is_skipped_in_favour_of_itself(store: Store) -> None:
-    store.record(link("http://a.example/print/1", document(store), mirror=True, seen=NOW))
+    store.record(link("http://a.example/print/1", document(store), is_copy=True, seen=NOW))
     known = mirrors(store, preference=Preference(["a.example"]), skip_revisits=True)
     assert holder(known, "http://a.example/print/1") == OWN
     assert holder(known, OWN) == OWN
@@ -166,8 +166,8 @@ def alternatives(store: Store, url: str, *tried: str, **options: Any) -> list[st
 @pytest.fixture
 def family(store: Store) -> Store:
     held = document(store)
-    store.record(link("http://new.example/1", held, mirror=True, seen=NOW))
-    store.record(link("http://old.example/1", held, mirror=True, seen=NOW - 9 * DAY))
+    store.record(link("http://new.example/1", held, is_copy=True, seen=NOW))
+    store.record(link("http://old.example/1", held, is_copy=True, seen=NOW - 9 * DAY))
     store.record(link("http://a.example/alias", held, seen=NOW - 20 * DAY))
     return store
 
@@ -181,7 +181,7 @@ def test_the_last_seen_come_first(family: Store) -> None:
 def test_of_those_seen_on_one_day_preferred_hosts_then_https_then_the_shorter_come_first(store: Store) -> None:
     urls = ["http://t.example/long/1", "https://s.example/long/1", "http://u.example/1", "http://v.example/long/1"]
     for second, url in enumerate(urls):
-        store.record(link(url, document(store), mirror=True, seen=NOW - second))
+        store.record(link(url, document(store), is_copy=True, seen=NOW - second))
     assert alternatives(store, OWN, preference=Preference(["t.example"])) == [*urls, MIRROR]
 
 
@@ -202,7 +202,7 @@ def test_no_alternatives_for_what_is_unknown_or_leads_nowhere(family: Store) -> 
 
 
 def test_alternatives_are_of_the_web(store: Store) -> None:
-    store.record(link("ftp://m.example/1", document(store), mirror=True, seen=NOW))
+    store.record(link("ftp://m.example/1", document(store), is_copy=True, seen=NOW))
     assert alternatives(store, MIRROR) == [OWN]
 
 
@@ -216,7 +216,7 @@ def test_document_without_url_has_its_mirrors() -> None:
     store = memory_store([])
     store.add(held := Signature(None, {}, signature("x").sketch, 0.0))
     for url in (MIRROR, "http://n.example/1"):
-        store.record(link(url, held, mirror=True))
+        store.record(link(url, held, is_copy=True))
     assert alternatives(store, MIRROR) == ["http://n.example/1"]
 
 

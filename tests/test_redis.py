@@ -191,9 +191,9 @@ def test_document_of_very_many_urls_goes_with_all_of_them(place: Place) -> None:
     with place.opened() as store:
         commit(store, often, other)
         for number in range(3000):
-            store.record(link(f"http://mirror.example/{number}", often, mirror=True))
+            store.record(link(f"http://mirror.example/{number}", often, is_copy=True))
             if number % 1000 == 0:
-                store.record(link(f"http://other.example/{number}", other, mirror=True))
+                store.record(link(f"http://other.example/{number}", other, is_copy=True))
         store.flush()
         assert store.forget(Selection(url=often.url)) == (1, 3001)
         store.flush()

@@ -47,7 +47,7 @@ def test_what_may_not_be_done_twice_is_not(server: Server, proxy: TcpProxy) -> N
         store.add(one := signature("one"))
         store.commit(one)
         store.flush()
-        store.record(link("", one, mirror=True))
+        store.record(link("", one, is_copy=True))
         store.learn([trial])
         proxy.cut_before_answer(SCRIPTS["write"].sha)
         store.flush()
@@ -158,7 +158,7 @@ def test_restart_of_a_server_that_lost_all(server: Server, caplog: pytest.LogCap
         assert keep(dedup, 4, 2) == ["unique", "revisit"]
         reached(other)
         assert keep(other, 1, 2, 3, 4, 10, site="b") == 5 * ["duplicate"]
-        assert [link.mirror for link in dedup.store.all_links() if link.url == "http://m.example/1"] == [True]
+        assert [link.is_copy for link in dedup.store.all_links() if link.url == "http://m.example/1"] == [True]
     assert held(server) == urls(1, 2, 3, 4, 10)
 
 

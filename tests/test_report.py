@@ -39,20 +39,22 @@ HOSTS = [
     HostMirror("x.example", "y.example", 0.5, 3, 2, False),
 ]
 RUNS = [
-    RunSummary("second", NOW - 100, None, {"neardup/documents": 7}),
-    RunSummary("first", NOW - 900, NOW - 800, {"documents": 9, "requests/skipped": 4, "bytes_saved": 5_000_000}),
+    RunSummary("second", "", NOW - 100, None, {"neardup/documents": 7}),
+    RunSummary(
+        "first", "news", NOW - 900, NOW - 800, {"documents": 9, "requests/skipped": 4, "bytes_saved": 5_000_000}
+    ),
 ]
 
 
 def store(*clusters: tuple[str, dict[str, Evidence | None]]) -> Store:
-    """Return a store of canonicals, each with the URLs of its mirrors and their evidence."""
+    """Return a store of originals, each with the URLs of its copies and their evidence."""
     made = memory_store([])
-    for url, mirrors in clusters:
+    for url, copies in clusters:
         held = signature("", url=url)
         made.add(held)
         made.record(Link(url, held, False, NOW - 60))
-        for mirror, evidence in mirrors.items():
-            made.record(Link(mirror, held, True, NOW - 60, 1500, evidence))
+        for copy, evidence in copies.items():
+            made.record(Link(copy, held, True, NOW - 60, 1500, evidence))
     return made
 
 
@@ -95,7 +97,7 @@ def test_clusters_come_largest_first_in_columns() -> None:
     assert members["ratio"] == [10000, -1, 12500, 12500]
 
 
-def test_mirrors_without_url_count_but_are_not_listed() -> None:
+def test_copies_without_url_count_but_are_not_listed() -> None:
     held = store(SMALL[0])
     for _ in range(2):
         held.record(Link("", next(iter(held.signatures())), True, 1.0))
@@ -107,7 +109,7 @@ def test_edges_are_counted_by_host_and_joined_with_what_was_learned() -> None:
     report = build(store(*SMALL), HOSTS, (), NOW)
     names, edges = report["hosts"], report["edges"]
     rows = list(
-        zip([names[n] for n in edges["mirror"]], [names[n] for n in edges["canonical"]], edges["urls"], strict=True)
+        zip([names[n] for n in edges["mirror"]], [names[n] for n in edges["original"]], edges["urls"], strict=True)
     )
     assert rows[:2] == [("m.a.example", "a.example", 2), ("x.example", "y.example", 0)]
     assert sorted(rows[2:]) == [("a.example", "a.example", 1), ("b.example", "a.example", 1)]
@@ -121,13 +123,14 @@ def test_of_two_rules_between_two_hosts_the_surest_is_shown() -> None:
 
 
 def test_rules_of_the_settings_are_drawn_and_count_most() -> None:
-    named = HostMirror(HOSTS[0].mirror, HOSTS[0].canonical, named=True)
+    named = HostMirror(HOSTS[0].mirror, HOSTS[0].original, named=True)
     edges = build(store(*SMALL), [*HOSTS, named], (), NOW)["edges"]
     assert (edges["state"][0], edges["confidence"][0], edges["agreeing"][0], edges["urls"][0]) == (3, -1, -1, 2)
 
 
 def test_runs_come_oldest_first() -> None:
     runs = build(store(), (), RUNS, NOW)["runs"]
+    assert runs["writer"] == ["news", ""]
     assert (runs["id"], runs["documents"], runs["closed"]) == (["first", "second"], [9, 7], [int(NOW) - 800, -1])
     assert (runs["skipped"], runs["rescued"], runs["bytes"]) == ([4, 0], [0, 0], [5_000_000, 0])
 
@@ -199,6 +202,22 @@ def test_hosts_of_the_settings_are_those_of_the_urls(held: Path) -> None:
     wanted = ["a.example", "b.example", "c.example", "d.example:8080", "e.de", "xn--bcher-kva.de"]
     assert sorted(data["hosts"]) == wanted
     assert data["edges"]["state"] == [3] * 4
+
+
+def test_command_shows_the_beginnings_of_texts(held: Path) -> None:
+    rows = [{"url": f"http://{name}.example/1", "text": f"{name}:\n{text(1)}"} for name in "ab"]
+    for row in rows:
+        (held / f"{row['text'][0]}.jsonl").write_text(json.dumps(row))
+    succeeded(held, "report", "-o", "r.html", "--store", "held.sqlite", "--texts", "a.jsonl", "b.jsonl")
+    data = data_of(held / "r.html")
+    [original], [copy] = data["clusters"]["snippet"], data["members"]["snippet"]
+    assert (original[:3], copy[:3], len(copy) > 200) == ("a: ", "b: ", True)
+    assert text(1).startswith(copy[3:])
+
+
+def test_rules_say_how_paths_differ() -> None:
+    edges = build(store(), [HOSTS[0]._replace(paths="/m/… → /…")], (), NOW)["edges"]
+    assert edges["paths"] == ["/m/… → /…"]
 
 
 @pytest.mark.parametrize("name", ["r.html.gz", "r.txt"])
@@ -293,8 +312,8 @@ def test_the_map_tells_rules_of_the_settings(tmp_path: Path, chromium: Any) -> N
 def test_clusters_say_what_was_dropped_and_why(tmp_path: Path, chromium: Any) -> None:
     with Tab(chromium, write(tmp_path / "r.html", store(*SMALL))) as tab:
         assert tab.texts("#list h3") == ["https://a.example/3?q=1", "http://a.example/1"]
-        mirrors = tab.texts("#list > li:first-child li .url")
-        assert mirrors == ["http://m.a.example/3", "http://b.example", "http://a.example/print/3"]
+        copies = tab.texts("#list > li:first-child li .url")
+        assert copies == ["http://m.a.example/3", "http://b.example", "http://a.example/print/3"]
         shown = " ".join(tab.texts("#list > li:last-child .evidence span"))
         assert "layout by simhash resemblance 0.813 containment 0.900 Hamming 5 length ratio 1.25 1.5 kB" in shown
         assert tab.page.locator("#list a").first.get_attribute("rel") == "noreferrer noopener"
@@ -306,9 +325,9 @@ def test_clusters_say_what_was_dropped_and_why(tmp_path: Path, chromium: Any) ->
 def test_a_hundred_thousand_clusters(tmp_path: Path, chromium: Any) -> None:
     held, one = memory_store([]), signature("")
     for n in range(100_000):
-        canonical = Signature(f"http://a.example/{n}", one.fingerprints, one.sketch, first_seen=NOW - 60)
-        held.add(canonical)
-        held.record(Link(f"http://b.example/{n}", canonical, True, NOW - 60, 1500, NEAR))
+        original = Signature(f"http://a.example/{n}", one.fingerprints, one.sketch, first_seen=NOW - 60)
+        held.add(original)
+        held.record(Link(f"http://b.example/{n}", original, True, NOW - 60, 1500, NEAR))
     with Tab(chromium, write(tmp_path / "r.html", held)) as tab:
         tab.found("100,000 of 100,000 clusters, page 1 of 5,000")
         assert tab.page.locator("#list > li").count() == 20
@@ -362,14 +381,14 @@ def test_orders(tmp_path: Path, chromium: Any) -> None:
 
 @pytest.mark.slow
 @in_browser
-def test_mirrors_beyond_the_first_are_shown_on_demand(tmp_path: Path, chromium: Any) -> None:
+def test_copies_beyond_the_first_are_shown_on_demand(tmp_path: Path, chromium: Any) -> None:
     large = store(("http://a.example/", {f"http://b.example/{n}": NEAR for n in range(120)}))
     with Tab(chromium, write(tmp_path / "r.html", large)) as tab:
         assert tab.page.locator("#list li li").count() == 5
         for count in (105, 120):
-            tab.page.get_by_role("button", name="more of 120 mirrors").click()
+            tab.page.get_by_role("button", name="more of 120 copies").click()
             assert tab.page.locator("#list li li").count() == count
-        assert tab.page.get_by_role("button", name="more of 120 mirrors").count() == 0
+        assert tab.page.get_by_role("button", name="more of 120 copies").count() == 0
 
 
 @pytest.mark.slow
@@ -390,7 +409,7 @@ def test_hostile_strings_do_nothing(tmp_path: Path, chromium: Any) -> None:
     evidence = NEAR._replace(kind="<img src=x onerror=alert(1)>", detector="</script><script>alert(1)</script>")
     clusters = [(url, dict.fromkeys((f"{other}#{n}" for other in HOSTILE), evidence)) for n, url in enumerate(HOSTILE)]
     hosts = [HostMirror("<script>alert(1)</script>", "javascript:alert(1)", 0.9, 1, 0, True)]
-    runs = [RunSummary("<img src=x onerror=alert(1)>", NOW, None, {})]
+    runs = [RunSummary("<img src=x onerror=alert(1)>", "<b>news</b>", NOW, None, {})]
     with Tab(chromium, write(tmp_path / "r.html", store(*clusters), hosts, runs)) as tab:
         tab.found("6 of 6 clusters")
         tab.page.evaluate("new Promise((done) => requestIdleCallback(done))")  # all scripts have run
@@ -417,6 +436,30 @@ def test_policy_lets_no_other_script_run(tmp_path: Path, chromium: Any) -> None:
 @in_browser
 def test_empty_store(tmp_path: Path, chromium: Any) -> None:
     with Tab(chromium, write(tmp_path / "r.html", store())) as tab:
-        tab.found("This store knows no mirrors.")
+        tab.found("This store knows no copies.")
         assert tab.page.locator("#map").inner_text() == "No host mirrors another."
         assert tab.complaints == []
+
+
+@pytest.mark.slow
+@in_browser
+def test_snippets_and_the_kinds(tmp_path: Path, chromium: Any) -> None:
+    page = tmp_path / "r.html"
+    with page.open("wb") as file:
+        write_page(build(store(SMALL[0]), (), (), NOW, {"http://a.example/1": "<b>The</b> ferry"}), file)
+    with Tab(chromium, page) as tab:
+        assert tab.texts("#list .snippet") == ["<b>The</b> ferry"]
+        tab.page.get_by_text("What the kinds mean").click()
+        assert tab.texts(".kinds dt") == ["full", "content", "layout", "partial"]
+        assert tab.complaints == []
+
+
+@pytest.mark.slow
+@in_browser
+def test_on_a_phone_a_run_is_a_list(tmp_path: Path, chromium: Any) -> None:
+    with Tab(chromium, write(tmp_path / "r.html", store(*SMALL), HOSTS, RUNS), 390) as tab:
+        cells = tab.page.locator("#runs tbody tr:last-child td")
+        assert all(cell.bounding_box()["width"] > 250 for cell in cells.all())
+        assert tab.page.evaluate("document.documentElement.scrollWidth") <= 390
+        tops = [cell.bounding_box()["y"] for cell in cells.all()]
+        assert tops == sorted(set(tops))

@@ -170,8 +170,8 @@ def test_an_original_that_no_feed_has_is_counted(tmp_path: Path) -> None:
     assert [json.loads(line)["url"] for line in made.stdout.splitlines()] == [B]
     assert made.stderr.splitlines() == [
         f"{C}: its original {D} is in none of the feeds",
-        "1 drops to judge; 1 not shown, since a text is in none of the feeds; "
-        "1 not shown, since they have no URL other than their original's",
+        "1 drop to judge; 1 not shown: a text is in none of the feeds; "
+        "1 not shown: they have no URL, or that of their original",
     ]
 
 
@@ -184,9 +184,9 @@ def test_rows_that_are_named_by_a_field(tmp_path: Path) -> None:
 
 
 def test_refusals_are_one_line(folder: Path) -> None:
-    assert "which store?" in refused(folder, "review", "in.jsonl")
+    assert "no store: name one" in refused(folder, "review", "in.jsonl")
     assert "does not exist" in refused(folder, "review", "in.jsonl", "--store", "other.sqlite")
-    assert "NEARDUP_REVIEWED is not set" in refused(folder, "review", "in.jsonl", "--store", "redis://127.0.0.1:1")
+    assert "set NEARDUP_REVIEWED to a folder" in refused(folder, "review", "in.jsonl", "--store", "redis://127.0.0.1:1")
     judged(folder, A, B)
     pairs = folder / "judged" / "pairs.jsonl"
     pairs.write_text(pairs.read_text().replace(B, D))

@@ -82,7 +82,7 @@ def test_link_to_what_was_forgotten_is_dropped(place: Place) -> None:
         place.fill_and_die("lost")
         wait_for(store, "lost")
         [lost] = store.signatures()
-        store.record(link("http://m.example/x", lost, mirror=True))
+        store.record(link("http://m.example/x", lost, is_copy=True))
         store.record(link("http://m.example/y", None))
     with place.opened() as store:
         assert held(store) == []
@@ -93,12 +93,12 @@ def test_link_to_what_was_forgotten_is_dropped(place: Place) -> None:
 def test_what_a_forgotten_document_replaced_does_not_come_back(place: Place) -> None:
     with place.opened() as store:
         commit(store, signature("older"))
-        store.record(link(MIRROR, next(iter(store.signatures())), mirror=True))
+        store.record(link(MIRROR, next(iter(store.signatures())), is_copy=True))
     dying = place.open()
     commit(dying, signature("newer", exact=2, simhash=2**40))
     with place.opened() as living:
         [newer] = [each for each in living.signatures() if names([each]) == ["newer"]]
-        living.record(link(MIRROR, newer, mirror=True, seen=3000.0))
+        living.record(link(MIRROR, newer, is_copy=True, seen=3000.0))
         living.flush()
         place.die(dying)
         assert place.held() == ["older"]
@@ -206,7 +206,7 @@ def test_what_is_forgotten_is_gone_for_good_and_for_all(place: Place, selected: 
     with place.opened() as store, place.opened() as other:
         commit(store, signature("b", exact=2, simhash=2**40, url="http://other.example/b"))
         b = next(each for each in store.signatures() if each.url == "http://other.example/b")
-        store.record(link(MIRROR, b, mirror=True, seen=3000.0))
+        store.record(link(MIRROR, b, is_copy=True, seen=3000.0))
         assert store.forget(Selection(**selected)) == (1, 1)
         assert store.forget(Selection(**selected)) == (0, 0)
         store.flush()

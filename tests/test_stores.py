@@ -86,15 +86,15 @@ def test_recorded_url_resolves_in_every_spelling(store: Store) -> None:
     store.record(link("http://site.example/a", a))
     known = store.resolve("HTTPS://site.example:443/a?utm_source=x#part")
     assert known is not None
-    assert (known.signature, known.mirror, known.url) == (a, False, "http://site.example/a")
+    assert (known.signature, known.is_copy, known.url) == (a, False, "http://site.example/a")
 
 
 def test_later_record_replaces_an_earlier_one(store: Store) -> None:
     a, b = signature("a"), signature("b")
     store.add(a)
     store.add(b)
-    store.record(link("http://m.example/1", a, mirror=True))
-    store.record(link("https://m.example/1#x", b, mirror=True, seen=3000.0))
+    store.record(link("http://m.example/1", a, is_copy=True))
+    store.record(link("https://m.example/1#x", b, is_copy=True, seen=3000.0))
     known = store.resolve("http://m.example/1")
     assert known is not None
     assert (known.signature, known.seen) == (b, 3000.0)
@@ -106,7 +106,7 @@ def test_links_of_a_document_oldest_first(store: Store) -> None:
     for held_document in (a, b):
         store.add(held_document)
     for seen, (url, to) in enumerate((("z", a), ("other", b), ("c", a), ("b", a), ("z", a))):
-        store.record(link(f"http://m.example/{url}", to, mirror=True, seen=float(seen)))
+        store.record(link(f"http://m.example/{url}", to, is_copy=True, seen=float(seen)))
     assert [known.url[-1] for known in store.links(a)] == ["c", "b", "z"]
     assert list(store.links(signature("stranger"))) == []
 
@@ -114,7 +114,7 @@ def test_links_of_a_document_oldest_first(store: Store) -> None:
 def test_record_of_a_url_that_leads_nowhere(store: Store) -> None:
     a = signature("a")
     store.add(a)
-    store.record(link("http://m.example/1", a, mirror=True))
+    store.record(link("http://m.example/1", a, is_copy=True))
     store.record(link("http://m.example/1", None))
     known = store.resolve("http://m.example/1")
     assert known is not None
@@ -125,7 +125,7 @@ def test_record_of_a_url_that_leads_nowhere(store: Store) -> None:
 def test_urls_of_a_withdrawn_document_are_unknown_again(store: Store) -> None:
     a = signature("a")
     store.add(a)
-    store.record(link("http://m.example/1", a, mirror=True))
+    store.record(link("http://m.example/1", a, is_copy=True))
     store.withdraw(a)
     assert store.resolve("http://m.example/1") is None
     assert list(store.links(a)) == []
@@ -135,7 +135,7 @@ def test_repeats_count_mirrors_once(store: Store) -> None:
     a = signature("a")
     store.add(a)
     for url in ("http://m.example/1", "http://m.example/2", "http://m.example/1"):
-        store.record(link(url, a, mirror=True))
+        store.record(link(url, a, is_copy=True))
     store.record(link("http://site.example/a", a))
     store.flush()
     assert a.repeats == 2
@@ -163,7 +163,7 @@ def test_everything_survives_reopening(place: Place) -> None:
         title="Boats \udc80 – 船", identity=2**64 - 1,
     )  # fmt: skip
     nameless = Signature(None, {"exact": (8,), "simhash": ()}, sketch, 6.0)
-    mirror = link("http://m.example/a?x=1", a, mirror=True, seen=99.5, size=4321)
+    mirror = link("http://m.example/a?x=1", a, is_copy=True, seen=99.5, size=4321)
     mirror.evidence = Evidence("simhash", 2, 0.875, 0.9, 1.25, "content")
     with place.opened() as store:
         for each in (a, nameless):
@@ -181,8 +181,8 @@ def test_everything_survives_reopening(place: Place) -> None:
         assert (store.run_of(first), first.repeats) == (run, 1)
         assert (second.url, second.fingerprints["exact"]) == (None, (8,))
         other, own = store.links(first)
-        assert (own.url, own.mirror, own.evidence) == (a.url, False, None)
-        assert (other.url, other.mirror, other.seen, other.size) == ("http://m.example/a?x=1", True, 99.5, 4321)
+        assert (own.url, own.is_copy, own.evidence) == (a.url, False, None)
+        assert (other.url, other.is_copy, other.seen, other.size) == ("http://m.example/a?x=1", True, 99.5, 4321)
         assert other.evidence == mirror.evidence
         nowhere = store.resolve("http://m.example/list")
         assert nowhere is not None
@@ -194,7 +194,7 @@ def test_link_to_a_document_of_an_earlier_run_survives(place: Place) -> None:
     place.fill("a")
     with place.opened() as store:
         [a] = store.signatures()
-        store.record(link("http://m.example/a", a, mirror=True))
+        store.record(link("http://m.example/a", a, is_copy=True))
     with place.opened() as store:
         known = store.resolve("http://m.example/a")
         assert known is not None

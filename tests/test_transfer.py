@@ -42,7 +42,7 @@ def varied(place: Place) -> None:
         )  # fmt: skip
         put(store, whole)
         put(store, nameless := Signature(None, {"exact": (8,), "simhash": ()}, minima, 6.0))
-        store.record(link("", nameless, mirror=True))
+        store.record(link("", nameless, is_copy=True))
         for name in ("seen", "again", "lost"):
             store.add(each := signature(name, exact=ord(name[0])))
             store.commit(each, Visit(1000.0, 5))
@@ -60,7 +60,7 @@ def varied(place: Place) -> None:
     with place.opened() as store:
         store.forget(Selection(url=f"{URL}4"))
         [(_, older)] = store.find({"exact": (1005,)})
-        store.record(link("http://m.example/6", older, mirror=True, seen=3000.0))
+        store.record(link("http://m.example/6", older, is_copy=True, seen=3000.0))
 
 
 def test_nothing_is_lost_on_the_way_and_back(place: Place, copy: Place, tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_a_store_keeps_what_it_has(source: Place, copy: Place) -> None:
     fill_numbered(source, 0, 5)
     with copy.opened() as store:
         put(store, own := signature("own", exact=5), f"{URL}0")
-        store.record(link("http://m.example/1", own, mirror=True, seen=5000.0))
+        store.record(link("http://m.example/1", own, is_copy=True, seen=5000.0))
     copy.load(source.exported())
     with copy.opened(run=None) as store:
         assert len(store) == 6
@@ -176,7 +176,7 @@ def test_of_two_links_of_one_url_the_later_one_counts(source: Place, copy: Place
         store.add(ours := signature("ours", exact=4, url=f"{URL}a"))
         store.commit(ours, Visit(seen, 5))
         for url in ("b", "c"):
-            store.record(link(f"{URL}{url}", ours, mirror=True, seen=seen))
+            store.record(link(f"{URL}{url}", ours, is_copy=True, seen=seen))
         store.add(ours_too := signature("ours", exact=5, url=f"{URL}d"))
         store.commit(ours_too, Visit(seen, 5))
     for _ in range(2):
@@ -323,7 +323,7 @@ DOCUMENT = {
     "sketch": SKETCH,
     "own": [1.0, 5],
 }
-LINK = {"type": "link", "key": "r/000001", "url": URL, "target": None, "mirror": False, "seen": 1.0, "size": 0}
+LINK = {"type": "link", "key": "r/000001", "url": URL, "target": None, "is_copy": False, "seen": 1.0, "size": 0}
 LINK |= {"firm": True, "evidence": None}
 EVIDENCE = ["exact", 3, 0.9, 1.0, 1.0, None]
 TRIAL: list[Any] = [["a", "b"], ["", ""], ["", ""], 1, 0, 1, 1, 0, 1.0, False]
@@ -336,7 +336,7 @@ def trial(place: int, value: Any) -> dict[str, Any]:
 
 
 RUN: dict[str, Any] = {"type": "run", "key": "r", "started": 1.0, "closed": 2.0, "sealed": 0, "paused": 0.0}
-RUN |= {"forgotten": [], "documents": 0, "urls": 0, "stats": {}}
+RUN |= {"forgotten": [], "documents": 0, "urls": 0, "stats": {}, "writer": ""}
 
 
 @pytest.fixture(scope="module")
@@ -395,7 +395,7 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Place:
         ({**LINK, "target": "r"}, "'r'; allowed is RUN/NUMBER"),
         ({**LINK, "target": 5}, "5; allowed is RUN/NUMBER"),
         ({**LINK, "url": None}, "its url is None; allowed is str"),
-        ({**LINK, "mirror": 1}, "its mirror is 1; allowed is bool"),
+        ({**LINK, "is_copy": 1}, "its is_copy is 1; allowed is bool"),
         ({**HOST, "trials": [[["a"]]]}, "no host"),
         (trial(0, ["a"]), "its trials is"),
         (trial(8, True), "its trials is"),
@@ -456,5 +456,5 @@ def test_the_commands(source: Place, copy: Place, tmp_path: Path) -> None:
     assert said == "5 documents, 10 URLs and 1 run exported\n"
     assert rows(tmp_path / "held.jsonl.gz") == source.exported()
     said = succeeded(tmp_path, "import", "held.jsonl.gz", "--store", copy.address).stderr
-    assert said == "held.jsonl.gz: 5 documents and 10 URLs imported; 0 known, or forgotten with their run\n"
+    assert said == "held.jsonl.gz: 5 documents and 10 URLs imported; 0 known before, or forgotten with their run\n"
     assert copy.sorted_rows() == source.sorted_rows()

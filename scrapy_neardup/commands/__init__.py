@@ -1,6 +1,6 @@
-"""Dispatch `scrapy neardup VERB`; each verb is a module of its name.
+"""Dispatch `scrapy neardup VERB` to the module of that name.
 
-Every `scrapy` call imports this module, so it imports a verb only when that is called.
+Every `scrapy` call imports this module, so it imports a verb only when the verb is called.
 """
 
 from __future__ import annotations
@@ -20,33 +20,33 @@ from .streams import StdoutError, prepare, shown, watched_streams
 PROGRAM = "scrapy neardup"
 
 VERBS = {
-    "dedupe": "remove duplicates from feeds of documents",
-    "evaluate": "measure detectors on labelled documents",
-    "calibrate": "find thresholds for a wanted precision, from labelled documents",
-    "lexicon": "make an I-Match lexicon from feeds of documents",
-    "cluster": "find clusters of repeated documents in feeds, as a batch",
-    "review": "judge drops one by one, least sure first",
-    "explain": "say why two documents are duplicates or not",
-    "stats": "say what a store holds",
+    "dedupe": "remove duplicates from feeds",
+    "evaluate": "measure precision and recall on labelled documents",
+    "calibrate": "find thresholds for a target precision, from labelled documents",
+    "lexicon": "build an I-Match lexicon from feeds",
+    "cluster": "cluster the documents of feeds, as a batch",
+    "review": "judge drops one by one, least certain first",
+    "explain": "explain why a page is a duplicate or not",
+    "stats": "count what a store holds",
     "mirrors": "list the hosts that mirror each other",
-    "resolve": "say where else the content of URLs lies",
-    "clusters": "list the documents of a store that have mirrors",
-    "runs": "list who wrote into a store, and whether it ended well",
-    "forget": "let go of documents and URLs of a store",
-    "report": "draw a report of a store as one HTML page",
-    "export": "write all that a store holds as JSON lines",
-    "import": "take what export wrote into a store",
-    "compact": "give back the space that a store does not need",
-    "doctor": "look for what is wrong with versions, settings and the store",
-    "verify": "read all of a store and say whether it is whole",
+    "resolve": "list other URLs with the content of a URL",
+    "clusters": "list the originals of a store with their copies",
+    "runs": "list the runs of a store and how they ended",
+    "forget": "remove documents and URLs from a store",
+    "report": "write a report on a store as one HTML page",
+    "export": "write a store as JSON lines",
+    "import": "read an export into a store",
+    "compact": "give unused space of a store back to the system",
+    "doctor": "check versions, settings and the store",
+    "verify": "check every row of a store for damage",
 }
 
-INTERRUPTED = 130  # exit code, as of a process that SIGINT has ended
+INTERRUPTED = 130  # the exit code of a process that SIGINT ended
 _SET_AFTER = "set_after_verb"
 
 
 class Command(ScrapyCommand):
-    """Dispatches to the verbs."""
+    """The command `scrapy neardup`: dispatches to the verbs."""
 
     requires_project = False
     requires_crawler_process = False
@@ -108,7 +108,9 @@ class Command(ScrapyCommand):
         try:
             if args:
                 is_option = args[0].startswith("-")
-                raise FeedError(f"{args[0]!r} is {'no option of' if is_option else 'one too many for'} {opts.verb}")
+                raise FeedError(
+                    f"{args[0]!r} is {'not an option of' if is_option else 'one argument too many for'} {opts.verb}"
+                )
             with watching(counted):
                 _module(opts.verb).run(opts, self.settings)
         except (ConfigError, ExtractorError, FeedError, StoreError) as error:
@@ -117,18 +119,18 @@ class Command(ScrapyCommand):
 
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):
-    """Leaves the examples as they are written."""
+    """Prints the examples as they are written."""
 
 
 class VerbParser(argparse.ArgumentParser):
-    """Says what is wrong in one line. Of a verb it has the options from when they are asked for."""
+    """Reports a wrong argument in one line. Loads the options of its verb at the first use."""
 
     verb: str | None = None
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         try:
             self.complete()
-        except KeyboardInterrupt:  # to import a verb takes a while
+        except KeyboardInterrupt:  # the import of a verb takes a while
             self.exit(INTERRUPTED)
         return super().parse_known_args(args, namespace)
 
@@ -144,7 +146,7 @@ class VerbParser(argparse.ArgumentParser):
 
 
 def _add_to_those_before(verb: argparse.ArgumentParser) -> None:
-    """Keep global options that stand before the verb: the verb's defaults would overwrite them."""
+    """Keep global options given before the verb, which the defaults of the verb would overwrite."""
     for action in verb._actions:
         action.default = argparse.SUPPRESS
         if action.dest == "set":

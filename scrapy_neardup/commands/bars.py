@@ -13,15 +13,15 @@ T = TypeVar("T")
 
 
 def counted(things: Iterable[T], unit: str, total: int | None = None) -> Iterator[T]:
-    """Yield things, and show how many there were, how many a second, and of a known total how long it will take.
+    """Yield `things` while a bar shows their number, the rate and, given a `total`, the remaining time.
 
-    Where several are gone through one after another the bar of one makes room for the next.
+    The bar disappears at the end.
     """
     yield from tqdm(things, unit=f" {unit}", total=total, disable=None, dynamic_ncols=True, leave=False)
 
 
 def through(feeds: Feeds, rows: Iterable[T]) -> Iterator[T]:
-    """Yield rows made of feeds, and show how many a second; how long it will take is told from the bytes read."""
+    """Yield rows made from feeds while a bar shows the rate and, from the bytes read, the remaining time."""
     with _FeedBar(total=feeds.size) as bar:
         for row in rows:
             bar.come(feeds.at)
@@ -29,11 +29,11 @@ def through(feeds: Feeds, rows: Iterable[T]) -> Iterator[T]:
 
 
 class _FeedBar(tqdm):  # type: ignore[type-arg]
-    """Goes by bytes, and tells of rows."""
+    """A bar that advances by bytes and counts rows."""
 
     def __init__(self, total: int) -> None:
         self.rows = 0
-        # miniters: rows of which no byte was read anew count too.
+        # miniters: some rows come from bytes that were read before.
         super().__init__(
             total=total,
             disable=None,
@@ -43,7 +43,7 @@ class _FeedBar(tqdm):  # type: ignore[type-arg]
         )
 
     def come(self, at: int) -> None:
-        """Take note of a row, and of how many bytes have been read."""
+        """Count a row. `at`: bytes read so far."""
         self.rows += 1
         self.update(at - self.n)
 

@@ -1,4 +1,4 @@
-"""`scrapy neardup calibrate`: find thresholds for a wanted precision, and print them as settings."""
+"""`scrapy neardup calibrate`: find thresholds for a target precision, and print them as settings."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=number(0, 1, above=True),
         required=True,
         metavar="P",
-        help="share of what is found that is to be right",
+        help="the target: the share of found pairs that are duplicates",
     )
     parser.add_argument("--labels", choices=MODES, default="strict", help="which labels count (default: strict)")
     add_json(parser)
@@ -38,7 +38,7 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
     config = Config.from_settings(settings)
     labelled = LabelledSet.load(opts.folder)
     if not MODES[opts.labels].right.intersection(labelled.labels.values()):
-        raise FeedError(f"{opts.folder}: no pair is labelled 'dup', so there is nothing to learn from")
+        raise FeedError(f"{opts.folder}: no pair is labelled 'dup'; calibration needs some")
     try:
         found = calibrate(labelled, config, opts.precision, opts.labels)
     except ValueError as error:
@@ -52,7 +52,7 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
 
 def _lines(found: Calibration, mode: str, wanted: float) -> Iterator[str]:
     score = found.reached[mode]
-    yield f"# precision {wanted} was wanted; here it is {score['precision']}, recall {score['recall']} ({mode})"
-    yield f"# learned from {score['right'] + score['missed']} duplicate pairs; {score['wrong']} pairs are wrong now"
+    yield f"# target precision {wanted}; reached {score['precision']}, recall {score['recall']} ({mode})"
+    yield f"# learned from {score['right'] + score['missed']} duplicate pairs; {score['wrong']} pairs are still wrong"
     for name, value in found.settings.items():
         yield f"{PREFIX}{name.upper()} = {value!r}"

@@ -1,4 +1,4 @@
-"""`scrapy neardup cluster`: find clusters of near-duplicates in feeds."""
+"""`scrapy neardup cluster`: cluster the documents of feeds."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ EXAMPLES = """examples:
   scrapy neardup cluster monday.jsonl.gz tuesday.jsonl.gz -o clusters.jsonl --text-field body --id-field id
   scrapy neardup cluster items.jsonl -o clusters.jsonl --method som --class-field category --title-weight 3
 
-A line of FILE is a cluster of two documents or more: {"cluster": 1, "documents": [id, id, …]}.
+Each line of FILE is a cluster of two or more documents: {"cluster": 1, "documents": [id, id, …]}.
 
-shingle: what shares super-shingles is compared by its shingles, with the project's NEARDUP_RESEMBLANCE,
-NEARDUP_LENGTH_RATIO and NEARDUP_MIN_TOKENS. For batches of any size that fit into memory.
-som: a self-organising map of weighted terms; needs pip install 'scrapy-neardup[som]'. For small sets of up to about
-1,000 documents that have many words each and few in common; what it takes grows faster than their number.
-Both look at a whole batch at once; `dedupe` decides row by row, and can go on where it stopped.
+--method shingle compares documents that share super-shingles, with the NEARDUP_RESEMBLANCE, NEARDUP_LENGTH_RATIO and
+NEARDUP_MIN_TOKENS of the project. It takes any batch that fits into memory.
+--method som builds a self-organising map of weighted terms (pip install 'scrapy-neardup[som]'). It is made for up to
+about 1,000 long documents with few words in common. Its cost grows faster than the number of documents.
+Both read the whole batch first. `dedupe` decides row by row, and can continue a store.
 """
 
 OPTIONS = {
@@ -47,20 +47,26 @@ OPTIONS = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_feeds(parser)
     add_fields(parser)
-    parser.add_argument("--method", choices=("shingle", "som"), default="shingle", help="how (default: shingle)")
-    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="where the clusters go: JSON lines")
+    parser.add_argument(
+        "--method", choices=("shingle", "som"), default="shingle", help="the algorithm (default: shingle)"
+    )
+    parser.add_argument(
+        "-o", "--output", required=True, metavar="FILE", help="write the clusters to FILE, as JSON lines"
+    )
     add_json(parser)
     _add_som(parser.add_argument_group("for --method som"))
 
 
 def _add_som(group: argparse._ArgumentGroup) -> None:
     usual = Parameters()
-    group.add_argument("--class-field", metavar="F", help="the field with the class, such as a category; else guessed")
+    group.add_argument(
+        "--class-field", metavar="F", help="the field with the class, such as a category (default: classes are guessed)"
+    )
     group.add_argument(
         "--title-weight",
         type=number(0, 1000),
         metavar="N",
-        help=f"times a term in the title counts (default: {usual.title_weight:g})",
+        help=f"the weight of a term in the title (default: {usual.title_weight:g})",
     )
     group.add_argument(
         "--similarity",
@@ -68,7 +74,9 @@ def _add_som(group: argparse._ArgumentGroup) -> None:
         metavar="N",
         help=f"the least cosine, from 0 to 1 (default: {usual.similarity})",
     )
-    group.add_argument("--seed", type=whole(0, 2**32 - 1), metavar="N", help=f"of the map (default: {usual.seed})")
+    group.add_argument(
+        "--seed", type=whole(0, 2**32 - 1), metavar="N", help=f"the random seed of the map (default: {usual.seed})"
+    )
 
 
 def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
@@ -99,7 +107,7 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
     )
     outcome = {"rows": batch.rows, "documents": len(batch.ids), "clusters": len(clusters), "clustered": held}
     outcome["bad_rows"] = bad.count
-    print_outcome(outcome, told + bad.told(), as_json=opts.json)
+    print_outcome(outcome, told + bad.summary(), as_json=opts.json)
 
 
 def _parameters(opts: argparse.Namespace) -> Parameters:
@@ -111,13 +119,13 @@ def _parameters(opts: argparse.Namespace) -> Parameters:
 
 
 class _Batch:
-    """One pass over the rows: makes documents, and knows which row each one came from."""
+    """One pass over the rows that makes documents and records the row of each."""
 
     def __init__(self, opts: argparse.Namespace, config: Config, feeds: Feeds, bad: BadRows) -> None:
         self.rows = self.located = 0
         self.ids: list[Any] = []
         self.classes: list[str] = []
-        """Of each document; a row without the field is in a class with all others that have none."""
+        """The class of each document. Rows without the field form one class."""
         self._opts = opts
         self._config = config
         self._feeds = feeds

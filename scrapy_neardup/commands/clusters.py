@@ -1,53 +1,91 @@
-"""`scrapy neardup clusters`: list the documents of a store that have copies, with their copies."""
+"""`scrapy neardup clusters`: list originals with their copies."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias
 
 from scrapy.settings import BaseSettings
 
 from ..signature import Link, Signature
+from ..stats import plural
 from ..store import Store
+from ..store.erasure import is_of
 from ..text.json_text import json_text
-from .options import add_json, add_store, open_existing, print_table, whole
+from .options import add_json, add_store, number, open_existing, print_table, whole
 from .times import Moment
 
 EXAMPLES = """examples:
   scrapy neardup clusters
-  scrapy neardup clusters --store neardup.sqlite --limit 1000 --json
+  scrapy neardup clusters --store neardup.sqlite --limit 0 --json
+  scrapy neardup clusters --host shop.example.com --sort resemblance
+  scrapy neardup clusters --max-resemblance 0.6
 
-The document with most mirrors comes first, those with as many by their URL. A document's mirror degree says how many
-other URLs have its content, so it may serve as a signal for ranking. The kind of a mirror: content same (full, content)
-or same in part (layout, partial), in the same layout (full, layout) or in another one.
+A cluster is an original and its copies. The kind of a copy compares two pages. full: same content, same layout.
+content: same content, other layout. layout: part of the content, same layout. partial: part of the content, other
+layout. A dash means that the layout of one of the pages is unknown.
 """
+
+Cluster: TypeAlias = dict[str, Any]
+
+
+def _least_resemblance(cluster: Cluster) -> float:
+    return min((copy.get("resemblance", 1.0) for copy in cluster["members"]), default=1.0)
+
+
+ORDERS: Mapping[str, Callable[[Cluster], float]] = {
+    "copies": lambda cluster: -cluster["copies"],
+    "resemblance": _least_resemblance,
+    "words": lambda cluster: -cluster["words"],
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--limit", type=whole(0), default=20, metavar="N", help="list so many (default: 20; 0: all)")
+    parser.add_argument("--host", metavar="H", help="only clusters with a URL of this host, named with or without port")
+    parser.add_argument(
+        "--max-resemblance",
+        type=number(0, 1),
+        metavar="R",
+        help="only clusters with a copy that resembles its original by R or less",
+    )
+    parser.add_argument(
+        "--sort",
+        choices=ORDERS,
+        default="copies",
+        help="most copies first (the default), least resemblance first, or longest text first; ties go by URL",
+    )
+    parser.add_argument("--limit", type=whole(0), default=20, metavar="N", help="list N clusters (default: 20; 0: all)")
     add_store(parser)
     add_json(parser)
 
 
 def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
     with open_existing(opts, settings) as dedup:
-        found = dedup.store.documents.repeated()
-        clusters = [_cluster(dedup.store, signature) for signature in found[: opts.limit or None]]
+        clusters = [_cluster(dedup.store, signature) for signature in dedup.store.documents.repeated()]
+    chosen = sorted((each for each in clusters if _is_chosen(each, opts)), key=ORDERS[opts.sort])
+    listed = chosen[: opts.limit or None]
     if opts.json:
-        print(json_text(clusters, indent=2))
+        print(json_text(listed, indent=2))
     else:
-        for cluster in clusters:
+        for cluster in listed:
             print_table(*_lines(cluster))
-        print(f"{len(clusters)} of {len(found)} clusters")
+        print(f"{len(listed)} of {plural(len(clusters), 'cluster')}")
 
 
-def _cluster(store: Store, signature: Signature) -> dict[str, Any]:
+def _is_chosen(cluster: Cluster, opts: argparse.Namespace) -> bool:
+    urls = [cluster["original"], *(copy["url"] for copy in cluster["members"])]
+    is_there = opts.host is None or any(is_of(opts.host, url) for url in urls)
+    return is_there and (opts.max_resemblance is None or _least_resemblance(cluster) <= opts.max_resemblance)
+
+
+def _cluster(store: Store, signature: Signature) -> Cluster:
     return {
-        "canonical": signature.url,
-        "mirrors": signature.repeats,
+        "original": signature.url,
+        "copies": signature.repeats,
+        "words": signature.sketch.tokens,
         "first_seen": Moment(signature.first_seen),
-        "members": [_member(link) for link in store.links(signature) if link.mirror],
+        "members": [_member(link) for link in store.links(signature) if link.is_copy],
     }
 
 
@@ -56,9 +94,9 @@ def _member(link: Link) -> dict[str, Any]:
     return {"url": link.url, "last_seen": Moment(link.seen), **evidence}
 
 
-def _lines(cluster: Mapping[str, Any]) -> Iterable[str]:
-    count = cluster["mirrors"]
-    yield f"{cluster['canonical'] or 'without URL'}  ({count} mirror{'s' * (count != 1)})"
+def _lines(cluster: Cluster) -> Iterable[str]:
+    copies = plural(cluster["copies"], "copy")
+    yield f"{cluster['original'] or 'without URL'}  ({copies}, {plural(cluster['words'], 'word')})"
     for member in cluster["members"]:
         resemblance, kind = member.get("resemblance"), member.get("kind") or "-"
         yield f"  {resemblance if resemblance is not None else '-':>6}  {kind:7}  {member['url']}"

@@ -1,4 +1,4 @@
-"""`scrapy neardup compact`: make a store as small as it can be."""
+"""`scrapy neardup compact`: give unused space of a store back to the system."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 
 from scrapy.settings import BaseSettings
 
+from ..stats import sized
 from ..store.upkeep import compact, size
 from .options import add_json, add_store, existing_store, print_result
 
@@ -13,9 +14,8 @@ EXAMPLES = """examples:
   scrapy neardup compact
   scrapy neardup compact --store neardup.sqlite
 
-Room is used again while a store is written: call this after much was forgotten, or before a backup. A crawl may go on.
-What it writes waits meanwhile, some seconds a gigabyte.
-On a server the bytes are those of all that it holds, whoever wrote it.
+A store reuses its free space, so this pays only after much was forgotten, or before a backup. Crawls may run meanwhile;
+their writes wait some seconds a gigabyte. On a server, the sizes include all that the server holds.
 """
 
 
@@ -32,4 +32,4 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
     if opts.json:
         print_result({"bytes_before": before, "bytes_now": after}, as_json=True)
     else:
-        print(f"{before} bytes before, {after} now")
+        print(f"{sized(before)} before, {sized(after)} now")

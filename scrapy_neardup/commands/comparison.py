@@ -1,4 +1,4 @@
-"""Show two texts side by side in the columns of a terminal. Pure."""
+"""Compare two texts side by side in terminal columns. Pure."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from typing import TypeAlias
 from .options import columns
 from .streams import shown
 
-CONTEXT = 2  # lines that are shown of equal ones, on either side of those that differ
+CONTEXT = 2  # equal lines to show before and after a difference
 _END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")  # of a sentence
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|\w+|\W")
 _COLOURS = ("\x1b[31m", "\x1b[32m")
 _PLAIN = "\x1b[0m"
 
 Marked: TypeAlias = Sequence[tuple[str, bool]]
-"""The characters of a line, and whether each is of a word that the other line lacks."""
+"""The characters of a line, each with a flag: in a word that the other line lacks."""
 
 
 def side_by_side(left: str, right: str, width: int, *, coloured: bool = False) -> Iterator[str]:
-    """Yield lines with a sentence of each text: `|` where they differ, `<` and `>` where only one text has it.
+    """Yield lines with a sentence of each text; `|` marks a difference, `<` and `>` a sentence of one text only.
 
-    Of equal sentences only those next to others are shown.
+    Long runs of equal sentences are folded.
     """
     a, b = _sentences(left), _sentences(right)
     column = max(2, (width - 3) // 2)
@@ -50,7 +50,7 @@ def _folded(rows: list[str]) -> list[str]:
 
 
 def _rows(left: str, right: str, column: int, sign: str, coloured: bool) -> Iterator[str]:
-    """Yield a sentence of each text, in as many lines as the longer one takes."""
+    """Yield the lines of two sentences side by side."""
     sides = [list(_wrapped(line, column)) for line in _marked(left, right)]
     for ours, theirs in zip_longest(*sides, fillvalue=()):
         pad = " " * (column - sum(columns(character) for character, _ in ours))
@@ -67,7 +67,7 @@ def _marked(left: str, right: str) -> tuple[Marked, Marked]:
 
 
 def _wrapped(line: Marked, width: int) -> Iterator[Marked]:
-    """Yield a line in parts of so many columns, which end before a blank where there is one."""
+    """Yield a line in parts of at most `width` columns, broken at blanks if possible."""
     while line:
         begin = line[: 2 * width]
         fit = bisect_right(list(accumulate(columns(sign) for sign, _ in begin)), width)
@@ -78,7 +78,7 @@ def _wrapped(line: Marked, width: int) -> Iterator[Marked]:
 
 
 def _painted(line: Marked, colour: str) -> str:
-    """Return a line with the words that the other lacks in a colour, if there is one."""
+    """Return a line as text, with the flagged words in `colour`; "" for no colour."""
     if not colour:
         return "".join(sign for sign, _ in line)
     runs = (("".join(sign for sign, _ in run), differs) for differs, run in groupby(line, lambda part: part[1]))

@@ -1,4 +1,4 @@
-"""`scrapy neardup dedupe`: write the rows of feeds that are no duplicates."""
+"""`scrapy neardup dedupe`: remove duplicates from feeds."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ from ..feeds.signer import Ready, Signer
 from ..matching.claim import Claim
 from ..settings import Config
 from ..signature import Signature
+from ..stats import plural
 from ..text.json_text import json_text
 from .bars import through
 from .feed_options import BadRows, add_feeds, add_fields, check_fields, taking_bad_rows, with_fields
 from .options import add_json, add_store, check_apart, print_outcome, read_config, whole
 
-WORTH, MOST = 16 << 20, 8  # bytes of feeds that are worth the start of processes; so many by default
+WORTH, MOST = 16 << 20, 8  # bytes of feeds from which worker processes pay; the default maximum of workers
 
 EXAMPLES = """examples:
   scrapy neardup dedupe items.jsonl -o unique.jsonl --duplicates duplicates.jsonl
@@ -34,30 +35,28 @@ EXAMPLES = """examples:
   scrapy neardup dedupe items.csv -o unique.csv --bad-rows bad.csv
   scrapy neardup dedupe CC-MAIN-*.warc.gz -o unique.warc.gz --workers 8
 
-OUT is of the same kind as the feeds: JSON lines, a JSON array, CSV, Parquet (pip install 'scrapy-neardup[parquet]') or
-WARC (pip install 'scrapy-neardup[warc]'). Rows without text are kept. Of WARC a row is a record, and pages have text:
-HTML responses with status 200, and the plain texts of WET files.
-A row that can't be read is an error, and nothing is written. With --bad-rows such rows go to FILE as they stand, which
-is of the same kind too, so that they can be put right there. Of the first ten it is told why.
+OUT has the format of the feeds: JSON lines, a JSON array, CSV, Parquet (pip install 'scrapy-neardup[parquet]') or WARC
+(pip install 'scrapy-neardup[warc]'). Rows without text are kept. A row of a WARC file is a record; HTML responses with
+status 200 and the plain texts of WET files have text.
+An unreadable row is an error, and nothing is written. With --bad-rows, such rows go to FILE unchanged, in the same
+format, and the first ten are reported.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_feeds(parser)
     add_fields(parser)
-    parser.add_argument(
-        "-o", "--output", required=True, metavar="OUT", help="where the rows go that are kept, untouched"
-    )
-    parser.add_argument("--duplicates", metavar="FILE", help="where it says what was dropped, and why")
-    parser.add_argument("--detectors", metavar="A,B", help="detectors to use instead of the default ones")
+    parser.add_argument("-o", "--output", required=True, metavar="OUT", help="write the kept rows to OUT, unchanged")
+    parser.add_argument("--duplicates", metavar="FILE", help="write each dropped row to FILE, with the reason")
+    parser.add_argument("--detectors", metavar="A,B", help="detectors to use instead of the defaults")
     parser.add_argument(
         "--workers",
         type=whole(0),
         metavar="N",
-        help="processes that read rows and make fingerprints; the result is the same for every N; 0 or 1: none but this"
-        " one (default: 1; for feeds of more than 16 MB the number of cores, at most 8)",
+        help="processes that read rows and make fingerprints; 0 or 1: only this process; all N give the same result"
+        " (default: 1; for feeds above 16 MB the number of cores, up to 8)",
     )
-    add_store(parser, "a path, or redis://…, of what is remembered from call to call (default: nothing is remembered)")
+    add_store(parser, "a path, or redis://…, that remembers documents between calls (default: none)")
     add_json(parser)
 
 
@@ -67,7 +66,7 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
     feeds = Feeds(opts.feeds)
     config = _config(opts, settings, feeds)
     with ExitStack() as stack:
-        dedup = stack.enter_context(Deduplicator.from_config(config))
+        dedup = stack.enter_context(Deduplicator.from_config(config, writer="neardup dedupe"))
         output = stack.enter_context(writing_rows(opts.output, feeds.kind))
         report = stack.enter_context(writing(opts.duplicates, FORMATS)) if opts.duplicates else None
         bad = stack.enter_context(taking_bad_rows(opts, feeds))
@@ -78,15 +77,15 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
         for row in through(feeds, rows):
             job.take(row)
         check_fields(opts, job.rows, job.documents, job.located)
-        dedup.flush()  # what can't be remembered is to leave the files as they were
+        dedup.flush()  # an error of the store must come before the output is replaced
         dedup.store.stats = {"documents": job.documents, "duplicates": job.dropped}
-    print_outcome(job.outcome(), job.told(), as_json=opts.json)
+    print_outcome(job.outcome(), job.summary(), as_json=opts.json)
 
 
 @contextmanager
 def _imports_left_alone() -> Iterator[None]:
-    """Exclude imported modules from garbage collection, which takes a tenth of the time."""
-    if gc.get_freeze_count():  # by the program that runs this
+    """Exclude imported modules from garbage collection, which saves a tenth of the time."""
+    if gc.get_freeze_count():  # the calling program did
         yield
         return
     gc.freeze()
@@ -103,13 +102,13 @@ def _workers(opts: argparse.Namespace, feeds: Feeds) -> int:
 
 
 def _config(opts: argparse.Namespace, settings: BaseSettings, feeds: Feeds) -> Config:
-    # Without --store nothing is remembered: a project's crawl store is not the place for a feed.
+    # Not the project's store: that belongs to its crawls.
     config = with_fields(replace(read_config(opts, settings), store=opts.store), opts, feeds.kind)
     return replace(config, detectors=opts.detectors) if opts.detectors else config
 
 
 class _Job:
-    """One pass over the rows: decides, writes, and knows which row each document held came from."""
+    """One pass over the rows that decides, writes, and records the row of each held document."""
 
     def __init__(
         self,
@@ -126,8 +125,8 @@ class _Job:
         self._report = report
         self._bad = bad
         self._ids: dict[int, Any] = {}
-        """Of rows that repeat what was held before these feeds, and those that are not named by their URLs; the
-        documents by hash, since they themselves are not to stay in memory."""
+        """Row ids by the hash of their documents: of rows that repeat a document held before these feeds, and of rows
+        whose id is not their URL. Hashes, so that documents need not stay in memory."""
 
     def take(self, row: Ready) -> None:
         if row.fault:
@@ -150,7 +149,7 @@ class _Job:
         self._output(row.line)
 
     def outcome(self) -> dict[str, int]:
-        """Return what it came to."""
+        """Return the counts."""
         return {
             "rows": self.rows,
             "kept": self.rows - self.dropped,
@@ -159,14 +158,14 @@ class _Job:
             "bad_rows": self._bad.count,
         }
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """Return the summary line."""
         rows, kept, duplicates, without, _ = self.outcome().values()
-        told = f"{rows} rows, {kept} kept, {duplicates} duplicates"
-        return told + (f", {without} without text" if without else "") + self._bad.told()
+        line = f"{plural(rows, 'row')}, {kept} kept, {plural(duplicates, 'duplicate')}"
+        return line + (f", {without} without text" if without else "") + self._bad.summary()
 
     def _is_dropped(self, claim: Claim) -> bool:
-        """A row's URL again drops it within these feeds; where it was held before them, as NEARDUP_REVISIT says."""
+        """Return whether a row is dropped. For revisits of earlier documents NEARDUP_REVISIT decides."""
         assert claim.match
         if claim.verdict.status != "revisit" or self._config.revisit != "keep":
             return True
@@ -182,6 +181,6 @@ class _Job:
 
 
 def _hashed(signature: Signature) -> int:
-    """Return what tells a document from all others: of two with one URL and one sketch the later is a copy."""
+    """Return a hash that is unique to a held document: of two with equal URL and sketch, the later one is a copy."""
     found: int = mmh3.hash64(repr((signature.url, signature.sketch)))[0]
     return found

@@ -15,6 +15,7 @@ from .. import native
 from ..detectors import Detector
 from ..detectors.registry import build_detectors
 from ..settings import Config, ConfigError
+from ..stats import plural
 from ..store import Store, StoreError, open_store
 from ..store.local.database import check_file
 from ..store.redis.address import is_server, named
@@ -29,12 +30,11 @@ EXAMPLES = """examples:
   scrapy neardup doctor --json
   scrapy neardup doctor --store redis://user:password@host:6379/0
 
-Looks at versions, extras, the project's settings and its store, and changes nothing. Exit code 2 where there is an
-error; warnings and notes leave it at 0. Whether a store is whole in every byte is for `scrapy neardup verify` to say.
+Checks versions, extras, the settings of the project and its store, and changes nothing. Exit code 2 if there is an
+error; 0 with warnings and notes only. `scrapy neardup verify` checks every row of a store.
 """
-FILE = "see docs/store.md: nothing is lost as long as the store is left as it is"
-SERVER = "see docs/redis.md: whether the server runs and lets this machine in, and whether the address is right"
-WASTE = 0.3  # share of a store, from which on it pays to compact it
+FILE = "see docs/store.md; nothing is lost while the store is left as it is"
+SERVER = "check the address, whether the server runs, and whether it accepts this machine; see docs/redis.md"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
-    compiled = "no: all works, less quickly" if native.compiled is None else "yes"
+    compiled = "no; slower, otherwise the same" if native.compiled is None else "yes"
     installed = {
         "versions": versions(),
         "compiled": compiled,
@@ -54,9 +54,9 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
         print(json_text({**installed, "advice": [advice._asdict() for advice in found]}, indent=2))
     else:
         print_result(installed, as_json=False)
-        print(*(map(_told, found) if found else ["nothing to mend"]), sep="\n")
+        print(*(map(_told, found) if found else ["no problems found"]), sep="\n")
     if errors := sum(advice.level == "error" for advice in found):
-        raise ConfigError(f"{errors} error{'s' * (errors != 1)} found")
+        raise ConfigError(f"{plural(errors, 'error')} found")
 
 
 def _told(advice: Advice) -> str:
@@ -64,7 +64,7 @@ def _told(advice: Advice) -> str:
 
 
 def _state(wanted: Iterable[Need]) -> str:
-    return ", ".join(f"{need.name} {need.found or 'not installed'}" for need in wanted) or "needs no more"
+    return ", ".join(f"{need.name} {need.found or 'not installed'}" for need in wanted) or "no further packages"
 
 
 def _on_packages() -> Iterator[Advice]:
@@ -84,7 +84,7 @@ def _on_project(opts: argparse.Namespace, settings: BaseSettings) -> Iterator[Ad
         config = Config.from_settings(settings)
         detectors = build_detectors(config)
     except ConfigError as error:
-        yield Advice("error", str(error), "mend the setting: a crawl stops at its start")
+        yield Advice("error", str(error), "correct the setting: a crawl stops at its start")
         return
     if inside_project():
         yield from on_settings(settings, config)
@@ -93,7 +93,7 @@ def _on_project(opts: argparse.Namespace, settings: BaseSettings) -> Iterator[Ad
 
 
 def _of_store(config: Config, job: str | None) -> BaseSettings:
-    """Return the settings that say which store: of all spiders, where each has a namespace of its own."""
+    """Return the settings that name the store. `{spider}` in the namespace means all namespaces."""
     namespace = "" if "{spider}" in config.namespace else config.namespace
     return BaseSettings({"NEARDUP_STORE": config.store, "NEARDUP_NAMESPACE": namespace, "JOBDIR": job})
 
@@ -107,7 +107,7 @@ def _on_store(
         yield Advice("error", str(error), "set one of them: a crawl stops at its start")
         return
     except StoreError as error:
-        yield Advice("error", str(error), f"name another with {'--store' if opts.store else 'NEARDUP_STORE'}")
+        yield Advice("error", str(error), f"name another one with {'--store' if opts.store else 'NEARDUP_STORE'}")
         return
     address = str(found.store)
     if not is_server(address) and not os.path.exists(address):
@@ -121,26 +121,27 @@ def _on_store(
 
 
 def _on_missing(path: str, *, by_hand: bool, in_data_folder: bool) -> Advice:
-    """Return whether it is for the first crawl to make a store, and whether it can; Scrapy's folder it makes too."""
+    """Return advice on a store that does not exist: whether the first crawl can create it."""
     if by_hand:
-        return Advice("error", f"store {path!r} does not exist", "name one that does with --store")
+        return Advice("error", f"store {path!r} does not exist", "name an existing store with --store")
     try:
         if not in_data_folder or os.path.isdir(os.path.dirname(path)):
             check_file(Path(path), writes=True)
     except StoreError as error:
-        return Advice("error", str(error), "mend NEARDUP_STORE, or what it names: a crawl stops at its start")
-    return Advice("note", f"store {path!r} does not exist yet", "nothing: the first crawl makes it")
+        return Advice(
+            "error", str(error), "correct NEARDUP_STORE, or make its place writable: a crawl stops at its start"
+        )
+    return Advice("note", f"store {path!r} does not exist yet", "nothing: the first crawl creates it")
 
 
 def _on_contents(name: str, store: Store) -> Iterator[Advice]:
     dead = [run.id for run in died(store) if not run.forgotten]
     if dead:
-        what = f"store {name!r}: {len(dead)} runs never closed, the last is {dead[-1]}"
-        yield Advice("note", what, "nothing: the next crawl does as NEARDUP_UNCLEAN_RUN says")
-    described = store.describe()
-    waste, policy = described.get("waste", 0.0), described.get("eviction", "noeviction")
-    if isinstance(waste, float) and waste > WASTE:
-        yield Advice("note", f"store {name!r}: {waste:.0%} of its parts is waste", "scrapy neardup compact")
+        what = f"store {name!r}: {plural(len(dead), 'run')} died, the last one is {dead[-1]}"
+        yield Advice(
+            "note", what, "nothing: the next crawl forgets or keeps their documents, as NEARDUP_UNCLEAN_RUN says"
+        )
+    policy = store.describe().get("eviction", "noeviction")
     if policy != "noeviction":
-        what = f"store {name!r}: the server's maxmemory-policy is {policy}: it may throw away what is held"
-        yield Advice("error", what, "CONFIG SET maxmemory-policy noeviction, and so in its configuration")
+        what = f"store {name!r}: the server's maxmemory-policy is {policy}: when it is full, it deletes documents"
+        yield Advice("error", what, "CONFIG SET maxmemory-policy noeviction, and the same in its configuration file")

@@ -1,4 +1,4 @@
-"""Drops to review: each copy with its original, found among the rows of feeds."""
+"""Collect drops to review from feeds, each copy with its original."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from .feed_options import with_fields
 
 
 class Drop(NamedTuple):
-    """A document that was dropped, and the one that was kept instead."""
+    """A dropped document and its original."""
 
     copy: Document
     original: Document
     found: Comparison
     needed: float
-    """The least resemblance for texts of their length."""
+    """The required resemblance for texts of this length."""
     detector: str
 
     @classmethod
@@ -34,7 +34,7 @@ class Drop(NamedTuple):
 
 
 class _Tag(NamedTuple):
-    """What a row says of a drop."""
+    """The tag of a dropped item."""
 
     url: str
     duplicate_of: str
@@ -42,11 +42,11 @@ class _Tag(NamedTuple):
 
 
 class Drops:
-    """Reads feeds twice, so that no text is in memory but those of drops and their originals."""
+    """Collects drops in two passes over the feeds. Only texts of drops and originals stay in memory."""
 
     def __init__(self, opts: argparse.Namespace, config: Config, reviews: Reviews) -> None:
         self.missing: list[str] = []
-        """Of each drop that can't be shown, why."""
+        """The reason for each drop that can't be shown."""
         self.without_url = self.judged = 0
         self._opts, self._config, self._reviews = opts, config, reviews
         self._tags: dict[frozenset[str], _Tag] = {}
@@ -54,7 +54,7 @@ class Drops:
         self._kept: dict[str, Document] = {}
 
     def read(self) -> list[Drop]:
-        """Return the drops, least sure first."""
+        """Return the drops, least certain first."""
         self._read_tags()
         self._read_kept()
         return sorted(self._drops(), key=lambda drop: (drop.found.resemblance - drop.needed, drop.copy.url or ""))
@@ -82,7 +82,7 @@ class Drops:
                         _add(self._kept, name, data, config)
 
     def _rows(self) -> Iterator[tuple[Mapping[str, Any], Config, Mapping[str, Any] | None]]:
-        """Yield each row, how it is read, and its tag; of rows of `dedupe --duplicates` each is its own tag."""
+        """Yield each row, its configuration and its tag. A row of `dedupe --duplicates` is its own tag."""
         for path in self._opts.feeds:
             feeds = Feeds([path])
             config = with_fields(self._config, self._opts, feeds.kind)
@@ -110,7 +110,7 @@ class Drops:
 
 
 def _name(value: Any) -> str:
-    """Return the URL of a row as text; item loaders make lists of them."""
+    """Return a URL as text. Item loaders make lists of values."""
     if isinstance(value, (list, tuple)):
         value = next(iter(value), None)
     return "" if value is None else str(value)
@@ -119,7 +119,7 @@ def _name(value: Any) -> str:
 def _add(
     documents: dict[str, Document], name: str, data: Mapping[str, Any], config: Config, url: str | None = None
 ) -> None:
-    """Add the document of a row, unless there is one or it has no words; `url`: where the row has another or none."""
+    """Add the document of a row, unless one is there or it has no words. `url` overrides the row's own."""
     document = None if canonical_url(name) in documents else item_document(data, config)
     if document and document.lines:
         documents[canonical_url(name)] = replace(document, url=url or document.url)

@@ -40,10 +40,10 @@ _HEAD = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folders", nargs="+", metavar="DIR", help="folders with docs.jsonl and pairs.jsonl")
     parser.add_argument(
-        "--detectors", metavar="A,B", help=f"detectors to measure, each alone and all together; {ALL!r}: each there is"
+        "--detectors", metavar="A,B", help=f"detectors to measure, each alone and all together; {ALL!r}: all that exist"
     )
-    parser.add_argument("--unverified", action="store_true", help="take all that a detector proposes for a duplicate")
-    parser.add_argument("--shuffle", type=whole(0), metavar="SEED", help="documents in random order")
+    parser.add_argument("--unverified", action="store_true", help="count every candidate of a detector as a duplicate")
+    parser.add_argument("--shuffle", type=whole(0), metavar="SEED", help="shuffle the documents with this random seed")
     parser.add_argument("--json", metavar="FILE", help="also write all figures to a file")
 
 
@@ -53,7 +53,7 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
     check_apart(a_file_of_a_labelled_set=labelled_files, the_file_of_figures=opts.json)
     configs = _contestants(config, opts.detectors)
     for contestant in configs:
-        build_detectors(contestant)  # so that a wrong name is told before the first is measured
+        build_detectors(contestant)  # report a wrong name before the first measurement
     sets = [LabelledSet.load(folder) for folder in opts.folders]
     warm_up()
     with ExitStack() as stack:
@@ -66,10 +66,10 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
             for contestant in configs:
                 rows.append(evaluate(ordered, contestant, verified=not opts.unverified))
                 print_table(_line(rows[-1]))
-                sys.stdout.flush()  # so that it is there before the next detector is done
+                sys.stdout.flush()  # show it before the next measurement
             if "dup" not in rows[-1]["found"]:
-                print_table("no pair is labelled 'dup': there is nothing to be right about")
-            print_table(f"of the pairs with a label the last found {_found(rows[-1]['found'])}", "")
+                print_table("no pair is labelled 'dup', so precision and recall mean nothing")
+            print_table(f"labelled pairs found by the last: {_found(rows[-1]['found'])}", "")
             results.append({"set": labelled.name, "documents": len(labelled.rows), "results": rows})
         if file:
             file.write(f"{json_text(results, indent=2)}\n".encode())

@@ -1,4 +1,4 @@
-"""`scrapy neardup explain`: say why a document is or is not a duplicate, from a store or from two files."""
+"""`scrapy neardup explain`: explain why a page is a duplicate or not."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ EXAMPLES = """examples:
   scrapy neardup explain http://example.com/a.html
   scrapy neardup explain --files a.html b.txt --json
 
-The thresholds are those of now, for a text as long as the document or, of two files, as the shorter one. The sentence
-at the end has the points that decided.
+Shown are the thresholds of today's settings, for the length of the document, or of the shorter of two files. The
+last sentence names the deciding points.
 """
-_BEGINNING = 400  # characters of a text that are shown
+_BEGINNING = 400  # characters of a text to show
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("url", nargs="?", metavar="URL", help="a URL that the store knows")
+    what.add_argument("url", nargs="?", metavar="URL", help="a URL known to the store")
     what.add_argument("--files", nargs=2, metavar=("A", "B"), help="two files to compare, HTML or plain text")
     add_store(parser)
     add_json(parser)
@@ -66,15 +66,15 @@ def _explain_url(dedup: Deduplicator, config: Config, url: str) -> dict[str, Any
     if link is None:
         return _explain_rule(Mirrors.from_config(dedup.store, config, dedup.matcher.reviews), url)
     if link.signature is None:
-        return {"url": url, "status": "fetched each time: it also gives what is held nowhere"}
-    evidence = link.evidence._asdict() if link.evidence and link.mirror else None
-    sketch, repeated = link.signature.sketch, link.signature.repeats > link.mirror  # by others than this one
+        return {"url": url, "status": "fetched each time: it also gave content that is not held"}
+    evidence = link.evidence._asdict() if link.evidence and link.is_copy else None
+    sketch, repeated = link.signature.sketch, link.signature.repeats > link.is_copy  # without this copy itself
     thresholds = thresholds_of(dedup.matcher.rule, sketch.tokens, sketch.figures, repeated=repeated)
-    is_apart = link.mirror and dedup.matcher.reviews.differ(url, link.signature.url)
+    is_apart = link.is_copy and dedup.matcher.reviews.differ(url, link.signature.url)
     return {
         "url": url,
-        "status": f"fetched each time: {WHY_APART}" if is_apart else "mirror" if link.mirror else "held",
-        "duplicate_of": link.signature.url if link.mirror else None,
+        "status": f"fetched each time: {WHY_APART}" if is_apart else "copy" if link.is_copy else "held",
+        "duplicate_of": link.signature.url if link.is_copy else None,
         "last_seen": Moment(link.seen),
         "evidence": evidence,
         "thresholds": thresholds,
@@ -82,29 +82,29 @@ def _explain_url(dedup: Deduplicator, config: Config, url: str) -> dict[str, Any
         "links": [
             _described_link(other) for other in dedup.store.links(link.signature) if not other.url.startswith(SCHEME)
         ],
-        "sentence": _mirrored(evidence, thresholds, is_apart=is_apart) if link.mirror else _held(link.signature),
+        "sentence": _said_of_copy(evidence, thresholds, is_apart=is_apart) if link.is_copy else _held(link.signature),
     }
 
 
-def _mirrored(evidence: Mapping[str, Any] | None, thresholds: Mapping[str, Any], *, is_apart: bool) -> str:
-    """Return the sentence of a mirror: what was measured when it was fetched, beside the thresholds of now."""
+def _said_of_copy(evidence: Mapping[str, Any] | None, thresholds: Mapping[str, Any], *, is_apart: bool) -> str:
+    """Return the sentence on a copy: the measures of its last fetch beside the thresholds of today."""
     if is_apart:
         return in_words("unique", [Point(WHY_APART, False)])
     if evidence is None:
-        return in_words("duplicate", [Point("its evidence is not known", True)])
+        return in_words("duplicate", [Point("its evidence is unknown", True)])
     return in_words("duplicate", [*limit_points(evidence, thresholds), Point(f"found by {evidence['detector']}", True)])
 
 
 def _held(document: Signature) -> str:
-    """Return the sentence of a document that is held."""
-    return in_words("unique", [Point(f"it was held nowhere when it came; copies since then: {document.repeats}", True)])
+    """Return the sentence on an original."""
+    return in_words("unique", [Point(f"its content was new; copies since then: {document.repeats}", True)])
 
 
 def _explain_rule(mirrors: Mirrors, url: str) -> dict[str, Any]:
-    """Return why a URL that was never fetched is skipped or redirected. Raise StoreError if it is neither."""
+    """Explain the advice on a URL that was never fetched. Raise StoreError if there is none."""
     advice = mirrors.advise(url)
     if advice is None:
-        raise StoreError(f"the store knows nothing of {url}")
+        raise StoreError(f"the store does not know {url}")
     return {
         "url": url,
         "status": f"never fetched: its host mirrors another ({advice.action})",
@@ -139,12 +139,12 @@ def _explain_files(dedup: Deduplicator, config: Config, paths: list[str]) -> dic
 
 def _said_of_thin(paths: list[str], documents: tuple[Document, Document]) -> str:
     thin = [path for path, document in zip(paths, documents, strict=True) if document.thin]
-    why = "under half of what its page says outside of links, or all links"
+    why = "it has under half of the words outside links on its page, or only links"
     return "".join(f"; the text of {path} is thin: {why}" for path in thin)
 
 
 def _beginning(text: str) -> list[str]:
-    """Return the first lines of a text, none wider than a terminal."""
+    """Return the first lines of a text, wrapped to the width of a terminal."""
     text = text.strip()
     begun = text[:_BEGINNING] + "…" * (len(text) > _BEGINNING)
     width = 72 // max([1, *map(columns, begun)])
@@ -169,7 +169,7 @@ def _described(store: Store, signature: Signature) -> dict[str, Any]:
 
 
 def _described_link(link: Link) -> dict[str, Any]:
-    return {"url": link.url, "mirror": link.mirror, "last_seen": Moment(link.seen)}
+    return {"url": link.url, "copy": link.is_copy, "last_seen": Moment(link.seen)}
 
 
 def _document(path: str, config: Config) -> Document:

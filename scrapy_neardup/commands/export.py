@@ -17,13 +17,19 @@ EXAMPLES = """examples:
   scrapy neardup export -o held.jsonl.gz
   scrapy neardup export --store neardup.sqlite -o held.jsonl
 
-Nothing is lost: `scrapy neardup import` makes a store of the file that decides as this one does. Texts are in neither.
-A crawl may go on meanwhile; of what it commits after the export began some may be in the file.
+The export is complete: a store made from it by `scrapy neardup import` gives the same verdicts. Neither has texts.
+Crawls may run meanwhile. The file may hold some of the rows that they commit after its beginning.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="where to: JSON lines, also .gz")
+    parser.add_argument(
+        "-o",
+        "--output",
+        required=True,
+        metavar="FILE",
+        help="write JSON lines to FILE; gzipped if the name ends in .gz",
+    )
     add_store(parser)
     add_json(parser)
 

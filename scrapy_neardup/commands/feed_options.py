@@ -1,4 +1,4 @@
-"""Options that the verbs on feeds share, and the handling of rows that can't be read."""
+"""Options of the verbs that read feeds, and the handling of unreadable rows."""
 
 from __future__ import annotations
 
@@ -13,32 +13,33 @@ from tqdm import tqdm
 
 from ..feeds import BadRowError, FeedError, Feeds, Kind, Line, writing_rows
 from ..settings import Config
+from ..stats import plural
 from .streams import shown
 
-SHOWN = 10  # rows that can't be read of which each is told
+SHOWN = 10  # unreadable rows that are reported one by one
 
 
 def add_fields(parser: argparse.ArgumentParser) -> None:
-    """Add options that name the fields of a row."""
+    """Add the options that name the fields of a row."""
     add_text_field(parser)
     parser.add_argument("--url-field", metavar="F", help="the field with the URL")
     parser.add_argument(
-        "--id-field", metavar="F", help="the field that names a row (default: its URL, else its number)"
+        "--id-field", metavar="F", help="the field that identifies a row (default: its URL, else its number)"
     )
 
 
 def add_feeds(parser: argparse.ArgumentParser) -> None:
-    """Add the feeds, and the option for rows that can't be read."""
+    """Add the feeds, and the option for unreadable rows."""
     parser.add_argument(
         "feeds",
         nargs="+",
         metavar="IN",
-        help="feeds of one kind: .jsonl, .json (an array), .csv or .tsv, all also .gz; .parquet; .warc, .wet, also .gz",
+        help="feeds of one format: .jsonl, .json (an array), .csv, .tsv, .warc or .wet, all also .gz; or .parquet",
     )
     parser.add_argument(
         "--bad-rows",
         metavar="FILE",
-        help="where rows go that can't be read, as they stand; without it the first one is an error",
+        help="write unreadable rows to FILE, unchanged (default: the first one is an error)",
     )
 
 
@@ -47,7 +48,7 @@ def add_text_field(parser: argparse.ArgumentParser) -> None:
 
 
 def with_fields(config: Config, opts: argparse.Namespace, kind: Kind | None = None) -> Config:
-    """Return a configuration with the fields that the options name, or those that a kind of feed has."""
+    """Return a configuration with the fields from the options, or with those of the feed format."""
     text, url = opts.text_field, getattr(opts, "url_field", None)
     if kind and kind.settings and (text or url):
         raise FeedError(f"--{'text' if text else 'url'}-field {text or url}: {kind.name} has no fields to choose from")
@@ -58,7 +59,7 @@ def with_fields(config: Config, opts: argparse.Namespace, kind: Kind | None = No
 
 
 def check_fields(opts: argparse.Namespace, rows: int, documents: int, located: int) -> None:
-    """Raise FeedError for an option that names a field which no row has, of so many documents with a URL."""
+    """Raise FeedError for an option that names a field of no row. `located`: documents with a URL."""
     if opts.text_field and rows and not documents:
         raise FeedError(f"--text-field {opts.text_field}: no row has text in it")
     if opts.url_field and documents and not located:
@@ -66,9 +67,9 @@ def check_fields(opts: argparse.Namespace, rows: int, documents: int, located: i
 
 
 class BadRows:
-    """Takes rows that can't be read: writes them as they stand, and tells why of the first.
+    """Writes unreadable rows to a file, and reports the first few on stderr.
 
-    Without a file for them the first is an error: BadRowError.
+    Without a file, the first one raises BadRowError.
     """
 
     def __init__(self, path: str | None, write: Callable[[Line], object] | None) -> None:
@@ -84,13 +85,13 @@ class BadRows:
         if self.count <= SHOWN:
             tqdm.write(shown(why), file=sys.stderr)
 
-    def told(self) -> str:
-        """Return how many there were; "" for none."""
-        return f", {self.count} that can't be read, in {self._path}" if self.count else ""
+    def summary(self) -> str:
+        """Return the end of a summary line; "" if no row was unreadable."""
+        return f", {plural(self.count, 'unreadable row')} in {self._path}" if self.count else ""
 
 
 @contextmanager
 def taking_bad_rows(opts: argparse.Namespace, feeds: Feeds) -> Iterator[BadRows]:
-    """Give what takes the rows that can't be read."""
+    """Give a handler of unreadable rows."""
     with writing_rows(opts.bad_rows, feeds.kind) if opts.bad_rows else nullcontext() as write:
         yield BadRows(opts.bad_rows, write)

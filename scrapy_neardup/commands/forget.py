@@ -25,24 +25,20 @@ EXAMPLES = """examples:
   scrapy neardup forget --before "90 days"
   scrapy neardup forget --before 2026-08-01
 
-What is forgotten is unknown again: the next page with that content is stored. With a document go all URLs that led to
-it. Crawls that are under way follow within a second. This is a run of its own: `scrapy neardup runs` lists it, and like
-any run it first ends those that died, see NEARDUP_UNCLEAN_RUN.
+Forgotten content is new again: the next page with it is stored. A document is forgotten with all URLs that led to it.
+Running crawls follow within a second. The command is a run: `scrapy neardup runs` lists it, and like any run it first
+ends dead runs, see NEARDUP_UNCLEAN_RUN.
 """
 _DATE = re.compile(r"\d{4}-\d\d-\d\d([T ].+)?")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument(
-        "url", nargs="?", metavar="URL", help="what is known of a URL, and the document if this URL's is the one kept"
-    )
-    what.add_argument("--host", metavar="H", help="a host, with its port or without: its URLs, documents and mirrors")
-    what.add_argument("--run", metavar="R", help="all that a run brought; `scrapy neardup runs` lists the ids")
-    what.add_argument(
-        "--before", metavar="D", help="documents that no URL gave since a date (of this place), or for so long"
-    )
-    parser.add_argument("--dry-run", action="store_true", help="only say how much would be forgotten")
+    what.add_argument("url", nargs="?", metavar="URL", help="a URL, and its document if it is the original")
+    what.add_argument("--host", metavar="H", help="all URLs, documents and rules of a host, named with or without port")
+    what.add_argument("--run", metavar="R", help="everything a run added; `scrapy neardup runs` lists the ids")
+    what.add_argument("--before", metavar="D", help="documents not seen since a date (local time), or for a duration")
+    parser.add_argument("--dry-run", action="store_true", help="count, but forget nothing")
     add_store(parser)
     add_json(parser)
 
@@ -63,13 +59,15 @@ def _selected(config: Config, what: Selection) -> Forgotten:
 
 
 def _forget(config: Config, what: Selection) -> Forgotten:
-    # Without detectors: forgetting looks at no fingerprint, so it is all the same what they depend on.
-    store = open_store(config.store, (), namespace=config.namespace, unclean_run=config.unclean_run)
+    # Without detectors: no fingerprint is compared, so their versions need not match.
+    store = open_store(
+        config.store, (), namespace=config.namespace, unclean_run=config.unclean_run, writer="neardup forget"
+    )
     try:
         forgotten = store.forget(what)
         store.stats = {"forgot/documents": forgotten.documents, "forgot/urls": forgotten.links}
     except BaseException as error:
-        store.close(clean=isinstance(error, StoreError))  # then nothing was forgotten
+        store.close(clean=isinstance(error, StoreError))  # in that case nothing was forgotten
         raise
     store.close()
     return forgotten
@@ -77,7 +75,7 @@ def _forget(config: Config, what: Selection) -> Forgotten:
 
 def _told(forgotten: Forgotten, done: str) -> str:
     told = f"{plural(forgotten.documents, 'document')} and {plural(forgotten.links, 'URL')} {done}"
-    return told if any(forgotten) else f"{told}: nothing fits"
+    return told if any(forgotten) else f"{told}: nothing matches"
 
 
 def _selection(opts: argparse.Namespace, now: float) -> Selection:
@@ -92,7 +90,7 @@ def _moment(text: str, now: float) -> float:
     try:
         if _DATE.fullmatch(text) and (when := datetime.fromisoformat(text).timestamp()) <= now:
             return when
-        if re.search("[a-z]", text.lower()):  # a bare number could be meant as either
+        if re.search("[a-z]", text.lower()):  # a bare number is ambiguous
             return now - seconds(text)
     except (ValueError, OverflowError, OSError):
         pass

@@ -1,4 +1,4 @@
-"""`scrapy neardup import`: read into a store what `export` wrote."""
+"""`scrapy neardup import`: read an export into a store."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ EXAMPLES = """examples:
   scrapy neardup import held.jsonl.gz
   scrapy neardup import monday.jsonl tuesday.jsonl --store merged.sqlite
 
-The store is made if there is none. What it holds stays; of two links of one URL the one that was seen later holds, and
-runs that the store has forgotten do not come back. Stopped half-way, the same command goes on, and takes nothing twice.
+The store is created if it does not exist. Its documents stay. Of two links of one URL, the later one holds. Forgotten
+runs do not come back. The command is idempotent: if it was stopped, run it again.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("files", nargs="+", metavar="FILE", help="what `scrapy neardup export` wrote")
+    parser.add_argument("files", nargs="+", metavar="FILE", help="files written by `scrapy neardup export`")
     add_store(parser)
     add_json(parser)
 
@@ -44,7 +44,7 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
         except ValueError as error:
             raise FeedError(f"{file}, row {rows.number}: {error}") from error
         told = f"{plural(taken.documents, 'document')} and {plural(taken.links, 'URL')} imported"
-        told += f"; {taken.known} known, or forgotten with their run"
+        told += f"; {taken.known} known before, or forgotten with their run"
         outcomes.append({"file": file, "documents": taken.documents, "urls": taken.links, "known": taken.known})
         print(shown(f"{file}: {told}"), file=sys.stderr)
     if opts.json:
@@ -52,7 +52,7 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
 
 
 class _Rows:
-    """The rows of a file; knows at which one it is."""
+    """The rows of a file, with the number of the current one."""
 
     def __init__(self, file: str) -> None:
         self.number = 0

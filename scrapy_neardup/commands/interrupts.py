@@ -1,4 +1,4 @@
-"""Signals that end a command as Ctrl-C does: without half-written files or processes left behind."""
+"""End a command on a signal as on Ctrl-C: no half-written file, no process left behind."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from threading import current_thread, main_thread
 from typing import NoReturn
 
-NAMES = ("SIGTERM", "SIGHUP")  # Windows has not both
+NAMES = ("SIGTERM", "SIGHUP")  # Windows lacks SIGHUP
 
 
 class Ended(KeyboardInterrupt):
-    """A signal has come; `code`: the exit code of a process that it has ended."""
+    """A signal arrived. `code` is the exit code of a process that this signal ends."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -21,7 +21,7 @@ class Ended(KeyboardInterrupt):
 
 @contextmanager
 def ending_on_signals() -> Iterator[None]:
-    """Raise Ended in here when a signal comes, unless it is ignored, as `nohup` has it, or has been seen to."""
+    """Raise Ended when a signal arrives, unless it is ignored (as under `nohup`) or has a handler."""
     numbers = [getattr(signal, name) for name in NAMES if hasattr(signal, name)]
     ours = [number for number in numbers if _is_free(number)]
     for number in ours:

@@ -1,4 +1,4 @@
-"""`scrapy neardup lexicon`: count the document frequencies of feeds, and make an I-Match lexicon of them."""
+"""`scrapy neardup lexicon`: build an I-Match lexicon from the document frequencies of feeds."""
 
 from __future__ import annotations
 
@@ -21,24 +21,34 @@ EXAMPLES = """examples:
   scrapy neardup lexicon items.jsonl -o news.lexicon
   scrapy neardup lexicon monday.jsonl.gz tuesday.jsonl.gz -o news.lexicon.gz --text-field body --band 0.4 0.7
 
-Then NEARDUP_LEXICON = "news.lexicon" in the settings, with a new store.
+Set NEARDUP_LEXICON = "news.lexicon" then, and begin a new store.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_feeds(parser)
     add_text_field(parser)
-    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the lexicon; gzipped if it ends in .gz")
+    parser.add_argument(
+        "-o",
+        "--output",
+        required=True,
+        metavar="FILE",
+        help="write the lexicon to FILE; gzipped if the name ends in .gz",
+    )
     parser.add_argument(
         "--band",
         nargs=2,
         type=number(0, 1),
         default=BAND,
         metavar=("LOW", "HIGH"),
-        help="which terms are kept, by normalized IDF: 0 is in all documents, 1 in one only (default: %(default)s)",
+        help="keep terms of a normalized IDF from LOW to HIGH; 0: in all documents, 1: in one (default: %(default)s)",
     )
     parser.add_argument(
-        "--min-documents", type=whole(0), default=2, metavar="N", help="leave out terms of fewer documents (default: 2)"
+        "--min-documents",
+        type=whole(0),
+        default=2,
+        metavar="N",
+        help="leave out terms in fewer than N documents (default: 2)",
     )
     add_json(parser)
 
@@ -57,13 +67,13 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
         lexicon = _saved(opts, frequencies, documents)
     outcome = {"documents": documents, "terms": len(frequencies), "kept": len(lexicon.terms), "lexicon": lexicon.id}
     kept = f"{len(lexicon.terms)} of {len(frequencies)} terms kept"
-    told = f"{documents} documents, {kept}, lexicon {lexicon.id}{bad.told()}"
+    told = f"{documents} documents, {kept}, lexicon {lexicon.id}{bad.summary()}"
     print_outcome({**outcome, "bad_rows": bad.count}, told, as_json=opts.json)
 
 
 def _saved(opts: argparse.Namespace, frequencies: Counter[str], documents: int) -> Lexicon:
     low, high = opts.band
-    source = shown(", ".join(opts.feeds))  # names of files need not be text
+    source = shown(", ".join(opts.feeds))  # file names need not be valid text
     try:
         lexicon = Lexicon.from_frequencies(frequencies, documents, low, high, opts.min_documents, source)
     except ValueError as error:
@@ -76,7 +86,7 @@ def _saved(opts: argparse.Namespace, frequencies: Counter[str], documents: int) 
 
 
 def _counted(feeds: Feeds, config: Config, bad: BadRows) -> tuple[Counter[str], int]:
-    """Count in how many documents each term is."""
+    """Return the document frequency of each term, and the number of documents."""
     frequencies: Counter[str] = Counter()
     documents = 0
     for row in through(feeds, feeds.rows(bad)):

@@ -18,14 +18,14 @@ EXAMPLES = """examples:
   scrapy neardup mirrors
   scrapy neardup mirrors --store neardup.sqlite --in-force --json
 
-The canonical host is the one whose pages were held when the other's were fetched. Confidence: with a risk of 5 %, the
-share of pages with the same content is lower. same, near, different: how many pages at corresponding URLs had the same
-text, much of it, or another one; of the last 200. ↔: neither host was first; then nothing is skipped by the rule.
+Each line names a mirror → its original, the host whose pages came first. Confidence is the lower bound of the share of
+pages with the same content, at a risk of 5 %. The counts are of the last 200 pages at corresponding URLs: same text,
+near copies, different text. ↔ means that neither host came first; such a rule skips nothing.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--in-force", action="store_true", help="only pairs that are mirrors enough to save fetches")
+    parser.add_argument("--in-force", action="store_true", help="only pairs whose rule skips or redirects requests")
     add_store(parser)
     add_json(parser)
 
@@ -43,7 +43,7 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
 
 
 def _named(rule: tuple[str, str]) -> dict[str, Any]:
-    return {"mirror": rule[0], "canonical": rule[1], "in_force": True, "known_by": "NEARDUP_MIRROR_HOSTS"}
+    return {"mirror": rule[0], "original": rule[1], "in_force": True, "known_by": "NEARDUP_MIRROR_HOSTS"}
 
 
 def learned(hosts: Hosts) -> Iterator[dict[str, Any]]:
@@ -53,12 +53,12 @@ def learned(hosts: Hosts) -> Iterator[dict[str, Any]]:
 
 def described(relation: Relation) -> dict[str, Any]:
     """Return what was learned of a pair of hosts."""
-    mirror, canonical = sides(relation)
+    mirror, original = sides(relation)
     return {
-        "mirror": _side(relation, mirror),
-        "canonical": _side(relation, canonical),
+        "mirror": side_name(relation, mirror),
+        "original": side_name(relation, original),
         "in_force": relation.in_force,
-        "tied": relation.canonical() is None,
+        "tied": relation.original() is None,
         "known_by": "pages",
         "confidence": round(relation.confidence, 4),
         **relation.tally._asdict(),
@@ -67,13 +67,13 @@ def described(relation: Relation) -> dict[str, Any]:
 
 
 def sides(relation: Relation) -> tuple[int, int]:
-    """Return which of two hosts is taken for the mirror, and which for the canonical one: in a tie the first."""
-    canonical = relation.canonical() or 0
-    return 1 - canonical, canonical
+    """Return the sides of the mirror and of the original, 0 or 1. In a tie, the first host is the original."""
+    original = relation.original() or 0
+    return 1 - original, original
 
 
-def _side(relation: Relation, side: int) -> str:
-    """Name a host with the prefix and the ending that its paths have."""
+def side_name(relation: Relation, side: int) -> str:
+    """Return a host with the prefix and the ending of its paths, such as `b.example/m/…`."""
     prefix, ending = relation.shape.prefixes[side], relation.shape.endings[side]
     return relation.sites[side] + prefix + (f"/…{ending}" if prefix or any(relation.shape.endings) else "")
 
@@ -81,7 +81,7 @@ def _side(relation: Relation, side: int) -> str:
 def _line(pair: Mapping[str, Any]) -> str:
     force = "" if pair["in_force"] else ", no rule"
     if "confidence" not in pair:
-        return f"{pair['mirror']} → {pair['canonical']}  by {pair['known_by']}"
+        return f"{pair['mirror']} → {pair['original']}  by {pair['known_by']}"
     counts = f"{pair['same']} same, {pair['near']} near, {pair['different']} different"
     arrow = "↔" if pair["tied"] else "→"
-    return f"{pair['mirror']} {arrow} {pair['canonical']}  confidence {pair['confidence']:.2f}: {counts}{force}"
+    return f"{pair['mirror']} {arrow} {pair['original']}  confidence {pair['confidence']:.2f}: {counts}{force}"

@@ -1,4 +1,4 @@
-"""Options that several verbs share, and printing."""
+"""Options shared by several verbs, and printing."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ T = TypeVar("T")
 
 
 def add_store(
-    parser: argparse.ArgumentParser, told: str = "a path, or redis://… (default: NEARDUP_STORE of the project)"
+    parser: argparse.ArgumentParser, text: str = "a path, or redis://… (default: NEARDUP_STORE of the project)"
 ) -> None:
-    """Add the option that names the store; the default is the project's."""
-    parser.add_argument("--store", type=_address, metavar="S", help=told)
+    """Add the option `--store`. The default is the store of the project."""
+    parser.add_argument("--store", type=_address, metavar="S", help=text)
 
 
 def _address(text: str) -> str:
-    # A variable of the shell that is not set: none is meant, so the project's would be the wrong one.
+    # An empty value is an unset variable of the shell. The project's store would be the wrong one then.
     return _allowed(text, str, str.strip, "a path, or redis://…")
 
 
@@ -48,13 +48,13 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 
 def whole(low: int, high: float = inf) -> Callable[[str], int]:
-    """Return what reads a whole number from `low` up, to `high` if given."""
+    """Return a reader of whole numbers from `low` to `high`."""
     allowed = f"a whole number from {low}" + (f" to {high}" if high < inf else "")
     return lambda text: _allowed(text, int, lambda number: low <= number <= high, allowed)
 
 
 def number(low: int, high: int, *, above: bool = False) -> Callable[[str], float]:
-    """Return what reads a number from `low`, or `above` it, to `high`."""
+    """Return a reader of numbers from `low` to `high`; `above` excludes `low`."""
     allowed = f"a number {'above' if above else 'from'} {low}{' up' if above else ''} to {high}"
     return lambda text: _allowed(text, float, lambda n: low <= n <= high and not (above and n == low), allowed)
 
@@ -67,19 +67,19 @@ def _allowed(text: str, read: Callable[[str], T], fits: Callable[[T], object], a
 
 
 def read_config(opts: argparse.Namespace, settings: BaseSettings, **changes: Any) -> Config:
-    """Read the project's settings, with what the options say instead."""
+    """Read the settings of the project. Options override them."""
     config = Config.from_settings(settings)
     if opts.store:
         changes["store"] = opts.store
     if "{spider}" in config.namespace:
         raise ConfigError(
-            f"NEARDUP_NAMESPACE = {config.namespace!r}: of which spider? Name it: -s NEARDUP_NAMESPACE=NAME"
+            f"NEARDUP_NAMESPACE = {config.namespace!r}: {{spider}} needs a spider; set -s NEARDUP_NAMESPACE=NAME"
         )
     return replace(config, **changes)
 
 
 def existing(opts: argparse.Namespace, settings: BaseSettings) -> Config:
-    """Read the settings, with the path of a store that exists; raise StoreError where there is none."""
+    """Read the settings, with the address of an existing store. Raise StoreError if there is none."""
     config = with_store(opts, settings)
     if config.store and not is_server(config.store) and not os.path.exists(config.store):
         raise StoreError(f"store {config.store!r} does not exist")
@@ -87,15 +87,15 @@ def existing(opts: argparse.Namespace, settings: BaseSettings) -> Config:
 
 
 def existing_store(opts: argparse.Namespace, settings: BaseSettings) -> str:
-    """Return the address of a store that exists, all namespaces of which are meant; raise StoreError for none."""
+    """Return the address of an existing store, for all of its namespaces. Raise StoreError if there is none."""
     only = BaseSettings({name: settings[name] for name in ("NEARDUP_STORE", "JOBDIR") if settings.get(name)})
     return str(existing(opts, only).store)
 
 
 def with_store(opts: argparse.Namespace, settings: BaseSettings, *, writes: bool = False) -> Config:
-    """Read the settings, with the address of the store that is meant; who `writes` gets its folder made.
+    """Read the settings, with the address of a store. `writes` creates the folder of the default store.
 
-    Raise StoreError, ConfigError where none is.
+    Raise ConfigError for a bad setting, StoreError if no store is named.
     """
     config = read_config(opts, settings)
     if config.store:
@@ -103,14 +103,14 @@ def with_store(opts: argparse.Namespace, settings: BaseSettings, *, writes: bool
         return config
     store = default_store(settings)
     if not (inside_project() or store.exists()):
-        raise StoreError(f"which store? Give --store, or call this inside a Scrapy project: there is no {store}")
+        raise StoreError(f"no store: name one with --store, or run this in a Scrapy project; there is no {store}")
     if writes:
         store.parent.mkdir(parents=True, exist_ok=True)
     return replace(config, store=str(store))
 
 
 def check_apart(**files: str | list[str] | None) -> None:
-    """Raise FeedError where one file is to be two things; a store on a server is no file."""
+    """Raise FeedError if one file has two roles. A store on a server is not a file."""
     seen: dict[object, str] = {}
     for what, names in files.items():
         for name in names if isinstance(names, list) else filter(None, [names]):
@@ -120,7 +120,7 @@ def check_apart(**files: str | list[str] | None) -> None:
 
 
 def _file(name: str) -> object:
-    """Return what is the same for all names of a file, of which a link on the disk makes another."""
+    """Return a key that is equal for all names of a file, links included."""
     try:
         found = os.stat(name)
     except OSError:
@@ -129,12 +129,12 @@ def _file(name: str) -> object:
 
 
 def open_existing(opts: argparse.Namespace, settings: BaseSettings) -> Deduplicator:
-    """Open the store for looking into it; raise StoreError where there is none."""
+    """Open the store for reading. Raise StoreError if there is none."""
     return Deduplicator.from_config(existing(opts, settings), run=None)
 
 
 def print_result(result: Mapping[str, Any], *, as_json: bool) -> None:
-    """Print a mapping as JSON, or as lines of name and value."""
+    """Print a mapping as JSON, or as one line for each name and value."""
     if as_json:
         print(json_text(result, indent=2))
         return
@@ -143,7 +143,7 @@ def print_result(result: Mapping[str, Any], *, as_json: bool) -> None:
 
 
 def print_outcome(result: Mapping[str, Any], said: str, *, as_json: bool) -> None:
-    """Print the outcome of work: as JSON on stdout, or as a line on stderr."""
+    """Print an outcome, as JSON on stdout or as a line on stderr."""
     if as_json:
         print(json_text(result, indent=2))
     else:
@@ -151,31 +151,31 @@ def print_outcome(result: Mapping[str, Any], said: str, *, as_json: bool) -> Non
 
 
 def print_table(*lines: str) -> None:
-    """Print lines, `shown`; on a terminal they are cut to its width, so that each stays a line."""
+    """Print lines. On a terminal, cut each to the width of the terminal."""
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     for line in map(shown, lines):
         print(line if width is None else cut(line, width))
 
 
 def print_sentence(sentence: str) -> None:
-    """Print a sentence, `shown`, in one line; on a terminal in as many as it needs."""
+    """Print a sentence in one line. On a terminal, wrap it."""
     said = shown(sentence)
     print(fill(said, shutil.get_terminal_size().columns) if sys.stdout.isatty() else said)
 
 
 def cut(line: str, width: int) -> str:
-    """Return a line of so many columns of a terminal: both its ends, with a mark where the middle is missing."""
+    """Return both ends of a line, `width` terminal columns in all, with a mark for the missing middle."""
     ends = list(accumulate(map(columns, line), initial=0))
     if ends[-1] <= width:
         return line
     head = bisect_right(ends, max(0, width - 1) // 2) - 1
     left_out = ends[-1] - max(0, width - 1 - ends[head])
-    tail = bisect_right(ends, ends[bisect_left(ends, left_out)]) - 1  # behind the marks of what is left out
+    tail = bisect_right(ends, ends[bisect_left(ends, left_out)]) - 1  # after combining marks of the last missing letter
     return f"{line[:head]}…{line[tail:]}"
 
 
 def columns(character: str) -> int:
-    """Return how many columns of a terminal a character takes: Chinese two, marks on the letter before none."""
+    """Return the width of a character in terminal columns: 2 for Chinese, 0 for combining marks, else 1."""
     return 0 if combining(character) else 1 + (east_asian_width(character) in "FW")
 
 

@@ -1,4 +1,4 @@
-"""Points of a comparison: each measure of two texts beside its threshold."""
+"""List the points of a comparison, each measure beside its threshold."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LIMITS: tuple[tuple[str, str, Callable[[float, float], bool]], ...] = (
 
 
 def rule_points(found: Comparison, rule: Rule, proposed_by: list[str], *, same_url: bool) -> Iterator[Point]:
-    """Yield what the rule asks of two documents, and what it finds."""
+    """Yield the points that the rule checks for two documents."""
     least = max(rule.min_tokens, 1)
     if found.tokens >= least:
         measured = found._asdict()

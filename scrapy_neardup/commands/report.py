@@ -1,49 +1,69 @@
-"""`scrapy neardup report`: draw a store and its savings as one HTML page."""
+"""`scrapy neardup report`: write a report on a store as one HTML page."""
 
 from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from scrapy.settings import BaseSettings
 
 from ..deduplicator import Deduplicator
-from ..feeds import writing
+from ..feeds import Feeds, writing
+from ..items import item_document
 from ..mirrors.hosts import Hosts
 from ..mirrors.relations import Relation
-from ..report.data import HostMirror, RunSummary, build
+from ..report.data import SNIPPET, HostMirror, RunSummary, build
 from ..report.page import write_page
+from ..settings import Config
 from ..stats import plural
 from ..text.shapes import named_site
-from .mirrors import sides
+from ..text.urls import canonical_url
+from .mirrors import side_name, sides
 from .options import add_json, add_store, check_apart, existing, print_outcome
 
 EXAMPLES = """examples:
   scrapy neardup report -o report.html
   scrapy neardup report -o report.html --store neardup.sqlite
+  scrapy neardup report -o report.html --texts items.jsonl dropped.jsonl
 
-Open the page in a browser; it needs no network.
+Open the page in a browser; it needs no network. A store has no texts: name feeds with --texts to see the beginning of
+each text (the feed of the items, and NEARDUP_DROPPED for the copies).
 """
-FORMATS = (".html", ".htm")  # no .gz: browsers do not open that from a disk
+FORMATS = (".html", ".htm")  # no .gz: browsers do not open .gz files from a disk
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the page: .html or .htm")
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="write the page to FILE, .html or .htm")
+    parser.add_argument("--texts", nargs="+", metavar="FEED", help="feeds with the texts of originals and copies")
     add_store(parser)
     add_json(parser)
 
 
 def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
     config = existing(opts, settings)
-    check_apart(the_store=config.store, the_report=opts.output)
+    check_apart(the_store=config.store, a_feed=opts.texts, the_report=opts.output)
+    texts = _texts(opts.texts or (), config)
     with Deduplicator.from_config(config, run=None) as dedup, writing(opts.output, FORMATS, gzips=False) as file:
-        runs = [RunSummary(run.id, run.started, run.closed, run.stats) for run in dedup.store.runs()]
-        report = build(dedup.store, _host_mirrors(dedup.store.hosts, config.mirror_hosts), runs, now=time.time())
+        runs = [RunSummary(run.id, run.writer, run.started, run.closed, run.stats) for run in dedup.store.runs()]
+        report = build(dedup.store, _host_mirrors(dedup.store.hosts, config.mirror_hosts), runs, time.time(), texts)
         write_page(report, file)
     clusters, documents = len(report["clusters"]["degree"]), report["store"]["documents"]
     outcome = {"clusters": clusters, "documents": documents}
     print_outcome(outcome, f"{plural(clusters, 'cluster')} of {plural(documents, 'document')}", as_json=opts.json)
+
+
+def _texts(paths: Sequence[str], config: Config) -> dict[str, str]:
+    """Return the beginnings of the texts in feeds by canonical URL."""
+    texts = {}
+    for path in paths:
+        feeds = Feeds([path])
+        fields = replace(config, **(feeds.kind.settings or {}))
+        for row in feeds.rows():
+            if (document := item_document(row.data, fields)) and document.url:
+                texts[canonical_url(document.url)] = document.text[:SNIPPET]
+    return texts
 
 
 def _host_mirrors(hosts: Hosts, named: Mapping[str, str]) -> Iterator[HostMirror]:
@@ -53,7 +73,11 @@ def _host_mirrors(hosts: Hosts, named: Mapping[str, str]) -> Iterator[HostMirror
 
 
 def _learned(relation: Relation) -> HostMirror:
-    mirror, canonical = (relation.sites[side] for side in sides(relation))
-    tally = relation.tally
+    tally, ends = relation.tally, sides(relation)
+    mirror, original = (relation.sites[side] for side in ends)
     agreeing = tally.same + tally.near
-    return HostMirror(mirror, canonical, relation.confidence, agreeing, tally.different, relation.in_force)
+    paths = " → ".join(side_name(relation, side).removeprefix(relation.sites[side]) or "/…" for side in ends)
+    return HostMirror(
+        mirror, original, relation.confidence, agreeing, tally.different, relation.in_force,
+        paths="" if paths == "/… → /…" else paths,
+    )  # fmt: skip

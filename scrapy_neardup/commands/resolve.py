@@ -1,4 +1,4 @@
-"""`scrapy neardup resolve`: list where else the content of a URL lies."""
+"""`scrapy neardup resolve`: list other URLs with the content of a URL."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ EXAMPLES = """examples:
   scrapy neardup resolve http://example.com/gone.html
   scrapy neardup resolve --store neardup.sqlite --json http://example.com/a.html http://example.com/b.html
 
-The best comes first: what gave the content last, by the day; on one day preferred hosts, then https, then the shorter
-URL; at the end what rules on host mirrors make up, which nobody has seen. Nothing is fetched.
+The best URL comes first: the one visited last, by day; on the same day preferred hosts, then https, then the shorter
+URL. URLs that follow from rules on hosts, and were never visited, come last. Nothing is fetched.
 """
 
 
@@ -45,7 +45,7 @@ def _described(other: Alternative) -> dict[str, Any]:
         "url": other.url,
         "known_by": other.known_by,
         "last_seen": Moment(link.seen) if link else None,
-        "evidence": link.evidence._asdict() if link and link.evidence and link.mirror else None,
+        "evidence": link.evidence._asdict() if link and link.evidence and link.is_copy else None,
         "confidence": None if other.confidence is None else round(other.confidence, 4),
     }
 
@@ -58,4 +58,4 @@ def _lines(entry: Mapping[str, Any]) -> Iterable[str]:
         sure = "" if how_sure is None else how_sure
         yield f"  {other['known_by']:9}  {other['last_seen'] or '':19}  {sure:6}  {other['url']}"
     if not entry["alternatives"]:
-        yield "  no other URL is known to have its content"
+        yield "  no other URL with its content is known"

@@ -1,4 +1,4 @@
-"""`scrapy neardup review`: show drops to a person, least sure first, and keep the judgements."""
+"""`scrapy neardup review`: show drops to a person, least certain first, and keep the judgements."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from scrapy.settings import BaseSettings
 from ..feeds.reviews import DIFFERENT, SAME, Reviews, reviews_folder
 from ..matching.evidence import Rule
 from ..settings import Config, ConfigError
+from ..stats import plural
 from ..text.json_text import json_text
 from ..verdict import in_words
 from .comparison import side_by_side
@@ -27,9 +28,9 @@ EXAMPLES = """examples:
   scrapy neardup review dropped.jsonl items.jsonl
   scrapy neardup review in.jsonl duplicates.jsonl --store held.sqlite
 
-The feeds: NEARDUP_DROPPED and that of the items, or what dedupe read and what its --duplicates wrote. Answers are kept
-in NEARDUP_REVIEWED, else beside the store, as a set of evaluate and calibrate. What is judged is not asked again; what
-is not the same is never dropped again, in either direction.
+Name the NEARDUP_DROPPED feed and the feed of the items; or the input of dedupe and its --duplicates file. Answers are
+kept in NEARDUP_REVIEWED, else beside the store, as a labelled set for evaluate and calibrate. No pair is shown again
+once it is judged. Two pages judged different are never dropped for each other again.
 """
 _QUESTION = "s(ame), n(ot the same), Enter: later, q(uit)? "
 _LABELS = {"s": SAME, "n": DIFFERENT}
@@ -37,7 +38,7 @@ _LATER, _QUIT = "", "q"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("feeds", nargs="+", metavar="FEED", help="feeds with the drops and their originals")
+    parser.add_argument("feeds", nargs="+", metavar="FEED", help="feeds with the dropped items and their originals")
     add_fields(parser)
     add_store(parser)
     add_json(parser)
@@ -53,7 +54,7 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
     if opts.json:
         for drop in drops:
             print(json_text(_row(drop)))
-        said = f"{len(drops)} drops to judge"
+        said = f"{plural(len(drops), 'drop')} to judge"
     else:
         same, different = _ask(drops, reviews, Rule.from_config(config))
         left = len(drops) - same - different
@@ -64,17 +65,17 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
 
 
 def _config(opts: argparse.Namespace, settings: BaseSettings) -> Config:
-    """Read the settings, with a folder for answers; all namespaces of a store share one."""
+    """Read the settings, with a folder for answers. All namespaces of a store share it."""
     config = Config.from_settings(settings)
     if opts.store or not config.reviewed:
         config = replace(config, store=existing_store(opts, settings))
     if not reviews_folder(config):
-        raise ConfigError("NEARDUP_REVIEWED is not set; a store on a server has no folder beside it, so name one")
+        raise ConfigError("set NEARDUP_REVIEWED to a folder: a store on a server has none beside it")
     return config
 
 
 def _ask(drops: Sequence[Drop], reviews: Reviews, rule: Rule) -> tuple[int, int]:
-    """Show drops to a person; return how many were judged the same, and how many different."""
+    """Show drops to a person. Return the numbers judged the same and different."""
     answers = []
     for number, drop in enumerate(drops, 1):
         print_table("", f"{number} of {len(drops)}")
@@ -96,7 +97,7 @@ def _show(drop: Drop, rule: Rule) -> None:
 
 
 def _answer() -> str:
-    """Return an answer from stdin, of which the end is one, too."""
+    """Return an answer from stdin. The end of stdin means quit."""
     while True:
         print(_QUESTION, end="", flush=True)
         line = sys.stdin.readline() if sys.stdin else ""
@@ -119,10 +120,10 @@ def _row(drop: Drop) -> dict[str, Any]:
 
 
 def _left_out(read: Drops) -> Iterator[str]:
-    """Yield how many drops are not shown, and why."""
+    """Yield the number of drops that are not shown, by reason."""
     if read.judged:
         yield f"{read.judged} judged before"
     if read.missing:
-        yield f"{len(read.missing)} not shown, since a text is in none of the feeds"
+        yield f"{len(read.missing)} not shown: a text is in none of the feeds"
     if read.without_url:
-        yield f"{read.without_url} not shown, since they have no URL other than their original's"
+        yield f"{read.without_url} not shown: they have no URL, or that of their original"

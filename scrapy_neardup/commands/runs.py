@@ -20,9 +20,9 @@ EXAMPLES = """examples:
   scrapy neardup runs
   scrapy neardup runs --store neardup.sqlite --json
 
-The oldest comes first. alive: a living process has it open; died: none has, and it did not close. The next run of the
-same namespace forgets what such a run brought, or keeps it: see NEARDUP_UNCLEAN_RUN. A crawl that was paused shows when
-it was last paused.
+The oldest run comes first, with its spider or command. alive: a process has the run open. died: its process ended
+without closing the run; the next run of the namespace forgets or keeps its documents, see NEARDUP_UNCLEAN_RUN. A paused
+crawl shows the time of its last pause.
 """
 
 
@@ -49,6 +49,7 @@ def _described(store: Store) -> list[dict[str, Any]]:
     return [
         {
             "run": run.id,
+            "writer": run.writer,
             "started": Moment(run.started),
             "state": "closed" if run.closed else "died" if run.id in dead else "alive",
             "closed": Moment(run.closed) if run.closed else None,
@@ -60,13 +61,13 @@ def _described(store: Store) -> list[dict[str, Any]]:
 
 
 def died(store: Store) -> list[Run]:
-    """Return the runs that never closed and that no living process has open."""
+    """Return the dead runs: never closed, and open in no process."""
     found = {run.id for run in store.runs() if run.closed is None and not store.is_alive(run.id)}
-    return [run for run in store.runs() if run.closed is None and run.id in found]  # one may have closed meanwhile
+    return [run for run in store.runs() if run.closed is None and run.id in found]  # a run may have closed meanwhile
 
 
 def _share_forgotten(run: Run) -> str | None:
-    """Return how much of a run is forgotten: "all", "part" or None."""
+    """Return the forgotten share of a run: "all", "part" or None."""
     if not run.forgotten:
         return None
     reached = 0
@@ -77,7 +78,8 @@ def _share_forgotten(run: Run) -> str | None:
 
 def _line(run: Mapping[str, Any]) -> str:
     state = f"closed {run['closed']}" if run["closed"] else run["state"]
-    return f"{run['run']}  started {run['started']}  {state:26}  {', '.join(_came_to(run))}".rstrip()
+    line = f"{run['run']}  {run['writer'] or '-':15}  started {run['started']}  {state:26}  {', '.join(_came_to(run))}"
+    return line.rstrip()
 
 
 def _came_to(run: Mapping[str, Any]) -> Iterator[str]:

@@ -18,15 +18,18 @@ EXAMPLES = """examples:
   scrapy neardup stats
   scrapy neardup stats --store neardup.sqlite --json
 
-clusters: documents that are repeated elsewhere; mirrors: how often in all. urls: of so many it is known what they led
-to. bytes_rows, bytes_index: on disk, the file, and the index beside it, which can be made again from the file. memory:
-the bytes by which this process grew when it opened the store, as a crawl does; the index is mapped and not counted,
-since the system can take that memory back. Known only on Linux. On a server bytes_server: all that it holds, whoever
-wrote it.
+clusters: documents that have copies. copies: URLs that repeat a document. urls: URLs that the store knows.
+bytes: the store on disk. On a server, bytes_server is all that the server holds.
+--verbose adds bytes_rows (the file), bytes_index (the index beside it, which can be rebuilt), the detectors, and
+memory: the growth of this process when it opened the store (Linux only; the memory-mapped index is not counted).
 """
 
 
+VERBOSE = ("detectors", "bytes_rows", "bytes_index", "eviction", "memory")
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--verbose", action="store_true", help="also print inner figures; --json always does")
     add_store(parser)
     add_json(parser)
 
@@ -39,8 +42,8 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
     try:
         after = _private_memory()
         grown = None if before is None or after is None else max(0, after - before)
-        told = {**_summary(store, detectors), "memory": grown}
-        print_result(told if opts.json else _with_sizes(told), as_json=opts.json)
+        figures = {**_summary(store, detectors), "memory": grown}
+        print_result(figures if opts.json else _readable(figures, verbose=opts.verbose), as_json=opts.json)
     finally:
         store.close()
 
@@ -53,20 +56,21 @@ def _summary(store: Store, detectors: Sequence[Detector]) -> dict[str, object]:
     return {
         "documents": len(store),
         "clusters": clusters,
-        "mirrors": repeated,
+        "copies": repeated,
         "detectors": ", ".join(detector.name for detector in detectors),
         **store.describe(),
     }
 
 
-def _with_sizes(told: Mapping[str, object]) -> dict[str, object]:
-    """Return the same with sizes as people read them."""
-    is_size = {name for name in told if name.startswith("bytes") or name == "memory"}
-    return {name: sized(value) if name in is_size and isinstance(value, int) else value for name, value in told.items()}
+def _readable(figures: Mapping[str, object], *, verbose: bool) -> dict[str, object]:
+    """Return figures for people: with units, and inner ones only if `verbose`."""
+    shown = {name: value for name, value in figures.items() if verbose or name not in VERBOSE}
+    sizes = {name for name in shown if name.startswith("bytes") or name == "memory"}
+    return {name: sized(value) if name in sizes and isinstance(value, int) else value for name, value in shown.items()}
 
 
 def _private_memory() -> int | None:
-    """Return the bytes of memory that only this process has; None where the system does not tell."""
+    """Return the bytes of private memory of this process; None where the system does not say."""
     try:
         lines = Path("/proc/self/status").read_text().splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""Stdout and stderr that take any text, and that may be closed or full."""
+"""Keep stdout and stderr usable: for any character, and when they are closed or full."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any, TextIO, cast
 
 
 class StdoutError(Exception):
-    """Nothing can be printed any more; the message says why. No OSError: those are of the files that a verb writes."""
+    """Stdout can't be written; the message says why. Not an OSError: verbs raise those for their own files."""
 
 
 def prepare() -> None:
-    """Make stdout and stderr accept all characters, if need be as `\\u2192`."""
+    """Make stdout and stderr accept all characters. Those they can't encode are written as `\\u2192`."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - for as long as there is a process
@@ -24,7 +24,7 @@ def prepare() -> None:
 
 @contextmanager
 def watched_streams() -> Iterator[None]:
-    """Work in here though nobody reads what is said. Raise StdoutError where stdout can't be written otherwise."""
+    """Ignore a reader that has closed stdout or stderr. Raise StdoutError for other errors on stdout."""
     with ExitStack() as stack:
         stack.enter_context(redirect_stdout(cast("TextIO", _Stdout(sys.stdout))))
         stack.enter_context(redirect_stderr(cast("TextIO", _Stream(sys.stderr))))
@@ -32,7 +32,7 @@ def watched_streams() -> Iterator[None]:
 
 
 def shown(text: object) -> str:
-    """Return a text for people, in one line: characters that a terminal would act on are written as `\\x1b`."""
+    """Return a text as one printable line. Control characters are written as `\\x1b`."""
     signs = str(text)
     return signs if signs.isprintable() else "".join(map(_shown, signs))
 
@@ -42,7 +42,7 @@ def _shown(sign: str) -> str:
 
 
 class _Stream:
-    """A stream into which is written as long as that can be done; then the work goes on, and says it to nobody."""
+    """A stream whose output is discarded after the first error, so that the work goes on."""
 
     def __init__(self, file: TextIO) -> None:
         self._file = file
@@ -64,15 +64,15 @@ class _Stream:
         try:
             yield
         except OSError as error:
-            # So that the interpreter does not fail to write what is left at its end.
+            # Without this the interpreter fails at its exit to write what is left in the buffer.
             os.dup2(os.open(os.devnull, os.O_WRONLY), self._file.fileno())
             self._lost(error)
 
     def _lost(self, error: OSError) -> None:
-        """Take note that nothing can be said any more: of stderr the exit code says what counts."""
+        """Handle the error. Nothing to do for stderr: the exit code says what counts."""
 
 
 class _Stdout(_Stream):
     def _lost(self, error: OSError) -> None:
-        if not isinstance(error, BrokenPipeError):  # then whoever reads has seen enough
+        if not isinstance(error, BrokenPipeError):  # a closed pipe: the reader has seen enough
             raise StdoutError(error.strerror or error) from error

@@ -1,4 +1,4 @@
-"""Times as people and as programs read them."""
+"""Format times for people and for programs."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import time
 
 
 class Moment:
-    """A time in seconds since the epoch; formatted it is as people of this place read it, its `str` is ISO 8601."""
+    """A time, given in seconds since the epoch. `format()` gives local time for people, `str()` ISO 8601."""
 
     def __init__(self, seconds: float) -> None:
-        self._local = time.localtime(seconds)  # not a datetime, which ends with the year 9999
+        self._local = time.localtime(seconds)  # datetime fails after the year 9999
 
     def __format__(self, spec: str) -> str:
         return format(time.strftime("%Y-%m-%d %H:%M:%S", self._local), spec)

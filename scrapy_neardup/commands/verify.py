@@ -1,4 +1,4 @@
-"""`scrapy neardup verify`: read all of a store, and list each damage with its cost."""
+"""`scrapy neardup verify`: check every row of a store, and list damage with its cost."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import asdict
 
 from scrapy.settings import BaseSettings
 
+from ..stats import plural
 from ..store import StoreError
 from ..store.redis.address import named
 from ..store.upkeep import verify
@@ -19,9 +20,9 @@ EXAMPLES = """examples:
   scrapy neardup verify --store neardup.sqlite --json
   scrapy neardup verify --store redis://user:password@host:6379/0
 
-All namespaces are read, whatever the settings, also while crawls write. Exit code 2 where anything is damaged: then
-each thing is listed with what it costs and what to do. A file of the index that is damaged or missing is listed too,
-and is harmless: it is made anew. Of a store on a server the rows are compared only while no crawl is alive.
+Reads all namespaces, whatever the settings say. Crawls may run meanwhile. Each finding is listed with its cost and a
+remedy. Exit code 2 if a row is damaged. A damaged or missing file of the index is harmless: the next crawl rebuilds it.
+On a server, the index is compared with the rows only if no crawl is running.
 """
 
 
@@ -35,7 +36,9 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
     survey, store = verify(address), named(address)
     _print(store, survey, as_json=opts.json)
     if damaged := sum(not finding.harmless for finding in survey.findings):
-        raise StoreError(f"store {store!r} is damaged, see the list ({damaged} findings); it was left as it is")
+        raise StoreError(
+            f"store {store!r} is damaged, see the list ({plural(damaged, 'finding')}); it was left as it is"
+        )
 
 
 def _print(store: str, survey: Survey, *, as_json: bool) -> None:

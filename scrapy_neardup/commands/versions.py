@@ -1,4 +1,4 @@
-"""Installed versions of this package and of what it needs, and which extras are complete."""
+"""List installed versions of this package and its requirements."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ NOT_FOR_USERS = ("all", "test", "bench", "dev", "docs")
 
 
 class Need(NamedTuple):
-    """A package that is needed, and what there is of it."""
+    """A required package and its installed version."""
 
     name: str
     wanted: str
-    """Which versions, such as `>=2.15`; empty for any."""
+    """The required versions, such as `>=2.15`; "" for any."""
     found: str | None
-    """None where it is not installed."""
+    """The installed version; None if there is none."""
     fits: bool
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of Python, of this package and of the packages that it always needs."""
+    """Return the versions of Python, this package and its requirements."""
     needed = {need.name: need.found or "not installed" for need in needs()}
     return {"Python": platform.python_version(), US: version(US), **needed}
 
 
 def extras() -> list[str]:
-    """Return the extras that a user may install."""
+    """Return the names of the extras for users."""
     return [name for name in metadata(US).get_all("Provides-Extra") or () if name not in NOT_FOR_USERS]
 
 
 def needs(extra: str = "") -> Iterator[Need]:
-    """Yield what an extra needs; without one what is always needed."""
+    """Yield the requirements of an extra; for "", those of the package itself."""
     for wanted in map(Requirement, requires(US) or ()):
         if wanted.marker is None if not extra else wanted.marker and wanted.marker.evaluate({"extra": extra}):
             yield _need(wanted)

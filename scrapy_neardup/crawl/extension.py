@@ -54,13 +54,14 @@ class NearDup:
 
     def __init__(self, crawler: Crawler, config: Config) -> None:
         assert crawler.stats
+        assert crawler.spider
         self.config = config
         self.stats = crawler.stats
         self.crawler = crawler
         self.dropped = self._dropped_feed()  # before the store: a bad URI stops the crawl
         self._run_file = _run_file(crawler)
         run = self._run_file.read_text() if self._run_file and self._run_file.exists() else ""
-        self.dedup = Deduplicator.from_config(config, run=run)
+        self.dedup = Deduplicator.from_config(config, run=run, writer=crawler.spider.name)
         self.access = Access(self.dedup, self._failed)
         self.outcomes = Outcomes(self)
         self.waitlist = Waitlist(crawler, self)

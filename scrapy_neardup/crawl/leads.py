@@ -39,7 +39,7 @@ class Leads:
     def judge(self, claim: Claim) -> None:
         """Note what a page turned out to be."""
         url, original = claim.document.url, claim.match.signature.url if claim.match else None
-        if claim.is_mirror and url and host(url) == host(original or ""):
+        if claim.is_copy and url and host(url) == host(original or ""):
             if url in self._recent:
                 self._keep_fetching(url)
             else:

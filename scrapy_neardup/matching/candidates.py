@@ -119,7 +119,7 @@ class Matcher:
                 seen.add(earlier)
                 yield name, earlier
         link = self._store.resolve(document.url) if document.url else None
-        if link and link.signature and not link.mirror and link.signature not in seen:
+        if link and link.signature and not link.is_copy and link.signature not in seen:
             yield URL, link.signature
 
     def _match(
@@ -158,20 +158,20 @@ class Matcher:
             repeats = same_text = False
         outcome = judge(same_text=same_text, duplicate=repeats, containment=found.containment, tokens=found.tokens)
         content = mmh3.hash64(held.sketch.codes, signed=False)[0]
-        first = site(held.url or "") if link.mirror else ""
+        first = site(held.url or "") if link.is_copy else ""
         return Finding(outcome, content, first) if outcome is not None else None
 
     def last(self, url: str | None) -> Signature | None:
         """Return the document that a URL gave last as its own, None where none is known."""
         link = self._store.resolve(url) if url else None
-        return link.signature if link and not link.mirror else None
+        return link.signature if link and not link.is_copy else None
 
     def is_own(self, url: str | None, signature: Signature) -> bool:
         """Return whether a URL is the document's own, or an alias of it, rather than a mirror's."""
         if not url or not signature.url:
             return False
         link = self._store.resolve(url)
-        known = link is not None and link.signature is signature and not link.mirror
+        known = link is not None and link.signature is signature and not link.is_copy
         return known or canonical_url(url) == canonical_url(signature.url)
 
 

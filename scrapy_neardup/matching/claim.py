@@ -26,7 +26,7 @@ class Claim:
         """True for a copy whose URL takes the place of the original's, which gives the document no more."""
         self.is_one_of_many = False
         """True if its page gave other documents too, so that the URL is that of none of them."""
-        self.is_mirror = self.verdict.status == "duplicate" and not self.verdict.changed
+        self.is_copy = self.verdict.status == "duplicate" and not self.verdict.changed
         self.state = "pending"
         """`pending`, `committed` or `withdrawn`."""
         self.rival = dedup.pending(match.signature) if match else None

@@ -53,7 +53,7 @@ class Alternative(NamedTuple):
     link: Link | None
     """What it gave when it was last fetched; None where that is not known."""
     known_by: str
-    """`canonical`, `mirror`, `rule`, or `setting`: NEARDUP_MIRROR_HOSTS."""
+    """`original`, `copy`, `rule`, or `setting`: NEARDUP_MIRROR_HOSTS."""
     confidence: float | None = None
     """Of a rule."""
 
@@ -83,7 +83,7 @@ class Mirrors:
         self._skip_mirrors = skip_mirrors
         self._skip_revisits = skip_revisits
         self._preference = preference or Preference()
-        self._hosts = {_netloc(f"//{mirror}"): canonical for mirror, canonical in (hosts or {}).items()}
+        self._hosts = {_netloc(f"//{mirror}"): original for mirror, original in (hosts or {}).items()}
         self._learned = learned
         self._unheld = unheld
         self._reviews = reviews or Reviews(Config())
@@ -123,10 +123,10 @@ class Mirrors:
     def _advise_known(self, url: str, link: Link) -> Advice | None:
         if link.signature is None or not self._is_sure(link) or self._reviews.differ(url, link.signature.url):
             return None
-        skips = self._skip_mirrors if link.mirror else self._skip_revisits
+        skips = self._skip_mirrors if link.is_copy else self._skip_revisits
         if (
             not skips
-            or (link.mirror and self._preference.outranks(url, link.signature.url))
+            or (link.is_copy and self._preference.outranks(url, link.signature.url))
             or self._is_placeholder(link)
         ):
             return None
@@ -135,7 +135,7 @@ class Mirrors:
     def _is_led_to(self, link: Link, before: Collection[str]) -> bool:
         """Return whether a mirror is where the original's own URL leads: there is nobody else to deliver."""
         leading = map(self._store.resolve, before)
-        return any(other and not other.mirror and other.signature is link.signature for other in leading)
+        return any(other and not other.is_copy and other.signature is link.signature for other in leading)
 
     def _advise_unknown(self, url: str) -> Advice | None:
         """Apply the rules: the first counterpart that is held is enough; else the first of which nothing is known."""
@@ -144,7 +144,7 @@ class Mirrors:
             link = self._store.resolve(other)
             if (
                 self._preference.outranks(url, other)
-                or (rule and not rule.is_canonical)
+                or (rule and not rule.is_original)
                 or self._is_apart(url, other, link)
             ):
                 continue
@@ -158,7 +158,7 @@ class Mirrors:
 
     def _awaited(self, document: Signature, link: Link | None = None) -> Signature | None:
         """Return a document that is still to come in this run; None where it came, or need not be fetched again."""
-        if self._deliveries is None or (link and not link.mirror):
+        if self._deliveries is None or (link and not link.is_copy):
             return None
         is_alive = self._skip_revisits and self._clock() - self._deliveries.last(document) <= self._ttl
         return None if is_alive or self._deliveries.is_delivered(document) else document
@@ -212,9 +212,9 @@ class Mirrors:
         if link and link.signature and not self._reviews.differ(url, link.signature.url):
             links = islice(self._store.links(link.signature), MAX_COPIES)
             for other in sorted(links, key=self._rank):
-                yield Alternative(other.url, other, "mirror" if other.mirror else "canonical")
+                yield Alternative(other.url, other, "copy" if other.is_copy else "original")
             if link.signature.url:
-                yield Alternative(link.signature.url, None, "canonical")
+                yield Alternative(link.signature.url, None, "original")
         for name, rule in self._counterparts(url):
             yield Alternative(name, None, "rule", rule.confidence) if rule else Alternative(name, None, "setting")
 
@@ -237,8 +237,8 @@ class Mirrors:
             return None
         parts = urlsplit(url)
         for name in (_netloc(url), host(url)):
-            if canonical := self._hosts.get(name):
-                return parts._replace(netloc=canonical).geturl()
+            if original := self._hosts.get(name):
+                return parts._replace(netloc=original).geturl()
         return None
 
     def _is_sure(self, link: Link) -> bool:

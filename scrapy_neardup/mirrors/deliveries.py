@@ -72,14 +72,14 @@ class Deliveries:
         """Remember which older documents URLs gave in this run, before they lead to a new one."""
         for link in filter(None, map(self._store.resolve, urls)):
             document = link.signature
-            if document is None or document is new or link.mirror or self._is_of_run(document.first_seen):
+            if document is None or document is new or link.is_copy or self._is_of_run(document.first_seen):
                 continue
             if self._is_of_run(link.seen):
                 self._store.record(Link(_made_up_url(document), document, False, link.seen))
 
     def _seen(self, url: str, document: Signature) -> float:
         link = self._store.resolve(url)
-        return link.seen if link and link.signature is document and not link.mirror else 0.0
+        return link.seen if link and link.signature is document and not link.is_copy else 0.0
 
 
 def _made_up_url(document: Signature, given_by: str = "") -> str:

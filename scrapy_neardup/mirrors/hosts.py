@@ -43,7 +43,7 @@ class Counterpart(NamedTuple):
     """In canonical form: to be looked up, not to be requested."""
     confidence: float
     relation: Relation
-    is_canonical: bool
+    is_original: bool
     """Whether it was that host's pages which came first, at most paths and of all: whoever copies a site later is not
     to take its place."""
 
@@ -141,7 +141,7 @@ class Hosts:
     def _leads(self, relation: Relation, side: int) -> bool:
         """Return whether one of two hosts was first: at most paths, and known as early as the other."""
         first, other = (self._met.get(relation.sites[each], math.inf) for each in (side, 1 - side))
-        return relation.canonical() == side and first <= other
+        return relation.original() == side and first <= other
 
     def suspects(self, url: str) -> list[str]:
         """Return where the content of a URL may also lie: on hosts that look like mirrors so far, without proof."""

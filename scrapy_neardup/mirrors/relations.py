@@ -156,7 +156,7 @@ class Relation:
         """Return whether the evidence reaches to a place: hosts may share one directory and no more."""
         return self._branches[place.branch] >= BRANCH or len(self._branches) >= BRANCHES
 
-    def canonical(self) -> int | None:
+    def original(self) -> int | None:
         """Return the host whose pages were held at most paths, 0 or 1; None for as many of either."""
         first, second = self.holders()
         return None if first == second else int(second > first)

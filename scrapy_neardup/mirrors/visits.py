@@ -29,7 +29,7 @@ class Visits:
         """Note that a document's URLs, if they are known as mirrors, also give content that is held nowhere."""
         for url in urls(document):
             link = self._store.resolve(url)
-            if link and link.mirror:
+            if link and link.is_copy:
                 self._store.record(Link(url, None, False, self._clock(), document.size))
 
     def unlink(self, document: Document) -> None:
@@ -43,16 +43,16 @@ class Visits:
         document: Document,
         signature: Signature,
         *,
-        mirror: bool,
+        is_copy: bool,
         evidence: Evidence | None = None,
     ) -> None:
         """Note that URLs give a document; "" stands for a copy without a URL."""
         for url in urls:
             firm = url not in document.loose
-            known = None if (firm and not mirror) or not url else self._store.resolve(url)
-            # A URL that gives a document of its own is no mirror, whatever else it gives, or lists elsewhere say of it.
-            if not (known and known.signature and not known.mirror and (mirror or known.firm)):
-                self._store.record(Link(url, signature, mirror, self._clock(), document.size, evidence, firm))
+            known = None if (firm and not is_copy) or not url else self._store.resolve(url)
+            # A URL that gives a document of its own is no copy, whatever else it gives, or lists elsewhere say of it.
+            if not (known and known.signature and not known.is_copy and (is_copy or known.firm)):
+                self._store.record(Link(url, signature, is_copy, self._clock(), document.size, evidence, firm))
 
 
 def urls(document: Document) -> list[str]:

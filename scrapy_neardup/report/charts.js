@@ -72,12 +72,12 @@ function histogram(values, { tick, shift, name }, label) {
 /** The same numbers as a table, for those who don't see the chart. */
 function asTable(caption, title, values, name) {
   const filled = values.map((_, n) => n).filter((n) => values[n]);
-  const rows = table(caption, [[title, ""], ["Mirrors", "number"]], filled.length,
+  const rows = table(caption, [[title, ""], ["Copies", "number"]], filled.length,
     (n) => [name(filled[n]), count(values[filled[n]])], 100);
   return el("details", {}, el("summary", {}, "As a table"), rows);
 }
 
-/** Draw how the mirrors spread over a measure; `bin(value)`: which bar counts it, the rest as in `histogram`. */
+/** Draw the distribution of the copies over a measure. `bin(value)`: the number of its bar; the rest as in `histogram`. */
 function distribution(box, measure, bins, bin, shape) {
   const values = new Array(bins).fill(0);
   let known = 0;
@@ -87,7 +87,7 @@ function distribution(box, measure, bins, bin, shape) {
     known++;
   }
   const title = box.querySelector("figcaption").textContent;
-  if (!known) return box.append(el("p", { class: "hint" }, "No mirror has one."));
-  const label = `${title} of ${plural(known, "mirror")}; the same is in the table below`;
+  if (!known) return box.append(el("p", { class: "hint" }, "No copy has one."));
+  const label = `${title} of ${plural(known, "copy")}; the same is in the table below`;
   return box.append(histogram(values, shape, label), asTable(title, title, values, shape.name));
 }

@@ -12,12 +12,12 @@ class Clusters {
     this.orders = new Map();
   }
 
-  canonical(cluster) {
+  original(cluster) {
     const { origin, path } = this.data.clusters;
     return this.data.origins[origin[cluster]] + path[cluster];
   }
 
-  mirror(member, cluster) {
+  copy(member, cluster) {
     const { origin, path } = this.data.members;
     return this.data.origins[origin[member]] + (path[member] === 0 ? this.data.clusters.path[cluster] : path[member]);
   }
@@ -25,32 +25,32 @@ class Clusters {
   /** All URLs in lower case, made at the first search. */
   lower() {
     if (this.lowered) return this.lowered;
-    const [canonicals, mirrors] = [new Array(this.size), new Array(this.starts[this.size])];
+    const [originals, copies] = [new Array(this.size), new Array(this.starts[this.size])];
     for (let cluster = 0; cluster < this.size; cluster++) {
-      canonicals[cluster] = this.canonical(cluster).toLowerCase();
+      originals[cluster] = this.original(cluster).toLowerCase();
       for (let member = this.starts[cluster]; member < this.starts[cluster + 1]; member++) {
-        mirrors[member] = this.mirror(member, cluster).toLowerCase();
+        copies[member] = this.copy(member, cluster).toLowerCase();
       }
     }
-    return (this.lowered = { canonicals, mirrors });
+    return (this.lowered = { originals, copies });
   }
 
-  /** The mirrors of a cluster that are wanted, at most so many. A canonical that is found brings all of its mirrors. */
+  /** The wanted copies of a cluster, at most `most`. An original that matches brings all of its copies. */
   members(cluster, wanted, most = Infinity) {
     const { kind, detector } = this.data.members;
     const found = [];
-    const whole = !wanted.text || this.lower().canonicals[cluster].includes(wanted.text);
+    const whole = !wanted.text || this.lower().originals[cluster].includes(wanted.text);
     for (let n = this.starts[cluster]; n < this.starts[cluster + 1] && found.length < most; n++) {
       if (wanted.kind !== null && kind[n] !== wanted.kind) continue;
       if (wanted.detector !== null && detector[n] !== wanted.detector) continue;
-      if (whole || this.lower().mirrors[n].includes(wanted.text)) found.push(n);
+      if (whole || this.lower().copies[n].includes(wanted.text)) found.push(n);
     }
     return found;
   }
 
   has(cluster, wanted) {
     if (wanted.kind === null && wanted.detector === null) {
-      if (!wanted.text || this.lower().canonicals[cluster].includes(wanted.text)) return true;
+      if (!wanted.text || this.lower().originals[cluster].includes(wanted.text)) return true;
     }
     return this.members(cluster, wanted, 1).length > 0;
   }
@@ -71,7 +71,7 @@ class Clusters {
     return this.orders.get(order);
   }
 
-  /** The least of a column among a cluster's mirrors; what is unknown, or not yet, counts as very much. */
+  /** The least value of a column among a cluster's copies. Unknown values, and times to come, count as infinite. */
   least(column, cluster) {
     let least = 0xffffffff;
     for (let n = this.starts[cluster]; n < this.starts[cluster + 1]; n++) {
@@ -98,7 +98,10 @@ function evidence(data, n) {
   return el("p", { class: "evidence" }, ...parts.filter(([known]) => known !== UNKNOWN).map(([, part]) => part()));
 }
 
-/** One cluster: its canonical, some of its mirrors, and a button for more. */
+/** The beginning of a text, where a feed had it. */
+const snippet = (text) => (text ? [el("p", { class: "snippet" }, shown(text))] : []);
+
+/** One cluster: its original, some of its copies, and a button for more. */
 function card(clusters, cluster, wanted) {
   const { degree, age } = clusters.data.clusters;
   const all = clusters.starts[cluster + 1] - clusters.starts[cluster];
@@ -108,17 +111,17 @@ function card(clusters, cluster, wanted) {
   const add = () => {
     const from = list.children.length;
     list.append(...members.slice(from, from + step).map((n) =>
-      el("li", {}, link(clusters.mirror(n, cluster)), evidence(clusters.data, n))));
+      el("li", {}, link(clusters.copy(n, cluster)), evidence(clusters.data, n), ...snippet(clusters.data.members.snippet[n]))));
     step = 100;
     const left = members.length - list.children.length;
-    more.textContent = `Show ${count(Math.min(left, step))} more of ${plural(members.length, "mirror")}`;
+    more.textContent = `Show ${count(Math.min(left, step))} more of ${plural(members.length, "copy")}`;
     more.hidden = left === 0;
   };
   const more = button("", add);
   add();
-  const notes = [plural(degree[cluster], "mirror"), `first seen ${moment(clusters.data.made - age[cluster])}`];
+  const notes = [plural(degree[cluster], "copy"), `first seen ${moment(clusters.data.made - age[cluster])}`];
   if (degree[cluster] > all) notes.push(`${count(degree[cluster] - all)} without URL`);
   if (members.length < all) notes.push(`${count(members.length)} of those with URL found`);
-  return el("li", {}, el("h3", {}, link(clusters.canonical(cluster))), el("p", { class: "hint" }, notes.join(" · ")),
-    list, more);
+  return el("li", {}, el("h3", {}, link(clusters.original(cluster))), el("p", { class: "hint" }, notes.join(" · ")),
+    ...snippet(clusters.data.clusters.snippet[cluster]), list, more);
 }

@@ -15,31 +15,36 @@ RATE = 10_000
 
 
 class ClusterRow(NamedTuple):
-    """A document that is held and has mirrors."""
+    """An original with copies."""
 
     origin: int
     path: str
     degree: int
-    """Mirrors; those that have no URL count too."""
+    """Copies, including those without a URL."""
     listed: int
-    """How many of the rows of members are its own; they come in the order of the clusters."""
+    """Number of its rows among the members, which come in the order of the clusters."""
     age: int
-    """Seconds from when it was first seen to when the report was made."""
+    """Seconds from its first visit to the making of the report."""
+    snippet: str
+    """The beginning of its text; "" where no feed has it."""
 
 
 class MemberRow(NamedTuple):
-    """A mirror's URL."""
+    """The URL of a copy."""
 
     origin: int
     path: str | int
-    """0: the canonical's, as it is with most mirrors."""
+    """0: the path of the original, as with most copies on mirrors."""
     age: int
-    """Seconds from when it was last seen to when the report was made."""
+    """Seconds from its last visit to the making of the report."""
     size: int
+    """Bytes of the response; 0 where unknown."""
+    snippet: str
+    """The beginning of its text; "" where no feed has it."""
 
 
 class EvidenceRow(NamedTuple):
-    """Why a URL was called a mirror: more columns of the members."""
+    """The evidence on a copy: further columns of the members."""
 
     kind: int = UNKNOWN
     detector: int = UNKNOWN
@@ -50,21 +55,24 @@ class EvidenceRow(NamedTuple):
 
 
 class EdgeRow(NamedTuple):
-    """Two hosts, of which one has mirrors of the other's pages."""
+    """Two hosts, the first with copies of the second's pages."""
 
     mirror: int
-    canonical: int
+    original: int
     urls: int
     state: int
     confidence: int
     agreeing: int
     disagreeing: int
+    paths: str
+    """Prefixes and endings in which the paths differ, such as `/m/… → /…`; "" for equal paths."""
 
 
 class RunRow(NamedTuple):
-    """What a run came to."""
+    """The outcome of a run."""
 
     id: str
+    writer: str
     started: int
     closed: int
     documents: int
@@ -75,13 +83,13 @@ class RunRow(NamedTuple):
 
 
 class Strings:
-    """Strings by number: each is written once."""
+    """Strings by number, so that each is written once."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
 
     def number(self, string: str) -> int:
-        """Return the number of a string, a new one the first time."""
+        """Return the number of a string. A new string gets the next number."""
         return self._numbers.setdefault(string, len(self._numbers))
 
     def all(self) -> list[str]:

@@ -31,49 +31,62 @@ from .columns import (
 Report: TypeAlias = dict[str, Any]
 """The names that the scripts of the page read."""
 
-NONE_LEARNED = (NO_RULE, UNKNOWN, UNKNOWN, UNKNOWN)
+NONE_LEARNED = (NO_RULE, UNKNOWN, UNKNOWN, UNKNOWN, "")
 MOST_EDGES = 10_000  # nobody reads more, and a crawl of the web has very many
+SNIPPET = 240  # characters
 
 # Names and passwords of users in a URL are left out: reports are passed on.
 _URL = re.compile(r"(https?://)(?:[^/?#]*@)?([^/?#]*)(.*)", re.IGNORECASE | re.DOTALL)
 
 
 class HostMirror(NamedTuple):
-    """What was learned of two hosts, or what the settings say of them."""
+    """A rule on two hosts, learned or from the settings."""
 
     mirror: str
-    """A host, with its port where that is not the default."""
-    canonical: str
+    """A host, with its port unless that is the default."""
+    original: str
     confidence: float = 0.0
     agreeing: int = 0
-    """Pages that were the same on both."""
+    """Pages with the same content on both."""
     disagreeing: int = 0
     in_force: bool = True
     named: bool = False
-    """Whether it is a rule of the user's own: then the counts mean nothing."""
+    """Whether the rule is from the settings; then the counts mean nothing."""
+    paths: str = ""
+    """See `EdgeRow.paths`."""
 
 
 class RunSummary(NamedTuple):
-    """What a run came to."""
+    """The outcome of a run."""
 
     id: str
+    writer: str
     started: float
     """Seconds since the epoch."""
     closed: float | None
-    """None where it never closed, or not yet."""
+    """None for a run that is not closed."""
     stats: Mapping[str, int]
-    """By their names in Scrapy's stats, with or without `neardup/`."""
+    """Scrapy's stats by name, with or without `neardup/`."""
 
 
-def build(store: Store, hosts: Iterable[HostMirror], runs: Iterable[RunSummary], now: float) -> Report:
-    """Gather what a report made at `now`, in seconds since the epoch, shows of a store."""
-    clusters = Clusters(now)
+def build(
+    store: Store,
+    hosts: Iterable[HostMirror],
+    runs: Iterable[RunSummary],
+    now: float,
+    texts: Mapping[str, str] | None = None,
+) -> Report:
+    """Collect the data of a report that is made at `now`, in seconds since the epoch.
+
+    `texts`: texts of pages by canonical URL; their beginnings are shown.
+    """
+    clusters = Clusters(now, texts or {})
     found = store.documents.repeated()
     for signature in watched(found, "clusters", len(found)):
-        clusters.add(signature, (link for link in store.links(signature) if link.mirror))
+        clusters.add(signature, (link for link in store.links(signature) if link.is_copy))
     return {
         "made": int(now),
-        # Of a path or an address its last part: what stands before is nobody else's business.
+        # Only the last part of a path or an address: the rest may be private.
         "store": {"name": re.split(r"[/\\]", str(store.describe()["store"]))[-1], "documents": len(store)},
         **clusters.dump(),
         **_edges(clusters.pairs(), hosts),
@@ -82,39 +95,41 @@ def build(store: Store, hosts: Iterable[HostMirror], runs: Iterable[RunSummary],
 
 
 class Clusters:
-    """Takes in clusters one after another."""
+    """Collects clusters one after another."""
 
-    def __init__(self, now: float) -> None:
+    def __init__(self, now: float, texts: Mapping[str, str]) -> None:
         self._now = now
+        self._texts = texts
         self._origins, self._kinds, self._detectors = Strings(), Strings(), Strings()
         self._clusters: list[ClusterRow] = []
         self._members: list[MemberRow] = []
         self._evidence: list[EvidenceRow] = []
         self._pairs: Counter[tuple[int, int]] = Counter()
 
-    def add(self, signature: Signature, mirrors: Iterable[Link]) -> None:
-        """Add a document and the links to its mirrors."""
+    def add(self, signature: Signature, copies: Iterable[Link]) -> None:
+        """Add an original and the links to its copies."""
         origin, path = self._split(signature.url or "")
         before = len(self._members)
-        for link in mirrors:
+        for link in copies:
             member = self._member(link, path)
             self._members.append(member)
             self._evidence.append(self._found(link.evidence) if link.evidence else EvidenceRow())
             self._pairs[member.origin, origin] += 1
         listed = len(self._members) - before
-        self._clusters.append(ClusterRow(origin, path, signature.repeats, listed, self._age(signature.first_seen)))
+        age, snippet = self._age(signature.first_seen), self._snippet(signature.url)
+        self._clusters.append(ClusterRow(origin, path, signature.repeats, listed, age, snippet))
 
     def pairs(self) -> Counter[tuple[str, str]]:
-        """Count the mirrors by their host and the canonical's."""
+        """Count the copies by their host and the host of the original."""
         hosts = [_host(origin) for origin in self._origins.all()]
         found: Counter[tuple[str, str]] = Counter()
-        for (mirror, canonical), urls in self._pairs.items():
-            if hosts[mirror] and hosts[canonical]:
-                found[hosts[mirror], hosts[canonical]] += urls
+        for (mirror, original), urls in self._pairs.items():
+            if hosts[mirror] and hosts[original]:
+                found[hosts[mirror], hosts[original]] += urls
         return found
 
     def dump(self) -> Report:
-        """Return the columns, and the strings that they name."""
+        """Return the columns and their string tables."""
         return {
             "origins": self._origins.all(),
             "kinds": self._kinds.all(),
@@ -123,9 +138,13 @@ class Clusters:
             "members": {**columns(MemberRow, self._members), **columns(EvidenceRow, self._evidence)},
         }
 
-    def _member(self, link: Link, canonical: str) -> MemberRow:
+    def _member(self, link: Link, original: str) -> MemberRow:
         origin, path = self._split(link.url)
-        return MemberRow(origin, 0 if path == canonical else path, self._age(link.seen), link.size)
+        shown = 0 if path == original else path
+        return MemberRow(origin, shown, self._age(link.seen), link.size, self._snippet(link.url))
+
+    def _snippet(self, url: str | None) -> str:
+        return " ".join(self._texts.get(canonical_url(url), "")[:SNIPPET].split()) if url and self._texts else ""
 
     def _found(self, evidence: Evidence) -> EvidenceRow:
         return EvidenceRow(
@@ -138,7 +157,7 @@ class Clusters:
         )
 
     def _split(self, url: str) -> tuple[int, str]:
-        """Return the number of scheme and host, and what follows; an empty origin where there is no host."""
+        """Return the number of the origin (scheme and host) and the rest of a URL; an empty origin without a host."""
         parts = _URL.fullmatch(url)
         return self._origins.number(parts[1] + parts[2] if parts else ""), parts[3] if parts else url
 
@@ -147,7 +166,7 @@ class Clusters:
 
 
 def _host(origin: str) -> str:
-    """Return the host, with its port where that is not the default; "" where there is none."""
+    """Return the host, with its port unless that is the default; "" where there is none."""
     try:
         return urlsplit(canonical_url(origin)).netloc
     except ValueError:  # a broken IPv6 address
@@ -155,9 +174,9 @@ def _host(origin: str) -> str:
 
 
 def _edges(pairs: Counter[tuple[str, str]], known: Iterable[HostMirror]) -> Report:
-    """Return the hosts, and which of them mirror which: by rules, and by no more than the mirrors counted."""
-    # Two hosts may correspond in several ways; the surest one is shown.
-    rules = {(rule.mirror, rule.canonical): _rule(rule) for rule in sorted(known, key=_rule)}
+    """Return the hosts and the edges between them: rules, and pairs with copies but no rule."""
+    # Two hosts may correspond in several ways. The surest way is shown.
+    rules = {(rule.mirror, rule.original): _rule(rule) for rule in sorted(known, key=_rule)}
     found = {pair: rules.get(pair, NONE_LEARNED) for pair in {**rules, **pairs}}
     strongest = sorted(found, key=lambda pair: (found[pair], pairs[pair]), reverse=True)
     hosts = Strings()
@@ -168,15 +187,15 @@ def _edges(pairs: Counter[tuple[str, str]], known: Iterable[HostMirror]) -> Repo
     return {"pairs": len(strongest), "hosts": hosts.all(), "edges": columns(EdgeRow, edges)}
 
 
-def _rule(rule: HostMirror) -> tuple[int, int, int, int]:
+def _rule(rule: HostMirror) -> tuple[int, int, int, int, str]:
     if rule.named:
-        return NAMED, UNKNOWN, UNKNOWN, UNKNOWN
+        return NAMED, UNKNOWN, UNKNOWN, UNKNOWN, ""
     state = IN_FORCE if rule.in_force else NOT_IN_FORCE
-    return state, rate(rule.confidence), rule.agreeing, rule.disagreeing
+    return state, rate(rule.confidence), rule.agreeing, rule.disagreeing, rule.paths
 
 
 def _run(run: RunSummary) -> RunRow:
     stats = {name.removeprefix("neardup/"): value for name, value in run.stats.items()}
     names = ("documents", "duplicates", "requests/skipped", "dead_links/rescued", "bytes_saved")
     closed = UNKNOWN if run.closed is None else int(run.closed)
-    return RunRow(run.id, int(run.started), closed, *(int(stats.get(name, 0)) for name in names))
+    return RunRow(run.id, run.writer, int(run.started), closed, *(int(stats.get(name, 0)) for name in names))

@@ -44,7 +44,7 @@ function link(url) {
 
 const numbers = new Intl.NumberFormat("en");
 const count = (value) => numbers.format(value);
-const plural = (value, word) => `${count(value)} ${word}${value === 1 ? "" : "s"}`;
+const plural = (value, word) => `${count(value)} ${value === 1 ? word : word.replace(/y$/, "ie") + "s"}`;
 const rate = (value, digits = 3) => (value === UNKNOWN ? "–" : (value / RATE).toFixed(digits));
 
 function bytes(value) {
@@ -62,14 +62,14 @@ function moment(seconds, length = 16) {
   return local.toISOString().slice(0, length).replace("T", " ");
 }
 
-/** A table that shows some rows at first. `columns`: [title, class]; `row`: makes the cells of a row by its number. */
+/** A table that shows `step` rows at first. `columns`: [title, class]; `row(n)`: the cells of row n. On a phone, rows are stacked. */
 function table(caption, columns, rows, row, step = 20) {
   const head = el("tr", {}, ...columns.map(([title, kind]) => el("th", { scope: "col", class: kind }, title)));
   const body = el("tbody");
   const add = () => {
     const from = body.rows.length;
     for (let n = from; n < Math.min(rows, from + step); n++) {
-      const cells = row(n).map((cell, place) => el("td", { class: columns[place][1] }, cell));
+      const cells = row(n).map((cell, place) => el("td", { class: columns[place][1], "data-title": columns[place][0] }, cell));
       body.append(el("tr", {}, ...cells));
     }
     more.hidden = body.rows.length >= rows;

@@ -1,4 +1,4 @@
-// Which hosts mirror which: every host once, in a column, with an arc from each mirror to its canonical.
+// The map of hosts: a column of hosts, with an arc from each mirror to its original.
 
 const STATES = ["none learned", "not in force", "in force", "by the settings"];
 const NAMED = 3; // such a rule has no figures
@@ -11,7 +11,7 @@ function strongest(edges) {
   const hosts = new Set();
   const chosen = [];
   for (let n = 0; n < edges.urls.length; n++) {
-    const [from, to] = [edges.mirror[n], edges.canonical[n]];
+    const [from, to] = [edges.mirror[n], edges.original[n]];
     const added = new Set([from, to].filter((host) => !hosts.has(host)));
     if (from === to || hosts.size + added.size > MOST_HOSTS) continue;
     added.forEach((host) => hosts.add(host));
@@ -20,12 +20,12 @@ function strongest(edges) {
   return chosen;
 }
 
-/** Hosts in groups that hang together; in each the canonical of most mirrors first, then what is next to it. */
+/** Connected groups of hosts. The host with most copies elsewhere comes first, then its neighbours. */
 function grouped(edges, chosen) {
   const weight = new Map();
   const near = new Map();
   for (const n of chosen) {
-    const [from, to] = [edges.mirror[n], edges.canonical[n]];
+    const [from, to] = [edges.mirror[n], edges.original[n]];
     weight.set(from, weight.get(from) ?? 0);
     weight.set(to, (weight.get(to) ?? 0) + edges.urls[n] + 1);
     near.set(from, [...(near.get(from) ?? []), to]);
@@ -52,8 +52,8 @@ function ruleText(edges, n) {
 }
 
 function edgeText(edges, hosts, n) {
-  const [from, to] = [hosts[edges.mirror[n]], hosts[edges.canonical[n]]].map(shown);
-  return `${from} → ${to}: ${plural(edges.urls[n], "mirror URL")}, ${ruleText(edges, n)}`;
+  const [from, to] = [hosts[edges.mirror[n]], hosts[edges.original[n]]].map(shown);
+  return `${from} → ${to}: ${plural(edges.urls[n], "copy")}, ${ruleText(edges, n)}${edges.paths[n] && `, paths ${edges.paths[n]}`}`;
 }
 
 function ruleNote(edges, n) {
@@ -71,7 +71,7 @@ function cut(text, width, sign) {
 const reachOf = (from, to) => 14 + Math.abs(to - from) * 0.42;
 
 function arc(edges, hosts, n, x, ys) {
-  const [from, to] = [ys.get(edges.mirror[n]), ys.get(edges.canonical[n])];
+  const [from, to] = [ys.get(edges.mirror[n]), ys.get(edges.original[n])];
   const reach = Math.min(x - 6, reachOf(from, to)) / 0.75; // a curve gets that near to its handles
   const width = 1 + Math.min(3, Math.log10(edges.urls[n] + 1));
   // An edge back lies a little apart from the one there.
@@ -86,7 +86,7 @@ function arc(edges, hosts, n, x, ys) {
 function hostLabel(edges, hosts, host, own, x, y, width, longest) {
   const wide = width > WIDE;
   const name = cut(shown(hosts[host]), wide ? longest : width - x - 12, SIGN);
-  const parts = [svg("circle", { cx: x + 6, cy: y, r: 4, class: own.length ? "mirror" : "canonical" }),
+  const parts = [svg("circle", { cx: x + 6, cy: y, r: 4, class: own.length ? "mirror" : "original" }),
     svg("text", { class: "host", x: x + 18, y: y + 4 }, svg("title", {}, shown(hosts[host])), name)];
   if (own.length) {
     const others = own.length > 1 ? `, and to ${own.length - 1} more` : "";
@@ -106,7 +106,7 @@ function arcs(edges, hosts, chosen, width) {
     for (const host of group) ys.set(host, (y += row) - row);
     y += 12;
   }
-  const widest = Math.max(...chosen.map((n) => reachOf(ys.get(edges.mirror[n]), ys.get(edges.canonical[n]))));
+  const widest = Math.max(...chosen.map((n) => reachOf(ys.get(edges.mirror[n]), ys.get(edges.original[n]))));
   const x = Math.round(Math.min(widest + 8, width * 0.28));
   const longest = Math.min((width - x) * 0.5, SIGN * Math.max(...[...ys.keys()].map((host) => shown(hosts[host]).length)));
   const labels = [...ys].flatMap(([host, at]) =>
@@ -122,7 +122,7 @@ function legend() {
     svg("g", { class: `edge ${kind}` }, svg("path", { d: "M0 6 H24", "stroke-width": 2 }),
       svg("path", { class: "tip", d: "M29 6 l-9 -4.5 v9 z" }))), text);
   return el("ul", { class: "legend" }, entry("strong", "rule in force"), entry("weak", "rule not in force"),
-    entry("plain", "mirrors counted, no rule"));
+    entry("plain", "copies counted, no rule"));
 }
 
 function drawHosts(data, box) {
@@ -133,16 +133,16 @@ function drawHosts(data, box) {
     const shownOf = chosen.length < data.pairs
       ? ` The map shows ${count(chosen.length)} of ${plural(data.pairs, "pair")}, the strongest.` : "";
     box.append(
-      el("p", { class: "hint" }, `An arrow leads from a mirror to the host whose pages are held. Beside a mirror: how many of
-        its URLs gave a copy, and a rule's confidence (pages for : against).${shownOf}`),
+      el("p", { class: "hint" }, `An arrow leads from a mirror to its original, the host whose pages are held. Beside a mirror
+        are the number of its URLs that gave a copy and the confidence of the rule (pages for : against).${shownOf}`),
       legend(), drawn(el("div", { class: "map" }), (width) => arcs(edges, hosts, chosen, width)));
   }
-  const columns = [["Mirror", "name"], ["Canonical", "name"], ["Mirror URLs", "number"], ["Rule", ""],
+  const columns = [["Mirror", "name"], ["Original", "name"], ["Paths", "name"], ["Copies", "number"], ["Rule", ""],
     ["Confidence", "number"], ["For", "number"], ["Against", "number"]];
   const rest = edges.urls.length < data.pairs ? `, the strongest ${count(edges.urls.length)} of ${count(data.pairs)}` : "";
   const known = (value) => (value === UNKNOWN ? "–" : count(value));
   return box.append(table(`Hosts and their mirrors${rest}`, columns, edges.urls.length, (n) => [
-    shown(hosts[edges.mirror[n]]), edges.mirror[n] === edges.canonical[n] ? "the same host" : shown(hosts[edges.canonical[n]]),
-    count(edges.urls[n]), STATES[edges.state[n]], rate(edges.confidence[n]),
+    shown(hosts[edges.mirror[n]]), edges.mirror[n] === edges.original[n] ? "the same host" : shown(hosts[edges.original[n]]),
+    edges.paths[n] || "equal", count(edges.urls[n]), STATES[edges.state[n]], rate(edges.confidence[n]),
     known(edges.agreeing[n]), known(edges.disagreeing[n])]));
 }

@@ -18,8 +18,8 @@ function drawTotals(data) {
   const tiles = [
     ["Documents held", count(data.store.documents)],
     ["Clusters", count(data.clusters.degree.length)],
-    ["Mirrors", count(total(data.clusters.degree))],
-    ["Size of the mirrors", bytes(total(data.members.size))],
+    ["Copies", count(total(data.clusters.degree))],
+    ["Size of the copies", bytes(total(data.members.size))],
   ];
   for (const [name, value] of tiles) byId("totals").append(el("div", {}, el("dt", {}, name), el("dd", {}, value)));
 }
@@ -42,7 +42,7 @@ function drawRuns(runs, box) {
     const chart = spark(runs[name].slice(last), titles, `${title} by run; the same is in the table below`);
     return el("figure", {}, el("figcaption", {}, title, el("b", {}, format(total(runs[name])))), chart);
   });
-  const columns = [["Run", "name"], ["Started", ""], ["Closed", ""], ...SAVINGS.map(([, title]) => [title, "number"])];
+  const columns = [["Run", "name"], ["Spider or command", "name"], ["Started", ""], ["Closed", ""], ...SAVINGS.map(([, title]) => [title, "number"])];
   const shownOf = rows > LAST_RUNS ? `, the last ${LAST_RUNS} of ${count(rows)} drawn` : "";
   return box.append(
     el("p", { class: "hint" }, `In all, and run by run from the oldest${shownOf}.`),
@@ -51,7 +51,7 @@ function drawRuns(runs, box) {
       const n = rows - 1 - place;
       const closed = runs.closed[n] === UNKNOWN ? "not closed" : moment(runs.closed[n]);
       const saved = SAVINGS.map(([name, , format]) => format(runs[name][n]));
-      return [shown(runs.id[n]), moment(runs.started[n]), closed, ...saved];
+      return [shown(runs.id[n]), shown(runs.writer[n]) || "–", moment(runs.started[n]), closed, ...saved];
     }, 10));
 }
 
@@ -102,7 +102,7 @@ class Browser {
   }
 
   status() {
-    if (!this.clusters.size) return "This store knows no mirrors.";
+    if (!this.clusters.size) return "This store knows no copies.";
     const page = this.last ? `, page ${count(this.page + 1)} of ${count(this.last + 1)}` : "";
     return `${count(this.found.length)} of ${plural(this.clusters.size, "cluster")}${page}`;
   }

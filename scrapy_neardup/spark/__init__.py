@@ -16,7 +16,7 @@ VERDICT = "neardup"
 """The column that `dedupe` adds, and its fields: as the tag of an item."""
 FIELDS = (
     "id string, status string, duplicate_of string, detector string, hamming int, resemblance double,"
-    " containment double, length_ratio double, kind string, mirrors int, changed boolean"
+    " containment double, length_ratio double, kind string, copies int, changed boolean"
 )
 
 

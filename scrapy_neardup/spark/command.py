@@ -38,7 +38,7 @@ def run(opts: argparse.Namespace, config: Config) -> str:
 
 
 def _run(opts: argparse.Namespace, config: Config, source: Source, file: IO[bytes] | None) -> str:
-    record = Run(new_id() if file else "", time.time())
+    record = Run(new_id() if file else "", time.time(), writer="scrapy_neardup.spark")
     with Job(source, config, opts.id_field) as job:
         if opts.text_field and source.count and not job.documents:
             raise FeedError(f"--text-field {opts.text_field}: no row has text in it")

@@ -33,6 +33,7 @@ def open_store(
     namespace: str = "",
     unclean_run: str = "forget",
     run: str | None = "",
+    writer: str = "",
 ) -> Store:
     """Open the store at a path or on a server (`redis://…`), or one in memory for None.
 
@@ -44,7 +45,7 @@ def open_store(
         return memory_store(detectors)
     hears = bool(Lookup(detectors).own)
     backend = open_backend(address, namespace, writes=run is not None, hears_documents=hears)
-    return Store(backend, detectors, unclean_run=unclean_run, run=run)
+    return Store(backend, detectors, unclean_run=unclean_run, run=run, writer=writer)
 
 
 def open_backend(address: str, namespace: str, *, writes: bool, hears_documents: bool = False) -> Backend:

@@ -51,7 +51,7 @@ def _selected(store: Store, what: Selection) -> tuple[list[Signature], set[str],
 def _documents(store: Store, what: Selection) -> Iterable[Signature]:
     if what.url is not None:
         link = store.resolve(what.url)
-        return [link.signature] if link and link.signature and not link.mirror else []
+        return [link.signature] if link and link.signature and not link.is_copy else []
     if what.host is not None:
         return [s for s in watched(store.signatures(), "docs", len(store)) if is_of(what.host, s.url)]
     if what.run is not None:

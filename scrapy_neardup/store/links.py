@@ -250,7 +250,7 @@ class Links:
 
     def _recount_all(self, links: Iterable[Link | None]) -> None:
         for link in links:
-            if link and link.mirror and link.target:
+            if link and link.is_copy and link.target:
                 self._recount(link.target)
 
     def unlink(self, url: str) -> None:
@@ -292,7 +292,7 @@ def _newest(rows: Rows) -> Link | None:
 
 
 def tells_same(one: Link, other: Link) -> bool:
-    return (one.target, one.mirror) == (other.target, other.mirror)
+    return (one.target, one.is_copy) == (other.target, other.is_copy)
 
 
 def _is_later(link: Link, known: Link | None) -> bool:

@@ -63,7 +63,7 @@ def postings(record: Record) -> Postings:
         keys = [url_key(record.url)] if record.url else []
         if record.target:
             keys.append(links_key(record.target))
-            if record.mirror:
+            if record.is_copy:
                 keys.append(mirrors_key(record.target))
         return Postings(keys)
     return Postings()

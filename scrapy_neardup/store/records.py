@@ -30,9 +30,9 @@ from .keys import id_of, kind_of
 from .runs import Run
 
 FIELDS = {
-    RUN: ("started", "closed", "sealed", "paused", "forgotten", "documents", "urls", "stats"),
+    RUN: ("started", "closed", "sealed", "paused", "forgotten", "documents", "urls", "stats", "writer"),
     DOCUMENT: ("url", "title", "first_seen", "fingerprints", "sketch", "layout", "identity", "own"),
-    LINK: ("url", "target", "mirror", "seen", "size", "firm", "evidence"),
+    LINK: ("url", "target", "is_copy", "seen", "size", "firm", "evidence"),
     HOST: ("trials", "met"),
 }
 _ERRORS = "surrogatepass"  # a URL or title may hold what is no character
@@ -124,8 +124,8 @@ def _document(key: str, body: Any) -> Signature:
 
 
 def _link(key: str, body: Any) -> Link:
-    url, target, mirror, seen, size, firm, evidence = body
-    return Link(url, None, mirror, seen, size, Evidence(*evidence) if evidence else None, firm, target, key)
+    url, target, is_copy, seen, size, firm, evidence = body
+    return Link(url, None, is_copy, seen, size, Evidence(*evidence) if evidence else None, firm, target, key)
 
 
 def _host(key: str, body: Any) -> HostNews:

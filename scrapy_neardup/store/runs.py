@@ -33,6 +33,8 @@ class Run:
     """The same of URLs that are known."""
     stats: Mapping[str, int] = field(default_factory=dict)
     """Scrapy's stats of the run, without their prefix; of a run that was resumed the sums."""
+    writer: str = ""
+    """The spider or the command that opened it last; "" for a program of the user's."""
 
     def has_forgotten(self, number: int) -> bool:
         """Return whether a row was forgotten."""

@@ -34,7 +34,7 @@ class Session:
         self._documents = self._urls = 0
         self._beyond: Mapping[str, int] = {}
 
-    def begin(self, run: str | None) -> list[Run]:
+    def begin(self, run: str | None, writer: str) -> list[Run]:
         """Open the run wanted, or a new one; return the runs that died, this one included: they are held.
 
         Raise StoreError where the store does not fit, or can't be read.
@@ -50,7 +50,7 @@ class Session:
         mine = self.runs.get(self.run) or Run(self.run, time.time())
         self._last, self._documents, self._urls = mine.sealed, mine.documents, mine.urls
         self._has_begun = True
-        self.save(replace(mine, closed=None))
+        self.save(replace(mine, closed=None, writer=writer))
         return dead
 
     def others_open(self) -> list[str]:

@@ -38,7 +38,13 @@ class Store:
     """
 
     def __init__(
-        self, backend: Backend, detectors: Sequence[Detector], *, unclean_run: str = "forget", run: str | None = ""
+        self,
+        backend: Backend,
+        detectors: Sequence[Detector],
+        *,
+        unclean_run: str = "forget",
+        run: str | None = "",
+        writer: str = "",
     ) -> None:
         """`run` is the id of a run to go on with, "" for a new one, None to look into the store without writing."""
         self.hosts = Hosts()
@@ -57,13 +63,13 @@ class Store:
         self._rows = 0
         self._flushed = time.monotonic()
         try:
-            self._begin(run)
+            self._begin(run, writer)
         except BaseException:
             backend.abandon()
             raise
 
-    def _begin(self, run: str | None) -> None:
-        died = self.session.begin(run)
+    def _begin(self, run: str | None, writer: str) -> None:
+        died = self.session.begin(run, writer)
         self._take_in_hosts(self.backend.scan(HOST))
         if self.documents.lookup.own:
             for row in self.backend.scan(DOCUMENT):
