@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from decimal import Decimal
@@ -37,6 +39,8 @@ class Fetch(NamedTuple):
 
 
 USUAL_FIELDS = ("text", "body", "content", "articleBody", "article_body", "article", "main_text", "html", "description")
+SNIFFED = 1445  # bytes at the beginning of a file by which its kind is told
+_BINARY_BYTE = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 LONG = 50  # characters from which a string counts as text where no field has a usual name
 
 
@@ -152,10 +156,20 @@ def _values(value: Any) -> Iterator[str]:
         yield from (" ".join(normalize("NFKC", text).casefold().split()) for text in _strings(value))
 
 
+def _is_binary(data: bytes) -> bool:
+    """Return whether bytes are not text, such as those of a PDF or an image.
+
+    As browsers decide: MIME Sniffing Standard, sections 5 and 7.1. A page may hold stray control characters.
+    """
+    if data.startswith((BOM_UTF8, BOM_UTF16_LE, BOM_UTF16_BE)) or data.lstrip()[:1] == b"<":
+        return False
+    return data.startswith(b"%PDF-") or _BINARY_BYTE.search(data, 0, SNIFFED) is not None
+
+
 def _strings(value: Any) -> Iterator[str]:
-    """Yield the strings with anything in them, of a string, of bytes, or of a list such as item loaders make."""
+    """Yield the non-blank strings of a string, of bytes, or of a list such as item loaders make."""
     if isinstance(value, bytes):
-        value = html_to_unicode(None, value)[1]
+        value = "" if _is_binary(value) else html_to_unicode(None, value)[1]
     if isinstance(value, str):
         if value.strip():
             yield value

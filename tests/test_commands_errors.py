@@ -66,7 +66,7 @@ def stores() -> Iterable[tuple[str, str]]:
         if verb not in WITHOUT_SETTINGS:
             yield f"{verb} {rest} --store held.sqlite -s NEARDUP_MIN_TOKENS=many", MIN_TOKENS
             spider = "-s NEARDUP_NAMESPACE={spider}"
-            yield f"{verb} {rest} --store held.sqlite {spider}", "NEARDUP_NAMESPACE = '{spider}': {spider} needs a spider"
+            yield f"{verb} {rest} --store held.sqlite {spider}", "{spider} needs a spider"
     for verb in READ_BY_DETECTORS:
         yield f"{verb} {ON_STORES[verb]} --store other.sqlite", OTHER
     yield "dedupe in.jsonl -o out.jsonl --store other.sqlite", OTHER

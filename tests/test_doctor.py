@@ -248,7 +248,8 @@ def test_no_kind_of_store_is_an_error_among_the_others(project: Path, arguments:
     assert "scrapy-neardup " in made.stdout
     assert "note: NEARDUP_RECHECK = 0" in made.stdout
     assert "error: store 'ftp://me:***@x/y': no such kind of store; allowed are a path, redis" in made.stdout
-    assert f"to do: name another one with {arguments[0 if arguments[0] == '--store' else 1].split('=')[0]}\n" in made.stdout
+    named = arguments[0 if arguments[0] == "--store" else 1].split("=")[0]
+    assert f"to do: name another one with {named}\n" in made.stdout
 
 
 @pytest.mark.parametrize("verb", ["doctor", "stats"])

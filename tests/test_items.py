@@ -106,6 +106,33 @@ def test_bytes_are_decoded(encoding: str) -> None:
     assert text_of({"body": "Über 鹤".encode(encoding)}) == "Über 鹤"
 
 
+@pytest.mark.parametrize(
+    "start",
+    [
+        b"%PDF-1.4\n",
+        b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR",
+        b"GIF89a\x01\x00",
+        b"\xff\xd8\xff\xe0\x00\x10JFIF",
+        b"PK\x03\x04",
+    ],
+)
+def test_bytes_of_a_file_that_is_no_text_are_none(start: bytes) -> None:
+    data = start + b" ".join([b"stream", BODY.encode(), b"endstream"])
+    assert item_document({"url": URL, "body": data}, Config()) is None
+    document = item_document({"url": URL, "html": data, "summary": OTHER}, Config(fields=("html", "summary")))
+    assert document
+    assert document.text == OTHER
+
+
+@pytest.mark.parametrize(
+    "data", [f"<p>\x01{BODY}</p>".encode(), BODY.encode("utf-16"), b"\xef\xbb\xbf" + BODY.encode()]
+)
+def test_bytes_of_odd_text_are_text(data: bytes) -> None:
+    document = item_document({"url": URL, "body": data}, Config())
+    assert document
+    assert document.text.split()[-5:] == BODY.split()[-5:]
+
+
 def test_bytes_of_a_page_that_names_its_encoding() -> None:
     page = f'<html><head><meta charset="gb2312"><title>鹤</title></head><body><p>{"湖上的鹤" * 9}</p></body></html>'
     document = read({"body": page.encode("gb2312")})
