@@ -14,34 +14,17 @@ from __future__ import annotations
 import argparse
 import json
 import random
-import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from lxml import etree
 from options import positive
+from visible_lines import OFTEN, WORD, Line, visible_lines
 
 from scrapy_neardup.text.html import html_to_page
 
-BLOCKS = frozenset(
-    re.findall(
-        r"\w+",
-        "address article aside blockquote body br center dd details dialog dir div dl dt fieldset figcaption figure"
-        " footer form frameset h1 h2 h3 h4 h5 h6 header hr html legend li main menu nav ol option p pre section summary"
-        " table tbody td tfoot th thead title tr ul",
-    )
-)
-UNSEEN = frozenset(("head", "math", "noscript", "script", "style", "svg", "template"))
-WORD = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]|\w+")
-OFTEN, OWN_WORDS = 0.3, 20
-
-
-class Line(NamedTuple):
-    text: str
-    unlinked: int
-    """The number of its letters outside of links."""
+OWN_WORDS = 20
 
 
 class Read(NamedTuple):
@@ -88,7 +71,7 @@ def _sample(path: Path, count: int) -> Iterator[tuple[str, str]]:
 
 def _read(url: str, html: str) -> Read:
     page = html_to_page(html)
-    return Read(url, _visible(html), page.text.split("\n"), getattr(page, "thin", False))
+    return Read(url, visible_lines(html), page.text.split("\n"), getattr(page, "thin", False))
 
 
 def _template(pages: list[Read]) -> frozenset[str]:
@@ -104,42 +87,6 @@ def _is_template_only(page: Read, template: frozenset[str]) -> bool:
 
 def _is_thin(page: Read) -> bool:
     return 2 * sum(map(len, page.taken)) < sum(line.unlinked for line in page.seen)
-
-
-def _visible(html: str) -> list[Line]:
-    parser = etree.HTMLParser(encoding="utf-8", huge_tree=True, remove_comments=True, remove_pis=True)
-    root = etree.fromstring(f"<html>{html}".encode("utf-8", "replace"), parser)  # never without an element
-    lines: list[Line] = []
-    parts: list[str] = []
-    links: list[str] = []
-    depth = 0  # of links
-
-    def end() -> None:
-        if line := " ".join("".join(parts).split()):
-            lines.append(Line(line, max(0, len(line) - len(" ".join("".join(links).split())))))
-        parts.clear()
-        links.clear()
-
-    def add(text: str | None) -> None:
-        if text:
-            parts.append(text)
-            links.extend([text] if depth else [])
-
-    walker = etree.iterwalk(root, events=("start", "end"))
-    for event, element in walker:
-        if element.tag in BLOCKS:
-            end()
-        if event == "start":
-            depth += element.tag == "a"
-            if element.tag in UNSEEN:
-                walker.skip_subtree()
-            else:
-                add(element.text)
-        else:
-            depth -= element.tag == "a"
-            add(element.tail)
-    end()
-    return lines
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 import tarfile
@@ -56,6 +57,19 @@ def sdist(sources: list[str], tmp_path_factory: pytest.TempPathFactory) -> dict[
 
 def test_sdist_holds_the_sources_and_no_more(sources: list[str], sdist: dict[str, bytes]) -> None:
     assert [name for name in sorted(sdist) if name != "PKG-INFO" and ".egg-info/" not in name] == sources
+
+
+def test_description_has_no_link_that_leads_nowhere(sdist: dict[str, bytes]) -> None:
+    head, _, description = sdist["PKG-INFO"].decode().partition("\n\n")
+    assert "Author: scrapy-neardup developers" in head
+    assert description.startswith("# scrapy-neardup\n")
+    assert re.findall(r"\]\((?!https://)", description) == []
+
+
+def test_every_page_that_llms_txt_names_is_there() -> None:
+    links = re.findall(r"\]\(([^)]+)\)", (ROOT / "llms.txt").read_text())
+    assert len(links) > 20
+    assert [link for link in links if not (ROOT / link).is_file()] == []
 
 
 def test_licence_is_an_expression_with_its_files(sdist: dict[str, bytes]) -> None:
