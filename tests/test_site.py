@@ -39,7 +39,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 def test_every_page_is_in_the_site(site: Path) -> None:
-    pages = {path.relative_to(DOCS).with_suffix(".html") for path in DOCS.rglob("*.md") if path.name not in ("README.md", "package.md")}
+    sources = {path for path in DOCS.rglob("*.md") if path.name not in ("README.md", "package.md")}
+    pages = {path.relative_to(DOCS).with_suffix(".html") for path in sources}
     assert [page for page in sorted(pages) if not (site / page).is_file()] == []
     assert "scrapy-neardup" in read(site / "index.html")
     assert (site / "zh" / "index.html").is_file()
