@@ -16,13 +16,13 @@ __all__ = ["Forgotten", "Run", "Selection", "Store", "StoreError", "check_kind",
 
 
 def check_kind(address: str) -> None:
-    """Raise StoreError for what is neither a path nor the address of a server that can be a store."""
+    """Raise StoreError unless an address is a path or the URL of a supported server."""
     if "://" in address and not is_server(address):
         raise StoreError(f"store {named(address)!r}: no such kind of store; allowed are a path, {', '.join(KINDS)}")
 
 
 def memory_store(detectors: Sequence[Detector]) -> Store:
-    """Return a store that forgets everything when the process ends."""
+    """Return a store in memory. It is lost when the process ends."""
     return Store(MemoryBackend(), detectors, run=None)
 
 
@@ -35,11 +35,11 @@ def open_store(
     run: str | None = "",
     writer: str = "",
 ) -> Store:
-    """Open the store at a path or on a server (`redis://…`), or one in memory for None.
+    """Open the store at a path, on a server (`redis://…`), or in memory for None.
 
-    `run` names a run to go on with; "" starts a new one, None only looks into the store.
+    `run` is the id of a run to resume, "" for a new run, or None to open the store for reading only.
 
-    Raise StoreError where it can't be read, or was made with other detectors' parameters.
+    Raise StoreError if the store can't be read, or was written with other parameters of a detector.
     """
     if address is None:
         return memory_store(detectors)
@@ -49,9 +49,9 @@ def open_store(
 
 
 def open_backend(address: str, namespace: str, *, writes: bool, hears_documents: bool = False) -> Backend:
-    """Open the back end at an address; without `writes` it is only looked into. Raise StoreError.
+    """Open the back end at an address, for reading only unless `writes`. Raise StoreError.
 
-    `hears_documents`: its news are to bring documents too, be it on a server.
+    `hears_documents`: `news` must yield documents too, even on a server.
     """
     check_kind(address)
     if is_server(address):

@@ -1,6 +1,6 @@
-"""Check records that may come from a stranger: every field has its type and range. No I/O.
+"""Check records from an untrusted source: every field needs the right type and range. No I/O.
 
-A value must be what its field is annotated with. Look-ups read documents and links without these checks.
+The annotation of a field names its type. Lookups read documents and links without these checks.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from .interface import Record
 
 _PLAIN = (str, bytes, bool, NoneType)
-_FAR = 253_370_764_800.0  # the year 9999 begins: of what is later not every time zone can show the date
-_ROWS = 1 << 36  # of a run
+_FAR = 253_370_764_800.0  # the beginning of the year 9999: some time zones can't show later dates
+_ROWS = 1 << 36  # the maximum number of rows of a run
 _ALLOWED = f"(int: from 0 to 2**64 - 1; float: from 0 to {_FAR:.0f}, the year 9999)"
 
 

@@ -1,11 +1,11 @@
-"""Claims that are atomic between processes, where the back end can do that.
+"""Atomic claims between processes, on back ends that support them.
 
-A look-up holds the document at once if none of its fingerprints is known: one round trip. Otherwise the documents found
-are compared with it. If it repeats none of them, the back end holds it, unless a newer document shares a fingerprint:
-then the look-up is repeated. It is repeated too if the answer was foreseen, since documents of the same batch may have
-come meanwhile. Documents near in SimHash are compared after the document is held; if it repeats one of them, it is
-released. So if two processes meet copies at once, one of them finds the other's. A local back end holds a document for
-its own process only; other processes find it once it is committed.
+A lookup holds the document in the same round trip if none of its fingerprints is known. Otherwise the document is
+compared with the rows found. If it repeats none of them, the back end holds it, unless a newer document shares a
+fingerprint; then the lookup is repeated. A prefetched lookup is repeated too, since documents of the same batch may
+have arrived meanwhile. Candidates by SimHash distance are compared after the document is held; if it repeats one of
+them, it is released. So if two processes claim copies at the same time, one of them finds the other's document. A local
+back end holds a document for its own process only; other processes find it once it is committed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Claims:
-    """The document to hold next, and prefetched answers for those that follow."""
+    """The document to hold next, and prefetched answers for the documents after it."""
 
     def __init__(self, documents: Documents, backend: Backend) -> None:
         self._documents = documents
@@ -34,7 +34,7 @@ class Claims:
         self._foreseen: dict[Signature, tuple[Entry, Found]] = {}
 
     def foresee(self, signatures: Sequence[Signature]) -> None:
-        """Look for several documents in one round trip; forget those that were foreseen and never intended."""
+        """Prefetch lookups for several documents in one round trip. Drop unused earlier prefetches."""
         for entry, found in self._foreseen.values():
             if found.is_held:
                 self._backend.release(entry)
@@ -46,15 +46,15 @@ class Claims:
             )
 
     def intend(self, signature: Signature) -> None:
-        """Hold this document with the next look-up."""
+        """Hold this document at the next lookup."""
         if self._backend.is_remote:
             self._intended = signature
             self._entry = None
 
     def found(self, fingerprints: Mapping[str, Sequence[int]]) -> tuple[bool, Found]:
-        """Answer a question, and return whether it is that of the document intended: then it is held if none is found.
+        """Answer a lookup. Return also whether it is for the intended document, which is held then if nothing is found.
 
-        Documents that are pending elsewhere count for that one only.
+        Documents that are pending in other processes are found for the intended document only.
         """
         question, intended = self._documents.lookup.question(fingerprints), self._intended
         if intended is None or fingerprints is not intended.fingerprints:
@@ -72,7 +72,7 @@ class Claims:
         return True, found
 
     def _ask(self, signatures: Sequence[Signature], entries: Sequence[Entry]) -> list[Found]:
-        """Look for documents, and in the same round trip for what is known of their URLs, which is asked for next."""
+        """Look up documents and, in the same round trip, their URLs, which are needed next."""
         told_of = [self._documents.links.question(each.url) for each in signatures if each.url]
         asked = [self._documents.lookup.question(each.fingerprints) for each in signatures]
         found = self._backend.find([*asked, *told_of], [*entries, *[None] * len(told_of)])
@@ -81,7 +81,7 @@ class Claims:
         return found[: len(asked)]
 
     def enter(self, signature: Signature) -> bool:
-        """Hold the document, unless newer ones share a fingerprint with it, or may be near it."""
+        """Hold the document. Return False if newer documents share a fingerprint with it or may be near it."""
         if self._intended is not signature:
             self._documents.add(signature)
             return True
@@ -94,11 +94,11 @@ class Claims:
         return True
 
     def leave(self) -> None:
-        """Do not hold the document that was intended."""
+        """Cancel the claim on the intended document."""
         self._intended = None
 
     def is_pending(self, signature: Signature) -> bool:
-        """Return whether a document is pending elsewhere; drop it if the process that held it is dead."""
+        """Return whether a document is pending in another process. Remove it if that process died."""
         if signature not in self._documents.elsewhere:
             return False
         self._documents.elsewhere.discard(signature)

@@ -10,4 +10,4 @@ DAMAGE = (
     *(ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError),
     *(struct.error, UnpackException),
 )
-"""Whoever reads what may be damaged catches all of these: JSON that ends in the middle, `1e999` for a number, …"""
+"""Catch all of these when reading bytes that may be damaged: truncated JSON, `1e999` for a number, …"""

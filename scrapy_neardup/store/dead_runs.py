@@ -1,4 +1,4 @@
-"""End runs whose process died: at the start, and on a server also while running."""
+"""End dead runs, at the start and, on a server, from time to time."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-LOOK = 10.0  # seconds between two looks at who lives
-LOOKS = 4  # in a row at which nobody has a run that is open: then it is dead
+LOOK = 10.0  # seconds between two checks for dead runs
+LOOKS = 4  # consecutive checks that find an open run without a process; then it is dead
 
 
 class Dead:
-    """Ends runs whose process died; `keeps` their rows, or forgets them."""
+    """Ends dead runs. `keeps` their documents, or forgets them."""
 
     def __init__(self, store: Store, *, keeps: bool) -> None:
         self._store = store
@@ -29,9 +29,9 @@ class Dead:
         self._missed: Counter[str] = Counter()
 
     def look(self) -> None:
-        """End the runs that died meanwhile, now and then: what they kept is held no more, before others drop copies.
+        """End dead runs from time to time, so that their documents stop causing drops.
 
-        One that was cut off from the server has some time to come back. Raise StoreError.
+        A process that lost the server gets some time to reconnect. Raise StoreError.
         """
         if time.monotonic() < self._look_at:
             return
@@ -43,7 +43,7 @@ class Dead:
         self._missed = missed
 
     def end(self, runs: list[Run]) -> None:
-        """End runs that died, which this process holds, and let go of them. Raise StoreError."""
+        """End dead runs that this process holds, and release them. Raise StoreError."""
         for run in runs:
             before = self._store.session.documents
             erasure.end(self._store, run, forget=not self.keeps)

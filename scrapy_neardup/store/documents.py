@@ -1,4 +1,4 @@
-"""The documents of a store: found by their fingerprints, one object each; pending, then committed."""
+"""The documents of a store, as one object each: pending, then committed."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from .lookup import Lookup
     from .session import Session
 
-RECENT = 256  # documents that stay decoded: those of one template find the same ones again and again
+RECENT = 256  # decoded documents to keep: pages of one template find the same candidates again and again
 
 
 class Documents:
-    """What is held, of this process and of all others."""
+    """The held documents of all processes."""
 
     def __init__(self, backend: Backend, session: Session, lookup: Lookup) -> None:
         self.pending: dict[Signature, Entry] = {}
-        """Those that this process holds, and has not committed."""
+        """Documents that this process holds and has not committed."""
         self.elsewhere: WeakSet[Signature] = WeakSet()
-        """Those that were pending in other processes when they were last found."""
+        """Documents that were pending in other processes when they were last found."""
         self.lookup = lookup
         self.links = Links(backend, session, self.held, self.recount)
         self._backend = backend
@@ -34,16 +34,16 @@ class Documents:
         self._held: WeakValueDictionary[str, Signature] = WeakValueDictionary()
         self._recent: deque[Signature] = deque(maxlen=RECENT)
         self._gone: WeakSet[Signature] = WeakSet()
-        self._linked: WeakSet[Signature] = WeakSet()  # pending ones to which links were recorded
+        self._linked: WeakSet[Signature] = WeakSet()  # pending documents with recorded links
 
-    # What is found
+    # Look up
 
     def found(
         self, fingerprints: Mapping[str, Sequence[int]], found: Found, *, with_pending: bool
     ) -> Iterator[tuple[str, Signature]]:
-        """Yield each detector's name with each document that it proposes, given what the back end found.
+        """Yield each candidate with the name of the detector that proposes it, given the rows found.
 
-        `with_pending`: those too that are pending in other processes.
+        `with_pending` includes documents that are pending in other processes.
         """
         proposed: dict[str, dict[str, Row]] = {name: {} for name in self.lookup.names}
         for name, rows in self.lookup.proposed(fingerprints, found):
@@ -63,7 +63,7 @@ class Documents:
         return list({row.key: by_key[row.key] for row in self._backend.get(by_key)}.values()) if by_key else []
 
     def held(self, row: Row) -> Signature:
-        """Return the document of a row, the same object each time. Raise StoreError for damage."""
+        """Return the document of a row, always the same object. Raise StoreError for a damaged row."""
         signature = self._held.get(row.key)
         if signature is None:
             record = self._session.load(row)
@@ -76,62 +76,62 @@ class Documents:
         return signature
 
     def all(self) -> Iterator[Signature]:
-        """Yield all, this process's pending ones included."""
+        """Yield all documents, including the pending ones of this process."""
         return (self.held(row) for row in self._backend.scan(DOCUMENT) if not row.is_pending)
 
     def repeated(self) -> list[Signature]:
-        """Return the documents that are repeated, those with most mirrors first, then by URL."""
+        """Return the originals with copies, most copies first, then by URL."""
         found = [signature for signature in self.all() if signature.repeats]
         return sorted(found, key=lambda signature: (-signature.repeats, signature.url or ""))
 
     def is_gone(self, signature: Signature) -> bool:
-        """Return whether this process gave a document up."""
+        """Return whether this process withdrew or forgot a document."""
         return signature in self._gone
 
     def recount(self, id: str) -> None:
-        """Count a document's mirrors anew when they are next asked for."""
+        """Count the copies of a document again at the next request."""
         if signature := self._held.get(f"{DOCUMENT}/{id}"):
             signature.known_repeats = None
 
     def recount_all(self) -> None:
-        """Count the mirrors of all documents anew."""
+        """Count the copies of all documents again at the next request."""
         for signature in list(self._held.values()):
             signature.known_repeats = None if signature not in self.pending else 0
 
-    # What is added
+    # Add
 
     def entry(self, signature: Signature) -> Entry:
-        """Return what to hold of a new document, which gets its id."""
+        """Return the entry of a new document, and give it an id."""
         signature.id = signature.id or self._session.next_id()
         return Entry(f"{DOCUMENT}/{signature.id}", signature, postings(signature))
 
     def add(self, signature: Signature) -> None:
-        """Hold a new document, pending, whatever it repeats."""
+        """Hold a new document, pending, even if it repeats another."""
         entry = self.entry(signature)
         self.lookup.enter(signature)
         self._backend.hold(entry, b"")
         self.keep_pending(signature, entry)
 
     def keep_pending(self, signature: Signature, entry: Entry) -> None:
-        """Count a document that the back end holds as pending."""
+        """Register a pending document that the back end holds."""
         self.pending[signature] = entry
         self._held[entry.key] = signature
         signature.count, signature.known_repeats = self.links.count, 0
 
     def note_link(self, signature: Signature | None) -> None:
-        """Note that a link to a document is recorded: if it is pending and withdrawn, that has to go too."""
+        """Note a recorded link to a document. If the document is pending and withdrawn, the link is deleted too."""
         if signature in self.pending:
             self._linked.add(signature)
 
     def commit(self, signature: Signature, visit: Visit | None) -> bool:
-        """Keep a pending document for good; return whether it was pending."""
+        """Commit a pending document. Return whether it was pending."""
         if entry := self.pending.pop(signature, None):
             self._session.count(documents=1)
             self.links.begin(signature, visit, entry)
         return entry is not None
 
     def withdraw(self, signature: Signature) -> None:
-        """Give up a document, pending or committed, as if it had never been added, with all that led to it."""
+        """Delete a document, pending or committed, with all links to it."""
         if signature in self._gone or not signature.id:
             return
         if entry := self.pending.pop(signature, None):

@@ -1,4 +1,4 @@
-"""Erasure of what a selection names, of what a run wrote, and of what a dead run left."""
+"""Erase a selection, the rows of a run, or the rows of a dead run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WITH_PORT = re.compile(r"(?:\[[^]]*\]|[^:]*):\d+")
 
 
 def forget(store: Store, what: Selection) -> Forgotten:
-    """Forget documents, with all that leads to them, other URLs, and evidence on hosts."""
+    """Forget documents with all links to them, other URLs, and evidence on hosts."""
     if what.run is not None:
         return _forget_run(store, what.run)
     documents, urls, others = _selected(store, what)
@@ -36,13 +36,13 @@ def forget(store: Store, what: Selection) -> Forgotten:
 
 
 def selected(store: Store, what: Selection) -> Forgotten:
-    """Return how much `forget` would forget. Raise StoreError for a run that is not known."""
+    """Return the counts that `forget` would return. Raise StoreError for an unknown run."""
     documents, urls, others = _selected(store, what)
     return Forgotten(len(documents), len(urls | others.keys()))
 
 
 def _selected(store: Store, what: Selection) -> tuple[list[Signature], set[str], dict[str, str]]:
-    """Return the documents of a selection, the canonical URLs that led to them, and other URLs by canonical URL."""
+    """Return the selected documents, the canonical URLs of their links, and other URLs by canonical URL."""
     documents = list(_documents(store, what))
     urls = {canonical_url(link.url) for signature in documents for link in store.links(signature)}
     return documents, urls, {canonical_url(link.url): link.url for link in _links(store, what)}
@@ -61,7 +61,7 @@ def _documents(store: Store, what: Selection) -> Iterable[Signature]:
 
 
 def _seen_before(store: Store, when: float) -> Iterator[Signature]:
-    """Yield the documents that no URL has given since."""
+    """Yield the documents that were last seen before a time."""
     alive = {link.target for link in watched(store.documents.links.rows(), "links") if link.seen >= when}
     for signature in watched(store.signatures(), "docs", len(store)):
         own = signature.own.seen if signature.own else 0.0
@@ -89,12 +89,12 @@ def _trials(store: Store, what: Selection) -> list[Trial]:
 
 
 def is_of(name: str, url: str | None) -> bool:
-    """Return whether a URL is of a host, which is named with its port or without, however it is written."""
+    """Return whether a URL belongs to a host, which is given in any spelling, with or without port."""
     if not url:
         return False
     if _WITH_PORT.fullmatch(name):
         return site(canonical_url(url)) in (name.lower(), named_site(name))
-    # An address of version 6 without brackets is no host of a URL, but may be named.
+    # An IPv6 address without brackets is invalid in a URL, but users may give one.
     return (host(url) or None) in (name.lower(), host(f"http://{name}"))
 
 
@@ -102,7 +102,7 @@ def is_of(name: str, url: str | None) -> bool:
 
 
 def end(store: Store, run: Run, *, forget: bool) -> None:
-    """End a run that died, which this process holds; `forget` what it wrote since it was last closed."""
+    """End a dead run that this process holds. `forget` the rows written since it was last closed."""
     last = _last(store, run)
     if forget:
         erase(store, run.id, after=run.sealed)
@@ -110,12 +110,12 @@ def end(store: Store, run: Run, *, forget: bool) -> None:
 
 
 def _forget_run(store: Store, name: str) -> Forgotten:
-    """Forget all that a run wrote. Raise StoreError for one that is not known, or alive."""
+    """Forget all rows of a run. Raise StoreError for an unknown or living run."""
     _check_known(store, name)
     if name == store.run or not store.backend.hold_run(name):
         raise StoreError(f"run {name!r} of store {store.backend.name!r} is alive; end it first")
     try:
-        store.session.take_in(store.backend.get([f"{RUN}/{name}"]))  # it may have gone on since it was read
+        store.session.take_in(store.backend.get([f"{RUN}/{name}"]))  # it may have written more since it was read
         run, documents, urls = store.session.runs[name], store.session.documents, store.session.urls
         last = _last(store, run)
         erase(store, name)
@@ -133,7 +133,7 @@ def _check_known(store: Store, name: str) -> None:
 
 
 def erase(store: Store, run: str, *, after: int = 0) -> None:
-    """Delete a run's rows with a number above `after`, and all that leads to its documents."""
+    """Delete the rows of a run with numbers above `after`, and all links to its documents."""
     for row in _rows(store, DOCUMENT, run, after):
         store.withdraw(store.documents.held(row))
     for row in _rows(store, LINK, run, after):

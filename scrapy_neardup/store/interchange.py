@@ -1,9 +1,9 @@
-"""Convert rows of a store to JSON lines, and back. No I/O.
+"""Convert the rows of a store to JSON lines and back. No I/O.
 
 Every line has a `type`:
-- `store`, the first: `format` and `schemes` of the store, how many `documents` and URLs (`links`) it knows;
+- `store`, the first line: `format` and `schemes` of the store, numbers of `documents` and URLs (`links`);
 - the kind of a row: its `key` without the kind, and its fields by name (see `records`), bytes as `{"base64": …}`;
-- `end`, the last: so that a file that was cut off is known for one.
+- `end`, the last line, without which a file is truncated.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def end_line() -> Line:
 
 
 def read_head(line: Line) -> dict[str, str]:
-    """Return the schemes that the first line says. Raise ValueError where it is none, or of another format."""
+    """Return the schemes in the first line. Raise ValueError if it is not a `store` line, or of another format."""
     if line.get("type") != _STORE:
         raise ValueError("it does not begin as an export does, with a row of type 'store'")
     schemes: dict[str, str] = meta.merged(line, {})["schemes"]
@@ -49,7 +49,7 @@ def read_head(line: Line) -> dict[str, str]:
 
 
 def read_lines(lines: Iterable[Line]) -> Iterator[tuple[str, Record]]:
-    """Yield the rows of the other lines by key. Raise ValueError for one that is none, and for an early end."""
+    """Yield the rows of the further lines by key. Raise ValueError for an invalid line, and for a missing `end`."""
     last: Line = {}
     for last in lines:
         if last.get("type") != _END:
@@ -76,7 +76,7 @@ def _read(line: Line) -> tuple[str, Record]:
 
 
 def _id(kind: str, value: object) -> str:
-    """Return the part of a key that follows its kind. Raise ValueError where it can't be that."""
+    """Return the key without its kind. Raise ValueError if it is invalid."""
     if not (isinstance(value, str) and (is_id(value) if kind == RUN else is_place(value))):
         raise ValueError(f"its key is {value!r:.80}; allowed is RUN/NUMBER, RUN alone where the row is of a run")
     return value

@@ -16,159 +16,160 @@ DOCUMENT, LINK, RUN, HOST, META = "document", "link", "run", "host", "meta"
 
 
 class StoreError(Exception):
-    """The store can't be read or written; the message says which, why, and what to do."""
+    """The store can't be read or written. The message says which store, why, and what to do."""
 
 
 class DamageError(StoreError):
-    """Some of what the store holds is not what was written."""
+    """A row of the store is damaged."""
 
 
 class Selection(NamedTuple):
-    """A selection to forget: exactly one of these."""
+    """A selection of documents to forget. Exactly one field is set."""
 
     url: str | None = None
-    """A URL, with the document whose own URL it is, and all mirrors of that."""
+    """A URL: its document if it is the original, with all copies; else its own link."""
     host: str | None = None
-    """A host, with its port if it has one: all its URLs, its documents, and what was learned of its mirrors."""
+    """A host, with or without port: all its URLs and documents, and the evidence on it."""
     run: str | None = None
     """The id of a run: all that it committed."""
     before: float | None = None
-    """Seconds since the epoch: documents that were last seen before, by any URL."""
+    """Seconds since the epoch: documents last seen before this time."""
 
 
 class Forgotten(NamedTuple):
-    """How much was forgotten."""
+    """The numbers of forgotten documents and URLs."""
 
     documents: int
     links: int
-    """URLs, those of the documents included."""
+    """URLs, including those of the documents."""
 
 
 @dataclass
 class HostNews:
-    """News of hosts in one row."""
+    """News of hosts in one row: new evidence and new hosts."""
 
     trials: list[Trial] = field(default_factory=list)
-    """Evidence on host mirrors."""
+    """Evidence on mirrors."""
     met: dict[str, float] = field(default_factory=dict)
-    """By host, since when it is known, in seconds since the epoch."""
+    """The time of the first page of each host, in seconds since the epoch."""
 
 
 Record: TypeAlias = "Signature | Link | Run | HostNews | Mapping[str, Any]"
-"""What a row holds, by kind: a document, a link, a run, news of hosts, anything else that is JSON."""
+"""The content of a row by kind: a document, a link, a run, news of hosts, or JSON."""
 
 
 class Row(NamedTuple):
-    """A row that was found."""
+    """A row that was read."""
 
     key: str
     """`document/RUN/NUMBER`, `link/RUN/NUMBER`, `host/RUN/NUMBER`, `run/RUN`, `meta/NAME`."""
     value: bytes | Record
-    """As `records.dump` made it, or, of what is not written yet, the record itself."""
+    """Bytes as `records.dump` returns them; for rows that are not yet written, the record itself."""
     is_pending: bool = False
-    """Whether it is a document that another process holds, and has not committed."""
+    """Whether another process holds this document and has not committed it."""
 
 
 class Postings(NamedTuple):
-    """What finds a row."""
+    """The keys that find a row."""
 
     keys: Sequence[int] = ()
-    """64 bits each, well mixed."""
+    """Keys of 64 well-mixed bits."""
     simhash: int | None = None
 
 
 class Entry(NamedTuple):
-    """A row to write, in place of one of the same key."""
+    """A row to write. It replaces a row with the same key."""
 
     key: str
     record: Record
     postings: Postings = Postings()
     keeps_place: bool = False
-    """Whether it replaces a row of the same postings; other processes are not told."""
+    """Whether it replaces a row with the same postings. Other processes are not told."""
 
 
 class Question(NamedTuple):
-    """What rows are asked for."""
+    """A lookup by keys and by SimHash distance."""
 
     keys: Mapping[int, int]
-    """By key, how many rows at most: the newest ones."""
+    """The maximum number of rows for each key; the newest are returned."""
     simhash: int | None = None
     distance: int = 0
-    """Of SimHashes: rows at this Hamming distance, at most `NEWEST`: the nearest."""
+    """The Hamming distance for SimHashes. At most `NEWEST` rows are returned, the nearest ones."""
 
 
 @dataclass
 class Found:
-    """The rows that answer a question."""
+    """The rows that answer a lookup."""
 
     rows: dict[int, list[Row]] = field(default_factory=dict)
-    """By key, those that are there, oldest first. A few may have been found by another key: look at the record."""
+    """The rows found by each key, oldest first. A few may belong to another key: check the record."""
     near: list[Row] = field(default_factory=list)
-    """Those near in SimHash, oldest first."""
+    """Rows near in SimHash, oldest first."""
     is_held: bool = False
-    """Whether the entry that came with the question is held now."""
+    """Whether the entry that came with the lookup is held now."""
     seen: bytes = b""
-    """What `hold` takes to tell whether more came since."""
+    """A token for `hold`, by which it notices newer rows."""
 
 
 class Backend(Protocol):
-    """Where rows lie, and how they are found. One process uses it from one thread at a time.
+    """A back end: where rows lie, and how they are found. A process uses it from one thread at a time.
 
-    Writes of rows are idempotent: the writer chooses the key. What was handed to `write` is found at once by this
-    process; it is durable once `flush(wait=True)` returns, a batch in one transaction.
+    Writes are idempotent, since the writer chooses the key. This process finds a row as soon as it is passed to
+    `write`. The row is durable once `flush(wait=True)` returns. A batch is one transaction.
     """
 
     name: str
-    """The path or the address, as it may be shown."""
+    """The path or address, without passwords."""
     is_remote: bool
-    """Whether answers come over a network. Only such a back end has claims that other processes see."""
+    """Whether answers come over a network. Only remote back ends have claims that other processes see."""
 
     # Rows
 
     def get(self, keys: Iterable[str]) -> list[Row]:
-        """Return the rows of these keys that exist, in any order."""
+        """Return the existing rows of these keys, in any order."""
 
     def scan(self, kind: str, run: str = "") -> Iterator[Row]:
-        """Yield all rows of a kind, of one run or of all, by run and number; those not yet written included."""
+        """Yield all rows of a kind, of one run or of all runs, by run and number. Rows not yet written are included."""
 
     def find(self, questions: Sequence[Question], entries: Sequence[Entry | None] = ()) -> list[Found]:
-        """Answer questions in this order.
+        """Answer questions in order.
 
-        With entries, hold each document, pending, whose question's keys lead nowhere, up to the first one that is not
-        held; its other postings do not matter. Back ends that are not remote hold none.
+        With entries, hold the document of each question whose keys find nothing, as pending, up to the first document
+        that is not held. Its other postings do not matter. Local back ends hold none.
         """
 
     def count(self, key: int) -> int:
-        """Return how many rows a key leads to; some of them may be gone."""
+        """Return the number of postings of a key. Some may lead to deleted rows."""
 
     def hold(self, entry: Entry, seen: bytes) -> bool:
-        """Hold a document, pending: unless its keys lead to more than was `seen`, then return False."""
+        """Hold a document, pending. Return False if its keys lead to rows newer than `seen`."""
 
     def release(self, entry: Entry) -> None:
-        """Hold a pending document no more."""
+        """Release a pending document."""
 
     def write(self, entries: Sequence[Entry], deleted: Sequence[Entry] = ()) -> None:
-        """Write rows, and delete others, as one batch; pending documents among them are committed."""
+        """Write rows and delete others as one batch. Pending documents among the rows are committed."""
 
     def flush(self, *, wait: bool) -> None:
-        """Send what was written on its way, or return once all of it is durable. Raise StoreError for what failed.
+        """Start to write all buffered rows; with `wait`, return once they are durable. Raise StoreError for a failed
+        write.
 
-        What failed is kept, and tried again at the next flush. Nobody waits for a server that is away.
+        Failed rows stay buffered for the next flush. No caller waits for a server that is down.
         """
 
     def reach(self) -> None:
-        """Wait a little for a server that is away."""
+        """Wait a little for a server that is down."""
 
     def news(self) -> tuple[list[Row], bool]:
-        """Return some rows that were written since the last call, by any process, and whether there are more.
+        """Return rows that any process wrote since the last call, and whether there are more.
 
-        On a server only rows of runs and hosts, and documents if `open` said so.
+        On a server these are rows of runs and hosts, and documents only if the back end was opened for them.
         """
 
     # Runs
 
     def hold_run(self, run: str) -> bool:
-        """Take a run for this process; False where a living process has it."""
+        """Take a run for this process. Return False if a living process has it."""
 
     def is_held(self, run: str) -> bool:
         """Return whether a living process has a run, this one included."""
@@ -179,10 +180,10 @@ class Backend(Protocol):
     # All of it
 
     def describe(self) -> dict[str, object]:
-        """Return what there is to say of the back end: sizes in bytes."""
+        """Return figures about the back end, such as sizes in bytes."""
 
     def compact(self) -> None:
-        """Give back the room that is not in use. Others may go on meanwhile."""
+        """Give unused space back to the system. Other processes may go on meanwhile."""
 
     def abandon(self) -> None:
-        """Release everything at once, as the death of the process would; rows that were not flushed are lost."""
+        """Release all resources at once, as if the process died. Rows that were not flushed are lost."""

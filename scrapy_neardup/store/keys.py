@@ -8,7 +8,7 @@ _PLACE = re.compile(r"[\w.-]{1,200}/(?!0+$)([0-9a-f]{6}|[1-9a-f][0-9a-f]{6,8})")
 
 
 def key_of(kind: str, run: str, number: int) -> str:
-    """Return the key of a row that a run writes. Keys of a run ascend, since a table grows fastest at its end."""
+    """Return the key of a row that a run writes. The keys of a run ascend, since appending to a table is fastest."""
     return f"{kind}/{run}/{number:06x}"
 
 
@@ -23,11 +23,11 @@ def id_of(key: str) -> str:
 
 
 def place_of(id: str) -> tuple[str, int]:
-    """Return the run and the number of an id. Raise ValueError for text that is no id."""
+    """Return the run and the number of an id. Raise ValueError for an invalid id."""
     run, _, number = id.rpartition("/")
     return run, int(number, 16)
 
 
 def is_place(id: str) -> bool:
-    """Return whether text is an id that `key_of` can make."""
+    """Return whether text is a valid id of `key_of`."""
     return _PLACE.fullmatch(id) is not None

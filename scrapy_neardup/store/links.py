@@ -1,4 +1,4 @@
-"""What each URL led to: one row counts, the link, or the document that the URL gave first."""
+"""The state of each URL: its newest link, or the document that it gave first."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ if TYPE_CHECKING:
     from .session import Session
 
 MOST_KNOWN = 256  # URLs
-SEVERAL = 16  # rows of one URL that are looked at, at most
-FEW = 16  # mirrors of a document that are counted one by one
-MANY = 1 << 24  # links of a document
+SEVERAL = 16  # the maximum number of rows of a URL to read
+FEW = 16  # copies of a document that are counted one by one
+MANY = 1 << 24  # the maximum number of links of a document
 
 Rows: TypeAlias = list[tuple[Row, Link | None]]
-"""The rows of a URL, oldest first, each with its link: None for a document whose URL has a newer link."""
+"""The rows of a URL, oldest first, with their links. None stands for a document whose URL has a newer link."""
 
 
 class Links:
-    """The links of a store. `held` returns the document of a row; `recount` is told whose mirrors changed in number."""
+    """The links of a store. `held` returns the document of a row; `recount` is called with each document whose number
+    of copies changes."""
 
     def __init__(
         self,
@@ -38,25 +39,25 @@ class Links:
         self._recount = recount
         self._foreseen: dict[int, Found] = {}
         self._known: dict[str, Rows] = {}
-        """Rows of URLs that were just asked for: a decision asks several times."""
+        """Rows of recent URLs: a decision asks several times."""
 
-    # What is known
+    # Read
 
     def resolve(self, url: str) -> Link | None:
-        """Return what is known of a URL, in whatever spelling, since it was last written or `refresh` was called."""
+        """Return the state of a URL, in any spelling, as of the last write or `refresh`."""
         link = _newest(self._rows(url))
         return self._complete(link) if link else None
 
     def question(self, url: str) -> Question:
-        """Return what the back end is asked to find the rows of a URL."""
+        """Return the lookup for the rows of a URL."""
         return Question({url_key(url): SEVERAL})
 
     def take(self, question: Question, found: Found) -> None:
-        """Keep the answer to such a question for the next look-up."""
+        """Cache the answer to such a lookup."""
         self._foreseen |= dict.fromkeys(question.keys, found)
 
     def refresh(self) -> None:
-        """Ask anew for what URLs led to."""
+        """Clear the cache of URL states."""
         self._known.clear()
         self._foreseen.clear()
 
@@ -65,7 +66,7 @@ class Links:
         self._session.write(entries, deleted)
 
     def _rows(self, url: str) -> Rows:
-        """Return the rows of a URL, as they were since something was last written or `refresh` was called."""
+        """Return the rows of a URL, as of the last write or `refresh`."""
         if url in self._known:
             return self._known[url]
         question, canonical = self.question(url), canonical_url(url)
@@ -79,18 +80,18 @@ class Links:
         return rows
 
     def _link(self, row: Row) -> Link | None:
-        """Return the link in a row, if any."""
+        """Return the link in a row, or None."""
         if row.key.startswith(LINK):
             link = self._session.load(row)
             assert isinstance(link, Link)
             return link
-        if not row.key.startswith(DOCUMENT):  # a damaged index may lead anywhere
+        if not row.key.startswith(DOCUMENT):  # a damaged index may lead to any row
             return None
         document = self._held(row)
         return own_link(document) if document.own else None
 
     def _complete(self, link: Link) -> Link | None:
-        """Return a link with its document; None where that is held no more."""
+        """Return a link with its document; None if that document is no longer held."""
         if link.target is None or link.signature is not None:
             return link
         for row in self._backend.get([f"{DOCUMENT}/{link.target}"]):
@@ -99,7 +100,7 @@ class Links:
         return None
 
     def of(self, document: Signature) -> list[Link]:
-        """Return the URLs that led to a document, oldest first."""
+        """Return the links to a document, oldest first."""
         links = self._to(document)
         for link in links:
             link.signature = document
@@ -108,13 +109,13 @@ class Links:
         return sorted((link for link in links if link.url), key=lambda link: link.seen)
 
     def _to(self, document: Signature) -> list[Link]:
-        """Return the links to a document that are rows."""
+        """Return the links to a document that have rows of their own."""
         key = links_key(document.id)
         [found] = self._backend.find([Question({key: MANY})])
         return [link for row in found.rows.get(key, ()) if (link := self._link(row)) and link.target == document.id]
 
     def all(self) -> Iterator[Link]:
-        """Yield what is known of all URLs."""
+        """Yield the state of all URLs."""
         yield from (link for each in self.rows() if each.url and (link := self._complete(each)))
         for row in self._backend.scan(DOCUMENT):
             document = self._held(row)
@@ -122,19 +123,19 @@ class Links:
                 yield own_link(document)
 
     def rows(self) -> Iterator[Link]:
-        """Yield all links that are rows, without their documents."""
+        """Yield all links that have rows of their own, without their documents."""
         for row in self._backend.scan(LINK):
             link = self._link(row)
             assert link
             yield link
 
     def _is_current(self, document: Signature) -> bool:
-        """Return whether no link tells more of a document's own URL."""
+        """Return whether no link is newer than a document's own visit."""
         link = self.resolve(document.url or "")
         return link is not None and not link.key and link.signature is document
 
     def count(self, id: str) -> int:
-        """Return how many mirrors a document has; of very many about."""
+        """Return the number of copies of a document. Large numbers are estimates."""
         key = mirrors_key(id)
         about = self._backend.count(key)
         if not 0 < about <= FEW:
@@ -143,10 +144,11 @@ class Links:
         links = (self._link(row) for row in found.rows.get(key, ()))
         return sum(link is not None and link.target == id for link in links)
 
-    # What is written
+    # Write
 
     def record(self, link: Link) -> None:
-        """Write a link in place of earlier ones of its URL. If those can't be read, write it and raise StoreError."""
+        """Write a link in place of earlier ones of its URL. If those can't be read, write it all the same, and raise
+        StoreError."""
         link.target = link.signature.id if link.signature else None
         try:
             rows = self._rows(link.url) if link.url else []
@@ -156,7 +158,7 @@ class Links:
         self._put(link, rows)
 
     def _put(self, link: Link, rows: Rows, key: str = "") -> None:
-        """Write a link, given the rows of its URL; `key`: of its row, "" for a new one of this run."""
+        """Write a link, given the rows of its URL. `key` is the key of its row; "" for a new row of this run."""
         before = _newest(rows)
         self._session.count(urls=int(before is None and bool(link.url)))
         if before and before.key and tells_same(before, link):
@@ -170,9 +172,9 @@ class Links:
         self._recount_all([before, link])
 
     def begin(self, document: Signature, visit: Visit | None, entry: Entry) -> None:
-        """Write a new document, whose own URL gave it at that visit, if any; `entry`: as it was pending.
+        """Write a new document. `visit` is the visit in which its own URL gave it; `entry` is its pending entry.
 
-        Where it can't be asked what is known of the URL, a link tells of the visit, as it counts whatever that is: then
+        If the state of the URL can't be read, write the visit as a link, which takes precedence over any state, and
         raise.
         """
         document.own = visit if document.url else None
@@ -190,7 +192,7 @@ class Links:
         self._write([*rewritten, entry._replace(postings=Postings(keys, simhash))], deleted)
 
     def _begun(self, document: Signature, rows: Rows) -> tuple[list[Entry], list[Entry]]:
-        """Return what a new document has rewritten and deleted, given the rows of its own URL."""
+        """Return the entries to rewrite and to delete when a document is added, given the rows of its own URL."""
         if not document.own:
             return [], []
         told = [(row, link) for row, link in rows if link and link.target != document.id]
@@ -198,7 +200,7 @@ class Links:
         self._recount_all(link for _, link in told)
         return self._superseded(told, own_link(document))
 
-    # What another store wrote: of two links of one URL the one that was seen later counts
+    # Adopt rows of another store. Of two links of one URL, the later one holds.
 
     def foresee(self, urls: Iterable[str | None]) -> None:
         """Prefetch the rows of URLs whose links or documents are adopted next."""
@@ -207,7 +209,8 @@ class Links:
             self.take(question, found)
 
     def adopt(self, document: Signature) -> bool:
-        """Write a document, with its own visit unless a later one of the URL is known; return whether it has it."""
+        """Write a document, with its own visit unless a later visit of the URL is known. Return whether it has the
+        visit."""
         rows = self._rows(document.url) if document.own and document.url else []
         if document.own and not _is_later(own_link(document), _newest(rows)):
             document.own = None
@@ -218,15 +221,18 @@ class Links:
         return document.own is not None
 
     def adopt_link(self, link: Link, *, is_key_known: bool) -> bool:
-        """Write a link that has its key and its target, unless as much is known of its URL; return whether it told.
+        """Write a link that has its key and target, unless a later visit of its URL is known. Return whether it was
+        new.
 
-        Where there is a row of its key, that is the same link, of which another visit may tell more; else it stays.
+        If a row with its key exists, it is the same link, and is replaced only by a later visit.
         """
         rows = self._rows(link.url) if link.url else []
         if is_key_known and not any(row.key == link.key and told and tells_same(told, link) for row, told in rows):
             return False
         before = _newest(rows)
-        is_beside = before is not None and not before.key and tells_same(before, link)  # of the document's own visit
+        is_beside = (
+            before is not None and not before.key and tells_same(before, link)
+        )  # the link beside a document's own visit
         if not (is_beside or _is_later(link, before)):
             return False
         self._put(link, rows, link.key)
@@ -235,7 +241,7 @@ class Links:
     def _superseded(
         self, rows: Iterable[tuple[Row, Link | None]], link: Link | None
     ) -> tuple[list[Entry], list[Entry]]:
-        """Return the documents that are to tell of a URL no more, and the links to delete, where a new link comes."""
+        """Return the documents to remove from their URL, and the links to delete, when a new link is written."""
         rewritten, deleted = [], []
         for row, known in rows:
             if known is None:
@@ -254,7 +260,7 @@ class Links:
                 self._recount(link.target)
 
     def unlink(self, url: str) -> None:
-        """Forget what a URL led to."""
+        """Forget the state of a URL."""
         rows = self._rows(url)
         if any(link for _, link in rows):
             self._session.count(urls=-1)
@@ -262,7 +268,7 @@ class Links:
             self._recount_all(link for _, link in rows)
 
     def erase(self, row: Row) -> None:
-        """Delete the row of a link: its URL leads again to the document that it gave first, if held."""
+        """Delete the row of a link. Its URL leads to the document that it gave first again, if that is held."""
         link = self._link(row)
         assert link
         self._write([], [Entry(row.key, link, postings(link))])
@@ -271,7 +277,7 @@ class Links:
         self._recount_all([link])
 
     def drop(self, document: Signature) -> None:
-        """Delete a document, with all URLs that led to it."""
+        """Delete a document and all links to it."""
         urls = self.of(document)
         deleted = [Entry(link.key, link, postings(link)) for link in self._to(document)]
         gone = Entry(f"{DOCUMENT}/{document.id}", document, postings(document))
@@ -287,7 +293,7 @@ def own_link(document: Signature) -> Link:
 
 
 def _newest(rows: Rows) -> Link | None:
-    """Return what counts of a URL."""
+    """Return the link that holds for a URL, or None."""
     return next((link for _, link in reversed(rows) if link), None)
 
 
@@ -296,5 +302,5 @@ def tells_same(one: Link, other: Link) -> bool:
 
 
 def _is_later(link: Link, known: Link | None) -> bool:
-    """Return whether a link was seen later than what is known; of one moment, a link counts before a document."""
+    """Return whether a link is newer than the known one. At the same time, a link precedes a document."""
     return known is None or (link.seen, bool(link.key)) > (known.seen, bool(known.key))

@@ -1,4 +1,4 @@
-"""Make questions to a back end from fingerprints, and sort the answers by detector. No I/O."""
+"""Make lookups from fingerprints, and sort the answers by detector. No I/O."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Fingerprints: TypeAlias = Mapping[str, Sequence[int]]
 
 
 class Lookup:
-    """Knows how each detector in use finds documents: by equal keys, by SimHash, or by an index of its own."""
+    """Maps detectors to lookups: by equal keys, by SimHash distance, or by an index in RAM."""
 
     def __init__(self, detectors: Sequence[Detector]) -> None:
         self.names = [detector.name for detector in detectors]
@@ -26,10 +26,10 @@ class Lookup:
         self._asked: Fingerprints | None = None
         self._of_asked: dict[str, list[int]] = {}
         self.own: dict[str, Index[Any]] = {n: e for n, e in indexes.items() if not isinstance(e, (Equal, Near))}
-        """Indexes in RAM."""
+        """Indexes in RAM by detector."""
 
     def question(self, fingerprints: Fingerprints) -> Question:
-        """Return what to ask the back end."""
+        """Return the lookup for the back end."""
         keys = {key: self._newest[name] for name, keys in self._keys(fingerprints).items() for key in keys}
         simhashes = fingerprints.get(SIMHASH, ()) if self._distance is not None else ()
         return Question(keys, simhashes[0] if simhashes else None, self._distance or 0)
@@ -42,7 +42,7 @@ class Lookup:
         return self._of_asked
 
     def proposed(self, fingerprints: Fingerprints, found: Found) -> Iterator[tuple[str, list[Row]]]:
-        """Yield each detector's name with rows that it proposes, by one fingerprint or near it."""
+        """Yield the name of each detector with the rows that it proposes."""
         keys = self._keys(fingerprints) if found.rows else {}
         for name in self.names:
             if name in keys:
@@ -50,10 +50,10 @@ class Lookup:
             elif found.near and name == SIMHASH:
                 yield name, found.near
 
-    # Indexes of detectors' own
+    # Indexes in RAM
 
     def enter(self, signature: Signature) -> None:
-        """Add a document to them, once. Raise what an index of the user's raises: then it is in none."""
+        """Add a document to the indexes, once. If an index of the user's raises, remove it from all, and raise."""
         entered: list[str] = []
         try:
             for name, index in self.own.items():
@@ -66,6 +66,6 @@ class Lookup:
             raise
 
     def remove(self, signature: Signature) -> None:
-        """Remove a document from them."""
+        """Remove a document from the indexes."""
         for name, index in self.own.items():
             index.remove(signature.fingerprints.get(name, ()), signature)

@@ -1,4 +1,4 @@
-"""The record of a store: its format, and what its fingerprints depend on. No I/O."""
+"""The record of a store: its format and the schemes of its fingerprints. No I/O."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Any
 
 from .damage import DAMAGE
 
-FORMAT = 7  # of the rows, and of what lies in them
+FORMAT = 7  # of the rows and their fields
 KEY = "meta/made"
-COUNTS = "meta/counts"  # how much is held beyond what the runs say, after an import
-INDEX = "meta/index"  # the files of a back end's index
-_SETTINGS = {"imatch": " (NEARDUP_LEXICON, NEARDUP_IMATCH_LEXICONS)"}  # what a scheme depends on
+COUNTS = "meta/counts"  # documents and URLs beyond the counts of runs, after an import
+INDEX = "meta/index"  # the files of the index
+_SETTINGS = {"imatch": " (NEARDUP_LEXICON, NEARDUP_IMATCH_LEXICONS)"}  # the settings behind a scheme
 
 
 def merged(stored: Mapping[str, Any] | None, schemes: Mapping[str, str]) -> dict[str, Any]:
-    """Return a store's record with these schemes in it, given the record that it has, None for a new store.
+    """Return the record of a store with these schemes added. `stored` is its present record, None for a new store.
 
-    Raise ValueError where the two don't go together. Detectors that are not in use now keep their place.
+    Raise ValueError for a conflict. Schemes of detectors that are not in use stay.
     """
     meta = _checked(stored or {"format": FORMAT, "schemes": {}})
     if meta["format"] != FORMAT:

@@ -1,4 +1,4 @@
-"""Make the 64-bit keys by which a record is found. No I/O."""
+"""Make the 64-bit keys that find a record. No I/O."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _ALL, _MULTIPLIER = (1 << 64) - 1, int(MULTIPLIER)
 
 @cache
 def salt(name: str) -> int:
-    """Return what the keys of one kind are mixed with, so that those of all kinds lie in one table."""
+    """Return the salt of a kind of keys, since the keys of all kinds share one table."""
     return hash_text(name)
 
 
 def spread(key: int) -> int:
-    """Return a key with all its bits well mixed."""
+    """Return a key with all bits well mixed."""
     return key * _MULTIPLIER & _ALL
 
 
@@ -31,28 +31,28 @@ def fingerprint_keys(name: str, values: Sequence[int]) -> list[int]:
 
 
 def url_key(url: str) -> int:
-    """Return the key that leads to what is known of a URL, in whatever spelling."""
+    """Return the key of the state of a URL, in any spelling."""
     return spread(hash_text(canonical_url(url)) ^ salt("url"))
 
 
 def links_key(id: str) -> int:
-    """Return the key that leads to the links of a document."""
+    """Return the key of the links of a document."""
     return spread(hash_text(id) ^ salt("links"))
 
 
 def mirrors_key(id: str) -> int:
-    """Return the key that leads to those links of a document that are its mirrors."""
+    """Return the key of the links of a document that are copies."""
     return spread(hash_text(id) ^ salt("mirrors"))
 
 
 def document_keys(fingerprints: Mapping[str, Sequence[int]]) -> list[int]:
-    """Return the keys of all fingerprints but SimHashes: who has an index of its own does not ask for them."""
+    """Return the keys of all fingerprints except SimHashes. Detectors with an index in RAM ignore theirs."""
     named = (fingerprint_keys(name, values) for name, values in fingerprints.items() if name != SIMHASH)
     return [key for keys in named for key in keys]
 
 
 def postings(record: Record) -> Postings:
-    """Return what finds a record; nothing finds those that are neither documents nor links."""
+    """Return the postings of a record. Only documents and links have any."""
     if isinstance(record, Signature):
         keys = document_keys(record.fingerprints)
         if record.own and record.url:

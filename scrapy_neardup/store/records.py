@@ -1,13 +1,14 @@
 """Encode records as bytes, the same for every back end. No I/O.
 
-A value is a CRC-32 (4 bytes, big-endian) of the key and the body, then the body in MessagePack: data only, so a file
-from a stranger runs nothing. The body is a list of the fields that `FIELDS` names, or a map where the kind is `meta`:
+A value is a CRC-32 (4 bytes, big-endian) of the key and the body, followed by the body in MessagePack. MessagePack
+holds data only, so a file from a stranger can't run code. The body is a list of the fields in `FIELDS`, or a map for
+the kind `meta`:
 
-- of a document, fingerprints are 64-bit integers one after another, little-endian; `sketch` is `[tokens, shingles,
-  figures, codes, figure_sample]`; `own` is `[seen, size]` where its own URL gave it and no link says more, else nil;
-- of a link, `target` is the document, `RUN/NUMBER`, or nil for a URL that is to be fetched each time; `evidence` is
+- document: fingerprints are 64-bit integers in a row, little-endian; `sketch` is `[tokens, shingles, figures, codes,
+  figure_sample]`; `own` is `[seen, size]` of the visit of its own URL, nil if a link is newer;
+- link: `target` is the document, `RUN/NUMBER`, or nil for a URL to be fetched each time; `evidence` is
   `[detector, hamming, resemblance, containment, length_ratio, kind]` or nil;
-- of a host, `trials` are `relations.Row`, and `met` says since when hosts are known.
+- host: `trials` are `relations.Row`; `met` is the time of each host's first page.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ FIELDS = {
     LINK: ("url", "target", "is_copy", "seen", "size", "firm", "evidence"),
     HOST: ("trials", "met"),
 }
-_ERRORS = "surrogatepass"  # a URL or title may hold what is no character
+_ERRORS = "surrogatepass"  # URLs and titles may hold lone surrogates
 
 
 class Prints(Mapping[str, tuple[int, ...]]):
-    """Fingerprints by detector, unpacked where they are asked for: of most documents found, none is."""
+    """Fingerprints by detector, unpacked on access: most found documents need none."""
 
     __slots__ = ("_packed",)
 
@@ -72,18 +73,18 @@ def is_intact(key: str, value: object) -> bool:
 
 
 def load(key: str, value: bytes) -> Any:
-    """Return the record of a row. The document of a link is its id as `target`. Raise ValueError for damage."""
+    """Return the record of a row. A link has the id of its document as `target`. Raise ValueError for a damaged row."""
     body = memoryview(value)[4:]
     if value[:4] != _checksum(key, body):
         raise ValueError(f"row {key!r} is damaged: its checksum does not match")
     try:
         return _READERS[kind_of(key)](key, msgpack.unpackb(body, unicode_errors=_ERRORS, strict_map_key=False))
-    except DAMAGE as error:  # who made it meant to
+    except DAMAGE as error:  # the checksum matches, so the writer was wrong or hostile
         raise ValueError(f"row {key!r} is damaged: {' '.join(str(error).split())}") from error
 
 
 def read(key: str, body: list[Any]) -> Record:
-    """Return the record that has this body."""
+    """Return the record with this body."""
     return _READERS[kind_of(key)](key, body)
 
 
@@ -104,7 +105,7 @@ def _native(values: array[int]) -> array[int]:
 
 
 def body_of(key: str, record: Record) -> Any:
-    """Return what is packed of a record."""
+    """Return the body of a record, ready for MessagePack."""
     kind = kind_of(key)
     if kind == META:
         return record

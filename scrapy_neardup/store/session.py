@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 class Session:
-    """The runs of a store, and this process's own if it writes."""
+    """The runs of a store, including the run of this process if it writes."""
 
     def __init__(self, backend: Backend, lookup: Lookup) -> None:
         self.run = ""
-        """The id of the run; "" where there is none."""
+        """The id of the run; "" when reading only."""
         self.runs: dict[str, Run] = {}
-        """All runs by id, as far as they were read."""
+        """All known runs by id."""
         self._backend = backend
         self._lookup = lookup
         self._last = 0
@@ -35,9 +35,9 @@ class Session:
         self._beyond: Mapping[str, int] = {}
 
     def begin(self, run: str | None, writer: str) -> list[Run]:
-        """Open the run wanted, or a new one; return the runs that died, this one included: they are held.
+        """Open a run: the wanted one, or a new one for "". Return the dead runs, which this process holds now.
 
-        Raise StoreError where the store does not fit, or can't be read.
+        The wanted run is among them if it died. Raise StoreError if the store can't be read or does not fit.
         """
         self.take_in(self._backend.scan(RUN))
         self.agree({}, writes=run is not None)
@@ -45,7 +45,7 @@ class Session:
             return []
         self.run = self._claimed(run)
         dead = self.hold_dead(self.others_open())
-        self.take_in(self._backend.get([f"{RUN}/{self.run}"]))  # until now who had it wrote
+        self.take_in(self._backend.get([f"{RUN}/{self.run}"]))  # its former process wrote until now
         dead += [each for each in self.runs.values() if each.closed is None and each.id == self.run]
         mine = self.runs.get(self.run) or Run(self.run, time.time())
         self._last, self._documents, self._urls = mine.sealed, mine.documents, mine.urls
@@ -54,20 +54,20 @@ class Session:
         return dead
 
     def others_open(self) -> list[str]:
-        """Return the ids of other runs that have not ended: they are alive, or they died."""
+        """Return the ids of other runs that are not closed, alive or dead."""
         return [each.id for each in self.runs.values() if each.closed is None and each.id != self.run]
 
     def hold_dead(self, names: Iterable[str]) -> list[Run]:
-        """Return those of these runs that died: this process holds them then."""
+        """Hold the dead ones of these runs, and return them."""
         held = [name for name in names if self._backend.hold_run(name)]
-        self.take_in(self._backend.get(f"{RUN}/{name}" for name in held))  # until now who had them wrote
+        self.take_in(self._backend.get(f"{RUN}/{name}" for name in held))  # their former processes wrote until now
         dead = [self.runs[name] for name in held if self.runs[name].closed is None]
         for name in set(held).difference(each.id for each in dead):  # closed meanwhile
             self._backend.release_run(name)
         return dead
 
     def _claimed(self, wanted: str) -> str:
-        """Hold the run wanted, or a new one, and return its id."""
+        """Hold the wanted run, or a new one, and return its id."""
         name = wanted or new_id()
         for run in (name, *(f"{name}-{n}" for n in range(1, 1000))):
             if (run == wanted or run not in self.runs) and self._backend.hold_run(run):
@@ -75,7 +75,7 @@ class Session:
         raise StoreError(f"store {self._backend.name!r}: no free name for a run")
 
     def agree(self, schemes: Mapping[str, str], *, writes: bool) -> None:
-        """Record the schemes of fingerprints in the store. Raise StoreError if it has other ones."""
+        """Record the schemes of fingerprints in the store. Raise StoreError if they conflict."""
         [*stored] = (self.load(row) for row in self._backend.get([meta.KEY]))
         if not stored and self.runs:
             raise self.refusal("can't be read", "the record of what it was made with is missing; bring back a copy")
@@ -92,7 +92,7 @@ class Session:
         return StoreError(f"store {self._backend.name!r} {what}: {why}; it was left as it is")
 
     def load(self, row: Row) -> Record:
-        """Return the record of a row. Raise StoreError for damage."""
+        """Return the record of a row. Raise StoreError for a damaged row."""
         if not isinstance(row.value, bytes):
             return row.value
         try:
@@ -104,7 +104,7 @@ class Session:
         return record
 
     def take_in(self, rows: Iterable[Row]) -> None:
-        """Read rows of runs, but not of this process's own."""
+        """Read rows of runs, except the run of this process."""
         for row in rows:
             run = self.load(row)
             if isinstance(run, Run) and not (self._has_begun and run.id == self.run):
@@ -117,7 +117,7 @@ class Session:
         self.runs[run.id] = run
         self.write([Entry(f"{RUN}/{run.id}", run)])
 
-    # What this process writes
+    # Write
 
     def next_id(self) -> str:
         """Return the id of a new row of this run."""
@@ -125,28 +125,29 @@ class Session:
         return f"{self.run}/{self._last:06x}"
 
     def end(self, run: Run, last: int, *, forget: bool) -> None:
-        """Write that a run which died has ended, with rows up to a number; this process's own goes on after them."""
+        """Write the end of a dead run with row numbers up to `last`. The run of this process continues after them."""
         ended = run.ended(last, forget=forget)
         if run.id == self.run:
             ended, self._last = replace(ended, closed=None), max(self._last, last)
         self.save(ended)
 
     def write(self, entries: Sequence[Entry], deleted: Sequence[Entry] = ()) -> None:
-        """Write rows and delete others, on a server with what that changes of the counts.
+        """Write rows and delete others. On a server, include the changed counts.
 
-        There it may be sent at any time, and the process may die then. Others hear of the counts at the next flush.
+        A server may receive the batch at any time, and the process may die then. Others see the counts at the next
+        flush.
         """
         counts = self._counts() if self._backend.is_remote else ()
         self._has_told = self._has_told and not (counts and self.run)
         self._backend.write([*entries, *(each._replace(keeps_place=True) for each in counts)], deleted)
 
     def count(self, *, documents: int = 0, urls: int = 0) -> None:
-        """Count documents and URLs that are held more, or less."""
+        """Add to the numbers of held documents and known URLs."""
         self._documents += documents
         self._urls += urls
 
     def save_counts(self) -> None:
-        """Write how many documents and URLs are held, where more are, or less, since others heard of it."""
+        """Write the numbers of documents and URLs, if they changed since the last write."""
         counts = self._counts()
         if not (counts or self._has_told):
             counts = [Entry(f"{RUN}/{self.run}", self.runs[self.run])]
@@ -155,7 +156,7 @@ class Session:
             self._backend.write(counts)
 
     def _counts(self) -> list[Entry]:
-        """Return the row of changed counts: the record of the run, or of what was imported."""
+        """Return the row with the changed counts: the record of the run, or that of an import."""
         if mine := self.runs.get(self.run):
             if (mine.documents, mine.urls) == (self._documents, self._urls):
                 return []
@@ -169,18 +170,18 @@ class Session:
         return [Entry(meta.COUNTS, self._beyond)]
 
     def close(self, stats: Mapping[str, int]) -> None:
-        """Write that the run ended well."""
+        """Write the clean end of the run."""
         mine = replace(self.runs[self.run], documents=self._documents, urls=self._urls)
         self.save(mine.ended(self._last).with_stats(stats))
 
     @property
     def documents(self) -> int:
-        """How many documents are held, pending ones aside."""
+        """Number of held documents, without pending ones."""
         return self._documents + self._sum("documents")
 
     @property
     def urls(self) -> int:
-        """How many URLs have a link."""
+        """Number of known URLs."""
         return self._urls + self._sum("urls")
 
     def _sum(self, name: str) -> int:

@@ -1,9 +1,9 @@
 """The store: documents and links over a back end.
 
-A document is pending from `add` or `enter` on, and committed or withdrawn later. Both kinds are found. What is
-committed becomes rows, `document/RUN/NUMBER` and `link/RUN/NUMBER`: each process writes under its own run, so none is
-in another's way, and to write a row twice changes nothing. The row of a document tells the first visit of its own URL;
-a link tells of every other visit, and counts before it.
+A document is pending from `add` or `enter` on. It is committed or withdrawn later; lookups find it in both states. A
+committed record is a row, `document/RUN/NUMBER` or `link/RUN/NUMBER`. Each process writes under its own run, so no two
+processes write the same row, and writing a row twice changes nothing. The row of a document includes the first visit of
+its own URL. A link records every other visit, and takes precedence.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from .lookup import Lookup
 from .runs import Run
 from .session import Session
 
-BATCH, BATCH_SECONDS = 1000, 0.5  # rows that are held back at most, and for how long
-SHARED_SECONDS = 0.04  # the same where another run may wait for them: to write so often costs 5 % of a crawl
+BATCH, BATCH_SECONDS = 1000, 0.5  # the maximum number of buffered rows, and the maximum time
+SHARED_SECONDS = 0.04  # the maximum time if another run may wait for the rows; writing so often costs 5 % of a crawl
 
 
 class Store:
-    """Signatures of documents, found by their fingerprints, and what each URL led to.
+    """Signatures of documents, found by their fingerprints, and the state of each URL.
 
-    Only what is committed outlives the process, durably after the next `flush`.
+    Only committed records outlive the process, from the next `flush` on.
     """
 
     def __init__(
@@ -46,11 +46,11 @@ class Store:
         run: str | None = "",
         writer: str = "",
     ) -> None:
-        """`run` is the id of a run to go on with, "" for a new one, None to look into the store without writing."""
+        """Open the store. `run` is the id of a run to resume, "" for a new run, None for reading only."""
         self.hosts = Hosts()
-        """What was learned of host mirrors, in this run and all others."""
+        """The evidence on mirrors, of this run and all others."""
         self.stats: dict[str, int] = {}
-        """Scrapy's stats of this run so far, without their prefix: kept with it when it ends."""
+        """Scrapy's stats of this run so far, without their prefix. They are stored with the run when it ends."""
         self.backend = backend
         self.session = Session(backend, lookup := Lookup(detectors))
         self.documents = Documents(backend, self.session, lookup)
@@ -84,51 +84,51 @@ class Store:
 
     @property
     def run(self) -> str:
-        """The id of the run that this store was opened for; "" where there is none."""
+        """The id of the run; "" when reading only."""
         return self.session.run
 
     @property
     def is_remote(self) -> bool:
-        """Whether its answers come over a network."""
+        """Whether answers come over a network."""
         return self.backend.is_remote
 
-    # Documents that are found
+    # Documents
 
     def find(self, fingerprints: Mapping[str, Sequence[int]]) -> Iterator[tuple[str, Signature]]:
-        """Yield each detector's name with each document that it proposes, in the detectors' order."""
-        if not self.is_remote:  # else what others wrote is there to be found
+        """Yield each candidate with the name of the detector that proposes it, in the order of the detectors."""
+        if not self.is_remote:  # a server finds the rows of all processes
             self.refresh()
         is_claim, found = self.claims.found(fingerprints)
         return self.documents.found(fingerprints, found, with_pending=is_claim)
 
     def leave(self, signature: Signature) -> None:
-        """Do not hold a document that was to be claimed, for it repeats another."""
+        """Cancel the claim on a document that turned out to repeat another."""
         self.claims.leave()
         if signature in self.documents.pending:
             self.withdraw(signature)
 
     def add(self, signature: Signature) -> None:
-        """Hold a new document, pending, whatever it repeats."""
+        """Hold a new document, pending, even if it repeats another."""
         self.documents.add(signature)
 
     def commit(self, signature: Signature, visit: Visit | None = None) -> None:
-        """Keep a pending document for good; `visit`: of its own URL, which gave it and nothing else."""
+        """Commit a pending document. `visit` is the visit of its own URL, if that gave this document only."""
         if self.documents.commit(signature, visit):
             if visit and signature.url:
                 self._meet(signature.url, visit.seen)
             self._flush_in_time()
 
     def withdraw(self, signature: Signature) -> None:
-        """Give up a document, pending or committed, as if it had never been added, with all that led to it."""
+        """Delete a document, pending or committed, with all links to it."""
         self.documents.withdraw(signature)
         self._flush_in_time()
 
     # URLs
 
     def record(self, link: Link) -> None:
-        """Keep what a URL led to, in place of what was known of it."""
+        """Record the state of a URL, in place of the previous one."""
         if link.signature and self.documents.is_gone(link.signature):
-            return  # forgotten since
+            return  # forgotten meanwhile
         self.documents.note_link(link.signature)
         self._links.record(link)
         if link.url:
@@ -140,69 +140,69 @@ class Store:
             self._news.met[site(url)] = seen
 
     def resolve(self, url: str) -> Link | None:
-        """Return what is known of a URL, in whatever spelling."""
+        """Return the state of a URL, in any spelling; None if it is unknown."""
         return self._links.resolve(url)
 
     def unlink(self, url: str) -> None:
-        """Forget what a URL led to."""
+        """Forget the state of a URL."""
         self._links.unlink(url)
         self._flush_in_time()
 
     def links(self, signature: Signature) -> list[Link]:
-        """Return the URLs that led to a document, oldest first."""
+        """Return the links to a document, oldest first."""
         return [] if self.documents.is_gone(signature) else self._links.of(signature)
 
     def all_links(self) -> Iterator[Link]:
-        """Yield what is known of all URLs."""
+        """Yield the state of all URLs."""
         return self._links.all()
 
     def learn(self, trials: Iterable[Trial]) -> None:
-        """Keep evidence that `hosts` has taken in."""
+        """Store evidence that `hosts` has learned."""
         self._news.trials.extend(trials)
         self._flush_in_time()
 
-    # All of it
+    # The store as a whole
 
     def forget(self, what: Selection) -> Forgotten:
-        """Forget documents, URLs and rules; for good once flushed. Nothing is forgotten twice: then it counts 0."""
+        """Forget documents, URLs and rules, durably after the next flush. Repeating it counts 0."""
         return erasure.forget(self, what)
 
     def selected(self, what: Selection) -> Forgotten:
-        """Return how much `forget` would forget."""
+        """Return the counts that `forget` would return."""
         return erasure.selected(self, what)
 
     def signatures(self) -> Iterator[Signature]:
-        """Yield all documents that are held, this process's pending ones included."""
+        """Yield all held documents, including the pending ones of this process."""
         return self.documents.all()
 
     def runs(self) -> list[Run]:
-        """Return what is known of all runs, oldest first."""
+        """Return the records of all runs, oldest first."""
         return sorted(self.session.runs.values(), key=lambda run: run.started)
 
     def is_alive(self, run: str) -> bool:
-        """Return whether a living process has a run open. Of one that none has, `runs` tells what holds by now."""
+        """Return whether a living process has a run open. If none has, `runs` has its final record."""
         if run == self.run or self.backend.is_held(run):
             return True
-        self.session.take_in(self.backend.get([f"{RUN}/{run}"]))  # it may have closed while we looked
+        self.session.take_in(self.backend.get([f"{RUN}/{run}"]))  # it may have closed meanwhile
         return False
 
     def run_of(self, signature: Signature) -> str:
-        """Return the id of the run in which a document came."""
+        """Return the id of the run that added a document."""
         return signature.id.rpartition("/")[0] or self.run
 
     def describe(self) -> dict[str, object]:
-        """Return what there is to say of the store itself."""
+        """Return figures about the store: its name, sizes, and counts."""
         counts = {"urls": self.session.urls, "runs": len(self.session.runs)}
         return {"store": self.backend.name, **self.backend.describe(), **counts}
 
     def __len__(self) -> int:
-        """How many documents are held."""
+        """Return the number of held documents."""
         return self.session.documents + len(self.documents.pending)
 
     # Writing, and other processes
 
     def _flush_in_time(self) -> None:
-        """Flush a batch that is large or old, for those who do not flush; what fails is tried again."""
+        """Flush a large or old batch. Errors are ignored: the batch is tried again."""
         self._rows += 1
         if self.run and (self._rows >= BATCH or self._is_due(time.monotonic() - self._flushed)):
             with suppress(StoreError):
@@ -210,11 +210,11 @@ class Store:
                 self.refresh()
 
     def _is_due(self, seconds: float) -> bool:
-        """Return whether rows are to be flushed that were held back for so long."""
+        """Return whether rows have been buffered for this many seconds."""
         return seconds > SHARED_SECONDS and (seconds > BATCH_SECONDS or bool(self.session.others_open()))
 
     def flush(self, *, wait: bool = True) -> None:
-        """Make what was committed durable; without `wait` only set out to. Raise StoreError for what failed."""
+        """Make committed rows durable; without `wait`, only start to. Raise StoreError for a failed write."""
         self._flushed, self._rows = time.monotonic(), 0
         if self.run:
             if self._news.trials or self._news.met:
@@ -224,11 +224,11 @@ class Store:
         self.backend.flush(wait=wait)
 
     def refresh(self) -> bool:
-        """Read some rows that other processes committed; return whether there are more. Raise the first StoreError."""
+        """Read some rows that other processes committed. Return whether there are more. Raise the first StoreError."""
         rows, more = self.backend.news()
         if rows or self.is_remote:
             self._links.refresh()
-        if self.is_remote:  # a server tells of no links
+        if self.is_remote:  # a server sends no news of links
             self.documents.recount_all()
         errors = [error for row in rows if (error := self._try_to_take_in(row))]
         if self.is_remote and self.run:
@@ -238,7 +238,7 @@ class Store:
         return more
 
     def _try_to_take_in(self, row: Row) -> StoreError | None:
-        """Take a row of news; return its error, so that one damaged row does not hide the others."""
+        """Apply a row of news. Return its error instead of raising, so that a damaged row does not hide the others."""
         try:
             self._take_in(row)
         except StoreError as error:
@@ -264,7 +264,7 @@ class Store:
                 self.hosts.meet_site(name, when)
 
     def close(self, *, clean: bool = True) -> None:
-        """Flush, and end the run; not `clean`: leave it to the next one to say what becomes of it."""
+        """Flush, and close the run. If not `clean`, the run counts as dead."""
         try:
             self.backend.reach()
             for signature in list(self.documents.pending):

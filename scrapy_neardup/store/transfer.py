@@ -1,8 +1,8 @@
 """Export a store as lines, and import lines into a store of any kind.
 
-An import writes a chunk at a time, and a kill leaves the chunks that are in. To import the same lines again is
-harmless: what the store has, or what a run brought that it has forgotten, is not taken in again; of two links of one
-URL the one that was seen later counts. Crawls under way see what comes as they see what others write.
+An import writes in chunks; a kill leaves the chunks written so far. Importing the same lines again changes nothing:
+known rows and rows of forgotten runs are skipped, and of two links of one URL the later one holds. Running crawls see
+imported rows like rows of another process.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ from .links import Links
 from .runs import Run
 from .store import Store
 
-CHUNK = 200  # rows that are on their way at a time, and runs that are held: each is an open file
-LOCK, PAUSE = "~import", 0.1  # what keeps imports apart, no run can have that name; seconds between two tries
+CHUNK = 200  # rows in a chunk, and runs held at a time: each run is an open file
+LOCK, PAUSE = "~import", 0.1  # a lock between imports, whose name no run can have; seconds between two tries
 
 
 @dataclass
 class Imported:
-    """How much was taken in."""
+    """The counts of an import."""
 
     documents: int = 0
     links: int = 0
-    """URLs of which it told what they led to."""
+    """URLs whose state was imported."""
     known: int = 0
-    """Documents that the store had, or that it has forgotten with their run."""
+    """Documents that the store had before, or that were forgotten with their run."""
 
 
 @contextmanager
 def export_rows(address: str, namespace: str) -> Iterator[Iterator[Line]]:
-    """Give the lines of a store, the first one with how many follow. Raise StoreError."""
+    """Give the lines of a store; the first one has the counts. Raise StoreError."""
     with _opened(address, namespace, writes=False) as store:
         yield _exported(store)
 
 
 @contextmanager
 def _opened(address: str, namespace: str, *, writes: bool) -> Iterator[Store]:
-    """Open a store without detectors and without a run. What was not flushed is lost."""
+    """Open a store without detectors and without a run. Rows that were not flushed are lost."""
     store = Store(open_backend(address, namespace, writes=writes), (), run=None)
     try:
         yield store
@@ -60,20 +60,22 @@ def _exported(store: Store) -> Iterator[Line]:
     yield from (line_of(f"{RUN}/{run.id}", run) for run in runs.values())
     for kind in (DOCUMENT, LINK, HOST):
         for row in store.backend.scan(kind):
-            if not row.is_pending and place_of(id_of(row.key))[0] in runs:  # later ones have no line
+            if (
+                not row.is_pending and place_of(id_of(row.key))[0] in runs
+            ):  # rows of later runs have no line for their run
                 yield line_of(row.key, store.session.load(row))
     yield end_line()
 
 
 def import_rows(address: str, namespace: str, lines: Iterable[Line], *, chunk: int = CHUNK) -> Imported:
-    """Take such lines into a store, which need not exist.
+    """Import lines into a store, which is created if it does not exist.
 
-    Raise ValueError for the first that is none, or where they were cut off; StoreError where the store does not fit.
+    Raise ValueError for an invalid line and for truncated input, StoreError if the store does not fit.
     """
     lines = iter(lines)
     schemes, rows = read_head(next(lines, {})), read_lines(lines)
     chunks = iter(lambda: list(islice(rows, chunk)), [])
-    first = next(chunks, [])  # before there is a store: where these are none, there is to be none
+    first = next(chunks, [])  # read before the store is created, so that invalid input creates none
     with _opened(address, namespace, writes=True) as store:
         store.session.agree(schemes, writes=True)
         with _alone(store):
@@ -85,7 +87,7 @@ def import_rows(address: str, namespace: str, lines: Iterable[Line], *, chunk: i
 
 @contextmanager
 def _alone(store: Store) -> Iterator[None]:
-    """Wait until no other process imports: each counts what it takes in beyond what the runs say."""
+    """Wait until no other process imports, since each import adds to the same counts."""
     while not store.backend.hold_run(LOCK):
         time.sleep(PAUSE)
     try:
@@ -95,17 +97,17 @@ def _alone(store: Store) -> Iterator[None]:
 
 
 def merged(run: Run, known: Run | None) -> Run:
-    """Return what is to take the place of the record of a dead run that is known."""
+    """Return the record that replaces the known record of a dead run."""
     if known is None:
         return run
-    if run.sealed > known.sealed:  # it went on elsewhere; who goes on with it here is to begin after those rows
+    if run.sealed > known.sealed:  # it continued elsewhere; a resumed run must begin after those rows
         return replace(run, forgotten=tuple(dict.fromkeys(known.forgotten + run.forgotten)))
-    # Of one that was open, what comes now is to be forgotten as what came before.
+    # Rows of an open run are forgotten with it, so imported rows of it are too.
     return replace(known, closed=None if run.closed is None else known.closed)
 
 
 class _Taking:
-    """Puts rows into a store."""
+    """An import into a store."""
 
     def __init__(self, store: Store) -> None:
         self.taken = Imported()
@@ -117,7 +119,7 @@ class _Taking:
         """Import some rows, durably."""
         while self._store.refresh():
             pass
-        self._session.take_in([])  # what other imports counted
+        self._session.take_in([])  # the counts of other imports
         self._take_runs([record for _, record in rows if isinstance(record, Run)])
         self._take_rows(list(self._wanted(rows)))
         self._flush()
@@ -127,7 +129,7 @@ class _Taking:
         self._backend.flush(wait=True)
 
     def _take_runs(self, runs: list[Run]) -> None:
-        """Write the records of runs that are not alive here, which nobody else writes."""
+        """Write the records of runs that are not alive in this store, so that nobody else writes them."""
         known = self._session.runs
         news = [run for run in runs if merged(run, known.get(run.id)) != known.get(run.id)]
         held = [run for run in news if self._backend.hold_run(run.id)]
@@ -143,9 +145,9 @@ class _Taking:
                 self._backend.release_run(run.id)
 
     def _wanted(self, rows: list[tuple[str, Record]]) -> Iterator[tuple[str, Record]]:
-        """Yield the rows that are not of runs, unless they were forgotten, or a living run may yet write such rows.
+        """Yield the rows that are not runs, not forgotten, and not of a living run, which may still write them.
 
-        Raise ValueError where there is no record of the run that wrote one.
+        Raise ValueError for a row whose run has no record.
         """
         runs = self._session.runs
         alive = {run.id for run in runs.values() if run.closed is None and self._backend.is_held(run.id)}
@@ -161,7 +163,7 @@ class _Taking:
                 yield key, record
 
     def _take_rows(self, rows: list[tuple[str, Record]]) -> None:
-        """Write rows of documents, links and hosts that are not known, and links that tell more than is known."""
+        """Write new rows of documents, links and hosts, and newer states of links."""
         links = Links(self._backend, self._session, self._store.documents.held, lambda id: None)
         targets = {f"{DOCUMENT}/{link.target}" for _, link in rows if isinstance(link, Link) and link.target}
         found = self._backend.get(sorted(targets.union(key for key, _ in rows)))

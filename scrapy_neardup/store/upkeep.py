@@ -16,7 +16,7 @@ from .verification import Survey
 
 
 def verify(address: str) -> Survey:
-    """Read all of a store, and change nothing. Raise StoreError where it can't be opened, or is none of ours."""
+    """Read all rows of a store. Raise StoreError if it can't be opened, or is not one of ours."""
     survey = Survey()
     if is_server(address):
         check_client(address)
@@ -29,14 +29,14 @@ def verify(address: str) -> Survey:
 
 
 def compact(address: str) -> None:
-    """Make a store as small as it can be. Others may go on meanwhile. Raise StoreError where it can't be written."""
+    """Give unused space back to the system. Others may go on meanwhile. Raise StoreError if the store can't be written."""
     for namespace in watched(names := _namespaces(address), "namespaces", len(names)):
         with _opened(address, namespace, writes=True) as backend:
             backend.compact()
 
 
 def size(address: str) -> int:
-    """Return how many bytes a store has on disk, of all its namespaces, or a server in memory."""
+    """Return the bytes of a store on disk, with all namespaces, or the memory of a server."""
     with _opened(address, "", writes=False) as backend:
         described = backend.describe()
     return int(str(described["bytes_server" if backend.is_remote else "bytes"]))

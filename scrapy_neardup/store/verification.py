@@ -1,6 +1,6 @@
 """Verify rows, each by itself and those of a namespace together. No I/O.
 
-Of each row only a number or two are kept, in arrays: ten million documents take half a gigabyte.
+Only a number or two are kept for each row, in arrays. Ten million documents take half a gigabyte.
 """
 
 from __future__ import annotations
@@ -35,31 +35,31 @@ _UNKNOWN = "what it held, if it was a row of the store, is unknown"
 
 @dataclass(frozen=True)
 class Finding:
-    """One kind of thing that is not as it should be."""
+    """A kind of damage or inconsistency."""
 
     what: str
     costs: str
     to_do: str = COPY
     harmless: bool = False
-    """The store is whole in spite of it."""
+    """Whether the store is complete in spite of it."""
 
 
 class Survey:
-    """What was read of a store, and all that is wrong with it."""
+    """The counts of a store, and its findings."""
 
     def __init__(self) -> None:
         self.read = Counter(rows=0, documents=0, links=0, runs=0)
-        """How much there is, by kind."""
+        """The number of rows by kind."""
         self._found: dict[Finding, tuple[int, str]] = {}
 
     def note(self, finding: Finding, count: int = 0, example: object = "") -> None:
-        """Add a finding, or so many more of a kind."""
+        """Add a finding, or `count` more of the same kind."""
         before, first = self._found.get(finding, (0, str(example)))
         self._found[finding] = before + count, first
 
     @property
     def findings(self) -> list[Finding]:
-        """One finding a kind, with how many there are of it, and the first example."""
+        """One finding for each kind, with its count and its first example."""
         return [replace(finding, what=_said(finding.what, *found)) for finding, found in self._found.items()]
 
     @property
@@ -74,7 +74,7 @@ def _said(what: str, count: int, example: str) -> str:
 
 
 class Verification:
-    """Takes the rows of one namespace, and notes what is wrong with them."""
+    """A check of the rows of one namespace."""
 
     def __init__(self, survey: Survey, namespace: str) -> None:
         self._survey = survey
@@ -86,18 +86,18 @@ class Verification:
         self._documents, self._targets, self._urls = array("Q"), array("Q"), array("Q")
 
     def note(self, what: str, costs: str, to_do: str = COPY, *, count: int = 0, example: object = "") -> None:
-        """Note damage, or so many more of a kind."""
+        """Note damage, or `count` more of the same kind."""
         self._survey.note(Finding(what + self._suffix, costs, to_do), count, example)
 
     def lose(self, why: object, key: str = "") -> None:
-        """Note that a row can't be read; of some not even the key is known."""
+        """Note an unreadable row. Its key may be unknown."""
         self._is_all_read = False
         kind = kind_of(key)
         what = f"rows of kind {kind!r} can't be read" if kind in _COSTS else "rows can't be read"
         self.note(what, _COSTS.get(kind, _UNKNOWN), count=1, example=f"{key[:80]!r}: {why}" if key else why)
 
     def take(self, key: str, value: object) -> Any:
-        """Take a row; return its record, None where it is damaged."""
+        """Check a row. Return its record, or None if it is damaged."""
         try:
             record = _record(key, value)
         except DAMAGE as error:
@@ -122,10 +122,10 @@ class Verification:
         if record.url if kind == LINK else kind == DOCUMENT and record.own:
             self._urls.append(url_key(record.url))
 
-    # All of them
+    # All rows together
 
     def check(self) -> None:
-        """Note what the rows say together, if all of them could be read. Nobody may write meanwhile."""
+        """Compare the rows with one another, if all could be read. No process may write meanwhile."""
         if self._is_all_read:
             self._check_records()
             self._check_links()
@@ -141,10 +141,10 @@ class Verification:
             self._check_count("urls", len(np.unique(_numbers(self._urls))))
 
     def _check_count(self, name: str, count: int) -> None:
-        """Compare the sum of what runs tell of with what there is.
+        """Compare the sum of the counts of runs with the number of rows.
 
         Too few documents are a loss. Other differences are no damage: two crawls that fetch a URL at once both count
-        it, and a process that is killed may leave rows that it has not counted yet.
+        it, and a killed process may leave rows that it has not counted.
         """
         said = sum(getattr(run, name) for run in self._runs.values()) + self._meta.get(meta.COUNTS, {}).get(name, 0)
         what = f"the runs tell of {said} {name}, and there are {count}{self._suffix}"
@@ -164,7 +164,7 @@ def _numbers(values: array[int]) -> npt.NDArray[np.uint64]:
 
 
 def _record(key: str, value: object) -> Any:
-    """Return the record of a row. Raise one of DAMAGE where there is anything wrong with it."""
+    """Return the record of a row. Raise one of DAMAGE if anything is wrong with it."""
     kind, rest = kind_of(key), id_of(key)
     is_numbered = kind in (DOCUMENT, LINK, HOST) and is_place(rest)
     if not (is_numbered or (kind == RUN and is_id(rest)) or key in (meta.KEY, meta.COUNTS, meta.INDEX)):
