@@ -29,7 +29,7 @@ def verify(address: str) -> Survey:
 
 
 def compact(address: str) -> None:
-    """Give unused space back to the system. Others may go on meanwhile. Raise StoreError if the store can't be written."""
+    """Give unused space back to the system while others go on. Raise StoreError if the store can't be written."""
     for namespace in watched(names := _namespaces(address), "namespaces", len(names)):
         with _opened(address, namespace, writes=True) as backend:
             backend.compact()

@@ -1,1 +1,1 @@
-"""Back ends on this machine: in memory, and in a file."""
+"""Back ends on this machine: in memory and in a file."""

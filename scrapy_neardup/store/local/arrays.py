@@ -1,6 +1,6 @@
 """A file of NumPy arrays, one after another, mapped into memory.
 
-The last array has the CRC-32 of each before it. Opening a file from a stranger runs nothing.
+The last array holds the CRC-32 of each array before it. Opening a hostile file runs no code.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from numpy.lib import format as npy
 from ...atomic import replacing
 from ...index.key_table import Array
 
-ALIGN = 64  # bytes: each array begins at a multiple of that, so that its items lie where the processor wants them
+ALIGN = 64  # bytes: arrays begin at multiples of this, so that their items are aligned
 
 
 def write_arrays(path: Path, arrays: Sequence[Array]) -> None:
-    """Write a file; it has its name only once all of it is on disk."""
+    """Write a file. It appears under its name only once all of it is on disk."""
     whole = [np.ascontiguousarray(each) for each in arrays]
     sums = np.array([_checksum(each) for each in whole], np.uint32)
     with replacing(path) as part, open(part, "wb") as file:
@@ -32,7 +32,7 @@ def write_arrays(path: Path, arrays: Sequence[Array]) -> None:
 
 
 def read_arrays(path: Path, count: int, *, check: bool) -> list[Array]:
-    """Map so many arrays, read-only; `check` reads them all, to compare checksums. Raise ValueError for damage."""
+    """Map `count` arrays, read-only. `check` compares checksums. Raise ValueError for a damaged file."""
     with path.open("rb") as file:
         view = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         *arrays, sums = (_next(file, view) for _ in range(count + 1))
@@ -46,7 +46,7 @@ def _next(file: BinaryIO, view: mmap.mmap) -> Array:
     try:
         npy.read_magic(file)
         (size,), _, dtype = npy.read_array_header_1_0(file)
-    except Exception as error:  # it is read as Python's source: whatever that may raise
+    except Exception as error:  # NumPy parses the header as a Python literal, which may raise anything
         raise ValueError("the head of an array is none") from error
     at = file.tell()
     array: Array = np.frombuffer(view, dtype, size, at) if size else np.zeros(0, dtype)

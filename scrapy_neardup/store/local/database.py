@@ -1,4 +1,4 @@
-"""The SQLite file of a store: checks before it is opened, and errors that say what to do."""
+"""The SQLite file of a store: checks before it is opened, and errors with advice."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ..interface import StoreError
 from ..records import is_intact, load
 
 TABLE = "neardup"
-LOCK_SECONDS = 30  # how long to wait for another process
-CACHE = 16_000  # KB of pages that are kept in memory
-PAGE = 16_384  # bytes: of smaller pages a tenth is left over, as a row takes some 800
-# A number is never used again, and a row that is replaced gets a new one: so numbers above those known are news.
+LOCK_SECONDS = 30  # the time to wait for another process
+CACHE = 16_000  # KB of cached pages
+PAGE = 16_384  # bytes: a row takes about 800, and smaller pages would leave a tenth of their space unused
+# A number is never reused, and a replaced row gets a new one. So numbers above the known ones are news.
 _COLUMNS = "(number INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL UNIQUE, value BLOB)"
-SMALL = 2**25  # bytes of a file of which all is read whenever it is opened, to compare checksums: 0.1 s
-FILLED = 0.7  # of a file by its rows: what is less is written anew, which takes some seconds a gigabyte
+SMALL = 2**25  # bytes: checksums of a file up to this size are compared whenever it is opened, in 0.1 s
+FILLED = 0.7  # share of a file that rows fill; below it the file is rewritten, which takes some seconds a gigabyte
 _LEAST_BYTES = 512  # of an SQLite file: one page
 _ADVICE = {
     "is locked": f"another process has had it to itself for {LOCK_SECONDS} seconds; try again when that is done",
@@ -35,14 +35,14 @@ _ADVICE = {
 
 
 def table_of(namespace: str) -> str:
-    """Return the table of a namespace."""
+    """Return the name of the table of a namespace."""
     return TABLE + (f"/{quote(namespace, safe='')}" if namespace else "")
 
 
 def open_database(path: str, table: str = TABLE, *, writes: bool, check: bool = True) -> sqlite3.Connection:
-    """Open a store's file to read it; with `writes` make a table that is not there. Raise StoreError.
+    """Open the file of a store for reading; with `writes`, create a missing table. Raise StoreError.
 
-    Without `check` it may be damaged: this is for who looks for the damage. It is used by one thread at a time.
+    `check=False` opens a damaged file too, for verification. Use the connection in one thread at a time.
     """
     check_file(Path(path), writes)
     with told(path, "opened"):
@@ -50,7 +50,7 @@ def open_database(path: str, table: str = TABLE, *, writes: bool, check: bool = 
             _address(Path(path), writes), uri=True, timeout=LOCK_SECONDS, isolation_level=None, check_same_thread=False
         )
         try:
-            db.execute("PRAGMA trusted_schema=OFF")  # the file may be a stranger's
+            db.execute("PRAGMA trusted_schema=OFF")  # the file may be hostile
             db.execute(f"PRAGMA cache_size={-CACHE}")
             _check_content(path, db, check)
             _prepare(db, table, writes)
@@ -64,17 +64,17 @@ def open_database(path: str, table: str = TABLE, *, writes: bool, check: bool = 
 
 @contextmanager
 def told(path: str, what: str) -> Iterator[None]:
-    """Raise StoreError in place of SQLite's errors: what can't be done to the store, why, and what to do."""
+    """Convert errors of SQLite to StoreError, with the reason and advice."""
     try:
         yield
-    except (sqlite3.Error, UnicodeDecodeError, MemoryError) as error:  # the last two by what is damaged
+    except (sqlite3.Error, UnicodeDecodeError, MemoryError) as error:  # damage can raise the last two
         why = " ".join(str(error).split())
         advice = next(advice for sign, advice in _ADVICE.items() if sign in why)
         raise StoreError(f"store {path!r} can't be {what}: {why}; {advice}; it was left as it is") from error
 
 
 def check_file(path: Path, writes: bool) -> None:
-    """Raise StoreError for what SQLite has no clear word for, or would make files beside before it refused it."""
+    """Raise StoreError for files on which SQLite gives no clear error, or would leave files beside."""
     name = f"store {str(path)!r}"
     if not os.path.isdir(path.parent):
         raise StoreError(f"{name}: there is no directory {str(path.parent)!r}; make it first")
@@ -98,18 +98,18 @@ def _exists(path: Path) -> bool:
         path.stat()
     except FileNotFoundError:
         return False
-    except (OSError, ValueError) as error:  # a name that is too long, a folder that may not be looked into
+    except (OSError, ValueError) as error:  # such as a name that is too long, or a folder without access
         raise StoreError(f"store {str(path)!r} can't be opened: {getattr(error, 'strerror', error)}") from error
     return True
 
 
 def _may_be_database(path: Path) -> bool:
-    """Return whether a file begins as SQLite's do.
+    """Return whether a file begins as an SQLite file.
 
-    SQLite itself is asked: its locks are those of the process, so to open the file and close it again would let go of
-    them for all stores that are open on it. Others could then delete the write-ahead log that these write to.
+    SQLite itself reads it. Its locks belong to the process: opening and closing the file directly would release the
+    locks of all stores that have it open, and other processes could delete their write-ahead log.
     """
-    if path.stat().st_size < _LEAST_BYTES:  # of a single byte SQLite thinks that it is nothing
+    if path.stat().st_size < _LEAST_BYTES:  # SQLite takes a file of one byte for an empty one
         return path.stat().st_size == 0
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as db:
@@ -123,7 +123,7 @@ def _address(path: Path, writes: bool) -> str:
     address = path.absolute().as_uri()
     if writes:
         return f"{address}?mode=rwc"
-    # SQLite locks with files beside what it reads. Where it can't make them, a file that nobody has open is read as is.
+    # SQLite creates lock files beside the file it reads. If it can't, a file that nobody has open is read as immutable.
     if all(os.access(place, os.W_OK) for place in (path, path.parent)):
         return f"{address}?mode=rw"
     return f"{address}?mode=ro" if Path(f"{path}-wal").exists() else f"{address}?mode=ro&immutable=1"
@@ -143,18 +143,18 @@ def namespaces(db: sqlite3.Connection) -> dict[str, str]:
 
 
 def is_ours(table: str) -> bool:
-    """Return whether a table is that of a namespace."""
+    """Return whether a table belongs to a namespace."""
     return table == TABLE or table.startswith(f"{TABLE}/")
 
 
 def tables(db: sqlite3.Connection) -> list[str]:
-    """Return the names of all tables, but SQLite's own."""
+    """Return the names of all tables except those of SQLite."""
     query = "SELECT name FROM sqlite_master WHERE type = 'table' AND substr(name, 1, 7) != 'sqlite_'"
     return [name for (name,) in db.execute(query)]
 
 
 def _check_rows(db: sqlite3.Connection, names: list[str]) -> None:
-    """Raise sqlite3.DatabaseError for damage: anywhere in a small file, else in the pages that a crawl begins with."""
+    """Raise sqlite3.DatabaseError for damage: anywhere in a small file, else in the first pages that a crawl reads."""
     if db.execute("PRAGMA page_count").fetchone()[0] * PAGE <= SMALL:
         [said] = db.execute("PRAGMA integrity_check(1)").fetchone()
         if said != "ok":
@@ -176,17 +176,17 @@ def _check_format(path: str, db: sqlite3.Connection, table: str) -> None:
 
 
 def _prepare(db: sqlite3.Connection, table: str, writes: bool) -> None:
-    """Make the table if it is missing; for a reader, an empty one that is not in the file."""
+    """Create a missing table. A reader gets an empty temporary table."""
     if not writes:
         if table not in tables(db):
             db.execute(f'CREATE TEMP TABLE "{table}" {_COLUMNS.replace(" AUTOINCREMENT", "")}')
         return
     if not tables(db):
-        db.execute(f"PRAGMA page_size={PAGE}")  # first: any other statement settles it
-        db.execute("PRAGMA auto_vacuum=INCREMENTAL")  # of a file with tables it would only change the head
+        db.execute(f"PRAGMA page_size={PAGE}")  # first, since any other statement fixes the size
+        db.execute("PRAGMA auto_vacuum=INCREMENTAL")  # before the first table, since later it has no effect
     _keep_ahead(db)
     with db:
-        db.execute("BEGIN IMMEDIATE")  # fails where the file can't be written
+        db.execute("BEGIN IMMEDIATE")  # fails if the file can't be written
         db.execute(f'CREATE TABLE IF NOT EXISTS "{table}" {_COLUMNS}')
 
 
@@ -198,19 +198,19 @@ def _keep_ahead(db: sqlite3.Connection) -> None:
             db.execute("PRAGMA journal_mode=WAL")
             return
         except sqlite3.OperationalError as error:
-            # Of several processes that make one file at once, SQLite lets all but one fail without any waiting.
+            # If several processes create one file at once, SQLite fails in all but one without waiting.
             if "locked" not in str(error) or time.monotonic() > end:
                 raise
             time.sleep(0.01)
 
 
 def shrink(db: sqlite3.Connection) -> None:
-    """Give back the room of a file that is not in use. Rows keep their numbers."""
+    """Give unused space of a file back to the system. Rows keep their numbers."""
     sums = [
         db.execute(f'SELECT sum(length(key) * 2 + length(value)) FROM "{table}"').fetchone() for table in tables(db)
     ]
     [pages] = db.execute("PRAGMA page_count").fetchone()
-    if sum(size or 0 for (size,) in sums) < FILLED * pages * PAGE:  # then pages are half empty, and not only free
+    if sum(size or 0 for (size,) in sums) < FILLED * pages * PAGE:  # pages are half empty, and not only free
         db.execute("VACUUM")
-    db.executescript("PRAGMA incremental_vacuum")  # a single statement would give back a single page
+    db.executescript("PRAGMA incremental_vacuum")  # executescript, since a single statement would free a single page
     db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()

@@ -1,4 +1,4 @@
-"""Verify a store's file and its index, whatever is damaged."""
+"""Verify the file and the index of a store, whatever is damaged."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _SLOW = "opening the store takes longer: each time until then it is made anew in
 
 
 def inspect(path: str, survey: Survey) -> None:
-    """Read all of a store's file. Raise StoreError where it can't be opened, or is none of ours."""
+    """Read the whole file of a store. Raise StoreError if it can't be opened, or is not one of ours."""
     survey.read["index_files"] = 0
     with closing(open_database(path, writes=False, check=False)) as db:
         db.text_factory = lambda text: text.decode("utf8", "replace")
         tables = namespaces(db)
         for table in tables.values():
             _inspect_index(Files(path, table), db, survey)
-        db.execute("BEGIN")  # to read it as it is now
+        db.execute("BEGIN")  # read one state of the file
         _check_file(db, survey)
         for namespace, table in tables.items():
             rows = Verification(survey, namespace)
@@ -44,20 +44,20 @@ def _inspect_index(files: Files, db: sqlite3.Connection, survey: Survey) -> None
             files.opened(name, check=True)
             survey.read["index_files"] += 1
         except (OSError, *DAMAGE) as error:
-            if name in _listed(files, db):  # else another process has just put it into another
+            if name in _listed(files, db):  # otherwise another process has just merged it
                 why = getattr(error, "strerror", None) or error
                 what = f"file {str(files.folder / name)!r} of the index can't be read: {why}"
                 survey.note(Finding(what, _SLOW, _ANEW, harmless=True))
 
 
 def _listed(files: Files, db: sqlite3.Connection) -> list[str]:
-    with suppress(sqlite3.Error, *DAMAGE):  # told of where the row is read
+    with suppress(sqlite3.Error, *DAMAGE):  # reported when the row is read
         return files.listed(db)
     return []
 
 
 def _check_file(db: sqlite3.Connection, survey: Survey) -> None:
-    """Run SQLite's check of its file."""
+    """Run SQLite's integrity check."""
     try:
         said = "; ".join(str(line) for (line,) in db.execute("PRAGMA integrity_check"))
     except sqlite3.Error as error:
@@ -67,7 +67,7 @@ def _check_file(db: sqlite3.Connection, survey: Survey) -> None:
 
 
 def _check_opening(path: str, survey: Survey) -> None:
-    """Note if the store can't be opened: of a small file a single damaged row is enough."""
+    """Note if a crawl can't open the store. In a small file, a single damaged row is enough."""
     try:
         open_database(path, writes=False).close()
     except StoreError as error:
@@ -83,7 +83,7 @@ def _read(db: sqlite3.Connection, table: str, rows: Verification) -> None:
 
 
 def _rows(db: sqlite3.Connection, table: str) -> Iterator[tuple[str, object]]:
-    """Yield the keys and values of a table; where it is damaged, an error in place of each number."""
+    """Yield the keys and values of a table. A damaged row yields an error as its value."""
     query = f'SELECT number, key, value FROM "{table}" NOT INDEXED WHERE number > ? ORDER BY number'
     last = after = 0
     with suppress(sqlite3.Error, TypeError):

@@ -1,9 +1,9 @@
-"""The files of an index: which of them count, and how they are made.
+"""The files of an index: which files are valid, and how they are made.
 
-They lie in a folder beside the store. A row of the store, `meta/index`, names those that count: so an older copy of the
-store never reads newer files. A file is written before the row names it, and removed once the row names it no more. A
-kill may leave files that the row does not name; the process that makes the next file removes them. One process at a
-time makes files: the one that has the lock.
+They lie in a folder beside the store. The row `meta/index` of the store names the valid files, so a restored copy of
+the store never reads newer files. A file is written before the row names it, and removed after the row no longer names
+it. A kill may leave unnamed files; the process that makes the next file removes them. Only the process with the lock
+makes files.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from .rebuild import table_of_rows
 from .row_index import due
 from .table import Table
 
-CHECKED = 1 << 28  # bytes of an index of which all is read when it is opened, to compare its checksums: 0.1 s
-STEP = 1 << 18  # rows of which a table is made at a time: 500 MB
-LEAST = 1 << 15  # rows of a table that is worth a file: fewer are read again in 0.1 s
+CHECKED = 1 << 28  # bytes: checksums of an index up to this size are compared when it is opened, in 0.1 s
+STEP = 1 << 18  # rows from which one table is built at a time: 500 MB
+LEAST = 1 << 15  # rows from which a table is worth a file: fewer are read again in 0.1 s
 
 _NAME = re.compile(r"(\d{12})-(\d{12})-[\da-f]{8}\.idx")
 logger = logging.getLogger(__name__)
 
 
 def folder_of(path: str) -> Path:
-    """Return the folder of a store's index."""
+    """Return the folder of the index of a store."""
     return Path(f"{path}.index")
 
 
 def size_of(file: Path) -> int:
-    """Return the bytes of a file; 0 where it can't be looked at."""
+    """Return the bytes of a file; 0 if it can't be read."""
     try:
         return file.stat().st_size
     except OSError:
@@ -48,7 +48,7 @@ def size_of(file: Path) -> int:
 
 
 class Files:
-    """Reads and makes the tables of one namespace."""
+    """The tables of one namespace in files."""
 
     def __init__(self, path: str, table: str, *, writes: bool = False) -> None:
         self.folder = folder_of(path) / quote(table, safe="")
@@ -56,28 +56,28 @@ class Files:
         self._writes = writes
         self._lock = FileLock(f"{self.folder}.lock", thread_local=False)
 
-    # Who makes files
+    # The lock
 
     @property
     def is_held(self) -> bool:
-        """Whether this process is the one that makes files."""
+        """Whether this process makes files."""
         return self._lock.is_locked
 
     def hold(self, rows: int) -> bool:
-        """Take the lock if so many rows are worth a file; return whether this process has it."""
+        """Take the lock if `rows` rows are worth a file. Return whether this process has it."""
         if self._writes and rows >= LEAST:
-            with suppress(Timeout, OSError):  # another process makes them, or nobody can
+            with suppress(Timeout, OSError):  # another process has it, or the folder can't be written
                 self._lock.acquire(timeout=0)
         return self.is_held
 
     def release(self) -> None:
-        """Release the lock: other processes may make files."""
+        """Release the lock. Other processes may make files then."""
         self._lock.release()
 
-    # Which files count
+    # Valid files
 
     def names(self, db: sqlite3.Connection) -> list[str]:
-        """Return the names of the files that count, as the store tells now."""
+        """Return the names of the valid files. A damaged row gives none."""
         try:
             return self.listed(db)
         except DAMAGE as error:
@@ -85,7 +85,7 @@ class Files:
             return []
 
     def listed(self, db: sqlite3.Connection) -> list[str]:
-        """Return the names of the files that count. Raise ValueError where the row that tells is damaged."""
+        """Return the names of the valid files. Raise ValueError for a damaged row."""
         row = db.execute(f'SELECT value FROM "{self._table}" WHERE key = ?', (INDEX,)).fetchone()
         names = [str(name) for name in load(INDEX, row[0])["files"]] if row else []
         after = 1
@@ -99,19 +99,19 @@ class Files:
         return names
 
     def read(self, db: sqlite3.Connection) -> list[Table]:
-        """Return the tables that count; those that can't be read are made anew."""
+        """Return the valid tables. Unreadable ones are rebuilt."""
         while True:
             names = self.names(db)
             try:
                 check = sum((self.folder / name).stat().st_size for name in names) <= CHECKED
                 return [self.opened(name, check=check) for name in names]
             except (OSError, *DAMAGE) as error:
-                if self.names(db) == names:  # else another process has just put them into others
+                if self.names(db) == names:  # otherwise another process has just merged them
                     self.warn(f"is made anew: {error}")
                     return [table for name in names for table in self._opened_or_made(db, name)]
 
     def opened(self, name: str, *, check: bool) -> Table:
-        """Return the table in a file. Raise ValueError, OSError where it can't be read; `check` reads all of it."""
+        """Return the table in a file. `check` reads all of it. Raise ValueError or OSError if it can't be read."""
         table = Table.read(self.folder / name, check=check)
         if (table.first, table.last) != _range(name):
             raise ValueError(f"{name} is another file of an index")
@@ -124,13 +124,13 @@ class Files:
             return self.made(db, *_range(name))
 
     def warn(self, why: str) -> None:
-        """Warn of what becomes of the index."""
+        """Log a warning on the index."""
         logger.warning("Store %r: its index %s", str(self.folder.parent)[:-6], why)
 
-    # How they are made
+    # Making files
 
     def made(self, db: sqlite3.Connection, first: int, last: int) -> list[Table]:
-        """Make tables of a range of rows; some of them may be gone."""
+        """Make tables of the rows `first` to `last`. Some of the rows may be deleted."""
         tables: list[Table] = []
         for start in range(first, last + 1, STEP):
             tables.append(self._stored(table_of_rows(db, self._table, start, min(start + STEP - 1, last))))
@@ -139,11 +139,11 @@ class Files:
         return tables
 
     def merged(self, tables: Sequence[Table]) -> Table:
-        """Make one table of several that follow one another."""
+        """Merge adjacent tables into one."""
         return self._stored(Table.merged(tables))
 
     def _stored(self, table: Table) -> Table:
-        """Return a table in a file, where it is worth one and this process makes them; else as it is."""
+        """Return a table in a file if it is large enough and this process makes files; else the table itself."""
         if len(table) < LEAST or not self.is_held:
             return table
         try:
@@ -154,16 +154,16 @@ class Files:
             return table
 
     def tidy(self, names: Iterable[str]) -> None:
-        """Remove the files that are not among those named."""
+        """Remove all files except those named."""
         kept = set(names)
         for file in self.folder.iterdir() if self.folder.is_dir() else ():
             if file.name not in kept:
-                with suppress(OSError):  # elsewhere than on POSIX one that is mapped can't be removed
+                with suppress(OSError):  # outside POSIX a mapped file can't be removed
                     file.unlink()
 
 
 def _range(name: str) -> tuple[int, int]:
-    """Return the first and the last row that a file covers. Raise ValueError for a name that none has."""
+    """Return the first and last row of a file from its name. Raise ValueError for an invalid name."""
     match = _NAME.fullmatch(name)
     if not match:
         raise ValueError(f"{name!r:.80} is no file of an index")

@@ -1,4 +1,4 @@
-"""File locks beside a store, released by the system when their process ends."""
+"""File locks beside a store, which the system releases when their process ends."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-LOOK_SECONDS = 0.05  # how long one who takes a lock waits for others that only look at it
+LOOK_SECONDS = 0.05  # the time to wait for processes that only check the lock
 
 
 class RunLock:
@@ -18,7 +18,7 @@ class RunLock:
         self._lock = FileLock(f"{store}.run-{run}.lock", thread_local=False)
 
     def acquire(self) -> bool:
-        """Take the lock; return False where a living process holds it."""
+        """Take the lock. Return False if a living process holds it."""
         try:
             self._lock.acquire(timeout=LOOK_SECONDS, poll_interval=LOOK_SECONDS / 10)
         except Timeout:
@@ -26,8 +26,8 @@ class RunLock:
         return True
 
     def is_held(self) -> bool:
-        """Return whether a living process holds the lock; this makes no file, so what is read-only can be asked too."""
-        if os.name != "posix":  # elsewhere one can't look without taking
+        """Return whether a living process holds the lock. This creates no file, so it works on read-only media."""
+        if os.name != "posix":  # elsewhere a lock can't be checked without taking it
             held = not self.acquire()
             self._lock.release()
             return held
@@ -35,7 +35,9 @@ class RunLock:
 
         try:
             with open(self._lock.lock_file, "rb") as file:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # in nobody's way who only looks; gone with the file
+                fcntl.flock(
+                    file, fcntl.LOCK_SH | fcntl.LOCK_NB
+                )  # a shared lock does not block other checks; closing the file releases it
         except FileNotFoundError:
             return False
         except BlockingIOError:
@@ -44,7 +46,7 @@ class RunLock:
 
     def release(self) -> None:
         """Release the lock and remove its file."""
-        with suppress(OSError):  # elsewhere than on POSIX an open file can't be removed
-            # While it is held: who waits sees that its file is gone, and begins anew.
+        with suppress(OSError):  # outside POSIX an open file can't be removed
+            # Before the release: a waiting process notices that the file is gone, and starts over.
             Path(self._lock.lock_file).unlink()
         self._lock.release()

@@ -1,4 +1,4 @@
-"""A table of an index made anew from stored rows."""
+"""Build a table of an index from stored rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .table import Columns, Table
 
 
 def table_of_rows(db: sqlite3.Connection, name: str, first: int, last: int) -> Table:
-    """Make the table of a range of rows; some of them may be gone."""
+    """Build the table of the rows `first` to `last`. Some of the rows may be deleted."""
     builder = _Builder()
     query = f'SELECT number, key, value FROM "{name}" WHERE number BETWEEN ? AND ? ORDER BY number'
     for number, key, value in db.execute(query, (first, last)):
@@ -28,7 +28,7 @@ def table_of_rows(db: sqlite3.Connection, name: str, first: int, last: int) -> T
 
 
 class _Builder:
-    """Postings as arrays that grow. Documents are not decoded: fingerprints are taken as they are stored."""
+    """Collects postings in growing arrays. Fingerprints are copied as they are stored, without decoding documents."""
 
     def __init__(self) -> None:
         self._prints: dict[str, list[bytes]] = {}
@@ -36,7 +36,7 @@ class _Builder:
         self._keys, self._numbers = array("Q"), array("q")
 
     def add(self, number: int, key: str, value: bytes) -> None:
-        """Add a row. A damaged one is left out; `verify` reports it."""
+        """Add a row. A damaged row is left out; `verify` reports it."""
         with suppress(*DAMAGE):
             if key.startswith("document/"):
                 self._add_document(number, value)
@@ -58,7 +58,7 @@ class _Builder:
         self._numbers.extend([number] * len(keys))
 
     def columns(self) -> Columns:
-        """Return the postings of all rows added."""
+        """Return the postings of all added rows."""
         keys, numbers = [np.frombuffer(self._keys, np.uint64)], [np.frombuffer(self._numbers, np.int64)]
         simhashes, places = np.zeros(0, np.uint64), np.zeros(0, np.int64)
         for name, packed in self._prints.items():

@@ -10,25 +10,26 @@ from ..interface import Postings
 from .table import Table
 from .tail import Place, Tail
 
-TAIL = 1024  # rows in RAM before they become a table, which takes some milliseconds
-RATIO = 8  # a table is merged with one before it that is at most so many times as large
+TAIL = 1024  # rows in RAM that become a table, which takes some milliseconds
+RATIO = 8  # a table is merged with an earlier one up to this many times as large
 
 
 class Index:
-    """Finds rows by their postings."""
+    """An index from postings to rows."""
 
     def __init__(self) -> None:
         self.tables: list[Table] = []
-        """By their rows' numbers, ascending, without a gap."""
+        """Tables in ascending order of their rows, without gaps."""
         self.tail = Tail()
 
     @property
     def last(self) -> int:
-        """The highest number that a table covers."""
+        """The highest row number in a table."""
         return self.tables[-1].last if self.tables else 0
 
     def find(self, keys: Mapping[int, int]) -> dict[int, list[Place]]:
-        """Return the places of the rows by key, oldest first; `keys` says of each how many, the newest, at most."""
+        """Return the places of rows by key, oldest first. `keys` has the maximum number of each key; the newest are
+        returned."""
         found: dict[int, list[Place]] = {}
         left = dict(keys)
         for key in self.tail.known(keys):
@@ -45,11 +46,11 @@ class Index:
         return found
 
     def count(self, key: int) -> int:
-        """Return how many rows a key leads to; some of them may be gone."""
+        """Return the number of postings of a key. Some may lead to deleted rows."""
         return len(self.tail.find(key, len(self.tail))) + sum([table.count(key) for table in self.tables])
 
     def near(self, simhash: int, distance: int, most: int = NEWEST) -> list[tuple[int, Place]]:
-        """Return each row within a Hamming distance as (distance, place), oldest first; at most the `most` nearest."""
+        """Return the rows within a Hamming distance as (distance, place), oldest first; at most the `most` nearest."""
         found: list[tuple[int, Place]] = []
         for table in self.tables:
             found += table.near(simhash, distance, most)
@@ -61,26 +62,26 @@ class Index:
             self.tail.add(place, postings)
 
     def remove(self, key: str) -> None:
-        """Remove a row that has no number yet; free the room of removed rows once they are most of the tail."""
+        """Remove a row without a number. Free the memory of removed rows once they fill most of the tail."""
         self.tail.remove(key)
         if self.tail.removed > max(TAIL, len(self.tail) // 2):
             self.tail = self.tail.rest(numbered=True)
 
     def seal(self, last: int) -> None:
-        """Make a table of the tail's rows that have a number; `last` is the highest one."""
+        """Make a table of the numbered rows in the tail. `last` is the highest number."""
         if last <= self.last:
             return
         self.tables.append(Table.made(self.last + 1, last, self.tail.columns()))
         self.tail = self.tail.rest(numbered=False)
 
     def put(self, table: Table) -> None:
-        """Put a table in place of all tables that it covers."""
+        """Replace the tables of the same rows by a table."""
         self.tables = [*(each for each in self.tables if each.last < table.first), table,
                        *(each for each in self.tables if each.first > table.last)]  # fmt: skip
 
 
 def nearest(found: list[tuple[int, Place]], most: int) -> list[tuple[int, Place]]:
-    """Return the nearest ones in the same order; among equals the oldest."""
+    """Return the `most` nearest, in the same order. Ties go to the oldest."""
     if len(found) <= most:
         return found
     chosen = sorted(range(len(found)), key=lambda at: found[at][0])[:most]
@@ -88,7 +89,7 @@ def nearest(found: list[tuple[int, Place]], most: int) -> list[tuple[int, Place]
 
 
 def due(tables: Sequence[Table]) -> list[Table]:
-    """Return the last tables if they should be merged; else none."""
+    """Return the last tables if they should be merged, else none."""
     taken: list[Table] = []
     rows = 0
     for table in reversed(tables):

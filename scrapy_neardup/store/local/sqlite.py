@@ -1,7 +1,7 @@
-"""The back end in a file: rows in one table of SQLite, which is a `SqliteDict`, and an index that is only a cache.
+"""The back end in a file: rows in one SQLite table that is a `SqliteDict`, and an index that is only a cache.
 
-RAM holds rows until they are written. All other rows are read from the table, over a connection that never writes. Rows
-of other processes are noticed by their numbers, which are higher than all that are known.
+Rows stay in RAM until they are written. All other rows are read from the table, over a connection that never writes.
+Rows of other processes are noticed by their numbers, which are higher than all known ones.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from .stored_index import StoredIndex
 from .tail import Place
 from .writer import Batch, Writer
 
-AT_ONCE = 500  # rows that are read at a time: some milliseconds
+AT_ONCE = 500  # rows to read at a time: some milliseconds
 
 
 class SqliteBackend(MemoryBackend):
-    """A store in a file, for several processes of one machine. Raise StoreError where it can't be opened."""
+    """A store in a file, for several processes of one machine. Raise StoreError if it can't be opened."""
 
     index: StoredIndex
 
     def __init__(self, path: str, *, namespace: str = "", writes: bool = True) -> None:
         super().__init__()
-        self.name = os.path.realpath(path)  # one name for the file and its locks, by whatever link it was reached
+        self.name = os.path.realpath(path)  # one name for the file and its locks, even if it was reached by a link
         self._table = table_of(namespace)
         self._db = open_database(self.name, self._table, writes=writes)
         self._version = self._known = 0
         self._locks: dict[str, RunLock] = {}
         self._files = Files(self.name, self._table, writes=writes)
         self._named: list[str] = []
-        """The files of the index that count, as far as this process knows."""
+        """The valid files of the index that this process has read."""
         self.index = StoredIndex(self._db, self._files)
         self._writer: Writer | None = None
         try:
@@ -56,7 +56,7 @@ class SqliteBackend(MemoryBackend):
     # The index
 
     def _open_index(self) -> None:
-        """Read the index, and make the missing tables."""
+        """Read the index, and build missing tables."""
         last = self._db.execute(f'SELECT max(number) FROM "{self._table}"').fetchone()[0] or 0
         self._named = self._files.names(self._db)
         self.index.load(last)
@@ -66,21 +66,22 @@ class SqliteBackend(MemoryBackend):
         self._name_files()
 
     def _name_files(self) -> None:
-        """Write which files of the index count, if that has changed."""
+        """Write the names of the valid files, if they changed."""
         if self._files.is_held and self.index.names != self._named:
             self._named = self.index.names
             self.write([Entry(INDEX, {"files": self._named})])
 
     def _name_last_files(self, writer: Writer) -> None:
-        """Write which files count, those of the last merge included."""
+        """Write the names of the valid files, including those of the last merge."""
         if self._files.is_held and self.index.names != self._named:
-            with suppress(StoreError):  # it is made again
+            with suppress(StoreError):  # the merge is repeated later
                 writer.write(Batch({INDEX: {"files": self.index.names}})).result()
                 self._files.tidy(self.index.names)
 
     @contextmanager
     def _index_told(self) -> Iterator[None]:
-        """Raise StoreError in place of what a damaged index raises: of a large one only the head was checked."""
+        """Convert errors of a damaged index to StoreError. Only the head of a large index was checked at its
+        opening."""
         try:
             yield
         except DAMAGE as error:
@@ -96,7 +97,7 @@ class SqliteBackend(MemoryBackend):
         return rows + [Row(*row) for row in self._select("key, value", "key", stored)] if stored else rows
 
     def _select(self, columns: str, by: str, values: Sequence[object]) -> list[Any]:
-        """Return columns of the rows that have one of the values."""
+        """Return columns of the rows with one of the values."""
         found: list[Any] = []
         with told(self.name, "read"):
             for at in range(0, len(values), AT_ONCE):
@@ -168,7 +169,7 @@ class SqliteBackend(MemoryBackend):
             self._writer.flush(wait=wait)
 
     def _note_written(self, batch: Batch) -> None:
-        """Drop from RAM the rows that are on disk."""
+        """Remove the rows from RAM that are on disk."""
         waiting = self._writer.batch if self._writer else batch
         for key, record in batch.records().items():
             if not waiting.has(key) and key in self._rows and self._rows[key] is record:
@@ -182,7 +183,7 @@ class SqliteBackend(MemoryBackend):
             if self._version == self._newest_version() and not self.index.has_merged:
                 return rows, False
             more = True
-            while more and not rows:  # this process's own rows only get their numbers
+            while more and not rows:  # news that only number this process's own rows are skipped
                 rows, more = self._read_news()
             if not more:
                 self.index.grow(self._known)
@@ -195,7 +196,7 @@ class SqliteBackend(MemoryBackend):
         return int(version)
 
     def _read_news(self) -> tuple[list[Row], bool]:
-        """Return some new rows of other processes; number this process's own."""
+        """Return some new rows of other processes. Number this process's own rows."""
         version = self._newest_version()
         query = f'SELECT number, key FROM "{self._table}" WHERE number > ? ORDER BY number LIMIT {AT_ONCE}'
         rows = self._db.execute(query, (self._known,)).fetchall()
@@ -203,13 +204,13 @@ class SqliteBackend(MemoryBackend):
         if damage and not found:
             raise damage
         if damage:
-            return found, True  # the next call raises it
+            return found, True  # the next call raises the error
         if not (more := len(rows) == AT_ONCE):
             self._version = version
         return found, more
 
     def _take_in(self, rows: Sequence[tuple[int, str]]) -> tuple[list[Row], StoreError | None]:
-        """Add the newest rows to the index, up to a damaged one; return those of other processes, and the error."""
+        """Add the newest rows to the index, up to a damaged one. Return those of other processes, and the error."""
         others = [number for number, key in rows if not (self.index.tail.has(key) or self._is_deleted(key))]
         values = dict(self._select("number, value", "number", others))
         found: list[Row] = []
@@ -225,7 +226,7 @@ class SqliteBackend(MemoryBackend):
         return found, None
 
     def _is_deleted(self, key: str) -> bool:
-        """Return whether this process deleted a row, of which the deletion is not written yet."""
+        """Return whether this process deleted a row and has not yet written the deletion."""
         return key in self._rows and self._rows[key] is None
 
     # Runs
@@ -244,7 +245,7 @@ class SqliteBackend(MemoryBackend):
         if lock := self._locks.pop(run, None):
             lock.release()
 
-    # All of it
+    # The store as a whole
 
     def describe(self) -> dict[str, object]:
         rows = sum(size_of(file) for file in (Path(self.name), Path(f"{self.name}-wal")))
@@ -253,7 +254,7 @@ class SqliteBackend(MemoryBackend):
 
     def compact(self) -> None:
         with told(self.name, "compacted"):
-            if self._files.is_held:  # else another process makes the files, in time
+            if self._files.is_held:  # otherwise the process with the lock rebuilds in time
                 self.index.rebuild(self._known)
                 self._name_files()
             self.flush(wait=True)

@@ -17,11 +17,11 @@ from .arrays import read_arrays, write_arrays
 FORMAT = 2
 _KEYS = ("starts", "tags", "low", "high")
 _NEAR = ("starts", "next", "numbers")
-ARRAYS = 3 + len(_KEYS) + len(_NEAR)  # of a file
+ARRAYS = 3 + len(_KEYS) + len(_NEAR)  # in a file
 
 
 class Columns(NamedTuple):
-    """The postings of rows, as columns."""
+    """The postings of rows as columns."""
 
     keys: npt.NDArray[np.uint64]
     numbers: npt.NDArray[np.int64]
@@ -32,7 +32,7 @@ class Columns(NamedTuple):
 
 
 class Table:
-    """The postings of rows `first` to `last`."""
+    """The postings of the rows `first` to `last`."""
 
     def __init__(
         self, first: int, last: int, keys: PackedTable, near: NearTable, places: Array, path: Path | None = None
@@ -43,10 +43,10 @@ class Table:
         self._keys = keys
         self._near = near
         self._places = places
-        """The row of each SimHash, counted from `first`."""
+        """The row of each SimHash, relative to `first`."""
 
     def __len__(self) -> int:
-        """Return how many rows it covers, deleted ones included."""
+        """Return the number of rows, including deleted ones."""
         return self.last - self.first + 1
 
     @classmethod
@@ -68,7 +68,7 @@ class Table:
 
     @classmethod
     def read(cls, path: Path, *, check: bool = False) -> Table:
-        """Map a file; `check` reads all of it. Raise ValueError, OSError where it is not of this format, or damaged."""
+        """Map a file. `check` reads all of it. Raise ValueError or OSError if it is damaged or of another format."""
         try:
             head, values, places, *arrays = read_arrays(path, ARRAYS, check=check)
             version, first, last = head.tolist()
@@ -81,23 +81,23 @@ class Table:
             raise ValueError(f"{path.name} is damaged: {' '.join(str(error).split())}") from error
 
     def write(self, path: Path) -> Table:
-        """Write it to a file; return the table mapped from that."""
+        """Write the table to a file. Return the table mapped from it."""
         columns = [self._keys.columns[name] for name in _KEYS] + [self._near.columns[name] for name in _NEAR]
         head = np.array([FORMAT, self.first, self.last], np.int64)
         write_arrays(path, [head, self._near.values, self._places, *columns])
         return Table.read(path)
 
     def find(self, keys: Iterable[int], most: int) -> Iterator[tuple[int, list[int]]]:
-        """Yield each key that leads anywhere, with its rows, oldest first; at most the `most` newest."""
+        """Yield each found key with its rows, oldest first; at most the `most` newest."""
         first = self.first
         for key, numbers in self._keys.find(keys, most):
             yield key, [first + number for number in numbers]
 
     def count(self, key: int) -> int:
-        """Return how many rows a key leads to."""
+        """Return the number of postings of a key."""
         return self._keys.count(key)
 
     def near(self, simhash: int, distance: int, most: int) -> list[tuple[int, int]]:
-        """Return each row within a distance as (distance, row); at most the `most` nearest."""
+        """Return the rows within a distance as (distance, row); at most the `most` nearest."""
         found = self._near.find(simhash, distance, most)
         return [(far, self.first + int(self._places[number])) for number, far in found.items()]

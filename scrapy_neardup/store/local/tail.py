@@ -13,28 +13,28 @@ from ..interface import Postings
 from .table import Columns
 
 Place: TypeAlias = int | str
-"""Where a row lies: its number, or its key until it has one."""
+"""A row: its number, or its key until it has a number."""
 
 
 class Tail:
-    """Rows in the order in which they came, found by their postings."""
+    """Rows in the order of their arrival, with their postings."""
 
     def __init__(self) -> None:
         self.places: list[Place | None] = []
-        """By slot; None for a row that was removed."""
+        """Places by slot; None for a removed row."""
         self.removed = 0
-        """How many slots are of removed rows."""
-        self._slots: dict[str, list[int]] = {}  # of rows without a number
-        self._first: dict[int, int] = {}  # by key
-        self._others: dict[int, list[int]] = {}  # few keys are shared
+        """The number of slots of removed rows."""
+        self._slots: dict[str, list[int]] = {}  # slots of rows without a number
+        self._first: dict[int, int] = {}  # the first slot of each key
+        self._others: dict[int, list[int]] = {}  # further slots of shared keys, which are few
         self._keys, self._ends = array("Q"), array("Q", [0])
-        self._simhashes, self._of = np.zeros(64, np.uint64), array("Q")  # and the slot of each
+        self._simhashes, self._of = np.zeros(64, np.uint64), array("Q")  # and the slot of each SimHash
 
     def __len__(self) -> int:
         return len(self.places)
 
     def add(self, place: Place, postings: Postings) -> None:
-        """Add the newest row, or more postings of a row that was added."""
+        """Add the newest row, or further postings of a known row."""
         slot = len(self.places)
         self.places.append(place)
         if isinstance(place, str):
@@ -55,41 +55,41 @@ class Tail:
         self._of.append(slot)
 
     def number(self, key: str, number: int) -> bool:
-        """Number a row; return whether it is here."""
+        """Number a row. Return whether the tail has it."""
         slots = self._slots.pop(key, ())
         for slot in slots:
             self.places[slot] = number
         return bool(slots)
 
     def has(self, key: str) -> bool:
-        """Return whether a row is here that has no number yet."""
+        """Return whether the tail has a row without a number."""
         return key in self._slots
 
     def remove(self, key: str) -> None:
-        """Remove a row that has no number yet."""
+        """Remove a row without a number."""
         for slot in self._slots.pop(key, ()):
             self.places[slot] = None
             self.removed += 1
 
     def known(self, keys: Iterable[int]) -> list[int]:
-        """Return the keys that lead to a row here: few do."""
+        """Return the keys with a row in the tail. These are few."""
         return [key for key in keys if key in self._first]
 
     def find(self, key: int, most: int) -> list[Place]:
-        """Return the places that a key leads to, oldest first; at most the `most` newest."""
+        """Return the places of a key, oldest first; at most the `most` newest."""
         if (first := self._first.get(key)) is None:
             return []
         found = [p for slot in (first, *self._others.get(key, ())) if (p := self.places[slot]) is not None]
         return found[-most:]
 
     def near(self, simhash: int, distance: int) -> list[tuple[int, Place]]:
-        """Return each row within a distance as (distance, place)."""
+        """Return the rows within a distance as (distance, place)."""
         far = np.bitwise_count(self._simhashes[: len(self._of)] ^ np.uint64(simhash))
         near = (far <= distance).nonzero()[0].tolist()
         return [(int(far[at]), p) for at in near if (p := self.places[self._of[at]]) is not None]
 
     def rest(self, *, numbered: bool) -> Tail:
-        """Return a tail of the rows that have no number yet, and of those that have one if these are wanted."""
+        """Return a tail of the rows without a number; with `numbered`, of all rows that are not removed."""
         rest = Tail()
         for slot, place in enumerate(self.places):
             if isinstance(place, str) or (numbered and place is not None):
@@ -102,7 +102,7 @@ class Tail:
         return Postings(self._keys[self._ends[slot] : self._ends[slot + 1]], simhash)
 
     def columns(self) -> Columns:
-        """Return the postings of all rows that have a number."""
+        """Return the postings of all numbered rows."""
         of = np.array([place if isinstance(place, int) else 0 for place in self.places], np.int64)
         ends = np.frombuffer(self._ends, np.int64)
         numbers = of.repeat(ends[1:] - ends[:-1])

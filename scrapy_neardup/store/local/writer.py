@@ -1,11 +1,12 @@
-"""Write rows through sqlitedict's thread. Its traps are known here and nowhere else.
+"""Write rows through sqlitedict's thread. Only this module knows its traps.
 
-- A `commit()` of sqlitedict that fails kills its thread, and then `commit()`, `close()` and each access wait for ever.
-  COMMIT as a statement only raises; and nobody here waits without looking whether the thread lives.
-- An error of one statement shows with the next one, and what follows it in the queue is still done. So each statement
-  is waited for before the next, in a second thread, so that the crawl waits for neither; after an error comes ROLLBACK.
-- It sets `synchronous=OFF`, and its `timeout` is not that for a lock: both are set on its connection.
-- It logs each error several times, as ERROR; who asks for the outcome is told once.
+- A failed `commit()` of sqlitedict kills its thread, and then `commit()`, `close()` and each access wait for ever.
+  COMMIT as a statement only raises. All waits here check that the thread lives.
+- An error of one statement shows with the next one, and later statements in the queue are still executed. So each
+  statement is awaited before the next, in a second thread, which keeps the crawl from waiting. An error is followed
+  by ROLLBACK.
+- It sets `synchronous=OFF`, and its `timeout` is not the lock timeout. Both are set on its connection.
+- It logs each error several times, as ERROR. Here a caller gets it once.
 """
 
 from __future__ import annotations
@@ -22,17 +23,17 @@ from ..interface import Record, StoreError
 from ..records import dump
 from .database import LOCK_SECONDS, told
 
-AT_ONCE = 400  # rows of one statement: SQLite takes 999 parameters everywhere
-PATIENCE = 1.0  # seconds between two looks whether the thread lives
+AT_ONCE = 400  # rows of a statement: SQLite takes at least 999 parameters
+PATIENCE = 1.0  # seconds between two checks that the thread lives
 
 
 class Batch:
-    """Rows that are written in one transaction, each record by key."""
+    """The rows of one transaction, records by key."""
 
     def __init__(self, replaced: Mapping[str, Record] | None = None) -> None:
         self.replaced: dict[str, Record] = dict(replaced or {})
         self.updated: dict[str, Record] = {}
-        """Of rows that keep their number, so that others do not read them as news."""
+        """Records of rows that keep their number, so that other processes do not read them as news."""
         self.deleted: set[str] = set()
 
     def __len__(self) -> int:
@@ -54,7 +55,7 @@ class Batch:
         return key in self.replaced or key in self.updated or key in self.deleted
 
     def followed_by(self, later: Batch) -> Batch:
-        """Return this batch with what a later one changes."""
+        """Return the batch with the changes of a later batch applied."""
         for key in later.deleted:
             self.delete(key)
         for rows, updates in ((later.replaced, False), (later.updated, True)):
@@ -63,12 +64,12 @@ class Batch:
         return self
 
     def records(self) -> dict[str, Record | None]:
-        """Return what the rows will hold; None for those that are deleted."""
+        """Return the records by key; None for a deleted row."""
         return {**dict.fromkeys(self.deleted), **self.updated, **self.replaced}
 
 
 class Writer:
-    """Writes batches of rows, one after another; calls `written` with each one that is on disk."""
+    """Writes batches one after another. Calls `written` with each batch that is on disk."""
 
     def __init__(self, path: str, table: str, written: Callable[[Batch], object] = bool) -> None:
         self.batch = Batch()
@@ -98,7 +99,8 @@ class Writer:
             raise
 
     def flush(self, *, wait: bool) -> None:
-        """Begin to write what waits, or return once all is written. Raise StoreError for what failed: it waits on."""
+        """Start to write the buffered rows; with `wait`, return once all are written. Raise StoreError; failed rows
+        stay buffered."""
         failed = self._settle(wait=wait)
         while self.batch and not (self._writing or failed):
             batch, self.batch = self.batch, Batch()
@@ -108,7 +110,7 @@ class Writer:
             raise failed
 
     def _settle(self, *, wait: bool) -> BaseException | None:
-        """Take note of a write that has ended; return its error."""
+        """Process the end of a write. Return its error."""
         if not self._writing or not (wait or self._writing[0].done()):
             return None
         (future, batch), self._writing = self._writing, None
@@ -119,7 +121,7 @@ class Writer:
         return None
 
     def write(self, batch: Batch) -> Future[None]:
-        """Begin to write a batch. The future raises StoreError if it was not written: then none of it was."""
+        """Start to write a batch. The future raises StoreError if none of it was written."""
         return self._thread.submit(self._write, batch)
 
     def _write(self, batch: Batch) -> None:
@@ -146,7 +148,7 @@ class Writer:
         return found
 
     def _do(self, statement: str, arguments: Sequence[Any] = (), *, can_fail: bool = False) -> None:
-        """Do a statement, and wait for it. Raise what SQLite raised."""
+        """Execute a statement and wait for it. Raise SQLite's error."""
         done: queue.Queue[Any] = queue.Queue()
         try:
             self._dict.conn.execute(statement, arguments, done)
@@ -163,10 +165,10 @@ class Writer:
                 raise
 
     def close(self) -> None:
-        """Close the file once the write under way has ended."""
+        """Close the file after the running write."""
         self._thread.shutdown()
         connection = self._dict.conn
-        self._dict.close(do_log=False, force=True)  # else it waits, be the thread dead
+        self._dict.close(do_log=False, force=True)  # without `force` it waits even for a dead thread
         connection.join(LOCK_SECONDS)
 
 

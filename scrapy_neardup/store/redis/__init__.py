@@ -1,1 +1,1 @@
-"""The back end on a server that speaks the protocol of Redis."""
+"""The back end on a server with the Redis protocol."""

@@ -1,4 +1,4 @@
-"""Addresses of servers: the allowed forms, and how to show one without its password."""
+"""Addresses of servers: the allowed forms, and their display without passwords."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ KINDS = (*SCHEMES, *(f"{scheme}+{kind}" for scheme in SCHEMES for kind in ("sent
 
 
 def is_server(address: str) -> bool:
-    """Return whether an address is that of a server."""
+    """Return whether an address names a server."""
     return address.partition("://")[0] in KINDS and "://" in address
 
 
 def check_client(address: str) -> None:
-    """Raise StoreError where the package is missing that asks servers."""
+    """Raise StoreError if the client package is missing."""
     try:
         import redis  # noqa: F401
     except ImportError:
@@ -26,12 +26,12 @@ def check_client(address: str) -> None:
 
 
 def named(address: str) -> str:
-    """Return an address, or a path, as it may be told: without its password."""
+    """Return an address or path for display, without its password."""
     if "://" not in address:
         return address
     try:
         parts = urlsplit(address)
-    except ValueError:  # it may have a password all the same
+    except ValueError:  # an invalid address may contain a password too
         return f"{address.partition('://')[0]}://…"
     user, at, place = parts.netloc.rpartition("@")
     shown = f"{user.partition(':')[0]}:***@{place}" if at and ":" in user else parts.netloc

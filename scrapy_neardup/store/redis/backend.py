@@ -1,13 +1,13 @@
 """The back end on a server. Scripts on the server decide, so that all processes share decisions.
 
-Keys, each beginning with `{neardup:NAMESPACE:3}`, so that a cluster keeps them together (3 is the version of all this):
-- `rPLACE`: the row of a document or a link; `:run`, `:meta` and `:host`, hashes: the other rows, by their names,
-- `:pending`, a hash: the rows of documents that are held and not committed, which count while their run's lease lasts,
-- `kBUCKET`, 2^18 small hashes: a key's other bits to the places of the rows that it finds, the oldest first; a list
-  that is long lies in `KBUCKET…` instead, and is '' in the bucket,
-- `nBLOCK`: the places and SimHashes of documents with these 16 bits in that block of four,
-- by the code of a run: `:names` and `:last`, hashes: its id, and the highest number of its rows; `:lease.CODE`,
-- `:news`, a stream: runs and news of hosts that were written; while there is `:hears`, documents too.
+All keys begin with `{neardup:NAMESPACE:3}`, which keeps them on one node of a cluster. 3 is the version of this layout:
+- `rPLACE`: the row of a document or link; `:run`, `:meta` and `:host`, hashes: other rows by name,
+- `:pending`, a hash: rows of held documents that are not committed; they are valid while the lease of their run lasts,
+- `kBUCKET`, 2^18 small hashes: from the other bits of a key to the places of its rows, oldest first; a long list lies
+  in `KBUCKET…`, and is '' in the bucket,
+- `nBLOCK`: places and SimHashes of the documents with these 16 bits in one of four blocks,
+- by the code of a run: `:names` and `:last`, hashes: its id and its highest row number; `:lease.CODE`,
+- `:news`, a stream: written runs and news of hosts, and documents while `:hears` exists.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from .rows import Rows
 from .server import Server
 from .writes import BATCH
 
-MANY = 255  # rows of one key that the script returns at most
-NEWS = 2000  # that are read at a time
-_HEARD = 86_400  # seconds for which documents are told to who once asked
-_STEPS = (("k", 1 << encoding.BUCKETS, 64), ("n", 1 << 18, 256))  # buckets that are compacted, and how many at a time
+MANY = 255  # the maximum number of rows of a key that the script returns
+NEWS = 2000  # news to read at a time
+_HEARD = 86_400  # seconds for which documents are announced after a process asked for them
+_STEPS = (("k", 1 << encoding.BUCKETS, 64), ("n", 1 << 18, 256))  # buckets to compact, and the number at a time
 logger = logging.getLogger(__name__)
 
 
 class RedisBackend(Rows):
-    """A store on a server, for several processes of several machines. Raise StoreError where it can't be asked."""
+    """A store on a server, for several processes on several machines. Raise StoreError if it can't be reached."""
 
     is_remote = True
 
@@ -53,7 +53,7 @@ class RedisBackend(Rows):
             self.abandon()
             raise
 
-    # Questions
+    # Lookups
 
     def find(self, questions: Sequence[Question], entries: Sequence[Entry | None] = ()) -> list[Found]:
         with self.server.told():
@@ -67,7 +67,7 @@ class RedisBackend(Rows):
             ]
 
     def _ask_to_hold(self, asked: Sequence[Any], holds: Sequence[Hold | None]) -> tuple[list[Any], list[Any]]:
-        """Ask questions, and remember which documents are held then."""
+        """Send lookups, and record which documents are held by them."""
         try:
             told, answers = self._ask(asked)
         except StoreError:
@@ -92,7 +92,7 @@ class RedisBackend(Rows):
         return Found(found, near, bool(is_held), b"" if is_held else packed_keys(keys) + lasts)
 
     def _near(self, question: Question, entries: bytes, own: Iterable[bytes]) -> list[Row]:
-        """Return the rows that are near in SimHash and still exist."""
+        """Return the rows near in SimHash that still exist."""
         assert question.simhash is not None
         places = encoding.nearest(entries, question.simhash, question.distance, own)
         rows: dict[bytes, Row] = {}
@@ -133,7 +133,7 @@ class RedisBackend(Rows):
         writes = self.server.writes
         writes.add(*map(encoding.deletion, deleted), *(encoding.writing(entry, writes.held) for entry in entries))
         if len(writes) >= BATCH and not writes.refused:
-            with suppress(StoreError):  # it stays queued, and `flush` tells
+            with suppress(StoreError):  # the rows stay queued, and `flush` raises
                 self.server.run(())
 
     def flush(self, *, wait: bool) -> None:
@@ -153,7 +153,7 @@ class RedisBackend(Rows):
             rows = [*self._get_named([f"{kind}/{name.decode()}" for kind in (RUN, HOST) for name in names[kind]])]
             if self._hears_documents:
                 rows += [row for row in self._rows_at(names[DOCUMENT]).values() if not row.is_pending]
-            if told:  # and all of it was read
+            if told:  # and all news were read
                 self._heard = told[-1][0]
             return rows, len(told) == NEWS
 
@@ -169,7 +169,7 @@ class RedisBackend(Rows):
     def release_run(self, run: str) -> None:
         self.server.release(run)
 
-    # All of it
+    # The store as a whole
 
     def describe(self) -> dict[str, object]:
         memory = self.server.memory()
@@ -201,7 +201,7 @@ def _few(question: Question) -> list[int]:
 
 
 def _asked(question: Question, hold: Hold | None) -> list[Any]:
-    """Return a question as the script takes it."""
+    """Return a lookup as arguments of the script."""
     keys = _few(question)
     newest = bytes(question.keys[key] for key in keys)
     blocks = b"" if question.simhash is None else encoding.blocks(question.simhash, question.distance)

@@ -1,4 +1,4 @@
-"""Connect to the server of an address: a single one, a Sentinel master, or a cluster node."""
+"""Connect to the server of an address: a single server, a Sentinel master, or a cluster node."""
 
 from __future__ import annotations
 
@@ -18,43 +18,43 @@ from ..interface import StoreError
 from .address import named
 from .failures import ERRORS, explained
 
-SECONDS = 5.0  # how long to wait for a connection, or for an answer
+SECONDS = 5.0  # the timeout of a connection and of an answer
 Connect = Callable[[], Any]
-"""Makes a connection of the client, of whose calls many have no types."""
+"""A function that opens a connection of the client, which has few types."""
 
 
 def connecting(address: str, root: str) -> Connect:
-    """Return what makes a connection to the server that holds the keys of `root`. Raise StoreError."""
+    """Return a function that connects to the server with the keys of `root`. Raise StoreError."""
     making = _making(address)
     return lambda: _connection(making(), root)
 
 
 def _connection(client: Any, root: str) -> Any:
-    """Connect to the server that holds the keys of `root`."""
-    if hasattr(client, "get_node_from_key"):  # of a cluster
+    """Connect to the server with the keys of `root`."""
+    if hasattr(client, "get_node_from_key"):  # a cluster
         client = client.get_redis_connection(client.get_node_from_key(root))
     return redis.Redis(connection_pool=client.connection_pool, single_connection_client=True).connection
 
 
 def keys(address: str, pattern: str) -> Iterator[bytes]:
-    """Yield the keys of a server, or of all servers of a cluster, that fit a pattern. Raise StoreError."""
+    """Yield the keys of a server, or of all servers of a cluster, that match a pattern. Raise StoreError."""
     try:
         with _making(address)() as client:
-            yield from client.scan_iter(match=pattern, count=1000)  # looked at for one answer
+            yield from client.scan_iter(match=pattern, count=1000)  # used for one command only
     except ERRORS as error:
         raise explained(named(address), error) from error
 
 
 def _making(address: str) -> Callable[[], Any]:
-    """Return what makes a client. Raise StoreError for an address that is none."""
+    """Return a function that makes a client. Raise StoreError for an invalid address."""
     before, _, rest = address.partition("://")
     scheme, kind = (*before.split("+"), "single")[:2]
     url = f"{scheme.replace('valkey', 'redis')}://{rest}"
-    retry: Any = Retry(NoBackoff(), 0)  # when to try again is not the client's business
+    retry: Any = Retry(NoBackoff(), 0)  # this package retries by itself
     options = {"protocol": 2, "socket_timeout": SECONDS, "socket_connect_timeout": SECONDS, "retry": retry}
     try:
         return {"single": _single, "sentinel": _sentinel, "cluster": _cluster}[kind](url, options)
-    except (ValueError, TypeError) as error:  # the client takes what follows "?" for arguments of its own
+    except (ValueError, TypeError) as error:  # the client takes the query of the address as keyword arguments
         raise StoreError(f"store {named(address)!r}: no address of a server: {error}") from error
 
 
@@ -63,12 +63,12 @@ def _single(url: str, options: dict[str, Any]) -> Callable[[], Any]:
     if not url.startswith("unix") and database and not database.isdecimal():
         raise ValueError(f"{database!r} is no number of a database")
     pool = redis.ConnectionPool.from_url(url, **options)
-    pool.make_connection()  # not connected yet: it only takes the arguments
+    pool.make_connection()  # does not connect yet: it only checks the arguments
     return lambda: redis.Redis.from_pool(pool)
 
 
 def _sentinel(url: str, options: dict[str, Any]) -> Callable[[], Any]:
-    """Find the master that sentinels name: `redis+sentinel://HOST[:PORT][,HOST…]/SERVICE[/DB]`."""
+    """Find the master through sentinels: `redis+sentinel://HOST[:PORT][,HOST…]/SERVICE[/DB]`."""
     service, _, db = urlsplit(url).path.strip("/").partition("/")
     if not service:
         raise ValueError("after the sentinels comes the name of the service, as in redis+sentinel://HOST:26379/SERVICE")
@@ -95,7 +95,7 @@ def _cluster(url: str, options: dict[str, Any]) -> Callable[[], Any]:
 
 
 def _hosts(url: str, port: int) -> tuple[list[tuple[str, int]], dict[str, Any]]:
-    """Return the hosts and ports that an address names, and all else that it says."""
+    """Return the hosts and ports in an address, and its other parts."""
     parts = urlsplit(url)
     parse_url: Any = redis.connection.parse_url
     login, at, names = parts.netloc.rpartition("@")

@@ -1,4 +1,4 @@
-"""One connection to a server. While it is away, all questions fail and a thread reconnects."""
+"""One connection to a server. While the server is down, all commands fail at once, and a thread reconnects."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from .scripts import SCRIPTS
 
 Argument = str | bytes | int | float
 Command = Sequence[Argument]
-PAUSES = (0.1, 10.0)  # seconds between two attempts to reach a server that is away, at first and at most
+PAUSES = (0.1, 10.0)  # seconds between two attempts to reconnect, at first and at most
 _LOADING: Sequence[Command] = [("SCRIPT", "LOAD", each.text) for each in SCRIPTS.values()]
 
 
 class Connection:
-    """Sends commands and returns the answers. For one thread at a time, but for its own."""
+    """Sends commands and returns the answers. Use it in one thread at a time; its own thread is separate."""
 
     def __init__(self, connect: Connect) -> None:
         self.process = ""
-        """Tells the server's process from others; it may have forgotten what an earlier one was told."""
+        """Identifies the server's process. Another process may have lost earlier writes."""
         self.number = 0
-        """How many connections there were."""
+        """The number of connections so far."""
         self._connect = connect
         self._wire: Any = None
         self._away: Exception | None = None
@@ -36,7 +36,8 @@ class Connection:
         self._is_closed = False
 
     def open(self) -> int:
-        """Connect, unless it is, and return the connection's number. Raise the client's errors, at once while away."""
+        """Connect if necessary. Return the number of the connection. Raise the client's errors, at once while the
+        server is down."""
         if self._away:
             raise self._away.with_traceback(None)
         if self._wire is None:
@@ -44,20 +45,21 @@ class Connection:
         return self.number
 
     def exchange(self, commands: Sequence[Command]) -> list[Any]:
-        """Return the answers to commands, refusals among them. Raise the client's errors: then it is closed."""
+        """Return the answers to commands, including refusals. Raise the client's errors, and close the connection
+        then."""
         try:
             self.open()
             answers = _exchanged(self._wire, commands)
             if void := next(filter(is_void, answers), None):
                 raise void
         except BaseException:
-            self._drop()  # it may be in the midst of an answer
+            self._drop()  # an answer may be half read
             raise
         self._failures = 0
         return answers
 
     def _dial(self) -> None:
-        """Make a connection on which the server answers and knows the scripts."""
+        """Open a connection, and load the scripts."""
         if self._is_closed:
             raise ConnectionError("it was closed")
         wire = self._connect()
@@ -77,13 +79,13 @@ class Connection:
             wire.disconnect()
 
     def leave(self, error: Exception | None) -> None:
-        """Take the server for away, and why; None: it is back."""
+        """Mark the server as down, with the reason; None marks it as up."""
         with self._changed:
             self._away = error
             self._changed.notify_all()
 
     def wait(self, seconds: float) -> None:
-        """Wait until the server is reached again, if it is away."""
+        """Wait until the server is up."""
         self._wait(lambda: not self._away, seconds)
 
     def _wait(self, holds: Callable[[], object], seconds: float) -> bool:
@@ -91,7 +93,7 @@ class Connection:
             return bool(self._changed.wait_for(holds, seconds))
 
     def close(self) -> None:
-        """Disconnect, for good."""
+        """Close the connection for good."""
         self._is_closed = True
         self.leave(ConnectionError("it was closed"))
         self._drop()
@@ -99,7 +101,8 @@ class Connection:
     # The thread
 
     def keep(self, renew: Callable[[], object], seconds: float) -> None:
-        """Start the thread: it reconnects while the server is away, else calls `renew` every so many seconds."""
+        """Start the thread, which reconnects while the server is down, and else calls `renew` every `seconds`
+        seconds."""
         Thread(target=self._keep, args=(renew, seconds), name="neardup-redis", daemon=True).start()
 
     def _keep(self, renew: Callable[[], object], seconds: float) -> None:
@@ -109,19 +112,19 @@ class Connection:
                     renew()
                 elif self._away and not self._wait(lambda: self._is_closed, self._pause()):
                     self._dial()
-            except Exception as error:  # whatever it is, the next attempt may succeed
+            except Exception as error:  # whatever failed, the next attempt may succeed
                 if self._away or isinstance(error, TIMEOUT):
                     self.leave(error)
 
     def _pause(self) -> float:
-        """Return for how long to wait, and wait longer the next time; not all workers at once."""
+        """Return the seconds to wait, with jitter, and increase them for the next time."""
         pause = min(PAUSES[1], PAUSES[0] * 2.0**self._failures)
         self._failures = min(self._failures + 1, 30)
         return pause * Random().uniform(0.5, 1)
 
 
 def told_in(info: Any) -> dict[str, str]:
-    """Return what the server says in answer to INFO; nothing where it may not be asked."""
+    """Return the fields in an answer to INFO; none if it is forbidden."""
     lines = info.decode().splitlines() if isinstance(info, bytes) else []
     return dict(line.partition(":")[::2] for line in lines if ":" in line)
 

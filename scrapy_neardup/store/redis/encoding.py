@@ -1,6 +1,6 @@
-"""Encode rows, keys and SimHashes as the scripts take them. No I/O.
+"""Encode rows, keys and SimHashes as arguments of the scripts. No I/O.
 
-A row's place is 8 bytes: the code of its run (4), then its kind (1 bit) and its number (31 bits).
+The place of a row is 8 bytes: the code of its run (4), its kind (1 bit) and its number (31 bits).
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from ..interface import DOCUMENT, HOST, LINK, META, RUN, Entry, Postings, Record
 from ..keys import id_of, key_of, kind_of, place_of
 
 KINDS = (DOCUMENT, LINK)
-NAMED = (RUN, META, HOST)  # rows with a name in place of a place: each kind is one hash
+NAMED = (RUN, META, HOST)  # rows with a name instead of a place: each kind is one hash
 CODE, PLACE, KEY, SIMHASH = 4, 8, 7, 8  # bytes
-BUCKETS = 18  # bits of a key: more take too much room for few documents, fewer let buckets grow into tables
+BUCKETS = 18  # bits of a key: more waste memory for few documents, fewer let buckets grow into tables
 _NUMBER = 31  # bits
-_REST, _UNUSED = 64 - BUCKETS, 32 - BUCKETS  # 50 bits tell keys apart but for very few
+_REST, _UNUSED = 64 - BUCKETS, 32 - BUCKETS  # 50 bits are unique but for very few keys
 _FIELD = 0xFFFFFFFF
 _ENTRY = np.dtype([("place", f"V{PLACE}"), ("simhash", ">u8")])
 
 Operation = list[Any]
-"""Its name and arguments, as in scripts/write.lua."""
+"""The name and arguments of an operation, as in scripts/write.lua."""
 
 
 @cache
 def code(run: str) -> bytes:
-    """Return what the places of a run's rows begin with. Two runs of one code can't be in one store."""
+    """Return the first bytes of the places of a run. Two runs with one code can't be in one store."""
     return blake2b(run.encode(), digest_size=CODE).digest()
 
 
@@ -43,7 +43,7 @@ def place(key: str) -> bytes:
 
 
 def places(kind: str, run: str) -> range:
-    """Return all places that rows of a kind may have in a run, as integers, by number."""
+    """Return all possible places of a kind of rows in a run, as integers, by number."""
     first = int.from_bytes(code(run), "big") << 32 | KINDS.index(kind) << _NUMBER
     return range(first, first + (1 << _NUMBER))
 
@@ -55,23 +55,23 @@ def key_at(place: bytes, run: str) -> str:
 
 
 def pieces(packed: bytes, size: int) -> Iterator[bytes]:
-    """Yield what lies one after another."""
+    """Yield consecutive pieces of `size` bytes."""
     return (packed[at : at + size] for at in range(0, len(packed), size))
 
 
 def packed_keys(keys: Iterable[int]) -> bytes:
-    """Return keys one after another: of each the bucket in 3 bytes, then the field in it in 4."""
+    """Return keys in a row, each as its bucket (3 bytes) and the field in it (4 bytes)."""
     return b"".join([(key >> _REST << 32 | key >> _UNUSED & _FIELD).to_bytes(KEY, "big") for key in keys])
 
 
 def packed(postings: Postings) -> tuple[bytes, bytes]:
-    """Return the keys and the SimHash that find a row."""
+    """Return the packed keys and the SimHash of postings."""
     simhash = postings.simhash
     return packed_keys(dict.fromkeys(postings.keys)), b"" if simhash is None else simhash.to_bytes(SIMHASH, "big")
 
 
 class Hold(NamedTuple):
-    """A document that is held, pending."""
+    """A held document, pending."""
 
     place: bytes
     value: bytes
@@ -81,12 +81,12 @@ class Hold(NamedTuple):
 
 
 def holding(entry: Entry) -> Hold:
-    """Return what holds a document, pending."""
+    """Return the arguments that hold a document, pending."""
     return Hold(place(entry.key), records.dump(entry.key, entry.record), *packed(entry.postings), entry.record)
 
 
 def writing(entry: Entry, held: Mapping[bytes, Hold]) -> Operation:
-    """Return what writes a row; `held`: documents, by place."""
+    """Return the operation that writes a row. `held` has held documents by place."""
     kind, value = kind_of(entry.key), records.dump(entry.key, entry.record)
     if kind in NAMED:
         return ["set", kind, id_of(entry.key), value, kind != META and not entry.keeps_place]
@@ -99,7 +99,7 @@ def writing(entry: Entry, held: Mapping[bytes, Hold]) -> Operation:
 
 
 def deletion(entry: Entry) -> Operation:
-    """Return what deletes a row."""
+    """Return the operation that deletes a row."""
     kind = kind_of(entry.key)
     if kind in NAMED:
         return ["set", kind, id_of(entry.key), False, False]
@@ -107,7 +107,7 @@ def deletion(entry: Entry) -> Operation:
 
 
 def blocks(simhash: int, distance: int) -> bytes:
-    """Return the names of the buckets that have the SimHashes within a distance: which block, and its 16 bits."""
+    """Return the names of the buckets with SimHashes within a distance: the block and its 16 bits."""
     values = np.array([simhash], ">u8").view(">u2")
     which, flipped = _probes(distance)
     names = np.empty(len(which), [("block", "u1"), ("value", ">u2")])
@@ -123,7 +123,7 @@ def _probes(distance: int) -> tuple[Any, Any]:
 
 
 def nearest(entries: bytes, simhash: int, distance: int, left_out: Iterable[bytes]) -> Sequence[bytes]:
-    """Return the places of SimHashes within a distance, the nearest first. Raise ValueError for damage."""
+    """Return the places of SimHashes within a distance, nearest first. Raise ValueError for damage."""
     table = np.frombuffer(entries, _ENTRY)
     far = np.bitwise_count(table["simhash"] ^ np.uint64(simhash))
     near = (far <= distance).nonzero()[0]

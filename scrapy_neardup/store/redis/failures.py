@@ -1,4 +1,4 @@
-"""Explain errors of the server and the client: the reason, and what to do. No I/O."""
+"""Explain errors of the server and the client: the reason, and advice. No I/O."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _VOID = (
     *(exceptions.AskError, exceptions.TryAgainError, exceptions.ClusterDownError),
 )
 _UNHELD = "neardup: the run is not held"  # as in scripts/common.lua
-_ADVICE = {  # the client leaves out the first word of what the server says
+_ADVICE = {  # the client removes the first word of a server's error
     "used memory": "it is full: give it more memory, or forget what is old",
     "authenticat": "it wants a password",
     "username-password": "the user or the password is wrong",
@@ -30,12 +30,12 @@ _ADVICE = {  # the client leaves out the first word of what the server says
 
 
 def explained(name: str, error: BaseException) -> StoreError:
-    """Return what to raise in place of an error of the client."""
+    """Return the StoreError for an error of the client."""
     why = " ".join(str(error).split()) or type(error).__name__
     advice = next((f"; {text}" for sign, text in _ADVICE.items() if sign in why.lower()), "")
     return StoreError(f"store {name!r} can't be asked: {why}{advice}")
 
 
 def is_void(answer: object) -> bool:
-    """Return whether a refusal says that a new connection is needed: to another server, with its scripts, or runs."""
+    """Return whether a refusal requires a new connection: to another server, with the scripts, or with the runs."""
     return isinstance(answer, _VOID) or (isinstance(answer, exceptions.RedisError) and _UNHELD in str(answer))

@@ -13,11 +13,11 @@ from . import encoding
 from .encoding import CODE, NAMED, PLACE
 from .server import Server
 
-AT_ONCE = 500  # rows that are read at a time
+AT_ONCE = 500  # rows to read at a time
 
 
 class Rows:
-    """Reads the rows of one namespace, those that this process holds included."""
+    """The rows of one namespace, including those that this process holds."""
 
     def __init__(self, server: Server, *, writes: bool) -> None:
         self.server = server
@@ -25,12 +25,12 @@ class Rows:
         self._runs: dict[bytes, str] = {}
 
     def names(self) -> dict[str, bytes]:
-        """Return all runs, with what the places of their rows begin with."""
+        """Return the codes of all runs by id."""
         [names] = self.server.run([("HGETALL", self.server.key("names"))])
         return {run.decode(): code for code, run in zip(names[::2], names[1::2], strict=True)}
 
     def _key(self, place: bytes) -> str:
-        """Return the key of the row at a place. Raise ValueError where there is no run of its code."""
+        """Return the key of the row at a place. Raise ValueError if no run has its code."""
         code = place[:CODE]
         if code not in self._runs:
             self._runs = {code: run for run, code in self.names().items()}
@@ -49,12 +49,14 @@ class Rows:
         commands = [("HGET", self.server.key(kind_of(key)), id_of(key)) for key in keys]
         for key, value in zip(keys, self.server.run(commands) if commands else [], strict=True):
             if value is not None:
-                if self._writes and kind_of(key) == META:  # a server that has lost all has to have it again
+                if (
+                    self._writes and kind_of(key) == META
+                ):  # remembered, since a server that lost its data needs it again
                     self.server.writes.remember(["add", META, id_of(key), value])
                 yield Row(key, value)
 
     def _rows_at(self, places: Iterable[bytes]) -> dict[bytes, Row]:
-        """Return the rows that there are, by place."""
+        """Return the existing rows by place."""
         wanted = list(places)
         found: dict[bytes, Row] = {}
         for at in range(0, len(wanted), AT_ONCE):
@@ -63,13 +65,13 @@ class Rows:
         return found
 
     def _ask(self, questions: Sequence[Any], places: bytes = b"") -> tuple[list[Any], list[Any]]:
-        """Return the rows of an answer, and the answers to questions."""
+        """Return the rows at places, and the answers to lookups."""
         packed = msgpack.packb([questions, places], use_bin_type=False)
         [[told, answers]] = self.server.run([self.server.script("find", packed)])
         return told, answers
 
     def _told(self, told: Sequence[Any]) -> dict[bytes, Row]:
-        """Return rows by place, but documents that this process held and gave up."""
+        """Return rows by place, without documents that this process held and withdrew."""
         rows, own, held = {}, {*map(encoding.code, self.server.runs)}, self.server.writes.held
         for place, value, is_pending in zip(told[::3], told[1::3], told[2::3], strict=True):
             is_own = is_pending and place[:CODE] in own

@@ -1,4 +1,4 @@
-"""One namespace of a server: send questions after all queued writes, and keep the leases of runs."""
+"""One namespace of a server: commands are sent after all queued writes, and the leases of runs are renewed."""
 
 from __future__ import annotations
 
@@ -22,18 +22,20 @@ from .failures import ERRORS, TIMEOUT, explained
 from .scripts import SCRIPTS
 from .writes import Writes
 
-VERSION = 3  # of the keys and of what is in them
-LEASE = 10.0  # seconds for which a process is taken for alive that renews nothing
+VERSION = 3  # of the keys and their contents
+LEASE = 10.0  # seconds without renewal after which a process counts as dead
 _ELSEWHERE, _KEPT, _FREE = range(3)  # as in scripts/run.lua
 logger = logging.getLogger(__name__)
 
 
 class Server:
-    """One namespace of a server, and the runs that this process has there."""
+    """One namespace of a server, with the runs that this process holds there."""
 
     def __init__(self, address: str, namespace: str) -> None:
         self.name = named(address)
-        self.root = f"{{neardup:{quote(namespace, safe='')}:{VERSION}}}"  # the braces keep keys together in a cluster
+        self.root = (
+            f"{{neardup:{quote(namespace, safe='')}:{VERSION}}}"  # the braces keep all keys on one node of a cluster
+        )
         self.connection = Connection(connecting(address, self.root))
         self.writes = Writes()
         self.runs: set[str] = set()
@@ -48,13 +50,13 @@ class Server:
         return f"{self.root}:{suffix}"
 
     def script(self, name: str, *arguments: Argument) -> Command:
-        """Return the command that runs a script, if this process has its runs then."""
+        """Return the command that runs a script on behalf of the runs of this process."""
         return ("EVALSHA", SCRIPTS[name].sha, 1, self.root, *arguments)
 
     def run(self, commands: Sequence[Command], *, checks: bool = True) -> list[Any]:
-        """Return the answers to commands, which are sent after all that is queued. Raise StoreError.
+        """Return the answers to commands, which are sent after all queued writes. Raise StoreError.
 
-        Without `checks` what the server refuses is an answer too.
+        Without `checks`, refusals are returned as answers.
         """
         with self._lock, self.told():
             answers = self._tried(commands)
@@ -78,13 +80,13 @@ class Server:
         return answers[len(batches) :]
 
     def _exchanged(self, commands: Iterable[Command], runs: Iterable[str]) -> list[Any]:
-        """Return the answers to commands; a script is refused unless this process has these runs."""
+        """Return the answers to commands. The server refuses scripts unless this process holds the runs."""
         fence = self._token + b"".join(map(code, runs))
         fenced = [(*each[:4], fence, *each[4:]) if each[0] == "EVALSHA" else each for each in commands]
         return self.connection.exchange(fenced) if fenced else []
 
     def flush(self, *, tells: bool) -> None:
-        """Send what is queued. Raise StoreError for what was not written; of damage only if `tells`, and once."""
+        """Send the queue. Raise StoreError for failed writes; for damage only with `tells`, and once."""
         self.run([("PING",)])
         while self.writes and not self.writes.refused:
             self.run(())
@@ -95,21 +97,21 @@ class Server:
             raise explained(self.name, error) from error
 
     def reach(self) -> None:
-        """Wait a little for a server that is away."""
+        """Wait a little for a server that is down."""
         self.connection.wait(LEASE)
 
     def memory(self) -> dict[str, str]:
-        """Return what the server says of its memory."""
+        """Return the server's figures on its memory."""
         return told_in(self.run([("INFO", "memory")])[0])
 
-    # Runs. Each connection has a token of its own, so that nothing counts that comes late over another one
+    # Runs. Each connection has a token, so that late commands of an old connection are refused.
 
     def _resume(self) -> None:
-        """Take the runs over a new connection; what the server may have lost is queued again."""
+        """Hold the runs again over a new connection, and queue writes again that the server may have lost."""
         number = self.connection.open()
         if self._resumed_on == number:
             return
-        before, self._process = self._process, ""  # until all are taken
+        before, self._process = self._process, ""  # until all are held
         self._token = f"{self._id}{number:08}".encode()
         states = self._take_all()
         if _ELSEWHERE in states:
@@ -132,10 +134,10 @@ class Server:
         return self.script("run", code(run), run, int(1000 * seconds))
 
     def take(self, run: str) -> bool:
-        """Take a run; return False where a living process has it."""
+        """Take a run. Return False if a living process has it."""
         if self.run([self._taking(run, LEASE)]) == [_ELSEWHERE]:
             return False
-        self.runs = self.runs | {run}  # the thread may be going through the others
+        self.runs = self.runs | {run}  # a new set, since the thread may iterate over the old one
         self.writes.add(["add", "names", code(run), run])
         return True
 
@@ -146,17 +148,17 @@ class Server:
             self.run([self._taking(run, 0)])
 
     def keep(self) -> None:
-        """Start the thread that renews the leases, and reconnects."""
+        """Start the thread that renews the leases and reconnects."""
         self.connection.keep(self._renew, LEASE / 4)
 
     def _renew(self) -> None:
         with self._lock:
             if self._resumed_on == self.connection.number and any(each != _KEPT for each in self._take_all()):
-                self._process, self._resumed_on = "", 0  # the next question takes them
+                self._process, self._resumed_on = "", 0  # the next command holds the runs again
 
     @contextmanager
     def told(self) -> Iterator[None]:
-        """Raise StoreError in place of the client's errors, and of what damaged bytes raise."""
+        """Convert errors of the client and of damaged bytes to StoreError."""
         try:
             yield
         except ERRORS as error:
@@ -167,7 +169,7 @@ class Server:
             raise StoreError(f"store {self.name!r} is damaged: {why}; {advice}") from error
 
     def close(self) -> None:
-        """Close the connection; the leases expire, and the queue is not sent."""
+        """Close the connection. The leases expire, and the queue is not sent."""
         self.connection.close()
 
 

@@ -17,13 +17,13 @@ from .namespaces import namespaces
 from .server import Server
 
 AT_ONCE = 200  # rows
-_KINDS = (META, RUN, LINK, DOCUMENT, HOST)  # links first: what they lead to was written before them
+_KINDS = (META, RUN, LINK, DOCUMENT, HOST)  # links first, since their documents were written before them
 _HASHES = ("names", "last", "pending", "run", "meta", "host")
 _TYPES = {**dict.fromkeys(_HASHES, "hash"), "news": "stream"}
 
 
 def inspect(address: str, survey: Survey) -> None:
-    """Read all namespaces of a server. Raise StoreError where it can't be asked."""
+    """Read all namespaces of a server. Raise StoreError if it can't be reached."""
     names = namespaces(address)
     survey.read["namespaces"] = len(names)
     for name in names:
@@ -41,14 +41,14 @@ def _inspect_namespace(backend: RedisBackend, rows: Verification) -> None:
         try:
             _inspect_kind(backend, kind, rows)
         except (StoreError, *DAMAGE) as error:
-            backend.server.run([("PING",)])  # raises where the server is away
+            backend.server.run([("PING",)])  # raises if the server is down
             rows.lose(error, f"{kind}/…")
     if is_quiet and _is_quiet(backend):
         rows.check()
 
 
 def _is_quiet(backend: RedisBackend) -> bool:
-    """Return whether nobody is about to write, as far as can be told."""
+    """Return whether no process seems to be about to write."""
     try:
         return not any(map(backend.is_held, backend.names()))
     except (StoreError, *DAMAGE):
@@ -56,7 +56,7 @@ def _is_quiet(backend: RedisBackend) -> bool:
 
 
 def _check_types(server: Server, rows: Verification) -> None:
-    """Note keys that hold something of another type."""
+    """Note keys of a wrong type."""
     told = server.run([("TYPE", server.key(name)) for name in _TYPES])
     for (name, wanted), found in zip(_TYPES.items(), told, strict=True):
         if found.decode() not in (wanted, "none"):
@@ -76,7 +76,7 @@ def _inspect_kind(backend: RedisBackend, kind: str, rows: Verification) -> None:
 
 
 def _inspect_lists(backend: RedisBackend, taken: Mapping[str, Record], rows: Verification) -> None:
-    """Note rows to which something does not lead; others may have rewritten or deleted them since they were read."""
+    """Note rows that are missing in a list. Others may have rewritten or deleted them since they were read."""
     if lost := _unfound(backend.server, taken):
         again = {row.key: records.load(row.key, row.value) for row in backend.get(lost) if isinstance(row.value, bytes)}
         costs = "copies of their pages are stored once more, or their URLs are fetched again"
@@ -85,21 +85,21 @@ def _inspect_lists(backend: RedisBackend, taken: Mapping[str, Record], rows: Ver
 
 
 def _unfound(server: Server, rows: Mapping[str, Record]) -> list[str]:
-    """Return the keys of rows that are not in each list that should lead to them."""
+    """Return the keys of rows that are missing in one of their lists."""
     leading = {key: dict(_leading(key, record)) for key, record in rows.items()}
     lists = _lists(server, list({name for each in leading.values() for name in each}))
     return [key for key, each in leading.items() if not all(entry in lists[name] for name, entry in each.items())]
 
 
 def _leading(key: str, record: Record) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the names of the lists in which a row should be, each with its entry there."""
+    """Yield the names of the lists of a row, each with its entry."""
     (keys, simhash), at = packed(postings(record)), place(key)
     yield from ((b"k" + each, at) for each in pieces(keys, KEY))
     yield from ((b"n" + bytes([n]) + block, at + simhash) for n, block in enumerate(pieces(simhash, 2)))
 
 
 def _lists(server: Server, names: Sequence[bytes]) -> dict[bytes, set[bytes]]:
-    """Return the entries of lists; none of one that can't be read."""
+    """Return the entries of lists. An unreadable list has none."""
     root = server.root.encode()
     asked = [("HGET", root + name[:4], name[4:]) if name[:1] == b"k" else ("GET", root + name) for name in names]
     found = dict(zip(names, server.run(asked, checks=False), strict=True))

@@ -1,4 +1,4 @@
-"""The scripts that a server runs: each is one atomic step."""
+"""The scripts that a server runs, each in one atomic step."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Script(NamedTuple):
-    """A script, and the name by which a server knows it."""
+    """A script with the name by which a server knows it."""
 
     text: bytes
     sha: bytes
@@ -20,4 +20,4 @@ def _read(name: str) -> Script:
 
 
 SCRIPTS = {name: _read(name) for name in ("compact", "find", "run", "write")}
-"""By name, with what all of them share before each."""
+"""Scripts by name. Each begins with the code that all share."""
