@@ -44,10 +44,10 @@ __all__ = [
     "Verdict",
 ]
 
-if not TYPE_CHECKING:  # it would let any name pass
+if not TYPE_CHECKING:  # else it would accept any name
 
     def __getattr__(name: str) -> Any:
-        # Late, so that what needs no Scrapy does not import it.
+        # Imported on access, so that modules without Scrapy do not load it.
         if name not in _HOMES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         return getattr(import_module(f".{_HOMES[name]}", __name__), name)

@@ -16,10 +16,10 @@ FIRST = -1_000_000
 
 
 class Addon:
-    """Enables the middlewares and the item pipelines, unless the settings place them already."""
+    """Enables the middlewares and item pipelines, unless the settings already place them."""
 
     def update_settings(self, settings: BaseSettings) -> None:
-        # After Offsite, before RobotsTxt: so it sees responses last, after Retry and Redirect.
+        # After Offsite and before RobotsTxt. Responses reach it last, after Retry and Redirect.
         settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", MirrorMiddleware, 75)
         settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", ItemOrigins, FIRST)
         settings.setdefault_in_component_priority_dict("ITEM_PIPELINES", ItemOrigins, FIRST)

@@ -1,4 +1,4 @@
-"""Write files that appear under their names only once they are complete."""
+"""Write files that appear under their names only when complete."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from uuid import uuid4
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[str]:
-    """Give the name of a file that takes the place of `path` at the end, or goes if there is an error.
+    """Give the name of a temporary file that replaces `path` at the end, or is removed after an error.
 
-    It is on disk by then: a store that remembers its rows outlives a power failure, and so must they.
-
-    No two have one name. Where `path` is a symbolic link, what it leads to is replaced. OSError: see `check_place`.
+    The file is synced to disk before it replaces `path`, since a store may rely on it after a power failure. Each name
+    is unique. If `path` is a symbolic link, its target is replaced. Raise OSError as `check_place` does.
     """
     check_place(path)
     target = os.path.realpath(path)
@@ -27,7 +26,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[str]:
         os.replace(part, target)
     finally:
         Path(part).unlink(missing_ok=True)
-    with suppress(OSError):  # not every file system that is shared over a network can do this
+    with suppress(OSError):  # some network file systems do not support this
         sync_folder(os.path.dirname(target))
 
 
@@ -46,10 +45,11 @@ def _sync(path: str | os.PathLike[str], how: int) -> None:
 
 
 def check_place(path: str | os.PathLike[str]) -> None:
-    """Raise OSError where no file can be put at a path: a directory, a pipe or a device is there, or no folder."""
+    """Raise OSError if no file can be created at a path: it is a directory, pipe or device, or its folder is
+    missing."""
     target = os.path.realpath(path)
     if os.path.isdir(target):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
-    if os.path.exists(target) and not os.path.isfile(target):  # it would be gone, and who reads a pipe would wait
+    if os.path.exists(target) and not os.path.isfile(target):  # replacing a pipe or device would break its readers
         raise OSError(errno.EINVAL, "no regular file", os.fspath(path))
     os.stat(os.path.dirname(target))

@@ -1,4 +1,4 @@
-"""Claim documents, with verdicts from `matching/candidates.py`, and keep them. No Scrapy."""
+"""Claim documents, with verdicts from `matching/candidates.py`, and store them. No Scrapy."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-PATIENCE = 12.0  # seconds: two processes that wait for each other part then
-PAUSES = (0.001, 0.05)  # seconds between two looks at what another process does, at first and at most
+PATIENCE = 12.0  # seconds after which two processes that wait for each other give up
+PAUSES = (0.001, 0.05)  # seconds between two checks on another process, at first and at most
 
 
 class Deduplicator:
-    """Decides of documents one after another, each compared with the canonicals that came before it.
+    """Decides on documents one after another. Each is compared with earlier originals.
 
-    For one thread. Use `open`. As a context manager it closes its store; where an exception leaves the block, the run
-    has not ended well, and NEARDUP_UNCLEAN_RUN says what becomes of its documents.
+    Use it in one thread, and create it with `open`. As a context manager it closes its store. If an exception leaves
+    the block, the run counts as dead, and NEARDUP_UNCLEAN_RUN decides on its documents.
     """
 
     def __init__(
@@ -59,28 +59,29 @@ class Deduplicator:
         lost: tuple[float, float] = (0.0, 0.0),
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`started`: when the run began, in seconds since the epoch; None: now. `lost`: see `Deliveries`."""
+        """Create it over a store. `started` is the start of the run in seconds since the epoch, None for now;
+        `lost`: see `Deliveries`."""
         self.store = store
         self.deliveries = Deliveries(store, clock() if started is None else started, clock, lost=lost)
         self.visits = Visits(store, clock)
         self.detectors = list(detectors)
         self.matcher = Matcher(store, rule, reviews or Reviews(Config()), scope, preference)
         self.changes: list[Change] = []
-        """Rules on host mirrors that came into force or were dropped, to be logged."""
+        """Rules on hosts that came into force or were dropped, to be logged."""
         self._learns_hosts = learns_hosts
         self._clock = clock
         self._pending: dict[Signature, Claim] = {}
         self._signed: dict[Document, Signature] = {}
-        """Of documents that were foreseen."""
+        """Signatures of prefetched documents."""
         self._closed = False
 
     @classmethod
     def open(
         cls, store: str | PathLike[str] | None = None, *, run: str = "", **settings: Unpack[Keywords]
     ) -> Deduplicator:
-        """Open on a store at a path, or in memory for None; settings as keywords, lower case, without prefix.
+        """Open a store at a path, or in memory for None. Settings are keywords in lower case, without prefix.
 
-        Raise ConfigError for a bad setting, StoreError where the store can't be read.
+        Raise ConfigError for a bad setting, StoreError if the store can't be read.
         """
         return cls.from_config(Config.from_keywords({**settings, "store": store}), run=run)
 
@@ -88,8 +89,12 @@ class Deduplicator:
     def from_config(
         cls, config: Config, *, run: str | None = "", writer: str = "", clock: Callable[[], float] = time.time
     ) -> Deduplicator:
-        """Open as a configuration says; `run` names a run to go on with, None only looks into the store."""
-        detectors, reviews = build_detectors(config), Reviews(config)  # before the store: a bad setting opens none
+        """Open the store of a configuration. `run` is the id of a run to resume, "" for a new run, None for reading
+        only."""
+        detectors, reviews = (
+            build_detectors(config),
+            Reviews(config),
+        )  # before the store, so that a bad setting opens none
         store = open_store(
             config.store, detectors, namespace=config.namespace, unclean_run=config.unclean_run, run=run, writer=writer
         )
@@ -105,15 +110,15 @@ class Deduplicator:
         return dedup
 
     def forget_older(self, seconds: float) -> None:
-        """Forget the documents that no URL gave for so long."""
+        """Forget the documents that no URL gave for this many seconds."""
         forgotten = self.store.forget(Selection(before=self._clock() - seconds))
         if forgotten.documents:
             logger.info("%d documents are forgotten: no URL gave them for NEARDUP_TTL", forgotten.documents)
 
     def claim(self, document: Document) -> Claim:
-        """Decide of a document and hold it, pending; it counts as held for the documents after it.
+        """Decide on a document and hold it, pending. Documents after it are compared with it.
 
-        Where it repeats one that is pending in another process, wait for the outcome, but no longer than `PATIENCE`.
+        If it repeats a document that is pending in another process, wait for the outcome, at most `PATIENCE`.
         """
         end, moment = time.monotonic() + PATIENCE, PAUSES[0]
         while (claim := self.try_claim(document)).is_early and claim.rival is None and time.monotonic() < end:
@@ -122,7 +127,7 @@ class Deduplicator:
         return claim
 
     def try_claim(self, document: Document) -> Claim:
-        """Decide of a document as `claim` does, without waiting for other processes: see `Claim.is_early`."""
+        """Decide on a document as `claim` does, without waiting for other processes; see `Claim.is_early`."""
         signature = self._signed.pop(document, None) or self.sign(document)
         is_text = signature.sketch.tokens > 0
         match = self._enter(document, signature) if is_text else self.matcher.best(document, signature)
@@ -133,12 +138,13 @@ class Deduplicator:
         return claim
 
     def foresee(self, documents: Iterable[Document]) -> None:
-        """Prefetch look-ups of documents that are claimed next, in this order, on a server in one round trip."""
+        """Prefetch the lookups of documents that are claimed next, in this order. On a server this takes one round
+        trip."""
         self._signed.clear()
         for document in documents:
-            with suppress(Exception):  # whatever a detector does with it: it will do so again where it is claimed
+            with suppress(Exception):  # an error of a detector comes again at the claim
                 self._signed[document] = self.sign(document)
-        with suppress(StoreError):  # if that lasts, the claims tell
+        with suppress(StoreError):  # a lasting error comes again at the claim
             self.store.claims.foresee([each for each in self._signed.values() if each.sketch.tokens])
 
     def _enter(self, document: Document, signature: Signature) -> Match | None:
@@ -157,7 +163,8 @@ class Deduplicator:
         return match
 
     def sign(self, document: Document) -> Signature:
-        """Return the signature of a document, held nowhere. Raise TypeError, ValueError for what is no fingerprint."""
+        """Return the signature of a document without holding it. Raise TypeError or ValueError for an invalid
+        fingerprint."""
         ready = document.ready
         fingerprints = {
             d.name: ready[d.name] if d.name in ready else checked(d.name, d.fingerprints(document))
@@ -169,7 +176,7 @@ class Deduplicator:
         )  # fmt: skip
 
     def verdict(self, document: Document, match: Match | None) -> Verdict:
-        """Put a match into words."""
+        """Return the verdict on a document with this match."""
         if match is None:
             return UNIQUE
         return Verdict(
@@ -181,29 +188,29 @@ class Deduplicator:
         )
 
     def _has_changed(self, document: Document, signature: Signature) -> bool:
-        """Return whether what a URL gave last, by itself or as part of a list, is held and is another document."""
+        """Return whether a URL, or an item on its page, last gave another document that is still held."""
         link = None if document.has_page_url or not document.url else self.store.resolve(document.url)
         if link is None or link.is_copy or link.firm != (document.url not in document.loose):
             return False
         return link.signature is not None and not link.signature.says_the_same(signature)
 
     def pending(self, signature: Signature) -> Claim | None:
-        """Return the unsettled claim that holds a document, if any."""
+        """Return the pending claim that holds a document, or None."""
         return self._pending.get(signature)
 
     def settle(self, claim: Claim) -> None:
-        """Record the outcome of a claim; the claim calls it once."""
+        """Record the outcome of a claim. The claim calls this once."""
         held = self._pending.pop(claim.signature, None)
         if claim.state == "withdrawn":
             if held:
                 self.store.withdraw(claim.signature)
             self.visits.keep_fetching(claim.document)
             return
-        with suppress(StoreError):  # whoever writes next will meet it
+        with suppress(StoreError):  # the next write raises it
             self.deliveries.remember(urls(claim.document), (claim.match or claim).signature)
         visit = self.visits.own(claim.document) if held and not claim.is_one_of_many else None
         if held:
-            self.store.commit(claim.signature, visit)  # before what may fail
+            self.store.commit(claim.signature, visit)  # first, since the next steps may fail
             if claim.document.url in self.matcher.preference:
                 self._take_place(claim.document, claim.signature)
         if self._learns_hosts:
@@ -220,7 +227,7 @@ class Deduplicator:
             )
 
     def _take_place(self, document: Document, signature: Signature) -> None:
-        """Make mirrors of the URLs of other hosts that gave what a document of a preferred host repeats."""
+        """Turn URLs of other hosts into copies of a document of a preferred host that they repeat."""
         for match in list(self.matcher.outranked(document, signature)):
             if rival := self.pending(match.signature):
                 rival.when_settled(partial(self._take_place, document, signature))
@@ -230,7 +237,7 @@ class Deduplicator:
                     self.store.record(copy)
 
     def _learn(self, claim: Claim) -> None:
-        """Learn from a document about hosts that mirror its own."""
+        """Learn from a document which hosts mirror its own."""
         document, signature = claim.document, claim.signature
         known = [link.url for link in self.store.links(claim.match.signature)] if claim.match else []
         for url in urls(document):
@@ -243,28 +250,29 @@ class Deduplicator:
                 self.store.learn(trials)
 
     def _look(self, signature: Signature, url: str) -> Finding | None:
-        """Compare a document with what is held at a URL."""
+        """Compare a document with the held document of a URL."""
         link = self.store.resolve(url)
         return self.matcher.trial(signature, link) if link else None
 
     def take_changes(self) -> list[Change]:
-        """Return the rules on host mirrors that changed since this was last asked."""
+        """Return the rules on hosts that changed since the last call."""
         changes, self.changes = self.changes, []
         return changes
 
     def flush(self) -> None:
-        """Return once all that was committed is durable, and go by what other processes wrote.
+        """Make all committed documents durable, and read the rows of other processes.
 
-        Raise StoreError where it can't be written, or read.
+        Raise StoreError if the store can't be written or read.
         """
         if self._closed:
             raise StoreError("the store is closed")
         self.store.flush()
-        while self.store.refresh():  # also lets go of what a process of the store's own has put into parts
+        while self.store.refresh():  # also releases rows that are on disk by now
             pass
 
     def close(self, *, clean: bool = True) -> None:
-        """Withdraw what is pending, flush, and end the run; not `clean`: as if it had died. Once is enough."""
+        """Withdraw pending documents, flush, and close the run. If not `clean`, the run counts as dead. Repeated
+        calls do nothing."""
         if self._closed:
             return
         self._closed = True
@@ -275,7 +283,7 @@ class Deduplicator:
             self.store.close(clean=clean)
 
     def __len__(self) -> int:
-        """How many documents are held."""
+        """Return the number of held documents."""
         return len(self.store)
 
     def __enter__(self) -> Deduplicator:

@@ -1,4 +1,4 @@
-"""The document that is compared. Tokens and hashes are made once, on first use."""
+"""The document to be compared. Tokens and hashes are computed once, on first use."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .text.tokens import token_lines
 
 
 class Tree(NamedTuple):
-    """A page that somebody has parsed."""
+    """A parsed page."""
 
     html: str
     root: etree._Element
@@ -28,9 +28,9 @@ class Tree(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Document:
-    """A text with the URL that it came from.
+    """A text with its URL.
 
-    Without URL it is compared all the same, but can be no revisit, and no request is ever skipped for it.
+    A document without URL is compared too. It can't be a revisit, and no request is skipped for it.
     """
 
     url: str | None = None
@@ -39,22 +39,22 @@ class Document:
     aliases: tuple[str, ...] = ()
     """Further URLs of the same fetch, such as redirects."""
     loose: frozenset[str] = frozenset()
-    """Those of its URLs that may well give something else when they are fetched, so that it proves nothing to know
-    them: the item's own URL where another one was fetched, temporary redirects, error pages."""
+    """The URLs that may give other content at the next fetch, so that they are never skipped for this document:
+    temporary redirects, error pages, and the item's own URL if another URL was fetched."""
     size: int = 0
-    """Bytes that the fetch of this document took; 0 where unknown."""
+    """Bytes of the response; 0 if unknown."""
     layout: int = 0
-    """The fingerprint of its page's layout; 0 where unknown."""
+    """The fingerprint of the page's layout; 0 if unknown."""
     claimed: tuple[str, ...] = ()
-    """URLs that the page itself names as its canonical."""
+    """The canonical URLs that the page itself names."""
     identity: int = 0
-    """The hash of the fields that tell its item from others, such as its name or number; 0 without any."""
+    """The hash of the fields that identify the item, such as its name or number; 0 without such fields."""
     thin: bool = False
-    """The text is under half of what is not link text on its page, or the page says next to nothing but links."""
+    """Whether the text is under half of the text outside links on its page, or the page has almost only links."""
     has_page_url: bool = False
-    """The URL is not the item's own: it is that of the page that gave the item, among others as may be."""
+    """Whether the URL is that of the page, which may have given other items too, and not the item's own."""
     ready: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    """Fingerprints that were made in another process, by detector."""
+    """Fingerprints by detector that another process made."""
 
     @classmethod
     def from_field(
@@ -66,10 +66,10 @@ class Document:
         extractor: str | Extract = BUILTIN,
         tree: Tree | None = None,
     ) -> Document:
-        """Make a document of a text that may be HTML, of which only the main text (and the title) is taken.
+        """Make a document of a text. Of HTML only the main text and the title are used.
 
-        `extractor` says who finds it, as NEARDUP_EXTRACTOR does; plain text is taken as it is. Of the page that `tree`
-        is of nothing is parsed again.
+        `extractor` finds the main text, as NEARDUP_EXTRACTOR says. `tree` is the parsed page, which is not parsed
+        again.
         """
         if tree and value == tree.html:
             page = build_reader(extractor)(value, root=tree.root)
@@ -80,27 +80,27 @@ class Document:
 
     @classmethod
     def from_page(cls, page: Page, *, url: str | None = None, title: str = "") -> Document:
-        """Make a document of a page that was read."""
+        """Make a document of an extracted page."""
         return cls(url=url, text=page.text, title=title or page.title, layout=layout(page.elements), thin=page.thin)
 
     @cached_property
     def tokens(self) -> list[str]:
-        """The words of the text, in order."""
+        """The words of the text in order."""
         return self.lines.decode().split("\n") if self.lines else []
 
     @cached_property
     def lines(self) -> bytes:
-        """The tokens in UTF-8, a line each; b"" where there are none."""
+        """The tokens in UTF-8, one a line; b"" without tokens."""
         return token_lines(self.text)
 
     @cached_property
     def hashes(self) -> Hashes:
-        """The tokens' 128-bit hashes, of shape (n, 2): what every fingerprint is made of."""
+        """The 128-bit hashes of the tokens, of shape (n, 2). All fingerprints are made of them."""
         return hash_lines(self.lines)
 
     @cached_property
     def counted(self) -> tuple[Hashes, npt.NDArray[np.int64]]:
-        """The hashes of the distinct tokens, ascending, and how often each stands in the text."""
+        """The hashes of the distinct tokens, ascending, with their counts."""
         return counted(self.hashes)
 
     @cached_property
@@ -110,5 +110,5 @@ class Document:
 
     @cached_property
     def sketch(self) -> Sketch:
-        """What is stored of the text, to compare it with others."""
+        """The stored sample of the text, for comparison with others."""
         return make_sketch(len(self.hashes), self.shingles, figures_of(self.hashes, self.lines))

@@ -1,4 +1,4 @@
-"""Make documents of items: the text to compare, and the URLs of the item. Pure."""
+"""Make documents of items: the text to compare, and the URLs. Pure."""
 
 from __future__ import annotations
 
@@ -24,36 +24,35 @@ from .text.urls import canonical_url
 
 
 class Fetch(NamedTuple):
-    """Where items came from."""
+    """The fetch that gave items."""
 
     urls: tuple[str, ...] = ()
-    """The URL that answered, then those that redirected to it, the last first."""
+    """The URL that answered, then the URLs that redirected to it, last redirect first."""
     loose: frozenset[str] = frozenset()
-    """Those that may well give something else another time."""
+    """The URLs that may give other content at the next fetch."""
     size: int = 0
     """Bytes of the response."""
     tree: Tree | None = None
-    """Of the response, where it is HTML."""
+    """The parsed response, if it is HTML."""
     claimed: tuple[str, ...] = ()
-    """URLs that the response names as its canonical."""
+    """The canonical URLs that the response names."""
 
 
 USUAL_FIELDS = ("text", "body", "content", "articleBody", "article_body", "article", "main_text", "html", "description")
-SNIFFED = 1445  # bytes at the beginning of a file by which its kind is told
+SNIFFED = 1445  # bytes at the beginning of a file that tell its type
 _BINARY_BYTE = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
-LONG = 50  # characters from which a string counts as text where no field has a usual name
+LONG = 50  # characters of a string that counts as text if no field has a usual name
 
 
 def item_document(
     item: Any, config: Config, fetch: Fetch | None = None, pages: Mapping[str, Page] | None = None
 ) -> Document | None:
-    """Make the document of an item; None where it has no text, or is of a kind that itemadapter does not know.
+    """Make the document of an item. Return None if it has no text, or is of a type unknown to itemadapter.
 
-    `pages`: those of its texts that were read as HTML already.
+    `pages` has extracted pages by their HTML.
 
-    Without a URL of its own an item gets that of its fetch, which is not skipped for it. With one that is not among
-    those of the fetch (a list page gives many items) the fetch says nothing of where the item's content lies. `fetch`
-    is None for a row of a feed.
+    An item without a URL gets the URL of its fetch, which is not skipped for it. If its URL is none of the fetch's, as
+    for items of a list page, the fetch says nothing about the item's own page. `fetch` is None for a row of a feed.
     """
     if not ItemAdapter.is_item(item):
         return None
@@ -70,7 +69,7 @@ def item_document(
     if not text.strip():
         return None
     title = title or next((part.title for part in parts if part.title), "")
-    # Of an item that has a page of its own, elsewhere, what is known of the page which lists it says nothing.
+    # A list page says nothing about an item that has its own page elsewhere.
     is_elsewhere = url not in (None, *fetch.urls) and canonical_url(url) not in map(canonical_url, fetch.urls)
     layouts = (fetch.tree.layout if fetch.tree and not is_elsewhere else 0, *(part.layout for part in parts))
     claimed = () if is_elsewhere else fetch.claimed
@@ -79,40 +78,40 @@ def item_document(
 
 
 def item_pages(item: Any, config: Config) -> list[str]:
-    """Return those of an item's texts that are HTML."""
+    """Return the texts of an item that are HTML."""
     texts = _texts(ItemAdapter(item), config) if ItemAdapter.is_item(item) else {}
     return [text for text in chain.from_iterable(texts.values()) if looks_like_html(text)]
 
 
 class Roles(NamedTuple):
-    """What an item's fields are compared for, by their names."""
+    """The names of an item's fields by their use."""
 
     text: tuple[str, ...]
-    """They make the text."""
+    """Fields that make the text."""
     identity: tuple[str, ...]
-    """They tell the item from others."""
+    """Fields that identify the item."""
 
 
 def item_roles(item: Any, config: Config) -> Roles:
-    """Return which fields of an item with text are compared."""
+    """Return the compared fields of an item with text."""
     adapter = ItemAdapter(item)
     return Roles(tuple(_texts(adapter, config)), tuple(_identifying(adapter, config)))
 
 
 def has_text_in(item: Any, name: str) -> bool:
-    """Return whether an item has a field of this name with text in it."""
+    """Return whether an item has a field of this name with text."""
     return ItemAdapter.is_item(item) and any(_strings(ItemAdapter(item).get(name)))
 
 
 def _urls(own: str, fetch: Fetch | None) -> tuple[str | None, tuple[str, ...], frozenset[str]]:
-    """Return an item's URL, its aliases, and which of all these are loose."""
+    """Return the URL of an item, its aliases, and the loose ones among all of these."""
     if fetch is None:
         return own or None, (), frozenset()
     if not own:
         return next(iter(fetch.urls), None), fetch.urls[1:], frozenset(fetch.urls)
     if own == next(iter(fetch.urls), None):
         return own, fetch.urls[1:], fetch.loose
-    with suppress(ValueError):  # no URL, but the item's
+    with suppress(ValueError):  # the item's value need not be a URL
         own = urljoin(fetch.urls[0], own) if fetch.urls else own
     if canonical_url(own) not in map(canonical_url, fetch.urls):
         return own, (), frozenset({own})
@@ -120,7 +119,7 @@ def _urls(own: str, fetch: Fetch | None) -> tuple[str | None, tuple[str, ...], f
 
 
 def _texts(adapter: ItemAdapter, config: Config) -> dict[str, list[str]]:
-    """Return an item's texts by the field that holds them."""
+    """Return the texts of an item by field."""
     if config.fields is not None:
         return {name: texts for name in config.fields if (texts := list(_strings(adapter.get(name))))}
     for name in USUAL_FIELDS:
@@ -132,19 +131,19 @@ def _texts(adapter: ItemAdapter, config: Config) -> dict[str, list[str]]:
 
 
 def _identity(adapter: ItemAdapter, config: Config) -> int:
-    """Return the hash of the fields that tell an item from others; 0 where it has none of them."""
+    """Return the hash of the identifying fields; 0 without any."""
     told = [f"{name}\n{value}" for name, values in _identifying(adapter, config).items() for value in values]
     return hash_text("\n".join(told)) if told else 0
 
 
 def _identifying(adapter: ItemAdapter, config: Config) -> dict[str, list[str]]:
-    """Return by name the values of the fields that tell an item from others."""
+    """Return the values of the identifying fields by name."""
     names = {*config.identity_fields}.intersection(adapter) - {config.url_field, config.title_field, config.tag_field}
     return {name: values for name in sorted(names) if (values := list(_values(adapter[name])))}
 
 
 def _values(value: Any) -> Iterator[str]:
-    """Yield the strings and numbers of a value; those that differ in case, in space or in zeros at the end are one."""
+    """Yield strings and numbers in a normal form: case, whitespace and trailing zeros do not matter."""
     if isinstance(value, (int, float, Decimal)) and not isinstance(value, bool):
         if (number := Decimal(str(value))).is_finite():
             written = f"{number:f}"
@@ -157,9 +156,9 @@ def _values(value: Any) -> Iterator[str]:
 
 
 def _is_binary(data: bytes) -> bool:
-    """Return whether bytes are not text, such as those of a PDF or an image.
+    """Return whether bytes are not text, such as a PDF or an image.
 
-    As browsers decide: MIME Sniffing Standard, sections 5 and 7.1. A page may hold stray control characters.
+    As browsers decide (MIME Sniffing Standard, sections 5 and 7.1), but a page may have stray control characters.
     """
     if data.startswith((BOM_UTF8, BOM_UTF16_LE, BOM_UTF16_BE)) or data.lstrip()[:1] == b"<":
         return False
@@ -167,7 +166,7 @@ def _is_binary(data: bytes) -> bool:
 
 
 def _strings(value: Any) -> Iterator[str]:
-    """Yield the non-blank strings of a string, of bytes, or of a list such as item loaders make."""
+    """Yield the non-blank strings in a string, in bytes, or in a list as item loaders make it."""
     if isinstance(value, bytes):
         value = "" if _is_binary(value) else html_to_unicode(None, value)[1]
     if isinstance(value, str):

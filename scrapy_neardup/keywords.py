@@ -1,4 +1,4 @@
-"""Types of settings as keyword arguments, such as a list or "30 days"."""
+"""Types of settings as keyword arguments."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Duration: TypeAlias = "float | str | timedelta"
 
 
 class Keywords(TypedDict, total=False):
-    """Every setting but the store, as a user writes it."""
+    """Every setting except the store, as a user writes it."""
 
     enabled: bool
     store_required: bool

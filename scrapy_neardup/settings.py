@@ -30,11 +30,11 @@ _UNITS = {"s": 1, "second": 1, "m": 60, "minute": 60, "h": 3600, "hour": 3600, "
 
 
 class ConfigError(ValueError):
-    """A setting has a value that is not allowed; the message names the setting, the value and what is allowed."""
+    """A setting has an invalid value. The message names the setting, the value and the allowed values."""
 
 
 Check = Callable[[Any], Any]
-"""Takes a value as a user wrote it and returns it as the code wants it; raises ValueError saying what is allowed."""
+"""Converts a setting from the user's form to the internal form. Raises ValueError with the allowed values."""
 
 
 def _flag(value: Any) -> bool:
@@ -95,7 +95,7 @@ def _optional(check: Check) -> Check:
 
 
 def _names(value: Any) -> tuple[str, ...]:
-    """Read a list of names; text is split at commas, as Scrapy's `-s` gives it."""
+    """Read a list of names. Text is split at commas, as `-s` passes it."""
     if isinstance(value, str):
         value = [part.strip() for part in value.split(",") if part.strip()]
     if not isinstance(value, Sequence) or not all(isinstance(part, str) and part for part in value):
@@ -115,7 +115,7 @@ def _fields(value: Any) -> tuple[str, ...]:
 
 
 def _detectors(value: Any) -> tuple[Any, ...]:
-    """Read names of detectors, import paths, or detectors themselves."""
+    """Read names of detectors, import paths, or detectors."""
     if isinstance(value, str):
         value = _names(value)
     if not isinstance(value, Sequence) or not value:
@@ -143,7 +143,7 @@ def _codes(value: Any) -> frozenset[int]:
 
 
 def literal(value: Any) -> Any:
-    """Read text as JSON or as Python, which is how `-s` gives a dictionary; return anything else as it is."""
+    """Read text as JSON or as a Python literal, as `-s` passes dictionaries. Return other values unchanged."""
     for read in (json.loads, ast.literal_eval) if isinstance(value, str) else ():
         with suppress(ValueError, SyntaxError):
             return read(value)
@@ -165,7 +165,7 @@ _HOSTS = "a dictionary of mirror host to canonical host, each a name with or wit
 
 
 def _resemblance(value: Any) -> Any:
-    """Read a share, or shares by length: from so many tokens on."""
+    """Read a share, or a dictionary of shares by the least number of tokens."""
     value = literal(value)
     try:
         if not isinstance(value, Mapping):
@@ -193,7 +193,7 @@ def seconds(value: Any) -> float:
 
 
 def _lifetime(value: Any) -> float:
-    """Read a duration that is not nothing: after that nothing would be held from one run to the next."""
+    """Read a duration above zero, since a lifetime of zero would forget everything between runs."""
     with suppress(ValueError):
         if read := seconds(value):
             return read
@@ -206,7 +206,7 @@ def _setting(default: Any, check: Check) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """Every setting: `Config(min_tokens=20)` for NEARDUP_MIN_TOKENS = 20. Raise ConfigError for a bad value."""
+    """All settings: `Config(min_tokens=20)` for NEARDUP_MIN_TOKENS = 20. Raise ConfigError for a bad value."""
 
     enabled: bool = _setting(True, _flag)
     store: str | None = _setting(None, _optional(_path))
@@ -246,7 +246,7 @@ class Config:
     preferred_hosts: tuple[str, ...] = _setting((), _names)
     workers: int = _setting(1, _number(0, 1024, int))
 
-    if TYPE_CHECKING:  # the checks above take more than what they return
+    if TYPE_CHECKING:  # the checks accept more types than they return
 
         def __init__(self, *, store: str | os.PathLike[str] | None = None, **settings: Unpack[Keywords]) -> None: ...
 
@@ -261,13 +261,13 @@ class Config:
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Config:
-        """Read the NEARDUP_ settings out of Scrapy's; raise ConfigError also for a name that does not exist."""
+        """Read the NEARDUP_ settings from Scrapy's. Raise ConfigError also for an unknown name."""
         given = {key[len(PREFIX) :].lower(): value for key, value in settings.items() if key.startswith(PREFIX)}
         return cls.from_keywords(given)
 
     @classmethod
     def from_keywords(cls, given: Mapping[str, Any]) -> Config:
-        """Read settings as keywords: lower case, without prefix."""
+        """Read settings from keywords in lower case, without prefix."""
         known = [setting.name for setting in fields(cls)]
         for name in given:
             if name not in known:
@@ -277,5 +277,6 @@ class Config:
         return cls(**given)
 
     def without_identity(self, name: str | None) -> Config:
-        """Return the same, but for one field: it names the rows of a feed, and so says nothing of their items."""
+        """Return the configuration without one identity field, which names the rows of a feed and does not identify
+        items."""
         return replace(self, identity_fields=tuple(other for other in self.identity_fields if other != name))

@@ -1,4 +1,4 @@
-"""The stored records: a document's signature, the link of a URL. No I/O."""
+"""The stored records: the signature of a document, and the link of a URL. No I/O."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import NamedTuple
 
 from .fingerprints.sketch import Sketch
 
-SIMHASH = "simhash"  # the detector whose fingerprint, one a document, is found by near ones too
-TITLE = 200  # characters that are stored of a title
+SIMHASH = "simhash"  # the only detector whose fingerprints are also found by Hamming distance
+TITLE = 200  # stored characters of a title
 
 
 class _Weak:
-    """What weak references need; `dataclass(weakref_slot=True)` came with Python 3.11."""
+    """The slots for weak references; `dataclass(weakref_slot=True)` needs Python 3.11."""
 
     __slots__ = ("__weakref__",)
 
 
 class Visit(NamedTuple):
-    """When a URL was last fetched."""
+    """The last fetch of a URL."""
 
     seen: float
     """Seconds since the epoch."""
@@ -29,7 +29,7 @@ class Visit(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class Signature(_Weak):
-    """The stored record of a document: its fingerprints by detector, and the sketch that verification compares."""
+    """The stored record of a document: its fingerprints by detector, and its sketch for verification."""
 
     url: str | None
     fingerprints: Mapping[str, tuple[int, ...]]
@@ -37,64 +37,64 @@ class Signature(_Weak):
     first_seen: float
     """Seconds since the epoch."""
     layout: int = 0
-    """Of its page; 0 where unknown."""
+    """The fingerprint of the page's layout; 0 if unknown."""
     title: str = ""
-    """Of at most `TITLE` characters."""
+    """At most `TITLE` characters."""
     identity: int = 0
-    """The hash of the fields that tell its item from others; 0 without any."""
+    """The hash of the fields that identify the item; 0 without any."""
     id: str = ""
     """`RUN/NUMBER`; "" until a store holds it."""
     own: Visit | None = None
-    """The visit of its own URL with which it came; None where that URL gave something else since."""
+    """The visit in which its own URL gave the document; None if that URL gave something else since."""
     count: Callable[[str], int] | None = None
-    """Counts the mirrors of a document, given its id: set by the store that holds it."""
+    """Counts the copies of a document by its id; set by the store that holds it."""
     known_repeats: int | None = None
 
     def says_the_same(self, other: Signature) -> bool:
-        """Return whether two documents have one text: two processes that met it at the same time both hold it."""
+        """Return whether two documents have equal text, as when two processes hold the same page at the same time."""
         return (self.sketch, self.identity) == (other.sketch, other.identity)
 
     @property
     def repeats(self) -> int:
-        """How many documents repeat it, as far as is known: its mirror degree."""
+        """The number of known copies."""
         if self.known_repeats is None:
             self.known_repeats = self.count(self.id) if self.count else 0
         return self.known_repeats
 
 
 class Evidence(NamedTuple):
-    """What was found on comparing two documents."""
+    """The measurements of a pair of documents."""
 
     detector: str
-    """The first one that proposed the earlier document."""
+    """The first detector that proposed the earlier document."""
     hamming: int | None
-    """Between their SimHashes, where both have one."""
+    """The distance between the SimHashes, if both have one."""
     resemblance: float
     containment: float
     length_ratio: float
     kind: str | None = None
-    """Of a duplicate page, see `verdict.page_kind`; None where a layout is unknown."""
+    """The kind of a copied page, see `verdict.page_kind`; None if a layout is unknown."""
 
 
 @dataclass(eq=False, slots=True)
 class Link:
-    """What a URL led to when it was last fetched."""
+    """The state of a URL after its last fetch."""
 
     url: str
-    """As it was requested; "" for a document without a URL that repeats another."""
+    """The URL as it was requested; "" for a copy without URL."""
     signature: Signature | None
-    """The document held; None where the URL also gave something that is held nowhere, so that it must be fetched."""
+    """The document that it gave; None if it also gave content that is not held, so that it must be fetched."""
     is_copy: bool
-    """True where another URL's copy is the one that is held."""
+    """Whether it repeats a document that another URL gave."""
     seen: float
     """Seconds since the epoch."""
     size: int = 0
-    """Bytes of the response; 0 where unknown."""
+    """Bytes of the response; 0 if unknown."""
     evidence: Evidence | None = None
-    """Why it was called a mirror."""
+    """The evidence on a copy."""
     firm: bool = True
-    """False where the URL may give something else when it is fetched, so that it is never skipped for this."""
+    """False if the URL may give other content at the next fetch, so that it is never skipped for this."""
     target: str | None = None
-    """The id of the document held; set by the store."""
+    """The id of the document; set by the store."""
     key: str = ""
-    """Of its row; "" until a store has it."""
+    """The key of its row; "" until a store has it."""

@@ -1,4 +1,4 @@
-"""The stats of a crawl by name, and the line that sums them up."""
+"""The stats of a crawl by name, and its summary line."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 PREFIX = "neardup/"
-BY_DETECTOR = "duplicates/"  # and the detector's name
+BY_DETECTOR = "duplicates/"  # and the name of a detector
 
 Stat = Literal[
     "documents",
@@ -38,7 +38,7 @@ Stat = Literal[
     "errors",
     "workers/restarted",
 ]
-"""All of them, without the prefix; beside these there is one for each detector that found a duplicate."""
+"""All names, without the prefix. Each detector with a duplicate has a further one."""
 
 _SUMMED: tuple[tuple[Stat, str], ...] = (
     ("no_text", "items without text"),
@@ -53,13 +53,13 @@ _SUMMED: tuple[tuple[Stat, str], ...] = (
     ("store/errors", "errors of the store"),
     ("errors", "errors"),
 )
-"""What is only told of where there is any."""
+"""Parts of the summary line that are left out at 0."""
 
 
 def summary(stats: Mapping[str, Any], per_minute: int | None = None) -> str:
-    """Sum a crawl up in one line.
+    """Return the summary line of a crawl.
 
-    `stats` are Scrapy's; `per_minute`: documents since the last line, None at the end of a crawl.
+    `stats` are Scrapy's. `per_minute` is the present rate of documents, None at the end of the crawl.
     """
     rate = "" if per_minute is None else f" (at {per_minute}/min)"
     return f"{plural(_number(stats, 'documents'), 'document')}{rate}: {', '.join(_parts(stats))}"
@@ -90,7 +90,7 @@ def _number(stats: Mapping[str, Any], name: Stat) -> int:
 
 
 def sized(count: float) -> str:
-    """Return so many bytes as people read them."""
+    """Return a number of bytes for people, such as 1.5 kB."""
     units = ["B", "kB", "MB", "GB"]
     while count >= 1000 and len(units) > 1:
         count, units = count / 1000, units[1:]

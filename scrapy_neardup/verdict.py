@@ -9,32 +9,32 @@ from typing import Any, NamedTuple
 from .fingerprints.layout import same_layout
 from .signature import Evidence, Signature
 
-SAME_CONTENT = 0.95  # resemblance: a corrected misprint or another date is the same content
+SAME_CONTENT = 0.95  # resemblance: a corrected misprint or another date is still the same content
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What was decided of a document, and on what evidence; None where there was nothing to compare with."""
+    """The decision on a document with its evidence. Values are None if nothing was compared."""
 
     status: str
-    """`unique`, `duplicate` or `revisit`: the same URL again; in a crawl that keeps revisits, content that is held and
-    comes for the first time in its run."""
+    """`unique`, `duplicate` or `revisit`. A revisit is the same URL again or, in a crawl that keeps revisits, held
+    content that comes for the first time in its run."""
     duplicate_of: str | None = None
     detector: str | None = None
-    """The first one that proposed the document held."""
+    """The first detector that proposed the original."""
     hamming: int | None = None
     resemblance: float | None = None
     containment: float | None = None
     length_ratio: float | None = None
     kind: str | None = None
-    """Of a duplicate page: see `page_kind`."""
+    """The kind of a copied page; see `page_kind`."""
     copies: int = 0
     """Other URLs with the content of the original."""
     changed: bool = False
-    """The URL gave another document last, of those that are held."""
+    """Whether the URL last gave another document that is still held."""
 
     def sentence(self, url: str | None) -> str:
-        """Return in words what was decided of the document with this URL."""
+        """Return the decision on the document with this URL as a sentence."""
         subject = url or "an item without URL"
         if self.status == "unique":
             return f"{subject} is unique"
@@ -53,27 +53,26 @@ UNIQUE = Verdict("unique")
 
 
 class Point(NamedTuple):
-    """One thing that was checked of two documents."""
+    """A check of two documents."""
 
     text: str
-    """What was measured, and what it takes: "resemblance 0.76, needed 0.43"."""
+    """The measure and its threshold: "resemblance 0.76, needed 0.43"."""
     is_met: bool
-    """Whether it allows that one is a copy of the other."""
+    """Whether the check was passed."""
 
 
 def in_words(status: str, points: Sequence[Point]) -> str:
-    """Return a decision as a sentence: of a unique document the points that were not met, else all of them."""
+    """Return a decision as a sentence: for a unique document the failed points, else all points."""
     missed = [point for point in points if not point.is_met] if status == "unique" else []
     return f"{status}: {'; '.join(point.text for point in missed or points)}"
 
 
 def page_kind(resemblance: float, layout: int, earlier: int) -> str | None:
-    """Name the kind of a duplicate page; None where a layout is unknown.
+    """Name the kind of a copied page; None if a layout is unknown.
 
-    `full`: same content, same layout; `content`: same content, another layout; `layout`: part of the content, same
-    layout; `partial`: part of the content, another layout.
-
-    After the four kinds of the notes on search engines (1.1); same content is a resemblance of SAME_CONTENT or more.
+    `full`: same content, same layout. `content`: same content, other layout. `layout`: part of the content, same
+    layout. `partial`: part of the content, other layout. These are the four kinds of the notes on search engines (1.1).
+    Same content is a resemblance of SAME_CONTENT or more.
     """
     if not layout or not earlier:
         return None
@@ -84,7 +83,7 @@ def page_kind(resemblance: float, layout: int, earlier: int) -> str | None:
 
 @dataclass(frozen=True)
 class Match:
-    """A document held that passed verification."""
+    """A held document that passed verification."""
 
     signature: Signature
     evidence: Evidence

@@ -1,4 +1,4 @@
-"""What takes part in a crawl: the pipeline, the middlewares and what they share. Only this room knows Scrapy.
+"""The components of a crawl: the pipeline, the middlewares and their shared state. Only this room uses Scrapy's engine.
 
 docs/architecture.md follows an item and a request through the files.
 """

@@ -1,7 +1,7 @@
-"""Access of a crawl to its store: one question at a time, in a thread if the store is on a server.
+"""Access of a crawl to its store: one call at a time, in a thread if the store is on a server.
 
-A failure is logged and loses no item. Under asyncio it is a thread too: decisions are plain code that any program can
-use, and one thread keeps them in order.
+A failure is logged and loses no item. The thread is used with asyncio too: decisions are plain code for any program,
+and one thread keeps them in order.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ T = TypeVar("T")
 
 FAILURES = (StoreError, OSError)
 AT_ONCE = 20  # documents
-MOST_LATE = 20_000_000  # characters of the documents that are to be taken in later
+MOST_LATE = 20_000_000  # the maximum size of the texts that wait to be claimed late, in characters
 
 
 class Access:
-    """Asks the store of a crawl. `failed` is called with each error of it."""
+    """Calls the store of a crawl. `failed` is called with each error of the store."""
 
     def __init__(self, dedup: Deduplicator, failed: Callable[[Exception], object]) -> None:
         self.caught_up = 0
-        """The number of late documents that were claimed after all."""
+        """The number of documents that were claimed late."""
         self._dedup = dedup
         self._failed = failed
         self._thread = ThreadPoolExecutor(1, "neardup-store") if dedup.store.is_remote else None
@@ -45,7 +45,7 @@ class Access:
         self._late_size = self._asked = 0
 
     async def run(self, function: Callable[..., T], *arguments: Any) -> T:
-        """Return what a function that asks the store returns. Raise its errors."""
+        """Call a function on the store, and return its result. Raise its errors."""
         if self._thread is None:
             return function(*arguments)
         return await arrived(self._submit(function, *arguments))
@@ -56,16 +56,16 @@ class Access:
         return self._thread.submit(self._do, self._asked, function, *arguments)
 
     def _do(self, number: int, function: Callable[..., T], *arguments: Any) -> T:
-        """Call a function, then flush if the queue is empty: other processes may wait for the rows."""
+        """Call a function, then flush if the queue is empty, since other processes may wait for the rows."""
         try:
             return function(*arguments)
         finally:
             if number == self._asked:
-                with suppress(*FAILURES):  # it stays queued, and `flush` will tell
+                with suppress(*FAILURES):  # the rows stay queued, and `flush` raises
                     self._dedup.store.flush(wait=False)
 
     async def claim(self, document: Document) -> Claim:
-        """Claim a document: see `Deduplicator.try_claim`; those that come meanwhile share the next round trip."""
+        """Claim a document, see `Deduplicator.try_claim`. Documents that arrive meanwhile share the next round trip."""
         if self._thread is None:
             return self._dedup.try_claim(document)
         future: Future[Claim] = Future()
@@ -74,7 +74,7 @@ class Access:
         try:
             return await arrived(future)
         except BaseException:
-            future.add_done_callback(self._give_up)  # where it is made all the same
+            future.add_done_callback(self._give_up)  # the claim may still be made
             raise
 
     def _give_up(self, future: Future[Claim]) -> None:
@@ -85,20 +85,20 @@ class Access:
         some = [self._claims.popleft() for _ in range(min(AT_ONCE, len(self._claims)))]
         some = [(document, future) for document, future in some if future.set_running_or_notify_cancel()]
         if len(some) > 1:
-            with suppress(Exception):  # whatever it is, the claims will meet it
+            with suppress(Exception):  # any error comes again at the claims
                 self._dedup.foresee([document for document, _ in some])
         for document, future in some:
             try:
                 claim = self._dedup.try_claim(document)
-            except Exception as error:  # whatever a detector does with it
+            except Exception as error:  # including any error of a detector
                 future.set_exception(error)
             else:
                 future.set_result(claim)
         if len(some) > 1:
-            self._dedup.foresee(())  # what was foreseen for claims that failed is not to stay
+            self._dedup.foresee(())  # discard prefetched lookups of failed claims
 
     async def ask(self, function: Callable[..., T], *arguments: Any) -> T | None:
-        """Return what a function that asks the store returns; None where the store fails."""
+        """Call a function on the store, and return its result; None if the store fails."""
         try:
             return await self.run(function, *arguments)
         except FAILURES as error:
@@ -106,7 +106,7 @@ class Access:
             return None
 
     def later(self, function: Callable[..., object], *arguments: Any) -> None:
-        """Schedule a function after all that was asked before; do not wait for it."""
+        """Schedule a function after all pending calls, without waiting."""
         if self._thread:
             deferred_from_coro(self._watch(self._submit(function, *arguments)))
             return
@@ -124,16 +124,16 @@ class Access:
     async def settled(self, claim: Claim) -> None:
         """Wait until a claim of this crawl is committed or withdrawn."""
         future: Future[None] = Future()
-        future.set_running_or_notify_cancel()  # who waits may give up; the claim calls back all the same
+        future.set_running_or_notify_cancel()  # the claim calls back even if the waiting task is cancelled
         await self.run(claim.when_settled, partial(future.set_result, None))
         if not future.done():
             await arrived(future)
 
-    # Documents that came when the store did not answer
+    # Late documents: they passed while the store did not answer
 
     def take_in_later(self, document: Document) -> None:
-        """Remember a document that was kept without being judged; of too many the oldest are let go."""
-        self._keep(replace(document))  # without what was made of its text
+        """Remember a document that passed without a verdict. The oldest are dropped if there are too many."""
+        self._keep(replace(document))  # without its computed fields
         while self._late_size > MOST_LATE:
             self._next_late()
 
@@ -148,11 +148,11 @@ class Access:
 
     @property
     def late(self) -> int:
-        """Return the number of late documents that are still to be claimed."""
+        """The number of late documents that wait to be claimed."""
         return len(self._late)
 
     async def catch_up(self) -> bool:
-        """Claim some late documents; return whether any could be."""
+        """Claim some late documents. Return whether any could be claimed."""
         some = [self._next_late() for _ in range(min(AT_ONCE, len(self._late)))]
         known = len(some)
         try:
@@ -165,12 +165,12 @@ class Access:
         return len(some) < known
 
     async def catch_up_all(self) -> None:
-        """Claim all late documents that can be."""
+        """Claim all late documents, as far as the store answers."""
         while any([await self.catch_up() for _ in range(0, len(self._late), AT_ONCE)]):
             pass
 
     def _claim_late(self, documents: list[Document]) -> None:
-        """Claim documents; leave those for which the time has not come."""
+        """Claim documents. Leave those whose claim is early."""
         for document in list(documents):
             claim = self._dedup.try_claim(document)
             if not claim.is_early:
@@ -178,6 +178,6 @@ class Access:
                 documents.remove(document)
 
     def close(self) -> None:
-        """Release the thread when all that was asked is done."""
+        """Release the thread after the pending calls."""
         if self._thread:
             self._thread.shutdown(wait=False)

@@ -1,6 +1,6 @@
-"""Warnings, once a crawl each, about results that look like a wrong setting.
+"""Warnings about results that suggest a wrong setting, once a crawl each.
 
-No Scrapy, no I/O. Their counters stay bounded, however long a crawl is.
+No Scrapy, no I/O. The counters stay bounded however long a crawl is.
 """
 
 from __future__ import annotations
@@ -21,24 +21,26 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-ITEMS = 50  # of which something is true before it is told
-PAGES = 200  # of a host, before it is told what stands for many of them
-SHARE = 0.05  # of a host's pages, from which on one original has too many of them
-ORIGINALS = 40  # of a host that are counted: at most 20 have more than SHARE of its pages, and half are always kept
+ITEMS = 50  # items that must show a problem before the warning
+PAGES = 200  # pages of a host that must be seen before a warning on repeated text
+SHARE = 0.05  # the share of a host's pages with one original that gives a warning
+ORIGINALS = (
+    40  # originals to count for each host: at most 20 can have more than SHARE of its pages, and half are always kept
+)
 HOSTS = 256
-_SHOWN = 80  # characters of a title
+_SHOWN = 80  # characters of a title in a message
 _SEPARATOR = re.compile(r"\s+[|–—·»:_-]+\s+|:\s+|(?<=[^\x00-\x7f])[|_-]+|[|_-]+(?=[^\x00-\x7f])|｜")
 
 
 class Alarms:
-    """Watches what becomes of the items of a crawl, and warns of each oddity once."""
+    """Watches the outcomes of a crawl's items, and warns of each problem once."""
 
     def __init__(self, config: Config) -> None:
         self._of_items: list[Callable[[Any, bool], str]] = [Textless().warning, MissingFields(config).warning]
         self._of_claims: list[Callable[[Claim], str]] = [Crowds().warning, OtherTitles().warning]
 
     def see(self, item: Any, *, has_text: bool) -> None:
-        """Count an item, judged or not."""
+        """Count an item, with or without a verdict."""
         self._of_items = [check for check in self._of_items if not _warn(check(item, has_text))]
 
     def judge(self, claim: Claim) -> None:
@@ -70,7 +72,7 @@ class Textless:
 
 
 class MissingFields:
-    """Looks for item fields that the user names and no item has."""
+    """Looks for configured fields that no item has."""
 
     def __init__(self, config: Config) -> None:
         self._items = 0
@@ -88,14 +90,14 @@ class MissingFields:
 
 
 class _Original:
-    """A document that others of one host repeat."""
+    """A document with copies on one host."""
 
     __slots__ = ("copies", "urls")
 
     def __init__(self) -> None:
         self.copies = 0
         self.urls: list[str] = []
-        """Those of the first two copies."""
+        """The URLs of the first two copies."""
 
     def add(self, url: str) -> None:
         self.copies += 1
@@ -104,7 +106,7 @@ class _Original:
 
 
 class _Host:
-    """The number of documents of a host, and the originals of its duplicates by URL."""
+    """The number of documents of a host, and its originals by URL."""
 
     __slots__ = ("documents", "originals")
 
@@ -114,7 +116,7 @@ class _Host:
 
 
 class Crowds:
-    """Counts, by host, how many documents repeat one original."""
+    """Counts the documents that repeat one original, by host."""
 
     def __init__(self) -> None:
         self._hosts: dict[str, _Host] = {}
@@ -145,14 +147,14 @@ def _crowded(name: str, known: _Host) -> str:
 
 
 def _largest(counted: dict[str, T], most: int, size: Callable[[T], int]) -> dict[str, T]:
-    """Return what is counted; where there is no room for one more, the larger half of it."""
+    """Return the counts; if they are full, only the larger half."""
     if len(counted) < most:
         return counted
     return dict(nlargest(most // 2, counted.items(), key=lambda pair: size(pair[1])))
 
 
 class OtherTitles:
-    """Counts duplicates whose title is not that of their original."""
+    """Counts duplicates whose title differs from that of their original."""
 
     def __init__(self) -> None:
         self._compared = self._others = 0
@@ -175,7 +177,7 @@ class OtherTitles:
 
 
 def same_title(first: str, second: str) -> bool:
-    """Return whether two titles are one but for the names of their sites."""
+    """Return whether two titles are equal but for the names of their sites."""
     first, second = (squeeze(title).casefold() for title in (first, second))
     return first in second or second in first or _longest_part(first) == _longest_part(second)
 

@@ -1,4 +1,4 @@
-"""The default place of the store, where NEARDUP_STORE is not set."""
+"""The default path of the store, for a crawl without NEARDUP_STORE."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def default_store(settings: BaseSettings) -> Path:
-    """Return the store's path in Scrapy's data folder, else in JOBDIR. Raise ConfigError where there is neither."""
+    """Return the path of the store in Scrapy's data folder, else in JOBDIR. Raise ConfigError if there is neither."""
     folder = _data_folder() or settings.get("JOBDIR")
     if not folder:
         raise ConfigError(
@@ -26,7 +26,7 @@ def default_store(settings: BaseSettings) -> Path:
 
 
 def _data_folder() -> Path | None:
-    """Return what `scrapy.utils.project.data_path` does, but make no folder; None where that can't tell."""
+    """Return the folder of `scrapy.utils.project.data_path` without creating it; None if it is unknown."""
     if not inside_project():
         return Path(".scrapy")
     if folder := get_config().get("datadir", "default", fallback=""):

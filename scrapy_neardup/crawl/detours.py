@@ -1,7 +1,7 @@
-"""Requests to another URL than the one asked for: which are allowed, and what they may carry.
+"""Requests to another URL in place of the requested one: the allowed ones, and their contents.
 
-The safety rules of detours: another host gets no secret of the first one, no page of the public web leads into a
-private network, and the notes on one request do not pass to requests that a spider makes from it.
+The safety rules of detours: another host gets no secrets of the first one, no public page leads into a private network,
+and marks on a request do not pass to requests that a spider makes from it.
 """
 
 from __future__ import annotations
@@ -15,49 +15,49 @@ from scrapy.http.request import NO_CALLBACK
 
 from ..text.urls import is_private
 
-DETOUR = "neardup_detour"  # in meta: the URL of the detour that the other marks belong to
-FOR_DETOUR = ("dont_redirect", "dont_retry")  # meta of a request to the canonical host in place of a mirror
+DETOUR = "neardup_detour"  # the meta key with the URL of the detour, to which the other marks belong
+FOR_DETOUR = ("dont_redirect", "dont_retry")  # meta of a request to the original host in place of a mirror
 _DEPTH, _INHERITED = "neardup_depth", "neardup_inherited"
 HARMLESS = frozenset(b"Accept Accept-Charset Accept-Encoding Accept-Language Referer User-Agent".split())
-# Meta that another host has no use for, or may not know.
+# Meta keys that are useless to another host, or secret.
 _OF_ITS_HOST = ("proxy", "cookiejar", "bindaddress", "download_slot", "http_user", "http_pass", "http_auth_domain")
 _OF_THE_FETCH = ("redirect_urls", "redirect_reasons", "retry_times", "neardup_recheck", _INHERITED)
 _MARKS = (DETOUR, "neardup_mirror_of", "neardup_dead_link", "neardup_mirror_times", "neardup_tried")
 
 
 def is_ours(request: Request) -> bool:
-    """Return whether its URL alone describes a request, and no meta key asks us to leave it alone."""
+    """Return whether the plugin may handle a request: its URL alone describes it, and no meta key opts out."""
     return is_plain(request) and request.callback is not NO_CALLBACK and not request.meta.get("dont_neardup")
 
 
 def is_plain(request: Request) -> bool:
-    """Return whether its URL alone describes a request."""
+    """Return whether the URL alone describes a request."""
     return request.method == "GET" and not request.body
 
 
 def is_open(request: Request) -> bool:
-    """Return whether anybody would get the same answer: the request has no secrets and no proxy of its own."""
+    """Return whether anybody would get the same answer: the request has no secrets and no proxy."""
     if request.cookies or "@" in urlsplit(request.url).netloc:
         return False
     return HARMLESS.issuperset(request.headers) and not any(name in request.meta for name in _OF_ITS_HOST)
 
 
 def is_safe(url: str, origin: str) -> bool:
-    """Return whether a page that leads from `origin` to `url` stays on the web, and out of private networks."""
+    """Return whether a redirect from `origin` to `url` stays on the web and out of private networks."""
     return urlsplit(url).scheme in ("http", "https") and (not is_private(url) or is_private(origin))
 
 
 def disown(request: Request) -> None:
-    """Take from a request what came with the meta of another one's response, which the spider made it with.
+    """Remove marks from a request that the spider made with the meta of another response.
 
-    Scrapy counts one more link to it; redirects and retries of a request are as deep as that.
+    Scrapy adds one to the depth of such a request; redirects and retries keep the depth.
     """
     depth = request.meta.get("depth", 0)
     if request.meta.setdefault(_DEPTH, depth) == depth:
         return
     request.meta.update({_DEPTH: depth, _INHERITED: len(request.meta.get("redirect_urls", ()))})
     request.meta.pop("neardup_rescued", None)
-    if request.meta.get(DETOUR, request.url) != request.url:  # else the spider has it tried again
+    if request.meta.get(DETOUR, request.url) != request.url:  # otherwise the spider retries the detour
         names = (*_MARKS, *FOR_DETOUR) if "neardup_mirror_of" in request.meta else _MARKS
         for name in names:
             request.meta.pop(name, None)
@@ -69,15 +69,15 @@ def is_start(request: Request) -> bool:
 
 
 def redirects(request: Request) -> tuple[list[str], list[object]]:
-    """Return the URLs from which a request was redirected, and why, the first one first."""
+    """Return the URLs that redirected to a request, first one first, and the reasons."""
     meta, before = request.meta, request.meta.get(_INHERITED, 0)
     return list(meta.get("redirect_urls", ()))[before:], list(meta.get("redirect_reasons", ()))[before:]
 
 
 def mark(request: Request, name: str) -> Any:
-    """Return what was noted of a detour; None for any other request.
+    """Return a mark of a detour; None for any other request.
 
-    Spiders pass `response.meta` on to requests of their own: what stands there then is of another request.
+    Spiders pass `response.meta` on to their own requests. Marks there belong to another request.
     """
     if request.meta.get(DETOUR) not in (request.url, *redirects(request)[0][:1]):
         return None
@@ -85,7 +85,7 @@ def mark(request: Request, name: str) -> Any:
 
 
 def detour(request: Request, url: str, marks: Mapping[str, object]) -> Request:
-    """Return the request for another URL in place of this one, past the dupefilter."""
+    """Return a request for another URL in place of this one. The dupefilter does not filter it."""
     made = request.replace(url=url, cookies=None, dont_filter=True)
     for name in (*_OF_THE_FETCH, *_MARKS):
         made.meta.pop(name, None)

@@ -23,25 +23,25 @@ logger = logging.getLogger(__name__)
 
 
 class DroppedFeed:
-    """Writes dropped items, each with its verdict, to the feed URI in NEARDUP_DROPPED."""
+    """Writes dropped items with their verdicts to the feed URI in NEARDUP_DROPPED."""
 
     def __init__(self, crawler: Crawler, uri: str, tag_field: str, count: Callable[[Stat], object]) -> None:
-        """Open the feed. Raise ConfigError where Scrapy has no storage or no format for its URI."""
+        """Open the feed. Raise ConfigError if Scrapy has no storage or format for its URI."""
         assert crawler.spider
         self._spider, self._tag_field, self._count = crawler.spider, tag_field, count
         self._is_failing = False
         try:
             self._exporter = FeedExporter(cast("Crawler", _CrawlerOfOneFeed(crawler, uri)))
             self._exporter.open_spider(self._spider)
-        except Exception as error:  # whatever a storage says to a URI that it can't read
+        except Exception as error:  # a storage may raise anything for an invalid URI
             allowed = "a feed URI with a scheme of FEED_STORAGES and a suffix of FEED_EXPORTERS, and what these need"
             raise ConfigError(f"NEARDUP_DROPPED = {uri!r} is not allowed: {error!r}; allowed is {allowed}") from error
 
     def write(self, item: Any, url: str | None, verdict: Verdict) -> None:
-        """Write an item that is dropped; a row that can't be written is counted, and the first one is logged."""
+        """Write a dropped item. Rows that can't be written are counted, and the first one is logged."""
         try:
             self._exporter.item_scraped(self._row(item, url, verdict), self._spider)
-        except Exception as error:  # a disk or a value in the item: neither is to harm the crawl
+        except Exception as error:  # neither a full disk nor a value in the item may harm the crawl
             self._count("dropped/unwritten")
             if not self._is_failing:
                 self._is_failing = True
@@ -52,7 +52,7 @@ class DroppedFeed:
         await self._exporter.close_spider(self._spider)
 
     def _row(self, item: Any, url: str | None, verdict: Verdict) -> dict[str, Any]:
-        """Return the fields of an item as its own feed would have them, and its verdict."""
+        """Return the fields of an item as in its own feed, and its verdict."""
         adapter = ItemAdapter(item)
         row = {name: adapter.get_field_meta(name).get("serializer", _as_it_is)(adapter[name]) for name in adapter}
         return {**row, self._tag_field: {"url": url, **verdict.tag()}}
@@ -61,7 +61,7 @@ class DroppedFeed:
 class _CrawlerOfOneFeed:
     """A crawler whose only feed is that of dropped items.
 
-    It has signals of its own: whoever waits for the feeds of a crawl does not take this one for one of them.
+    Its signals are its own, so that handlers of the crawl's feeds do not see this one.
     """
 
     def __init__(self, crawler: Crawler, uri: str) -> None:

@@ -1,4 +1,4 @@
-"""The state that the components of one crawl share: the store, the workers, the stats."""
+"""The shared state of a crawl's components: the store, the workers, the stats."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ if TYPE_CHECKING:
     from twisted.internet.task import LoopingCall
     from typing_extensions import Self
 
-AUDIT = "audit"  # the action, and what marks its runs
+AUDIT = "audit"  # the action, and the mark of its runs
 logger = logging.getLogger(__name__)
 
-FLUSH_INTERVAL = 0.5  # seconds: what is committed is durable within one
+FLUSH_INTERVAL = 0.5  # seconds: a committed row is durable within one second
 SUMMARY_INTERVAL = 60.0
-CALM = 20  # turns without an error until a store on disk counts as back: a write that fails may take long to say so
+CALM = 20  # turns without an error until a store on disk counts as working: a failed write may report late
 _PASSING = "Items pass; what can't be written is kept in memory and tried again"
 _SHARED = object()  # a signal
-PAUSE = 0.05  # seconds between two turns at what other processes wrote, where it is much
+PAUSE = 0.05  # seconds between two reads of news, if there are many
 
 
 class NearDup:
-    """Owns the store for a crawl: made by the first component that asks for it, closed when the engine has stopped."""
+    """The owner of the store in a crawl. The first component creates it; it closes when the engine has stopped."""
 
     def __init__(self, crawler: Crawler, config: Config) -> None:
         assert crawler.stats
@@ -58,7 +58,7 @@ class NearDup:
         self.config = config
         self.stats = crawler.stats
         self.crawler = crawler
-        self.dropped = self._dropped_feed()  # before the store: a bad URI stops the crawl
+        self.dropped = self._dropped_feed()  # before the store, so that a bad URI opens none
         self._run_file = _run_file(crawler)
         run = self._run_file.read_text() if self._run_file and self._run_file.exists() else ""
         self.dedup = Deduplicator.from_config(config, run=run, writer=crawler.spider.name)
@@ -70,7 +70,7 @@ class NearDup:
         if self._run_file:
             self._run_file.write_text(self.dedup.store.run)
         self.workers = Workers(self.dedup.detectors, config.workers, config.extractor)
-        # The first document has the segmenter of Chinese and parts of numpy loaded: not in mid-crawl.
+        # Load the Chinese segmenter and parts of numpy now, and not in mid-crawl.
         _ = Document(text="预热").sketch
         self._is_away = self._is_syncing = self._is_closing = False
         self._calm = self._unjudged = self._summed = 0
@@ -78,7 +78,7 @@ class NearDup:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """Return the one of this crawl. Raise NotConfigured where NEARDUP_ENABLED is off."""
+        """Return the shared state of this crawl. Raise NotConfigured if NEARDUP_ENABLED is off."""
         for _, shared in crawler.signals.send_catch_log(_SHARED):
             if isinstance(shared, cls):  # receivers of all signals answer too
                 return shared
@@ -91,7 +91,7 @@ class NearDup:
         return made
 
     def itself(self) -> Self:
-        """Return this object: the answer to the signal by which components of a crawl find it."""
+        """Return this object, as the answer to the signal by which components find it."""
         return self
 
     def _dropped_feed(self) -> DroppedFeed | None:
@@ -143,7 +143,7 @@ class NearDup:
             self._run_file.unlink(missing_ok=True)
 
     async def engine_stopped(self) -> None:
-        # Not at spider_closed: until every handler of that is done, feeds may still be on their way.
+        # Not at spider_closed: feeds may be open until all its handlers are done.
         counted = {name: value for name, value in self.stats.get_stats().items() if name.startswith(PREFIX)}
         self.dedup.store.stats = {
             name.removeprefix(PREFIX): value for name, value in counted.items() if isinstance(value, int)
@@ -158,7 +158,7 @@ class NearDup:
             self.workers.close()
 
     def sync(self) -> None:
-        """Flush the store and read news of other processes, unless that is still under way."""
+        """Flush the store and read news of other processes, unless this is still running."""
         if not self._is_syncing:
             deferred_from_coro(self._sync())
 
@@ -167,7 +167,7 @@ class NearDup:
         self._calm += 1
         store = self.dedup.store
         try:
-            # On a server another thread writes it before this goes on, so that an error is told of at once.
+            # On a server, wait for the write, so that an error is reported at once.
             await self.access.ask(partial(store.flush, wait=store.is_remote))
             while not self._is_closing and await self.access.ask(store.refresh):
                 await pause(PAUSE)
@@ -182,7 +182,7 @@ class NearDup:
             logger.info("The store answers again; %d items passed unjudged so far", self._unjudged)
 
     async def _tell(self) -> None:
-        """Set the stats of the store, and log new rules on host mirrors."""
+        """Set the stats of the store, and log new rules on hosts."""
         count = await self.access.ask(len, self.dedup)
         if count is not None:
             self.set("store/documents", count)
@@ -203,10 +203,10 @@ class NearDup:
                     {"first": first, "second": second},
                 )
 
-    # A store that fails loses no item
+    # A failing store loses no item
 
     def _failed(self, error: Exception) -> None:
-        """Count an error of the store, or of its disk; tell of the first; stop the crawl if it is to."""
+        """Count an error of the store or its disk, log the first one, and stop the crawl if NEARDUP_STORE_REQUIRED."""
         self.count("store/errors")
         self._calm = 0
         if not self._is_away:
@@ -219,11 +219,11 @@ class NearDup:
             deferred_from_coro(engine.close_spider_async(reason="neardup_store_failed"))
 
     def _keep_fetching(self, url: str) -> None:
-        """Fetch a URL from now on, though it is known as a copy."""
+        """Fetch a URL from now on although it is known as a copy."""
         self.access.later(self.dedup.visits.keep_fetching, Document(url))
 
     def pass_unjudged(self, error: Exception) -> None:
-        """Count an item that passes, since the store could not judge it."""
+        """Count an item that passes because the store could not judge it."""
         self._failed(error)
         self._unjudged += 1
         self.count("store/unjudged")
@@ -239,25 +239,25 @@ class NearDup:
         self.stats.inc_value(f"{PREFIX}{BY_DETECTOR}{name}")
 
     def set(self, name: Stat, value: float) -> None:
-        """Put a value into Scrapy's stats."""
+        """Set a value in Scrapy's stats."""
         self.stats.set_value(PREFIX + name, value)
 
     def number(self, name: Stat) -> int:
-        """Return what was counted; 0 where nothing was."""
+        """Return a count; 0 if there is none."""
         counted: int = self.stats.get_value(PREFIX + name, 0)
         return counted
 
     def log_summary(self) -> None:
-        """Log one line that sums the crawl up, and how fast it went since the last one."""
+        """Log the summary line of the crawl, with its rate since the last one."""
         before, self._summed = self._summed, self.number("documents")
         rate = None if self._is_closing else round((self._summed - before) * 60 / SUMMARY_INTERVAL)
         logger.info(summary(self.stats.get_stats(), rate), extra={"spider": self.crawler.spider})
 
 
 def crawl_config(crawler: Crawler) -> Config:
-    """Read the settings of a crawl: the store's default place, `{spider}` in the namespace.
+    """Read the settings of a crawl, with the default store, and the spider's name in the namespace.
 
-    Raise NotConfigured where NEARDUP_ENABLED is off, or a command of Scrapy's fetches a page to look at it.
+    Raise NotConfigured if NEARDUP_ENABLED is off, or if a command of Scrapy fetches single pages.
     """
     if _is_look(crawler):
         raise NotConfigured  # without a message, for which Scrapy would log a warning
@@ -273,22 +273,22 @@ def crawl_config(crawler: Crawler) -> Config:
 
 
 def _is_look(crawler: Crawler) -> bool:
-    """Return whether a command of Scrapy's fetches pages to look at them: `shell`, `fetch`, `view`, `parse`, `check`.
+    """Return whether a command of Scrapy fetches single pages: `shell`, `fetch`, `view`, `parse`, `check`.
 
-    Scrapy tells its components of no command. The shell makes them before it has a spider; the others put a `start` of
-    their own into the spider.
+    Scrapy does not tell its components. The shell creates them before it has a spider. The other commands replace the
+    spider's `start`.
     """
     start = getattr(crawler.spider, "start", None)
     return crawler.spider is None or getattr(start, "__module__", "").startswith("scrapy.commands.")
 
 
 def _made(store: Path) -> str:
-    """Make the folder of a store."""
+    """Create the folder of a store."""
     store.parent.mkdir(parents=True, exist_ok=True)
     return str(store)
 
 
 def _run_file(crawler: Crawler) -> Path | None:
-    """Return where a crawl that can be paused keeps the id of its run."""
+    """Return the path of the file with the id of a pausable run, or None."""
     folder = job_dir(crawler.settings)
     return Path(folder, "neardup.run") if folder else None

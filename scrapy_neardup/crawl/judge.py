@@ -1,4 +1,4 @@
-"""Adjust a verdict by what the run has given before, and by the response that the item came from."""
+"""Adjust a verdict by the earlier items of the run, and by the response of the item."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 
 
 class Judge:
-    """Judges claims, and tells whether the feeds have an item already."""
+    """Judges claims, and decides whether the feeds have an item already."""
 
     def __init__(self, neardup: NearDup) -> None:
         self._neardup = neardup
         self._ask = neardup.access.ask
         self._given: WeakKeyDictionary[Response, set[Signature]] = WeakKeyDictionary()
         self._delivering: dict[Signature, Claim] = {}
-        """Claims on documents that were held before, and that come for the first time in this run."""
+        """Claims on earlier documents that come for the first time in this run."""
 
     async def judge_by_run(self, claim: Claim) -> None:
-        """Judge by what this run gave: the first item with a content that is held is a revisit, others duplicates.
+        """Judge by the items of this run: the first item with held content is a revisit, others are duplicates.
 
-        Only the promise of "keep" goes by runs.
+        Only NEARDUP_REVISIT = "keep" depends on runs.
         """
         if claim.match is None or self._neardup.config.revisit != "keep":
             return
@@ -43,12 +43,12 @@ class Judge:
             await self._neardup.access.settled(other)
         self._delivering[document] = claim
         try:
-            # What another host gave is no reason to drop a preferred host's item.
+            # An item of a preferred host is not dropped for an item of another host.
             by_own_host = claim.document.url in self._neardup.dedup.matcher.preference
             is_delivered = await self._ask(
                 partial(self._neardup.dedup.deliveries.is_delivered, document, by_own_host=by_own_host)
             )
-        except BaseException:  # nobody is to wait for this claim
+        except BaseException:  # no other claim may wait for this one
             del self._delivering[document]
             raise
         if is_delivered:
@@ -58,7 +58,7 @@ class Judge:
         claim.verdict = replace(claim.verdict, status="duplicate" if is_delivered else "revisit")
 
     async def judge_by_response(self, claim: Claim, response: Response | None) -> None:
-        """Adjust a verdict by what the response gave before, and by whether it was a recheck."""
+        """Adjust a verdict by earlier items of the response, and by whether it was a recheck."""
         request = response.request if response else None
         if response is None or request is None:
             return
@@ -77,7 +77,7 @@ class Judge:
             self._neardup.rechecks.fail(rechecked)
 
     def _judge_further(self, claim: Claim, response: Response, *, again: bool) -> None:
-        """Judge a further item of a response: the same text twice on one page is no second visit."""
+        """Judge a further item of a response: equal text twice on one page is not a second visit."""
         if again and self._neardup.config.revisit != "keep":
             claim.verdict = replace(claim.verdict, status="duplicate")
         if is_of_page(claim.document, response):
@@ -86,27 +86,28 @@ class Judge:
                 self._neardup.outcomes.note_several_items(response)
 
     async def _judge_stand_in(self, claim: Claim, document: Signature) -> None:
-        """Judge a copy that stands in for its original; after two runs it takes that one's place."""
+        """Judge a copy that stands in for its original. After two runs it takes the original's place."""
         deliveries = self._neardup.dedup.deliveries
         if not await self._ask(deliveries.is_delivered, document):
             claim.verdict = replace(claim.verdict, status="revisit")
             claim.is_successor = bool(await self._ask(deliveries.is_deserted, document))
 
     async def _judge_rescue(self, claim: Claim, response: Response, url: str) -> None:
-        """Return whether a mirror gave what the dead link did when it was last fetched."""
+        """Count whether a copy has the content that the dead link had at its last fetch, and mark the response."""
         dead = await self._ask(self._neardup.dedup.store.resolve, url)
         same = bool(claim.match and dead and claim.match.signature is dead.signature)
         response.meta["neardup_rescued"] = same
         self._neardup.count("dead_links/rescued" if same else "dead_links/unconfirmed")
 
     def is_dropped(self, verdict: Verdict) -> bool:
-        """Return whether the feeds have an item already: that of this run, or all with what the URL gave last."""
+        """Return whether the feeds have an item already: the feed of this run, or all feeds as the last content of
+        the URL."""
         if self._neardup.config.revisit == "keep":
             return verdict.status == "duplicate"
         return verdict.status != "unique" and not verdict.changed
 
 
 def _rechecked(request: Request) -> str | None:
-    """Return the URL that was rechecked by a request, redirects included; None if it was no recheck."""
+    """Return the URL that a request rechecks, through redirects; None if it is no recheck."""
     url = request.meta.get("neardup_recheck")
     return url if url in (request.url, *redirects(request)[0][:1]) else None

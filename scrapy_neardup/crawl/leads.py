@@ -1,6 +1,6 @@
-"""Copies that link to further pages first, and so must not be skipped.
+"""Find copies that link to further pages first, and so must not be skipped.
 
-Such a copy is no page to skip: lists often share an introduction, and each leads to pages of its own.
+Such a copy must be fetched: lists often share an introduction, and each leads to other pages.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ from ..text.urls import host
 if TYPE_CHECKING:
     from scrapy import Request
 
-COPIES = 100_000  # pages that are remembered; of more, the oldest are forgotten
-RECENT = 1_000  # pages that led on, which may yet turn out to be copies
+COPIES = 100_000  # the maximum number of remembered copies; the oldest are forgotten
+RECENT = 1_000  # recent pages with links, which may turn out to be copies
 
 
 class Leads:
-    """Tells by the Referer of requests which copies lead on. A request comes here only if no other page led to it."""
+    """Finds copies with links, by the Referer of requests. Only requests that no other page led to come here."""
 
     def __init__(self, keep_fetching: Callable[[str], object]) -> None:
-        """`keep_fetching`: called with the URL of each copy that leads on."""
+        """`keep_fetching` is called with the URL of each copy with links."""
         self._keep_fetching = keep_fetching
         self._copies: LocalCache[str, bool] = LocalCache(COPIES)
         self._recent: LocalCache[str, bool] = LocalCache(RECENT)
 
     def follow(self, request: Request) -> None:
-        """Note that a page led to a request."""
+        """Note the page that led to a request."""
         if referer := (request.headers.get("Referer") or b"").decode(errors="replace"):
             self._recent[referer] = True
             if self._copies.pop(referer, None):
                 self._keep_fetching(referer)
 
     def judge(self, claim: Claim) -> None:
-        """Note what a page turned out to be."""
+        """Note the verdict on a page."""
         url, original = claim.document.url, claim.match.signature.url if claim.match else None
         if claim.is_copy and url and host(url) == host(original or ""):
             if url in self._recent:

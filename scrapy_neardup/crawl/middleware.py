@@ -1,4 +1,4 @@
-"""The downloader middleware: follow the advice of `mirrors/advice.py` before a fetch, and on dead links."""
+"""The downloader middleware: follow the advice of `mirrors/advice.py` before a fetch and on dead links."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ DEAD = (
     CannotResolveHostError,
     DownloadConnectionRefusedError,
     DownloadTimeoutError,
-    # Raised by download handlers other than Scrapy's own.
+    # Download handlers other than Scrapy's own raise these.
     twisted_error.DNSLookupError,
     twisted_error.ConnectionRefusedError,
     twisted_error.TimeoutError,
@@ -46,12 +46,12 @@ DEAD = (
 
 
 class MirrorMiddleware:
-    """Skips URLs whose content is held, and sends dead links to a mirror."""
+    """Skips URLs whose content is held, and redirects dead links to a copy."""
 
     def __init__(self, neardup: NearDup, crawler: Crawler) -> None:
         self.neardup = neardup
         self.config = neardup.config
-        # An audit changes nothing, so it fetches what there is.
+        # An audit changes nothing, so it skips nothing.
         self._skips = self.config.action != "audit"
         self._rescues = self.config.dead_links and self.config.action != "audit"
         self.mirrors = Mirrors.from_config(
@@ -61,7 +61,7 @@ class MirrorMiddleware:
         self._crawler = crawler
         self._offsite: OffsiteMiddleware | None = None
         self._gone: LocalCache[str, bool] = LocalCache(MAX_GONE)
-        """URLs and hosts that failed in this crawl, the oldest of which are forgotten."""
+        """URLs and hosts that failed in this crawl. The oldest are forgotten."""
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -88,7 +88,7 @@ class MirrorMiddleware:
         return self._redirect(request, advice.url)
 
     async def _advice(self, request: Request) -> Advice | None:
-        """Return what to do about a request instead of sending it."""
+        """Return the advice on a request; None to send it."""
         if mark(request, "neardup_dead_link"):
             return None
         if request.meta.get("neardup_recheck") == request.url or is_sent_after_all(request):
@@ -105,7 +105,9 @@ class MirrorMiddleware:
             return False
         self.neardup.count("requests/rechecked")
         self.neardup.rechecks.add(request.url, advice)
-        request.meta["neardup_recheck"] = request.url  # not of those that the spider makes of this one's meta
+        request.meta["neardup_recheck"] = (
+            request.url
+        )  # the URL, so that the mark does not hold for requests made from this one's meta
         return True
 
     def _skip(self, request: Request, advice: Advice) -> NoReturn:
@@ -118,14 +120,15 @@ class MirrorMiddleware:
         raise IgnoreRequest(f"content is held as {advice.url}")
 
     def _redirect(self, request: Request, url: str) -> Request | None:
-        """Fetch a page that is held nowhere from the canonical host; if that fails, from where it was asked for."""
-        # Whatever else than the page comes, such as a redirect or an error, the page is fetched where it was asked for.
+        """Return the request to the original host for a page that is not held. If it fails, the requested URL is
+        fetched."""
+        # If anything but the page comes, such as a redirect or an error, the requested URL is fetched.
         marks = {"neardup_mirror_of": request.url, **dict.fromkeys(FOR_DETOUR, True)}
         made = detour(request, url, marks)
         if request.meta.get("neardup_restored") == request.url or self._is_gone(url) or not is_open(request):
             return None
         if marks.keys() & request.meta.keys() - {"neardup_mirror_of"}:
-            return None  # what the user wants of redirects and retries would be lost
+            return None  # the user's own settings for redirects and retries would be lost
         if not self._may_follow(made, request.url):
             return None
         self.neardup.count("requests/redirected")
@@ -146,14 +149,14 @@ class MirrorMiddleware:
             if isinstance(exception, DEAD) and not request.meta.get("proxy"):
                 self._gone[_place(request.url)] = True
             return restored
-        # A mirror may also be forbidden, or be broken in its own way: then the next one's turn has come.
-        is_dead = isinstance(exception, DEAD) and not request.meta.get("proxy")  # which may be what is dead
+        # A copy may be forbidden or broken in its own way. Then the next one is tried.
+        is_dead = isinstance(exception, DEAD) and not request.meta.get("proxy")  # the proxy may be what is dead
         if not is_dead and not mark(request, "neardup_dead_link"):
             return None
         return await self._rescue(request, type(exception).__name__)
 
     def _restored(self, request: Request) -> Request | None:
-        """Return the request that was made before a rule led elsewhere."""
+        """Return the request that a rule replaced."""
         original = mark(request, "neardup_mirror_of")
         if original is None:
             return None
@@ -165,7 +168,7 @@ class MirrorMiddleware:
         return made
 
     def _is_wanted(self, request: Request, status: int) -> bool:
-        """Return whether the spider asked to see this status itself, in the ways that Scrapy knows."""
+        """Return whether the spider handles this status itself, by any of Scrapy's options."""
         return (
             request.meta.get("handle_httpstatus_all", False)
             or status in (request.meta.get("handle_httpstatus_list") or ())
@@ -200,7 +203,7 @@ class MirrorMiddleware:
         return None
 
     def _alternatives(self, url: str, tried: list[str]) -> list[Alternative]:
-        """Return other URLs with the content of a dead one; none where this run has it already."""
+        """Return other URLs with the content of a dead one; none if this run has that content already."""
         dedup = self.neardup.dedup
         document = dedup.matcher.last(url)
         is_here = document is not None and dedup.deliveries.is_delivered(document)
@@ -210,7 +213,7 @@ class MirrorMiddleware:
         return canonical_url(url) in self._gone or _place(url) in self._gone
 
     def _may_follow(self, request: Request, origin: str) -> bool:
-        """Apply the offsite rules here: that middleware lets requests with dont_filter through."""
+        """Apply the offsite rules, since that middleware passes requests with dont_filter."""
         spider = self._crawler.spider
         if not is_safe(request.url, origin):
             return False
@@ -223,7 +226,7 @@ class MirrorMiddleware:
 
 
 def _is_page(response: Response) -> bool:
-    """Return whether a response is a page: no error, no redirect, no refresh within the page."""
+    """Return whether a response is a page: no error, no redirect, no meta refresh."""
     return response.status == 200 and not (isinstance(response, HtmlResponse) and get_meta_refresh(response)[1])
 
 

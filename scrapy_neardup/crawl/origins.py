@@ -1,4 +1,4 @@
-"""Note which response gave each item."""
+"""Record the response of each item."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class ItemOrigins(BaseSpiderMiddleware):
-    """Notes the response of each item: a spider middleware, the nearest to the engine, and the first item pipeline."""
+    """Records the response of each item: a spider middleware, nearest to the engine, and the first item pipeline."""
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)

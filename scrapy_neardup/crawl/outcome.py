@@ -1,9 +1,9 @@
 """Follow each item from its response through the pipelines to its outcome: scraped, dropped, failed or lost.
 
-A pipeline is given the item alone, and may return another object. So `ItemOrigins` notes the response of each item as
-a spider middleware, and puts it into a context variable as the first pipeline. The other pipelines, and the handlers of
-the signal that ends the item, run in the same context. An item may end without a signal, as in a task that is
-cancelled. It is lost when the task ends in which it was taken in hand; without asyncio, when its context is collected.
+A pipeline gets only the item, and may return another object. So `ItemOrigins` records the response of each item as a
+spider middleware, and puts it into a context variable as the first pipeline. The other pipelines, and the handlers of
+the final signal, run in the same context. An item may end without a signal, for example in a cancelled task. Then it is
+lost when its task ends or, without asyncio, when its context is collected.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-MOST = 10_000  # items between spider and pipelines; other spider middlewares may drop any of them
+MOST = 10_000  # items between spider and pipelines; other spider middlewares may drop some
 
 _NO_ORIGIN = (
     "Items come without the responses that gave them, so each is known by its own URL alone, and no request is skipped "
@@ -49,16 +49,17 @@ class ItemInHand:
     __slots__ = ("_lost", "claim", "has_ended", "is_judged", "outer", "response")
 
     def __init__(self, response: Response | None, outer: ItemInHand | None, lost: deque[Claim]) -> None:
-        """`outer`: the item whose pipeline sent this one and waits for it; `lost`: gets a claim without an outcome."""
+        """`outer` is the item whose pipeline sent this one and waits for it. `lost` receives a claim without an
+        outcome."""
         self.response = response
         self.outer = outer
         self.claim: Claim | Document | None = None
-        """A document where the store did not answer; None where there is nothing to settle, or no longer."""
+        """The claim, or the document if the store did not answer; None if there is nothing to settle."""
         self.is_judged = self.has_ended = False
         self._lost = lost
 
     def lose(self, _: object = None) -> None:
-        """Give up what is not settled by now: no signal can come any more."""
+        """Mark the item as lost if it has no outcome: no signal can come any more."""
         if isinstance(self.claim, Claim):
             self._lost.append(self.claim)
             self.claim = None
@@ -70,7 +71,7 @@ _in_hand: ContextVar[ItemInHand | None] = ContextVar("neardup_item", default=Non
 
 
 def _current() -> ItemInHand | None:
-    """Return the item of this context that has not ended."""
+    """Return the item of this context, unless it has ended."""
     item = _in_hand.get()
     while item and item.has_ended:
         item = item.outer
@@ -78,20 +79,20 @@ def _current() -> ItemInHand | None:
 
 
 class Outcomes:
-    """Settles the claim of each item when the item has passed all pipelines, or did not."""
+    """Settles the claim of each item by the item's outcome."""
 
     def __init__(self, neardup: NearDup) -> None:
         self._neardup = neardup
         self._access = neardup.access
         self._origins: LocalCache[int, tuple[Any, ref[Response]]] = LocalCache(MOST)
-        """By the id of an item, which is kept with its response so that no other gets that id."""
+        """The response of each item by the item's id. Both are kept, so that no other item gets the id."""
         self._lost: deque[Claim] = deque()
         self._giving_more: WeakSet[Response] = WeakSet()
         self._giving_many: WeakSet[Response] = WeakSet()
         self._warnings = {_NO_ORIGIN, _NO_OUTCOME}
 
     def connect(self) -> None:
-        """Listen to the signals that end an item."""
+        """Connect to the signals that end an item."""
         connect = self._neardup.crawler.signals.connect
         connect(self._item_scraped, signal=signals.item_scraped)
         connect(self._item_lost, signal=signals.item_dropped)
@@ -100,22 +101,22 @@ class Outcomes:
     # The way of an item
 
     def note_origin(self, item: Any, response: Response) -> None:
-        """Note that a response gave an item."""
+        """Record the response of an item."""
         self._origins[id(item)] = item, ref(response)
 
     def begin(self, item: Any) -> ItemInHand:
-        """Take an item in hand in this context."""
+        """Begin to follow an item in this context."""
         _, response = self._origins.pop(id(item), (None, None))
         begun = ItemInHand(response() if response else None, _current(), self._lost)
         _in_hand.set(begun)
-        # What a pipeline starts, such as a pool of connections, may keep the context for the whole crawl.
+        # The context can outlive the item, if a pipeline started something in it, such as a connection pool.
         with suppress(RuntimeError):  # no asyncio
             if task := asyncio.current_task():
                 task.add_done_callback(begun.lose)
         return begun
 
     def take(self, item: Any) -> ItemInHand:
-        """Return the item in hand, to be judged; begin with it where that has not been done."""
+        """Return the item to be judged. Begin to follow it if necessary."""
         taken = _current()
         if taken is None or taken.is_judged:
             taken = self.begin(item)
@@ -123,7 +124,7 @@ class Outcomes:
         return taken
 
     def _end(self, response: Response | None) -> ItemInHand | None:
-        """Return the item that a signal ends; None where that was not in hand."""
+        """Return the item that a signal ends; None if it is not followed."""
         item = _current()
         if item is None or item.response not in (None, response):
             return None
@@ -178,7 +179,7 @@ class Outcomes:
             dedup.deliveries.record(document, by_own_host=is_preferred and by_own_host)
 
     def withdraw_lost(self) -> None:
-        """Withdraw the claims of items that ended without a signal."""
+        """Withdraw the claims of lost items."""
         while self._lost:
             self._withdraw(self._lost.popleft())
 
@@ -189,17 +190,17 @@ class Outcomes:
     # Responses
 
     def note_unheld_item(self, response: Response | None) -> None:
-        """Note that a response gave what is held nowhere, so that its URL is no mirror."""
+        """Note that a response gave content that is not held, so that its URL is not a copy."""
         if response:
             self._giving_more.add(response)
 
     def note_several_items(self, response: Response) -> None:
-        """Note that a response gave several documents, so that its URL is the URL of none of them."""
+        """Note that a response gave several documents, so that its URL stands for none of them."""
         self._giving_many.add(response)
 
 
 def is_of_page(document: Document, response: Response | None) -> bool:
-    """Return whether a document has a URL of the response that it came from, and not one of its own."""
+    """Return whether a document has a URL of its response, and not its own."""
     if response is None or response.request is None:
         return False
     return not {document.url, *document.aliases}.isdisjoint((response.url, *redirects(response.request)[0]))

@@ -1,4 +1,4 @@
-"""The item pipeline: claim each item's document, and drop, tag or count the item."""
+"""The item pipeline: claim the document of each item, and drop, tag or count the item."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _COUNTED: dict[str, Stat] = {"unique": "unique", "duplicate": "duplicates", "rev
 
 
 class DuplicateItem(DropItem):
-    """The item at `url` repeats a document that is held; `verdict` says which, and on what evidence."""
+    """The item at `url` repeats a held document. `verdict` has the original and the evidence."""
 
     def __init__(self, url: str | None, verdict: Verdict) -> None:
         super().__init__(verdict.sentence(url), log_level="DEBUG")
@@ -49,7 +49,7 @@ class DuplicateItem(DropItem):
 
 
 class NearDupPipeline:
-    """Drops, tags or counts items whose text repeats a document that is held."""
+    """Drops, tags or counts items whose text repeats a held document."""
 
     def __init__(self, neardup: NearDup) -> None:
         self.neardup = neardup
@@ -66,14 +66,14 @@ class NearDupPipeline:
         return cls(neardup)
 
     def close_spider(self) -> None:
-        """Put back what still waits where the crawl stops early: Scrapy closes the queue of requests after this."""
+        """Put waiting requests back if the crawl stops early. Scrapy closes the queue of requests after this."""
         self.neardup.waitlist.put_back()
 
     async def process_item(self, item: Any) -> Any:
         in_hand = self.neardup.outcomes.take(item)
         try:
             claim = await self._claim(item, in_hand)
-        except Exception:  # whatever is wrong with us or with a detector, the item is not to be lost
+        except Exception:  # no error of ours or of a detector may lose the item
             self.neardup.count("errors")
             self._keep_fetching(in_hand.response)
             logger.exception("An item passes without being judged", extra={"item": item})
@@ -85,7 +85,7 @@ class NearDupPipeline:
         return self._act(item, in_hand, claim)
 
     async def _claim(self, item: Any, in_hand: ItemInHand) -> Claim | None:
-        """Claim an item's document; where its twin is pending, once the fate of that is known."""
+        """Claim the document of an item. If it repeats a pending document, wait for the outcome of that."""
         fetch = self._fetch(in_hand.response)
         document = item_document(item, self.neardup.config, fetch, await self._pages(item))
         self._alarms.see(item, has_text=bool(document and document.lines))
@@ -99,13 +99,13 @@ class NearDupPipeline:
             in_hand.claim = claim = await self._claim_settled(document)
             await self._judge.judge_by_run(claim)
         except FAILURES as error:
-            in_hand.claim = document  # taken in later, if the item is kept
+            in_hand.claim = document  # claimed late, if the item is kept
             self.neardup.pass_unjudged(error)
             return None
         return claim
 
     def _tell_of_fields(self, item: Any) -> None:
-        """Log which fields of the first item of each type are compared."""
+        """Log the compared fields of the first item of each type."""
         if type(item) in self._told:
             return
         self._told.add(type(item))
@@ -120,14 +120,14 @@ class NearDupPipeline:
         )
 
     async def _pages(self, item: Any) -> dict[str, Page]:
-        """Read an item's HTML where that takes so long that it is done elsewhere."""
+        """Extract the main text of an item's HTML in a worker, if the extractor is heavy."""
         workers = self.neardup.workers
         if not workers.reads:
             return {}
         return {html: await workers.read(html) for html in item_pages(item, self.neardup.config)}
 
     def _keep_fetching(self, response: Response | None) -> None:
-        """Note that a response gave an item that is held nowhere, whatever else it gave."""
+        """Note that a response gave an item that is not held, besides any others."""
         self.neardup.outcomes.note_unheld_item(response)
         self.neardup.access.later(self.neardup.dedup.visits.keep_fetching, Document(aliases=_urls(response)))
 
@@ -144,7 +144,7 @@ class NearDupPipeline:
         return claim
 
     def _fetch(self, response: Response | None) -> Fetch:
-        """Return where an item came from, computed once for all items of a response."""
+        """Return the fetch of an item, computed once for all items of a response."""
         if response is None:
             return Fetch()
         if response not in self._fetches:
@@ -186,12 +186,12 @@ class NearDupPipeline:
 
 
 def _fetch(response: Response) -> Fetch:
-    """Return where the items of a response came from; empty if the URL alone does not describe the request."""
+    """Return the fetch of a response; empty if the URL alone does not describe the request."""
     if not (urls := _urls(response)) or response.request is None:
         return Fetch()
     before = urls[1:]
     lasting = all(reason in (301, 308) for reason in redirects(response.request)[1])
-    # A login or error page says nothing of what its URL, or one that was sent there for now, will give another time.
+    # A login or error page says nothing about the next answer of its URL, or of URLs that redirected there for now.
     loose = urls if response.status >= 300 else () if lasting else before
     tree = _tree(response)
     claimed = tuple(_joined(response, canonical_links(tree.root))) if tree else ()
@@ -200,19 +200,20 @@ def _fetch(response: Response) -> Fetch:
 
 def _joined(response: Response, links: Iterable[str]) -> Iterator[str]:
     for link in links:
-        with suppress(ValueError):  # no URL
+        with suppress(ValueError):  # not a URL
             yield response.urljoin(link)
 
 
 def _urls(response: Response | None) -> tuple[str, ...]:
-    """Return the URL of a response and, from the last one, those that led to it; () where they say nothing of it."""
+    """Return the URL of a response and the URLs that redirected to it, last redirect first; () if the request had
+    more than a URL."""
     if response is None or response.request is None or not is_plain(response.request):
         return ()
     return response.url, *reversed(redirects(response.request)[0])
 
 
 def _tree(response: Response) -> Tree | None:
-    """Return the tree that the callback may have made of a response; None where it is no HTML."""
+    """Return the tree of a response that the callback parsed; None if it is not HTML."""
     if not isinstance(response, HtmlResponse) or not response.body:
         return None
     root, html = response.selector.root, response.text

@@ -1,4 +1,4 @@
-"""Delay requests to a host that may be a mirror, until a few of its pages have told."""
+"""Delay requests to a host that may be a mirror, until a few of its pages were compared."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ if TYPE_CHECKING:
     from ..mirrors.advice import Mirrors
     from .access import Access
 
-PROBES = 2  # pages of such a host that are on their way at once
-PAUSE, PAUSES = 0.05, 10_000  # seconds, and how many for the pages of a host, which wait side by side: a minute or so
+PROBES = 2  # pages of such a host in flight at once
+PAUSE, PAUSES = (
+    0.05,
+    10_000,
+)  # seconds of a pause, and the number of pauses for all waiting pages of a host: about a minute
 
 
 class Probes:
-    """Has pages of a host that looks like a mirror fetched a few at a time, until it is known whether it is one.
+    """Limits requests to a host that may be a mirror, until it is clear whether it is one.
 
-    Else a host's pages are all on their way before the first ones were compared.
+    Otherwise all pages of the host would be in flight before the first ones were compared.
     """
 
     def __init__(self, crawler: Crawler, access: Access, mirrors: Mirrors) -> None:
@@ -34,7 +37,7 @@ class Probes:
         self._pauses: Counter[str] = Counter()
 
     async def wait(self, request: Request) -> None:
-        """Return when a page may be fetched: at once where its host is no such host."""
+        """Return when a request may be sent; at once unless its host may be a mirror."""
         host = urlparse_cached(request).netloc
         self._waiting.add(request)
         try:
@@ -42,7 +45,7 @@ class Probes:
                 others = await self._access.ask(self._mirrors.suspects, request.url)
                 if not others:
                     break
-                # Side by side with the other host it would fall back, and be taken for the mirror for that alone.
+                # With both hosts in flight, this one would fall behind, and be taken for the mirror for that alone.
                 if self._under_way({host}) < PROBES or self._under_way(others):
                     break
                 self._pauses[host] += 1
@@ -51,7 +54,7 @@ class Probes:
             self._waiting.discard(request)
 
     def _under_way(self, hosts: set[str]) -> int:
-        """Count the requests to some hosts that need not wait any longer, and are not yet dealt with."""
+        """Count the requests to these hosts that are sent and not yet handled."""
         engine = self._crawler.engine
         if engine is None:
             return 0

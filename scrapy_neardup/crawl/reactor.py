@@ -14,14 +14,14 @@ T = TypeVar("T")
 
 
 async def pause(seconds: float) -> None:
-    """Wait for so many seconds while the crawl goes on."""
+    """Wait for `seconds` seconds while the crawl goes on."""
     moment: Deferred[None] = Deferred()
     call_later(seconds, moment.callback, None)
     await maybe_deferred_to_future(moment)
 
 
 async def arrived(future: Future[T]) -> T:
-    """Return what another thread or process comes to, or raise its error."""
+    """Return the result of a future of another thread or process, or raise its error."""
     if is_asyncio_available():
         return await asyncio.wrap_future(future)
     from twisted.internet import reactor

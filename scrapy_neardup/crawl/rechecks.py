@@ -10,11 +10,11 @@ MOST = 10_000  # that are remembered
 
 
 class Rechecks:
-    """Remembers which rules and originals led to a wrong skip: they cause no more skips in this run."""
+    """Remembers the rules and originals behind wrong skips. They cause no more skips in this run."""
 
     def __init__(self) -> None:
         self._reasons: LocalCache[str, str] = LocalCache(MOST)
-        """Why a URL would have been skipped."""
+        """The reason for the skip of a URL."""
         self._failed: LocalCache[str, bool] = LocalCache(MOST)
 
     def add(self, url: str, advice: Advice) -> None:
@@ -23,7 +23,7 @@ class Rechecks:
             self._reasons[url] = _reason(advice)
 
     def fail(self, url: str) -> None:
-        """Note that a recheck gave what is held nowhere."""
+        """Note that a recheck gave content that is not held."""
         if reason := self._reasons.pop(url, None):
             self._failed[reason] = True
 
@@ -33,5 +33,5 @@ class Rechecks:
 
 
 def _reason(advice: Advice) -> str:
-    """Return the reason of a skip: the rule, or the original of a page that is known by itself."""
+    """Return the reason for a skip: the rule, or the original of a known copy."""
     return repr(advice.rule.relation.sites if advice.rule else advice.url)

@@ -1,7 +1,7 @@
-"""One line in the log for a crawl that is refused at its start.
+"""Log one line for a crawl that is refused at its start.
 
-Scrapy lets the error of a component's `from_crawler` go unhandled, and asyncio or Twisted logs it with a traceback of
-fifty lines and more. These say nothing about a wrong setting or a store that can't be read.
+Scrapy does not handle an error of a component's `from_crawler`. asyncio or Twisted logs it with a traceback of fifty
+lines and more, which does not help with a wrong setting or an unreadable store.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _LOGGERS = ("asyncio", "twisted")
 class _Shortened(logging.Filter):
     """Replaces the traceback of one error by its message.
 
-    It does not keep the error: Twisted logs it only once nothing refers to it.
+    It does not keep the error, since Twisted logs it only once nothing refers to it.
     """
 
     def __init__(self, message: str) -> None:
@@ -33,7 +33,7 @@ class _Shortened(logging.Filter):
 
 
 def shorten(error: Exception) -> None:
-    """Log an error that is about to be raised in one line, once nobody has handled it."""
+    """Log an error that is about to be raised in one line instead of its traceback."""
     shortened = _Shortened(str(error))
     for name in _LOGGERS:
         logging.getLogger(name).addFilter(shortened)

@@ -1,4 +1,4 @@
-"""Skipped requests whose original may still fail: they are sent if it does."""
+"""Skipped requests that are sent if their original fails."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-MOST = 10_000  # requests; of more, the oldest are sent
+MOST = 10_000  # the maximum number of requests; if there are more, the oldest are sent
 
 
 class _Waiting:
-    """The requests that were skipped in favour of one document."""
+    """The requests that were skipped for one document."""
 
     __slots__ = ("is_tried", "requests")
 
     def __init__(self) -> None:
         self.requests: list[tuple[Request, int]] = []
-        """Each with the bytes that its response took before."""
+        """Requests, each with the bytes of its last response."""
         self.is_tried = False
 
     def take(self) -> list[tuple[Request, int]]:
-        """Return one of them; the next time all others: the first one did not give the document either."""
+        """Return one request; at the next call all others, since the first did not give the document either."""
         count = len(self.requests) if self.is_tried else 1
         taken, self.requests = self.requests[:count], self.requests[count:]
         self.is_tried = True
@@ -46,10 +46,10 @@ class _Waiting:
 
 
 class Waitlist:
-    """Sends skipped requests after all where no URL gives their content in this run.
+    """Sends skipped requests if no URL gave their content in this run.
 
-    A request is let go when its content came in this run. When the spider is idle, of each document that did not come
-    one request is sent; at the next time the others.
+    A request is dropped when its content came in this run. When the spider is idle, one request is sent for each
+    missing document; when it is idle again, the others.
     """
 
     def __init__(self, crawler: Crawler, neardup: NearDup) -> None:
@@ -61,19 +61,19 @@ class Waitlist:
         crawler.signals.connect(self._spider_idle, signal=signals.spider_idle)
 
     def add(self, request: Request, document: Signature, size: int) -> None:
-        """Remember a request that was skipped for a document; `size`: bytes that this saves."""
+        """Remember a request that was skipped for a document. `size` is the number of bytes saved."""
         self._waiting.setdefault(document, _Waiting()).requests.append((request, size))
         self._count += 1
         while self._count > MOST:
             self._send(self._waiting.popitem(last=False)[1].requests)
 
     def let_go(self, document: Signature) -> None:
-        """Drop the requests that were skipped in favour of a document, once it was delivered."""
+        """Drop the requests that were skipped for a document, after it was delivered."""
         if waiting := self._waiting.pop(document, None):
             self._count -= len(waiting.requests)
 
     def put_back(self) -> None:
-        """Put all requests back into the queue of a job, which is kept for the next time; there they wait again."""
+        """Put all requests back into the queue of a paused job. In the next session they wait again."""
         if job_dir(self._crawler.settings):
             for request, size in chain.from_iterable(waiting.requests for waiting in self._waiting.values()):
                 self._crawl(request, size)
@@ -88,11 +88,11 @@ class Waitlist:
             raise DontCloseSpider
 
     async def _release(self) -> None:
-        """Send a request for each document that has not come; another process may have got it meanwhile."""
+        """Send a request for each missing document. Another process may have delivered it meanwhile."""
         try:
             for document in await self._neardup.access.ask(partial(self._come, list(self._waiting))) or ():
                 self.let_go(document)
-        except Exception:  # whatever is wrong with us, the requests are not to be lost
+        except Exception:  # no error of ours may lose the requests
             logger.exception("Skipped requests are sent after all")
         finally:
             self._is_asking = False
@@ -122,5 +122,5 @@ class Waitlist:
 
 
 def is_sent_after_all(request: Request) -> bool:
-    """Return whether a request, or the one that was redirected to it, was skipped first."""
+    """Return whether a request was skipped first, or was redirected from such a request."""
     return request.meta.get("neardup_sent_after_all") in (request.url, *redirects(request)[0][:1])

@@ -1,9 +1,9 @@
 """Processes that make slow fingerprints and main texts, so that the reactor never waits.
 
-A document's other fingerprints are made where it is claimed: passing them around would cost more.
+Other fingerprints are made at the claim, since passing them between processes would cost more.
 
-A document can kill the process that works on it. It then gets another try in a process of its own, never in the crawl's
-process. If that dies too, the item passes unjudged.
+A document can kill its worker process. It gets a second try in a process of its own, never in the crawl's process. If
+that dies too, the item passes without a verdict.
 """
 
 from __future__ import annotations
@@ -33,37 +33,37 @@ T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
-RETRY = 30.0  # seconds from when a process could not even begin to when another one is tried
-QUEUED = 2  # documents a process: more would only delay the end of a crawl that is stopped
+RETRY = 30.0  # seconds before another try, after a worker process failed to start
+QUEUED = 2  # documents queued for each process: more would delay the end of a stopped crawl
 
 
 class WorkerError(Exception):
-    """What another process was to make can't be made; the message says why."""
+    """A worker process could not do its work. The message says why."""
 
 
 class _Failure(NamedTuple):
-    """What went wrong in another process: not every exception gets from one to another."""
+    """The error of a worker process, as text: not every exception can be pickled."""
 
     message: str
 
 
 class Workers:
-    """Makes what takes long in `count` processes of their own: heavy detectors' fingerprints, and main texts.
+    """Makes heavy fingerprints and main texts in `count` processes.
 
-    With 0, or with nothing that takes long, there are none.
+    Without processes (0), or without heavy work, it does nothing.
     """
 
     def __init__(self, detectors: Iterable[Detector], count: int, extractor: str | Extract = BUILTIN) -> None:
         self._detectors = list(filter(is_heavy, detectors))
         self.reads = bool(count) and is_heavy_extractor(extractor)
-        """Whether pages are to be read here."""
+        """Whether workers extract main texts."""
         self._given = (self._detectors, extractor if self.reads else BUILTIN)
         self._count = count if self._detectors or self.reads else 0
         self._pool: ProcessPoolExecutor | None = None
         self._turns = DeferredSemaphore(max(1, self._count * QUEUED))
         self._broken, self._broken_until = "", 0.0
         self.restarts = 0
-        """How often a process has died."""
+        """The number of dead processes."""
         reason = "is heavy, so it has to be"
         if count:
             check_can_be_sent(self._detectors, reason)
@@ -71,13 +71,13 @@ class Workers:
             check("NEARDUP_EXTRACTOR", extractor, repr(extractor), reason)
 
     async def prepare(self, document: Document) -> None:
-        """Make a document's heavy fingerprints, for the signature that it will have. Raise WorkerError."""
+        """Make the heavy fingerprints of a document. Raise WorkerError."""
         if self._count and self._detectors:
-            # Without what was made of it so far.
+            # Without its computed fields.
             document.ready.update(await self._made(_fingerprints, replace(document, ready={})))
 
     async def read(self, html: str) -> Page:
-        """Return a page as the extractor reads it. Raise WorkerError."""
+        """Return the extracted page. Raise WorkerError."""
         return await self._made(_page, html)
 
     async def _made(self, function: Callable[[Any], T | _Failure], of: Document | str) -> T:
@@ -117,7 +117,7 @@ class Workers:
             stop(pool)
 
     async def _begun(self, pool: ProcessPoolExecutor) -> None:
-        """Wait for a new process; where it can't even begin, neither can others, and for a while none is started."""
+        """Wait for a new process. If it can't start, no other one is started for `RETRY` seconds."""
         try:
             await arrived(pool.submit(int))
         except BrokenExecutor as error:
@@ -126,7 +126,7 @@ class Workers:
             raise WorkerError(self._broken) from error
 
     def close(self) -> None:
-        """Stop the processes, whatever they are at."""
+        """Stop the processes at once."""
         if self._pool:
             stop(self._pool)
         self._pool, self._count = None, 0

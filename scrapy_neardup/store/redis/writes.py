@@ -55,7 +55,7 @@ class Writes:
             self._rows.popitem(last=False)
 
     def repeat(self) -> None:
-        """Queue all remembered operations again. Existing rows with names stay, since others may have written newer ones."""
+        """Queue all remembered operations again, without replacing rows that others may have written since."""
         named = [["add", *each[1:4]] for each in self._named.values()]
         rows = [["add", *each[1:4]] if each[0] == "set" else each for each in self._rows.values()]
         self._again = [*named, *rows, *(["hold", *hold[:4]] for hold in self.held.values())]
