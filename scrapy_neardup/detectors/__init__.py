@@ -1,4 +1,4 @@
-"""Detectors: fingerprints of a document, and how earlier documents are found by them.
+"""Detectors: fingerprints of a document, and lookups of earlier documents by them.
 
 They propose generously; `matching/evidence.py` decides.
 """

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 def checked(name: str, fingerprints: Iterable[SupportsIndex]) -> tuple[int, ...]:
-    """Return what a detector gave as plain integers.
+    """Return the fingerprints of a detector as plain integers.
 
-    TypeError, ValueError: there is something else among them, which no store could keep.
+    Raise TypeError or ValueError for values that are not unsigned 64-bit integers.
     """
     try:
         values = tuple(map(index, fingerprints))
@@ -29,17 +29,17 @@ def checked(name: str, fingerprints: Iterable[SupportsIndex]) -> tuple[int, ...]
 class Detector(Protocol):
     """Proposes earlier documents that a document may repeat.
 
-    A class of your own, named by its import path in NEARDUP_DETECTORS, is called without arguments. If its
-    fingerprints take long, give it an attribute `heavy = True`: crawls then make them in processes of their own.
+    Name your own class by its import path in NEARDUP_DETECTORS. It is called without arguments. If its fingerprints are
+    slow, give it an attribute `heavy = True`: crawls make them in worker processes then.
     """
 
     name: str
-    """One word: in stats, tags and the store."""
+    """One word, for stats, tags and the store."""
     scheme: str
-    """What the fingerprints depend on (version, parameters, lexicon): a store made under another one is refused."""
+    """The version, parameters and lexicon behind the fingerprints. A store with another scheme is refused."""
 
     def fingerprints(self, document: Document) -> tuple[int, ...]:
-        """Return the document's fingerprints, unsigned 64-bit integers; () to abstain."""
+        """Return the fingerprints of a document as unsigned 64-bit integers; () to abstain."""
 
     def index(self) -> Equal | Near | Index[Any]:
-        """Return how documents are found by such fingerprints: in the store, or by a new, empty index."""
+        """Return the lookup for such fingerprints: one of the store's, or a new, empty index."""

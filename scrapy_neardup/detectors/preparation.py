@@ -1,4 +1,4 @@
-"""Make the fingerprints and the sketch of a document ahead of its decision."""
+"""Make the fingerprints and the sketch of a document before its verdict."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from .detector import Detector, checked
 
 
 def prepare(document: Document, detectors: Iterable[Detector]) -> None:
-    """Make the fingerprints and the sketch of a document, so that to decide of it takes only the rest.
+    """Make the fingerprints and the sketch of a document, so that the verdict takes less time.
 
-    Raise TypeError, ValueError for what is no fingerprint.
+    Raise TypeError or ValueError for an invalid fingerprint.
     """
     for detector in detectors:
         if detector.name not in document.ready:

@@ -1,4 +1,4 @@
-"""Processes that make fingerprints for this one, and end with it."""
+"""Worker processes for fingerprints, which end with this process."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ from loky.backend import resource_tracker as loky_tracker
 from ..settings import ConfigError
 from . import Detector
 
-WATCH = 2.0  # seconds between looks whether the process that started this one still lives
+WATCH = 2.0  # seconds between two checks that the parent process lives
 
-_given: ContextVar[Any] = ContextVar("neardup_given")  # to a process, at its start
+_given: ContextVar[Any] = ContextVar("neardup_given")  # data that a process gets at its start
 
 
 def start(count: int, given: object) -> ProcessPoolExecutor:
-    """Start processes that find in `given()` what they are given here. Does not wait for them."""
+    """Start processes, in which `given()` returns the value given here. Do not wait for them."""
     _start_tracker()
-    # By a pipe, as arguments go, this process would wait for each one to read it: for ever, for one that can't live.
+    # A pipe, as for arguments, would block until each process has read it: for ever, if one can't live.
     file = _written(given)
-    # Not multiprocessing's: it would run the script again that started this process.
+    # Not multiprocessing's, which would run the starting script again.
     context, arguments = get_context("loky"), (file, os.getpid())
     pool = ProcessPoolExecutor(count, context=context, timeout=None, initializer=_begin, initargs=arguments)
-    finalize(pool, os.unlink, file)  # a process may also be started later, in place of one that died
+    finalize(pool, os.unlink, file)  # a process may start later, in place of a dead one
     try:
         with _ctrl_c_held_up():
-            pool.submit(int)  # only now does it start them
-    except BaseException:  # Ctrl-C: nobody else knows of them yet
+            pool.submit(int)  # starts them
+    except BaseException:  # Ctrl-C: nobody else can stop them yet
         stop(pool)
         raise
     return pool
 
 
 def stop(pool: ProcessPoolExecutor) -> None:
-    """Stop processes, whatever they are at."""
+    """Stop processes at once."""
     pool.shutdown(wait=False, kill_workers=True)
 
 
@@ -59,26 +59,26 @@ def _written(given: object) -> str:
 
 
 def given() -> Any:
-    """Return what this process was given at its start."""
+    """Return the data that this process got at its start."""
     return _given.get()
 
 
 def check_can_be_sent(detectors: Iterable[Detector], reason: str = "has to be") -> None:
-    """Raise ConfigError for a detector that can't be sent to another process; `reason` says why it should."""
+    """Raise ConfigError for a detector that can't be sent to another process. `reason` completes the message."""
     for detector in detectors:
         check("NEARDUP_DETECTORS", detector, repr(detector.name), reason)
 
 
 def check(setting: str, what: object, name: str, reason: str) -> None:
-    """Raise ConfigError where something that a setting names can't be sent to another process."""
+    """Raise ConfigError if the value of a setting can't be sent to another process."""
     try:
         cloudpickle.dumps(what)
-    except Exception as error:  # whatever its attributes do on being copied
+    except Exception as error:  # its attributes may raise anything when they are copied
         raise ConfigError(f"{setting}: {name} {reason} sent to another process, and can't: {error}") from error
 
 
 def _start_tracker() -> None:
-    """Start what cleans up behind loky, so that it says nothing: after a kill it may complain of what is long gone."""
+    """Start loky's resource tracker silently, since it may complain about files of killed processes."""
     option = "ignore:resource_tracker:UserWarning"
     sys.warnoptions.append(option)
     try:
@@ -89,11 +89,11 @@ def _start_tracker() -> None:
 
 @contextmanager
 def _ctrl_c_held_up() -> Iterator[None]:
-    """Start processes in here: Ctrl-C is not for them, but for this one, which then stops them."""
+    """Block Ctrl-C for the processes started here. This process receives it, and stops them."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
-    resource_tracker.ensure_running()  # started in here, it would let go of what is held up
+    resource_tracker.ensure_running()  # before the block, since its start would end the block
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -102,14 +102,14 @@ def _ctrl_c_held_up() -> Iterator[None]:
 
 
 def _begin(given: str, parent: int) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # where it could not be held up
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # if it could not be blocked
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     with open(given, "rb") as file:
         _given.set(cloudpickle.load(file))
 
 
 def _end_with(parent: int) -> None:
-    """End this process when its parent has gone: one that was killed could not say so."""
+    """End this process when its parent is gone, even if the parent was killed."""
     while os.getppid() == parent:
         time.sleep(WATCH)
     os._exit(1)

@@ -28,7 +28,7 @@ _BUILTIN: dict[str, Callable[[Config], Detector]] = {
 
 
 def build_detectors(config: Config) -> list[Detector]:
-    """Return the detectors that NEARDUP_DETECTORS names, in its order; raise ConfigError for one that can't be made."""
+    """Return the detectors in NEARDUP_DETECTORS, in order. Raise ConfigError for one that can't be built."""
     detectors = [_build(part, config) for part in config.detectors]
     names = [detector.name for detector in detectors]
     if len(set(names)) < len(names):
@@ -37,7 +37,7 @@ def build_detectors(config: Config) -> list[Detector]:
 
 
 def is_heavy(detector: Detector) -> bool:
-    """Return whether a detector takes so long that a crawl should not wait for it: its `heavy` is true."""
+    """Return whether a detector is too slow for the reactor: its `heavy` is true."""
     return bool(getattr(detector, "heavy", False))
 
 
@@ -51,7 +51,7 @@ def _imported(path: str) -> object:
     module, _, name = path.rpartition(".")
     try:
         return getattr(import_module(module), name)()
-    except Exception as error:  # whatever a module of the user's does on being imported
+    except Exception as error:  # a module of the user's may raise anything on import
         raise ConfigError(f"NEARDUP_DETECTORS: {path!r} can't be made into a detector: {error}") from error
 
 

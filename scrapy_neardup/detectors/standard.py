@@ -1,4 +1,4 @@
-"""The standard detectors: equal texts, equal sets of lexicon terms, SimHashes that are near, shared shingles."""
+"""The standard detectors: equal text, equal sets of lexicon terms, near SimHashes, shared shingles."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ..text.lexicon import Lexicon
 
 MIN_TERMS = 8  # distinct lexicon terms: with fewer, different texts agree too easily
 MIN_SHARE = 0.05  # of the distinct tokens: with less, the lexicon is of another language
-BANDS, ROWS = 12, 2  # half of the documents that resemble each other by .24 share a key, 99.9 % of those by .66
+BANDS, ROWS = 12, 2  # a key is shared by half of the pairs with a resemblance of .24, and by 99.9 % of those with .66
 
 
 class Exact:
-    """Proposes documents of equal normalized text: the same tokens in the same order."""
+    """Proposes documents with equal normalized text: the same tokens in the same order."""
 
     name = "exact"
     scheme = "exact/1"
@@ -30,7 +30,7 @@ class Exact:
 
 
 class IMatch:
-    """Proposes documents of which any I-Match digest is equal; abstains from short texts and foreign languages.
+    """Proposes documents with an equal I-Match digest. Abstains from short texts and foreign languages.
 
     Chowdhury et al. 2002; Kołcz et al. 2004.
     """
@@ -72,7 +72,7 @@ class SimHash:
 
 
 class Shingle:
-    """Proposes documents that share a super-shingle (Broder et al. 1997): recall rises steeply with resemblance."""
+    """Proposes documents that share a super-shingle (Broder et al. 1997). Its recall rises steeply with resemblance."""
 
     name = "shingle"
     scheme = f"shingle/1 {BANDS}x{ROWS}"

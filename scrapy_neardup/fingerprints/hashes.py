@@ -1,6 +1,6 @@
 """Hash tokens to integers, once for all fingerprints.
 
-MurmurHash3 gives the same value in every process and on every machine, which `hash()` does not.
+MurmurHash3 gives equal values in every process and on every machine; `hash()` does not.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .. import native
 
 Hashes: TypeAlias = npt.NDArray[np.uint64]
 
-# Odd, so that multiplying loses nothing; the first is 2^64 over the golden ratio, the second rrmxmx's.
+# Odd, so that multiplication is invertible; the first is 2^64 over the golden ratio, the second is rrmxmx's.
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _MIXER = np.uint64(0xD6E8FEB86659FD93)
 _HALF = np.uint64(32)
@@ -24,25 +24,26 @@ _STORED = np.dtype("<u8")
 
 
 def hash_tokens(tokens: Sequence[str]) -> Hashes:
-    """Hash each token to 128 bits: an array of shape (n, 2), two independent 64-bit columns; (0, 2) for none."""
+    """Hash each token to 128 bits. Return an array of shape (n, 2), two independent 64-bit columns; (0, 2) for no
+    tokens."""
     return hashes_in(b"".join(map(mmh3.hash_bytes, tokens))).reshape(-1, 2)
 
 
 def hash_lines(lines: bytes) -> Hashes:
-    """Hash tokens that are given in UTF-8, a line each, as `hash_tokens` does."""
+    """Hash tokens as `hash_tokens` does, given in UTF-8, one a line."""
     if native.compiled:
         return hashes_in(native.compiled.hash_lines(lines)).reshape(-1, 2)
     return hashes_in(b"".join(map(mmh3.hash_bytes, lines.split(b"\n") if lines else ()))).reshape(-1, 2)
 
 
 def hashes_in(data: bytes) -> Hashes:
-    """Return what lies in bytes, eight for each hash."""
+    """Return the hashes in bytes, eight bytes each."""
     return np.frombuffer(data, _STORED).astype(np.uint64, copy=False)
 
 
 def hash_text(text: str) -> int:
-    """Hash a whole text to an unsigned 64-bit integer."""
-    # As bytes, since mmh3 ends the process where text holds what is no character.
+    """Hash a text to an unsigned 64-bit integer."""
+    # As bytes, since mmh3 aborts the process for a str with lone surrogates.
     return hash_bytes(text.encode(errors="surrogatepass"))
 
 
@@ -52,17 +53,17 @@ def hash_bytes(data: bytes) -> int:
 
 
 def distinct(hashes: Hashes) -> Hashes:
-    """Return the distinct ones, ascending."""
-    # What np.unique of numpy 2.3 and later does instead takes 7 times as long for a short text, 30 times for 1 MB.
+    """Return the distinct hashes, ascending."""
+    # np.unique of numpy 2.3 and later takes 7 times as long for a short text, and 30 times for 1 MB.
     hashes = hashes.copy()
     hashes.sort()
     return hashes[_is_new(hashes)]
 
 
 def counted(rows: Hashes) -> tuple[Hashes, npt.NDArray[np.int64]]:
-    """Return the distinct rows, ascending by their first column, and how often each stands in the array.
+    """Return the distinct rows, ascending by their first column, and their counts.
 
-    Rows are hashes: those that are equal in the first column are equal.
+    Rows are hashes, so rows with equal first columns are equal.
     """
     if native.compiled:
         found, numbers = native.compiled.counted(rows)
@@ -76,12 +77,12 @@ def counted(rows: Hashes) -> tuple[Hashes, npt.NDArray[np.int64]]:
 
 
 class HashSet:
-    """A set of hashes in which many are looked up at once."""
+    """A set of hashes for bulk membership tests."""
 
     def __init__(self, hashes: Hashes) -> None:
         self._hashes = distinct(hashes)
         self._shift = np.uint64(64 - min(20, 4 + len(hashes).bit_length()))
-        # Of the first bits of a hash, whether one in the set begins so: tells at once of most that are not in it.
+        # By the first bits of a hash, whether the set has any such hash: this answers for most absent ones.
         self._heads = np.zeros(1 << 64 - int(self._shift), dtype=bool)
         self._heads[self._hashes >> self._shift] = True
 
@@ -107,13 +108,13 @@ def _is_new(ascending: Hashes) -> npt.NDArray[np.bool_]:
 
 
 def mix(values: Hashes) -> Hashes:
-    """Spread what differs in any bit of each value over all of its bits."""
+    """Return values in which each input bit affects all bits."""
     values = (values ^ (values >> _HALF)) * _MIXER
     return values ^ (values >> _HALF)
 
 
 def chain(columns: Sequence[Hashes]) -> Hashes:
-    """Hash the sequences that stand in the rows of equally long columns."""
+    """Hash the rows of equally long columns."""
     value = columns[0]
     for column in columns[1:]:
         value = mix(value) * MULTIPLIER + column
@@ -121,9 +122,9 @@ def chain(columns: Sequence[Hashes]) -> Hashes:
 
 
 def shingle_hashes(hashes: Hashes, width: int) -> Hashes:
-    """Hash each run of `width` tokens, given a 64-bit hash a token; shape (n - width + 1,).
+    """Hash each run of `width` tokens, given one 64-bit hash a token. The shape is (n - width + 1,).
 
-    A text shorter than one shingle is one shingle of its own; none for no tokens.
+    A text shorter than a shingle is one shingle; no tokens give none.
 
     Broder et al. 1997, section 2.
     """
@@ -133,7 +134,7 @@ def shingle_hashes(hashes: Hashes, width: int) -> Hashes:
 
 
 def shingles(rows: Hashes, width: int) -> Hashes:
-    """Return the distinct hashes of the runs of `width` tokens, ascending, given the tokens' hashes of shape (n, 2)."""
+    """Return the distinct hashes of the runs of `width` tokens, ascending, given token hashes of shape (n, 2)."""
     if native.compiled:
         return hashes_in(native.compiled.shingles(rows, width))
     return distinct(shingle_hashes(rows[:, 0], width))

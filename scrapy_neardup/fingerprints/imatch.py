@@ -1,4 +1,4 @@
-"""I-Match: a digest of the set of lexicon terms, and more for lexicons less a random share."""
+"""I-Match: a digest of the set of lexicon terms, and digests for randomized lexicons."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy.typing as npt
 from .. import native
 from .hashes import MULTIPLIER, Hashes, mix
 
-SHARE = 5  # of 16: the random share of terms that a further lexicon lacks
+SHARE = 5  # of 16: the random share of terms that a randomized lexicon lacks
 _LEAST = np.uint64(SHARE << 60)
 _SHA1, _FIRST = hashlib.sha1(usedforsecurity=False), Struct(">Q12x")
 
@@ -21,9 +21,9 @@ _SHA1, _FIRST = hashlib.sha1(usedforsecurity=False), Struct(">Q12x")
 def imatch(terms: Hashes, lexicons: int) -> tuple[int, ...]:
     """Return 1 + `lexicons` digests of 64 bits, given 128-bit hashes of shape (n, 2) of the distinct lexicon terms.
 
-    The first is the start of SHA-1 over the sorted set of terms, each written as its 64-bit hash; the others are the
-    same over a lexicon that lacks a random 5/16 of its terms. Which terms it lacks is read from the terms' second
-    64 bits, so a lexicon needs no memory of its own and is the same on every machine. () for no terms.
+    The first is the beginning of SHA-1 over the sorted set of terms, each as its 64-bit hash. The others are the same
+    over a lexicon that lacks a random 5/16 of its terms. The second 64 bits of a term select the lexicons that lack it,
+    so a lexicon needs no memory and is equal on every machine. No terms give ().
 
     Chowdhury et al. 2002, section 3 (the digest); Kołcz et al. 2004, section 4 (randomized lexicons).
     """
@@ -31,19 +31,21 @@ def imatch(terms: Hashes, lexicons: int) -> tuple[int, ...]:
 
 
 def _names(terms: Hashes, lexicons: int) -> tuple[bytes, ...]:
-    """Return what is digested: the names of the terms, sorted, and those of them that each further lexicon has."""
+    """Return the bytes to digest: the sorted terms, and the terms in each randomized lexicon."""
     if native.compiled:
         return native.compiled.imatch_names(terms, lexicons)
     terms = terms[np.argsort(terms[:, 0])]
     names = terms[:, 0].astype(">u8")
-    kept = _membership(terms[:, 1], lexicons).ravel().nonzero()[0]  # of the first further lexicon, of the second …
+    kept = (
+        _membership(terms[:, 1], lexicons).ravel().nonzero()[0]
+    )  # of the first randomized lexicon, then of the second …
     ends = kept.searchsorted(np.arange(lexicons + 1) * len(names)) * names.itemsize
     rest = names.take(kept % len(names)).tobytes()
     return (names.tobytes(), *(rest[start:end] for start, end in pairwise(ends.tolist())))
 
 
 def _membership(bits: Hashes, lexicons: int) -> npt.NDArray[np.bool_]:
-    """Return for each lexicon (row) and term (column) whether it is kept, from the term's second 64 hash bits."""
+    """Return for each lexicon (row) and term (column) whether it is kept, from the second 64 hash bits of the term."""
     return mix(bits ^ _salts(lexicons)) >= _LEAST
 
 
@@ -53,7 +55,7 @@ def _salts(lexicons: int) -> Hashes:
 
 
 def _digest(names: bytes) -> int:
-    sha1 = _SHA1.copy()  # a new one would take longer to make than to use
+    sha1 = _SHA1.copy()  # creating a new one takes longer than using it
     sha1.update(names)
     first: int = _FIRST.unpack(sha1.digest())[0]
     return first

@@ -1,7 +1,7 @@
 """One-permutation MinHash: the smallest hash in each bin represents the set.
 
-Two sets have the same minimum in a bin about as often as they share an element, so the minima
-can be compared in place of the sets.
+The probability that two sets have equal minima in a bin is about their resemblance, so the minima can be compared in
+place of the sets.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ _HALF = np.uint64(32)
 
 
 def minima(hashes: Hashes, bins: int) -> Hashes:
-    """Return the smallest hash in each bin, given ascending ones; shape (bins,), 0 for an empty bin.
+    """Return the smallest of ascending hashes in each bin, of shape (bins,); 0 for an empty bin.
 
     Bins are equal parts of the range of hashes, so each is one run of the sorted array.
 
     Li, Owen, Zhang 2012, section 2 (one permutation hashing).
     """
     smallest = np.zeros(bins, dtype=np.uint64)
-    # Assigned from the end, so the first of a run stays.
+    # Assigned from the end, so that the first of a run remains.
     smallest[places(hashes, bins)[::-1]] = hashes[::-1]
     return smallest
 
 
 def places(hashes: Hashes, bins: int) -> npt.NDArray[np.intp]:
-    """Return the number of the bin of each hash."""
+    """Return the bin number of each hash."""
     return (((hashes >> _HALF) * np.uint64(bins)) >> _HALF).astype(np.intp)
 
 
 def super_shingles(hashes: Hashes, bands: int, rows: int) -> tuple[int, ...]:
     """Return `bands` keys, each a hash of `rows` minima, given the ascending hashes of shingles; () for none.
 
-    Of two documents with resemblance r a key is equal with probability r^rows; that any is, 1 - (1 - r^rows)^bands.
-    An empty bin borrows from the next full one, changed by the way between them.
+    At resemblance r a key is equal with probability r^rows, and any key with 1 - (1 - r^rows)^bands. An empty bin
+    borrows from the next full one, modified by the distance.
 
     Broder et al. 1997, section 4 (super-shingles); Shrivastava, Li 2014, section 3 (borrowing: densification).
     """

@@ -1,4 +1,4 @@
-"""SimHash: 64 bits that differ little where the features of two documents differ little."""
+"""SimHash: 64 bits that differ little if the features of two documents differ little."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ BITS = 64
 
 
 def simhash(features: Hashes) -> int:
-    """Return the 64-bit SimHash of hashed features; one that stands n times weighs 1 + ⌊log2 n⌋. 0 for none.
+    """Return the 64-bit SimHash of hashed features; 0 for none. A feature with n occurrences weighs 1 + ⌊log2 n⌋.
 
-    Bit i is set where more than half of the features, by weight, have it set. The logarithm keeps a few frequent words
+    Bit i is set if more than half of the features, by weight, have it set. The logarithm keeps a few frequent words
     from deciding all bits.
 
     Charikar 2002, section 3; Manku, Jain, Das Sarma 2007, section 2.
@@ -25,14 +25,14 @@ def simhash(features: Hashes) -> int:
 
 
 def simhash_counted(rows: Hashes, counts: npt.NDArray[np.int64]) -> int:
-    """Return the SimHash of features, given the row of each, with its hash in the first column, and its number."""
+    """Return the SimHash of distinct features, given their hashes in the first column of `rows`, and their counts."""
     if native.compiled:
         return native.compiled.simhash(rows, counts)
     weights = np.frexp(counts)[1].astype(np.uint64)  # the exponent: 1 + floor(log2 n)
     total = int(weights.sum())
     lane = 16 if total < 1 << 16 else 32
     shifts, mask = _lanes(lane)
-    # Each sum counts several bits at once, a lane for each. Integers: of floats BLAS would make threads.
+    # Each sum counts several bits at once, in lanes. Integers, since BLAS would start threads for floats.
     bits = rows[:, 0] >> shifts
     bits &= mask
     ones = (bits @ weights).astype("<u8", copy=False).view(f"<u{lane // 8}").reshape(lane, -1).T
@@ -42,10 +42,10 @@ def simhash_counted(rows: Hashes, counts: npt.NDArray[np.int64]) -> int:
 
 @cache
 def _lanes(width: int) -> tuple[Hashes, np.uint64]:
-    """Return how far to shift a hash so that each of its bits is once the lowest of a lane, and the mask of those."""
+    """Return the shifts that bring each bit of a hash to the bottom of a lane, and the mask of those bits."""
     return np.arange(width, dtype=np.uint64)[:, None], np.uint64(sum(1 << lane for lane in range(0, BITS, width)))
 
 
 def hamming(a: int, b: int) -> int:
-    """Return the Hamming distance of two SimHashes: how many of their 64 bits differ. Manku et al. 2007, section 3."""
+    """Return the Hamming distance of two SimHashes, the number of differing bits. Manku et al. 2007, section 3."""
     return (a ^ b).bit_count()

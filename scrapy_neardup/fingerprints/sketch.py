@@ -1,7 +1,7 @@
-"""The sketch: the part of a text that is kept for later comparisons.
+"""The sketch: the stored sample of a text, for later comparisons.
 
-Two parts: minima of its shingles, for resemblance and containment, and a sample of its figures (tokens that begin
-with a digit), since texts of one form, such as two weekly market reports, differ in little else.
+It has two parts: minima of the shingles, for resemblance and containment, and a sample of the figures (tokens that
+begin with a digit), since texts of one form, such as two weekly market reports, differ in little else.
 """
 
 from __future__ import annotations
@@ -20,36 +20,36 @@ from .minhash import minima
 Codes: TypeAlias = npt.NDArray[np.uint8]
 
 SCHEME = "sketch/2"
-WIDTH = 3  # tokens a shingle
+WIDTH = 3  # tokens in a shingle
 BINS = 512
 FIGURES = 16
 _CODES = 255
-_CHANCE = 1 / _CODES  # that two different minima have the same code
+_CHANCE = 1 / _CODES  # the probability that two different minima have equal codes
 
 
 class Sketch(NamedTuple):
-    """A document's counts and samples; about 570 bytes."""
+    """The counts and samples of a document, about 570 bytes."""
 
     tokens: int
     shingles: int
-    """Distinct ones."""
+    """The number of distinct shingles."""
     figures: int
-    """Distinct ones."""
+    """The number of distinct figures."""
     codes: bytes
-    """For each of 512 bins a byte made of its minimum; 0 for an empty bin."""
+    """A byte for each of 512 bins, made of its minimum; 0 for an empty bin."""
     figure_sample: bytes
     """The 16 smallest hashes of figures, 16 bits each, ascending."""
 
 
 def make_sketch(tokens: int, shingles: Hashes, figures: bytes = b"") -> Sketch:
-    """Make a sketch, given how many tokens there are, the ascending, distinct hashes of shingles, and the figures."""
+    """Make a sketch from the number of tokens, the ascending distinct shingle hashes, and the figures."""
     return Sketch(tokens, len(shingles), len(figures) // 2, _codes(shingles), figures[: 2 * FIGURES])
 
 
 def figures_of(rows: Hashes, lines: bytes) -> bytes:
-    """Return the distinct hashes of figures, ascending, of each the first 16 bits.
+    """Return the first 16 bits of the distinct figure hashes, ascending.
 
-    Given the tokens, a line each, and their hashes of shape (n, 2).
+    Takes the tokens, one a line, and their hashes of shape (n, 2).
     """
     if native.compiled:
         return native.compiled.figures_of(rows, lines)
@@ -59,7 +59,7 @@ def figures_of(rows: Hashes, lines: bytes) -> bytes:
 
 
 def packed_figures(hashes: Hashes) -> bytes:
-    """Return the hashes of figures as `make_sketch` takes them."""
+    """Return the hashes of figures in the format of `make_sketch`."""
     return distinct(hashes >> np.uint64(48)).astype(">u2").tobytes()
 
 
@@ -72,18 +72,18 @@ def _codes(shingles: Hashes) -> bytes:
 
 
 class Overlap(NamedTuple):
-    """In how many bins two sketches …"""
+    """The numbers of bins in which two sketches …"""
 
     any: int
-    """… have a code, one or the other,"""
+    """… have a code in at least one of them,"""
     both: int
-    """… have a code each,"""
+    """… have a code in both,"""
     equal: int
-    """… have the same code."""
+    """… have equal codes."""
 
     @property
     def shared(self) -> float:
-        """How many of the minima are the same: those with the same code, less what chance makes equal."""
+        """The estimated number of equal minima: equal codes, less those by chance."""
         return max(0.0, self.equal - (self.both - self.equal) * _CHANCE / (1 - _CHANCE))
 
 
@@ -97,7 +97,7 @@ def overlap(a: bytes, b: bytes) -> Overlap:
 
 
 def resemblance(a: Sketch, b: Sketch) -> float:
-    """Estimate the share of the shingles of either that both have; 1.0 where neither has any.
+    """Estimate the resemblance of two documents; 1.0 for two without shingles.
 
     With 512 bins the standard error is about .02 at a resemblance of .5.
 
@@ -108,7 +108,7 @@ def resemblance(a: Sketch, b: Sketch) -> float:
 
 
 def containment(a: Sketch, b: Sketch, shared: float) -> float:
-    """Return the share of the smaller document's shingles that the other has too, given their resemblance.
+    """Return the containment of the smaller document in the other, given their resemblance.
 
     Broder et al. 1997, section 2: |A ∩ B| = r (|A| + |B|) / (1 + r).
     """
@@ -117,16 +117,16 @@ def containment(a: Sketch, b: Sketch, shared: float) -> float:
 
 
 def missing_figures(a: Sketch, b: Sketch) -> float:
-    """Estimate how many figures of the document with fewer of them the other one lacks; 0.0 where either has none.
+    """Estimate how many figures of the document with fewer of them the other one lacks; 0.0 if one has none.
 
-    The samples are compared below the largest value that both of them cover.
+    The samples are compared below the largest value that both cover.
     """
     sample_a, sample_b = _sample(a), _sample(b)
     if not sample_a or not sample_b:
         return 0.0
     covered = min(s[-1] if len(s) < f else 0xFFFF for s, f in ((sample_a, a.figures), (sample_b, b.figures)))
     compared = min(bisect_right(sample_a, covered), bisect_right(sample_b, covered))
-    shared = len(set(sample_a).intersection(sample_b))  # what both hold is covered
+    shared = len(set(sample_a).intersection(sample_b))  # values in both samples are covered
     return (compared - shared) / compared * min(a.figures, b.figures) if compared else 0.0
 
 

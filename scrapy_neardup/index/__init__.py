@@ -1,1 +1,1 @@
-"""Indexes in RAM, from a fingerprint to documents. No Scrapy, no I/O."""
+"""Lookup structures from fingerprints to documents. No Scrapy, no I/O."""

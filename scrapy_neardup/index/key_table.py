@@ -11,26 +11,26 @@ import numpy.typing as npt
 
 Array: TypeAlias = npt.NDArray[Any]
 Entries: TypeAlias = npt.NDArray[np.uint64]
-"""A hash and a number each, in one integer: what sorts fast."""
+"""A hash and a number in one integer, which sorts fast."""
 
 HASH_BITS, NUMBER_BITS = 36, 24
-MOST = 1 << NUMBER_BITS  # documents of one table
-SLICES = 64  # in which large tables are made, so that making one takes little more memory than it has
+MOST = 1 << NUMBER_BITS  # documents in one table
+SLICES = 64  # slices in which a large table is built, so that building takes little more memory than the table
 _KEY_SHIFT = 64 - HASH_BITS
 _FILL_BITS = 3  # a bucket holds 8 to 16 entries
 
 
 class PackedTable:
-    """Sorted hashes of keys, each with a number. Of a hash, the bucket is given by place, and the rest kept as tag.
+    """Sorted hashes of keys with numbers. The bucket implies the first bits of a hash; the others are stored as a tag.
 
-    36 bits of the key are kept: among 10^8 entries, one look-up in 600 finds a stranger, which the verification turns
-    down. Numbers of a key ascend, so the newest of very many are found without reading the others.
+    36 bits of a key are kept. Among 10^8 entries, one lookup in 600 finds a wrong entry, which verification rejects.
+    The numbers of a key ascend, so the newest are found without reading the others.
     """
 
     def __init__(self, columns: Mapping[str, Array]) -> None:
         self.columns = columns
-        """`starts` of the buckets, and by entry `tags`, and numbers as `low` 16 bits and `high` 8."""
-        # Views of the memory: to read a single item of an array takes twenty times as long.
+        """`starts` of the buckets; for each entry its `tags`, and its number as `low` 16 bits and `high` 8."""
+        # memoryviews, since reading a single item of an array takes twenty times as long.
         self._starts, self._tags, self._low, self._high = (
             np.ascontiguousarray(columns[name]).data for name in ("starts", "tags", "low", "high")
         )
@@ -42,21 +42,21 @@ class PackedTable:
 
     @classmethod
     def made(cls, keys: npt.NDArray[np.uint64], numbers: npt.NDArray[np.uint64]) -> PackedTable:
-        """Make a table from keys (well mixed integers of 64 bits) to numbers."""
+        """Make a table from keys (well-mixed 64-bit integers) to numbers."""
         packed = (keys >> np.uint64(_KEY_SHIFT)) << np.uint64(NUMBER_BITS) | numbers
         packed.sort()
         return cls._of_slices(len(packed), [packed])
 
     @classmethod
     def merged(cls, tables: Sequence[tuple[PackedTable, int]]) -> PackedTable:
-        """Merge tables into one; what comes with a table is added to its numbers."""
+        """Merge tables into one. The integer beside a table is added to its numbers."""
         parts = [table._slices(SLICES, shift) for table, shift in tables]
         size = sum(len(table) for table, _ in tables)
         return cls._of_slices(size, (_sorted(group) for group in zip(*parts, strict=True)))
 
     @classmethod
     def _of_slices(cls, sizes: int, slices: Iterable[Entries]) -> PackedTable:
-        """Make a table of so many entries, given in slices, each ascending and above all before it."""
+        """Make a table of `sizes` entries from sorted slices in ascending order."""
         buckets = max(0, sizes.bit_length() - 1 - _FILL_BITS)
         tag_bits = HASH_BITS - buckets
         starts = np.zeros((1 << buckets) + 1, np.uint32)
@@ -76,10 +76,10 @@ class PackedTable:
         return cls({"starts": starts, "tags": tags, "low": low, "high": high})
 
     def find(self, keys: Iterable[int], newest: int) -> Iterator[tuple[int, list[int]]]:
-        """Yield each key that leads anywhere with the numbers, ascending; of more than `newest` the highest ones."""
+        """Yield each found key with its numbers, ascending; at most the `newest` highest."""
         starts, tags, low, high = self._starts, self._tags, self._low, self._high
         tag_bits, mask = self._tag_bits, self._mask
-        for key in keys:  # most lead nowhere, so it takes one call to see that
+        for key in keys:  # most are not found, which takes one call to see
             hashed = key >> _KEY_SHIFT
             bucket, tag = hashed >> tag_bits, hashed & mask
             end = starts[bucket + 1]
@@ -89,7 +89,7 @@ class PackedTable:
                 yield key, [low[at] | high[at] << 16 for at in range(max(first, last - newest), last)]
 
     def count(self, key: int) -> int:
-        """Return how many entries one key has."""
+        """Return the number of entries of a key."""
         hashed = key >> _KEY_SHIFT
         bucket, tag = hashed >> self._tag_bits, hashed & self._mask
         end = self._starts[bucket + 1]
@@ -97,9 +97,9 @@ class PackedTable:
         return bisect_right(self._tags, tag, first, end) - first
 
     def _slices(self, count: int, shift: int) -> Iterator[Entries]:
-        """Yield the entries again in so many slices by hash, with something added to their numbers."""
+        """Yield the entries in `count` slices by hash, with `shift` added to their numbers."""
         buckets = len(self._starts) - 1
-        if count > buckets:  # a small table, of which slices need no limit: cut by hash
+        if count > buckets:  # a small table: cut by hash, without size limits
             yield from _cut(self._entries(0, buckets, shift), count)
         else:
             step = buckets // count
@@ -116,7 +116,7 @@ class PackedTable:
 
 
 def _cut(whole: Entries, count: int) -> Iterator[Entries]:
-    """Yield entries, ascending, in so many slices by hash."""
+    """Yield ascending entries in `count` slices by hash."""
     limits = np.arange(1, count, dtype=np.uint64) << np.uint64(HASH_BITS + NUMBER_BITS - count.bit_length() + 1)
     yield from np.split(whole, np.searchsorted(whole, limits))
 

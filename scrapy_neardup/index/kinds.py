@@ -1,4 +1,4 @@
-"""The kinds of indexes: equal fingerprints, near SimHashes, or a detector's own index."""
+"""The kinds of lookups: equal fingerprints, near SimHashes, or a detector's own index."""
 
 from __future__ import annotations
 
@@ -8,42 +8,43 @@ from typing import Protocol, TypeVar
 
 T = TypeVar("T")
 
-NEWEST = 16  # documents that one fingerprint proposes at most: more have a set phrase in common, no text
+NEWEST = 16  # the maximum number of documents for one fingerprint: more share only a set phrase
 
 
 @dataclass(frozen=True)
 class Equal:
-    """By an equal fingerprint: the store does it. One that very many share tells little of any of them."""
+    """A lookup in the store by an equal fingerprint. Fingerprints of very many documents prove little."""
 
     newest: int = NEWEST
-    """How many documents are found by one fingerprint at most: those that came last."""
+    """The maximum number of documents for one fingerprint; the newest are returned."""
 
 
 @dataclass(frozen=True)
 class Near:
-    """By a fingerprint that differs in few bits: the store does it, for the detector `simhash` alone."""
+    """A lookup in the store by Hamming distance. Only `simhash` may use it."""
 
     distance: int
-    """Bits."""
+    """The maximum number of differing bits."""
 
 
 class Index(Protocol[T]):
-    """An index of a detector's own, in memory: the store fills it when it is opened.
+    """A detector's own index in RAM. The store fills it when it is opened.
 
-    Fingerprints (64-bit integers, several a document) to documents; the documents compare by identity."""
+    It maps 64-bit fingerprints, several a document, to documents, which compare by identity.
+    """
 
     def add(self, fingerprints: Sequence[int], document: T) -> None:
-        """Enter a document under its fingerprints; none: it is never found."""
+        """Add a document under its fingerprints. Without fingerprints it is never found."""
 
     def remove(self, fingerprints: Sequence[int], document: T) -> None:
-        """Take a document out again, given the fingerprints under which it was entered."""
+        """Remove a document, given its fingerprints."""
 
     def find(self, fingerprints: Sequence[int]) -> Iterable[T]:
-        """Return the documents that any of the fingerprints leads to, each once."""
+        """Return the documents with any of the fingerprints, each once."""
 
 
 def distinct(documents: Iterable[T]) -> Iterator[T]:
-    """Yield each document once, by identity, as soon as it comes."""
+    """Yield each document once, by identity, in order."""
     seen: set[int] = set()
     for document in documents:
         if id(document) not in seen:

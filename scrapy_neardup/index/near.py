@@ -12,11 +12,9 @@ from .key_table import Array
 
 BLOCKS, BLOCK_BITS = 4, 16
 
-SHORT = 64  # entries of a bucket that are looked at one by one
-FEW = 30_000  # of which all are tried: that is quicker
-CROWD = (
-    1024  # entries of a bucket that are looked at, the newest: of a template that very many have, the rest is no loss
-)
+SHORT = 64  # entries of a bucket to check one by one
+FEW = 30_000  # up to this size, checking all SimHashes is faster
+CROWD = 1024  # entries of a bucket to check, the newest: beyond that lies a common template
 _ALL = (1 << 64) - 1
 _BUCKETS = 1 << BLOCK_BITS
 
@@ -24,40 +22,40 @@ _BUCKETS = 1 << BLOCK_BITS
 class NearTable:
     """SimHashes by each of their four 16-bit blocks.
 
-    Up to a distance of 3 some block is equal, so four look-ups find all (Manku et al. 2007, section 3). Beyond, the
-    blocks that are near are looked up too, in each as far as `most_flips` says (Norouzi et al. 2012, multi-index
-    hashing): 52 look-ups up to 6, 68 up to 7.
+    Up to a distance of 3 one block is equal, so four lookups find all (Manku et al. 2007, section 3). Beyond that, near
+    blocks are looked up too, within the bounds of `most_flips` (Norouzi et al. 2012, multi-index hashing): 52 lookups
+    up to 6, 68 up to 7.
 
-    In the table of a block, the SimHashes are turned so that this block comes first, and sorted; kept are the next 32
-    bits. These turn down what is far without a look at the whole SimHash, which lies elsewhere.
+    The table of a block holds the SimHashes rotated so that this block comes first, sorted, with the next 32 bits.
+    These reject most entries without reading the whole SimHash.
     """
 
     def __init__(self, values: npt.NDArray[np.uint64], columns: Mapping[str, Array] | None = None) -> None:
         self.values = values
-        """The SimHashes, by number of the document."""
+        """The SimHashes by document number."""
         self.columns = columns or _built(values)
-        """`starts` of the buckets, and by entry `next` (bits) and `numbers`, of all four blocks one after another."""
+        """`starts` of the buckets; for each entry its `next` bits and `numbers`; all four blocks one after another."""
         self._starts, self._next, self._numbers = (self.columns[name] for name in ("starts", "next", "numbers"))
-        # Views of the memory: to read a single item of an array takes twenty times as long.
+        # memoryviews, since reading a single item of an array takes twenty times as long.
         arrays = self._starts, self._next, self._numbers, values
         self._views = tuple(np.ascontiguousarray(each).data for each in arrays)
         self._flips: dict[int, tuple[npt.NDArray[np.int64], ...]] = {}
 
     def find(self, value: int, distance: int, most: int) -> dict[int, int]:
-        """Return the SimHashes within a distance by number, each with its distance; of more than `most` the nearest."""
+        """Return the SimHashes within a distance by number, with their distances; at most the `most` nearest."""
         few = len(self.values) <= FEW
         if not few and distance < BLOCKS and (found := self._found_in_short_buckets(value, distance)) is not None:
             return dict(sorted(sorted(found.items(), key=_by_distance)[:most]))
         numbers = np.arange(len(self.values)) if few else self._candidates(value, distance)
         far = np.bitwise_count((self.values if few else self.values.take(numbers)) ^ np.uint64(value))
         near = (far <= distance).nonzero()[0]
-        if len(near) > BLOCKS * most:  # in each block it may be found again
+        if len(near) > BLOCKS * most:  # each block may find it again
             near = near[np.lexsort((numbers[near], far[near]))[: BLOCKS * most]]
         nearest = dict(sorted(zip(numbers[near].tolist(), far[near].tolist(), strict=True), key=_by_distance))
         return dict(sorted(list(nearest.items())[:most]))
 
     def _found_in_short_buckets(self, value: int, distance: int) -> dict[int, int] | None:
-        """Return the SimHashes of which a block is equal; None where a bucket is long, so that arrays are quicker."""
+        """Return the SimHashes with an equal block; None if a bucket is long, so that arrays are faster."""
         starts, following, numbers, values = self._views
         found: dict[int, int] = {}
         for block in range(BLOCKS):
@@ -74,7 +72,7 @@ class NearTable:
         return found
 
     def _candidates(self, value: int, distance: int) -> npt.NDArray[np.int64]:
-        """Return the numbers of those of which one block and the two after it are near enough."""
+        """Return the numbers of SimHashes with a near block whose next two blocks are near enough."""
         blocks, probes = self._probes(distance)
         turned = [_turned(value, block) for block in range(BLOCKS)]
         buckets = np.array([bits >> 64 - BLOCK_BITS for bits in turned]).take(blocks) ^ probes
@@ -86,13 +84,13 @@ class NearTable:
         wanted = np.array([bits >> 16 & 0xFFFFFFFF for bits in turned], np.uint32).take(blocks)
         far = np.bitwise_count(self._next.take(places) ^ np.repeat(wanted, sizes))
         close = (far <= distance).nonzero()[0]
-        if len(close) > 4 * CROWD:  # each costs a look at its whole value
+        if len(close) > 4 * CROWD:  # each costs a read of its whole value
             close = close[np.argsort(far[close], kind="stable")[: 4 * CROWD]]
         numbers: npt.NDArray[np.int64] = self._numbers.take(places[close]).astype(np.int64)
         return numbers
 
     def _probes(self, distance: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Return which blocks to look up with which bits flipped."""
+        """Return the blocks to look up, with the bits to flip."""
         if distance not in self._flips:
             pairs = [(block, flip) for block, most in enumerate(most_flips(distance)) for flip in flips(most)]
             self._flips[distance] = tuple(np.array(column, np.int64) for column in zip(*pairs, strict=True))
@@ -113,7 +111,7 @@ def _built(values: npt.NDArray[np.uint64]) -> dict[str, Array]:
         shift = np.uint64(BLOCK_BITS * block)
         turned = values << shift | values >> np.uint64(64) - shift if block else values
         blocks = (turned >> np.uint64(64 - BLOCK_BITS)).astype(np.uint16)
-        numbers[block] = np.argsort(blocks, kind="stable")  # of 16 bits: by counting, so in one pass
+        numbers[block] = np.argsort(blocks, kind="stable")  # a counting sort for 16 bits, so one pass
         following[block] = (turned >> np.uint64(16)).astype(np.uint32)[numbers[block]]
         starts[block, 1:] = np.cumsum(np.bincount(blocks, minlength=_BUCKETS))
         starts[block] += block * size
@@ -121,15 +119,15 @@ def _built(values: npt.NDArray[np.uint64]) -> dict[str, Array]:
 
 
 def _by_distance(pair: tuple[int, int]) -> tuple[int, int]:
-    """Return what to sort by: of those that are as near the oldest first, however they were found."""
+    """Return the sort key: the distance, then the number, so that ties go to the oldest."""
     return pair[1], pair[0]
 
 
 def most_flips(distance: int) -> list[int]:
-    """Return how many bits to flip at most in each block; below 0 the block need not be looked up.
+    """Return the maximum number of bits to flip in each block; below 0 a block is not looked up.
 
-    If each block differed in more bits than its bound, by one at least, and the bounds add up to the distance less
-    `BLOCKS` - 1, the distance would be larger: so of distance 6, one block may go unflipped (52 look-ups, not 68).
+    If each block differed in more bits than its bound, and the bounds add up to the distance less `BLOCKS` - 1, the
+    distance would be larger. So at distance 6 one block needs no flips (52 lookups, not 68).
 
     Qin et al. 2018 (GPH), the general pigeonhole principle with integer reduction.
     """
@@ -138,7 +136,7 @@ def most_flips(distance: int) -> list[int]:
 
 
 def flips(bits: int) -> Iterator[int]:
-    """Yield all ways to flip up to so many bits of a block."""
+    """Yield all ways to flip up to `bits` bits of a block."""
     for count in range(bits + 1):
         for places in combinations(range(BLOCK_BITS), count):
             yield sum(1 << place for place in places)

@@ -9,7 +9,7 @@ T = TypeVar("T", bound=Hashable)
 
 
 class Unions(Generic[T]):
-    """Sets of members that were joined, directly or by way of others.
+    """Sets of members that were joined, directly or through others.
 
     Tarjan 1975, Efficiency of a good but not linear set union algorithm; by path halving.
     """
@@ -18,7 +18,7 @@ class Unions(Generic[T]):
         self._above: dict[T, T] = {}
 
     def top(self, member: T) -> T:
-        """Return the member that stands for the set of this one; a new member is a set of its own."""
+        """Return the representative of a member's set. A new member is a set of its own."""
         above = self._above
         above.setdefault(member, member)
         while above[member] != member:
@@ -27,13 +27,13 @@ class Unions(Generic[T]):
         return member
 
     def join(self, *members: T) -> None:
-        """Make one set of those of all members."""
+        """Join the sets of all members."""
         first, *others = map(self.top, members)
         for other in others:
             self._above[self.top(other)] = self.top(first)
 
     def clusters(self) -> list[list[T]]:
-        """Return the sets of two members or more, in the order in which their members came."""
+        """Return the sets of two or more members, in the order of their members' arrival."""
         sets: dict[T, list[T]] = {}
         for member in self._above:
             sets.setdefault(self.top(member), []).append(member)

@@ -1,7 +1,7 @@
 """Cluster a batch by shingles: compare documents that share a super-shingle, and join the copies.
 
-Broder et al. 1997, sections 3 and 4. Where the paper counts the shingles that two documents share to get at their
-resemblance, we have the shingles of both at hand and compare only what super-shingles propose.
+Broder et al. 1997, sections 3 and 4. The paper estimates resemblance from the number of shared shingles. Here the
+shingles of both documents are in memory, and only pairs with a common super-shingle are compared.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from ..index.unions import Unions
 from ..text.urls import canonical_url
 from .evidence import Rule, compare
 
-BANDS, ROWS = 32, 2  # of documents that resemble each other by .4, 99.6 % share a key
-NEWEST = 16  # documents of one key that a later one is compared with
+BANDS, ROWS = 32, 2  # 99.6 % of the pairs with a resemblance of .4 share a key
+NEWEST = 16  # the number of documents with a key that a later one is compared with
 
 
 class Text(NamedTuple):
-    """What is kept of a document: its shingles, and what else the rule asks for."""
+    """The kept data of a document: its shingles, and the values for the rule."""
 
     shingles: Hashes
     sketch: Sketch
     digest: int
-    """Of all tokens: equal for equal texts."""
+    """A hash of all tokens. Equal texts have equal digests."""
     url: str
 
     @classmethod
@@ -39,12 +39,12 @@ class Text(NamedTuple):
 
 
 def shingle_clusters(documents: Iterable[Document], rule: Rule) -> list[list[int]]:
-    """Return the clusters of two documents or more, as their numbers from 0 in the order in which they came.
+    """Return the clusters of two or more documents, as positions in the order of arrival, from 0.
 
-    A document is compared with the last 16 that came before it for each of its 32 keys, so the work grows with the
-    number of documents, whatever they have in common. Where more than 16 share a key, a copy further back is found by
-    way of another key, or of those in between if they are copies too; else it is missed. Two that are not accepted may
-    share a cluster by way of others. Documents without text are in no cluster.
+    A document is compared with the last 16 earlier ones for each of its 32 keys, so the work is linear in the number of
+    documents. If more than 16 share a key, an older copy is found by another key, or through newer copies; otherwise it
+    is missed. Two documents that the rule rejects may share a cluster through others. Documents without text are in no
+    cluster.
     """
     unions: Unions[int] = Unions()
     texts: list[Text] = []
@@ -58,7 +58,7 @@ def shingle_clusters(documents: Iterable[Document], rule: Rule) -> list[list[int
             if unions.top(earlier) != unions.top(number) and repeats(text, texts[earlier], rule):
                 unions.join(earlier, number)
         for key in keys:
-            held = newest.setdefault(key, [])  # most have one: a deque would take eight times as much
+            held = newest.setdefault(key, [])  # most keys have one document: a deque would take eight times the memory
             held.append(number)
             del held[:-NEWEST]
     return unions.clusters()
@@ -68,7 +68,7 @@ def repeats(a: Text, b: Text, rule: Rule) -> bool:
     """Return whether the rule accepts two texts, by their exact resemblance."""
     same_text = a.digest == b.digest
     shared = resemblance(a.shingles, b.shingles)
-    # Most of what is proposed ends here, so what costs more comes later.
+    # Most pairs end here, so expensive checks come later.
     if not same_text and shared < rule.required_resemblance(min(a.sketch.tokens, b.sketch.tokens)):
         return False
     found = compare(a.sketch, b.sketch)._replace(resemblance=shared)
@@ -76,7 +76,7 @@ def repeats(a: Text, b: Text, rule: Rule) -> bool:
 
 
 def resemblance(a: Hashes, b: Hashes) -> float:
-    """Return the share of the shingles of either that both have, given distinct ones; 1.0 where neither has any.
+    """Return the resemblance of two sets of distinct shingles; 1.0 for two empty sets.
 
     Broder et al. 1997, section 2: r(A, B) = |A ∩ B| / |A ∪ B|.
     """

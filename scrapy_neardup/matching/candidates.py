@@ -27,16 +27,16 @@ from .siblings import Page, Siblings, may_hide_form
 if TYPE_CHECKING:
     from ..store import Store
 
-MAX_CANDIDATES = 200  # of each detector: of a family of texts that share much, and that the verification tells apart
-URL = "url"  # in place of a detector: the document's own URL gave the other before
-NEAREST = 0.1  # of resemblance: matches that lie so close together count as equally near
+MAX_CANDIDATES = 200  # of each detector, in a family of texts with much in common
+URL = "url"  # in place of a detector: the document's own URL gave the other document before
+NEAREST = 0.1  # matches whose resemblance differs by less than this count as equally near
 
 _cached = lru_cache(maxsize=10_000)
 _SCOPES: dict[str, Callable[[str], str]] = {"all": lambda url: "", "host": _cached(host), "domain": _cached(domain)}
 
 
 class Matcher:
-    """Has the store propose earlier documents, and lets the rule decide."""
+    """Gets candidates from the store, and applies the rule to them."""
 
     def __init__(
         self, store: Store, rule: Rule, reviews: Reviews, scope: str = "all", preference: Preference | None = None
@@ -45,22 +45,22 @@ class Matcher:
         self.reviews = reviews
         self.preference = preference or Preference()
         self.compared = 0
-        """How many documents were compared so far: what the detectors cost the verification."""
+        """The number of compared candidates so far."""
         self._store = store
         self._scope = _SCOPES[scope]
         self._siblings = Siblings()
 
     def learn(self, signature: Signature, match: Match | None) -> None:
-        """Remember a document that is held now, or a copy that may hide a form, for those that come after it."""
+        """Remember a newly held document, or a copy that may hide a form, for later documents."""
         if match is None or may_hide_form(signature, match.signature, match.evidence.resemblance):
             self._siblings.learn(signature)
 
     def best(self, document: Document, signature: Signature) -> Match | None:
-        """Choose what this very URL gave last or before, if among the matches, else the most repeated of the nearest.
+        """Choose the match that this URL gave last or before; else, of the nearest matches, the one with most copies.
 
-        Documents of preferred hosts come before all others.
-        Where texts form a family, that one is likely its middle: chosen by resemblance alone, the order in which they
-        come would split it. Of several that have its text the oldest counts, whichever URL asks.
+        Documents of preferred hosts come first. In a family of texts, the one with most copies is likely its middle;
+        choosing by resemblance alone would split the family by the order of arrival. Ties of equal text go to the
+        oldest.
         """
         matches = list(self.matches(document, signature))
         matches = [match for match in matches if match.signature.url in self.preference] or matches
@@ -81,11 +81,11 @@ class Matcher:
         return min(same, key=lambda match: (match.signature.first_seen, match.signature.id), default=None)
 
     def matches(self, document: Document, signature: Signature) -> Iterator[Match]:
-        """Yield the documents held that the document repeats, and that may be kept in its place."""
+        """Yield the held documents that the document repeats, and that may be kept in its place."""
         return self._matches(document, signature, outranked=False)
 
     def outranked(self, document: Document, signature: Signature) -> Iterator[Match]:
-        """Yield the documents held of other hosts that a document of a preferred host repeats."""
+        """Yield the held documents of other hosts that a document of a preferred host repeats."""
         return self._matches(document, signature, outranked=True)
 
     def _matches(self, document: Document, signature: Signature, *, outranked: bool) -> Iterator[Match]:
@@ -99,7 +99,8 @@ class Matcher:
                 yield match
 
     def why_siblings(self, document: Document, signature: Signature, earlier: Signature) -> str | None:
-        """Return in words why a document that is much like an earlier one is none the less no copy of it, or None."""
+        """Return the reason why a similar earlier document is a sibling and no original; None if it is not a
+        sibling."""
         proposed = (each for _, each in self.candidates(document, signature))
         return self._why_apart(document, self._siblings.page(document, signature, proposed), earlier)
 
@@ -109,11 +110,11 @@ class Matcher:
         return page.why_sibling_of(earlier)
 
     def candidates(self, document: Document, signature: Signature) -> Iterator[tuple[str, Signature]]:
-        """Yield the documents that detectors propose in the scope, each once, then the last one of its URL."""
+        """Yield the candidates in the scope, each once, then the last document of the URL."""
         scope = self._scope(document.url or "")
         seen: set[Signature] = set()
         for name, proposed in groupby(self._store.find(signature.fingerprints), key=itemgetter(0)):
-            # Each detector has its share: one that proposes much is not to crowd the others out.
+            # Each detector has its own limit, so that none crowds out the others.
             fresh = (s for _, s in proposed if s not in seen and scope == self._scope(s.url or ""))
             for earlier in islice(fresh, MAX_CANDIDATES):
                 seen.add(earlier)
@@ -125,8 +126,8 @@ class Matcher:
     def _match(
         self, document: Document, page: Page, signature: Signature, name: str, earlier: Signature
     ) -> Match | None:
-        """Return the match of a document with an earlier one that was proposed, None where it is none."""
-        # Most of what is proposed ends here, so what costs more comes later: first to count what repeats the other.
+        """Return the match of a document with a candidate; None if the rule rejects it."""
+        # Most pairs end here, so expensive checks come later, first of all counting copies.
         if not self.rule.may_accept(signature.sketch, earlier.sketch, repeated=True):
             return None
         repeated = earlier.repeats > 0
@@ -148,7 +149,7 @@ class Matcher:
         return Match(earlier, evidence)
 
     def trial(self, signature: Signature, link: Link) -> Finding | None:
-        """Compare a document with what is held at a corresponding URL; None where that tells nothing."""
+        """Compare a document with the one held at a corresponding URL. Return None if that proves nothing."""
         held = link.signature
         if held is None or not link.firm:
             return None
@@ -162,12 +163,12 @@ class Matcher:
         return Finding(outcome, content, first) if outcome is not None else None
 
     def last(self, url: str | None) -> Signature | None:
-        """Return the document that a URL gave last as its own, None where none is known."""
+        """Return the document that a URL gave last as its own, or None."""
         link = self._store.resolve(url) if url else None
         return link.signature if link and not link.is_copy else None
 
     def is_own(self, url: str | None, signature: Signature) -> bool:
-        """Return whether a URL is the document's own, or an alias of it, rather than a mirror's."""
+        """Return whether a URL is the document's own or an alias of it, and not that of a copy."""
         if not url or not signature.url:
             return False
         link = self._store.resolve(url)

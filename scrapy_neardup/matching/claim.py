@@ -23,30 +23,30 @@ class Claim:
         self.match = match
         self.verdict = dedup.verdict(document, match)
         self.is_successor = False
-        """True for a copy whose URL takes the place of the original's, which gives the document no more."""
+        """True for a copy that takes the place of an original whose URL no longer gives the document."""
         self.is_one_of_many = False
-        """True if its page gave other documents too, so that the URL is that of none of them."""
+        """True if the page gave other documents too, so that its URL stands for none of them."""
         self.is_copy = self.verdict.status == "duplicate" and not self.verdict.changed
         self.state = "pending"
         """`pending`, `committed` or `withdrawn`."""
         self.rival = dedup.pending(match.signature) if match else None
-        """The claim on the document that this one repeats, if that was pending then: its outcome decides for both."""
+        """The pending claim on the original, if there was one. Its outcome decides for both."""
         self.is_early = self.rival is not None or (match is not None and dedup.store.claims.is_pending(match.signature))
-        """Whether the document that this one repeats was pending then, in this process or another."""
+        """Whether the original was pending at the time of the claim, in this process or another."""
         self._dedup = dedup
         self._observers: list[Callable[[], object]] = []
 
     def when_settled(self, callback: Callable[[], object]) -> None:
-        """Call back once, when the claim is committed or withdrawn; at once if it is."""
+        """Call back once, when the claim is committed or withdrawn; at once if it is settled."""
         if self.state == "pending":
             self._observers.append(callback)
         else:
             callback()
 
     def commit(self) -> None:
-        """Keep what the claim found: the document, or its URL as one more of the document held.
+        """Commit the claim: the document, or its URL as a copy of the original.
 
-        Where that is pending, so is this until it is settled; if it comes to nothing, so does this.
+        If the original is pending, wait for its outcome, and withdraw if it is withdrawn.
         """
         if self.rival and self.rival.state == "pending":
             self.rival.when_settled(self.commit)
@@ -54,14 +54,14 @@ class Claim:
             self._settle(self.rival.state if self.rival else "committed")
 
     def withdraw(self) -> None:
-        """Give the claim up, since the item was not stored; its URLs will be fetched again."""
+        """Withdraw the claim, since the item was not stored. Its URLs are fetched again."""
         self._settle("withdrawn")
 
     def _settle(self, state: str) -> None:
         if self.state != "pending":
             return
         self.state = state
-        with ExitStack() as stack:  # whatever one of these raises, the others are called
+        with ExitStack() as stack:  # call all of them, whatever one raises
             for callback in reversed(self._observers):
                 stack.callback(callback)
             self._dedup.settle(self)

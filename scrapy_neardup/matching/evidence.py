@@ -1,6 +1,6 @@
 """Verify a pair: decide from sketches and thresholds whether one document repeats the other.
 
-Detectors may propose too much; this module decides, from the sketches alone.
+Detectors propose generously. The decision is made here, from the sketches alone.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ LONG = 1000  # tokens
 
 
 class Comparison(NamedTuple):
-    """What two sketches say of their documents; all of it estimated but the lengths."""
+    """The measures of a pair of documents. All but the lengths are estimates."""
 
     resemblance: float
     containment: float
     length_ratio: float
-    """Tokens of the longer over tokens of the shorter. Peng et al., section 3.2, step 3; a is the most allowed."""
+    """Tokens of the longer text over tokens of the shorter. Peng et al., section 3.2, step 3."""
     tokens: int
-    """Of the shorter."""
+    """Tokens of the shorter text."""
     figures: int
-    """Of the document with fewer of them; 0 where either has none."""
+    """Figures of the document with fewer of them; 0 if one has none."""
     missing_figures: float
-    """How many of those the other document lacks."""
+    """The number of these that the other document lacks."""
 
 
 def compare(a: Sketch, b: Sketch) -> Comparison:
-    """Compare two documents; texts without tokens resemble nothing."""
+    """Compare two documents. Texts without tokens have no resemblance to any other."""
     shorter, longer = sorted((a.tokens, b.tokens))
     if not shorter:
         return Comparison(0.0, 0.0, float("inf"), 0, 0, 0.0)
@@ -50,27 +50,28 @@ def compare(a: Sketch, b: Sketch) -> Comparison:
 
 @dataclass(frozen=True)
 class Rule:
-    """The thresholds. They depend on length: a few words changed are much of a short text and little of a long one."""
+    """The thresholds. They depend on length: a few changed words matter more in a short text."""
 
     resemblance: float | Mapping[int, float]
-    """The least one for long texts, or for texts from so many tokens on, ascending."""
+    """The required resemblance of long texts, or by the least number of tokens, ascending."""
     length_ratio: float
     min_tokens: int
     short_text: str = "unique"
     allowance: float = 0.12
-    """What a text of up to `LONG` tokens must resemble more; a longer one less of it, in proportion."""
+    """Added to it for texts of up to `LONG` tokens. For longer texts it shrinks in proportion."""
     short_allowance: float = 8.0
-    """Shingles by which a short text must resemble more, if that is more; neither where `resemblance` is by length."""
+    """Shingles that may not differ in a short text; used if it is stricter. Neither applies to a `resemblance` by
+    length."""
     family_discount: float = 0.13
-    """What may differ more, as a share of what may differ anyway, where the earlier document is repeated already."""
+    """The share by which more may differ if the original already has copies."""
     figure_share: float = 0.1
-    """Figures that may differ, as a share of the figures …"""
+    """The share of the figures that may differ …"""
     tokens_a_figure: float = 200.0
-    """… and one more for so many tokens."""
+    """… plus one figure for this many tokens."""
     near: float = 0.7
-    """Resemblance from which all figures may differ …"""
+    """The resemblance from which all figures may differ …"""
     few_figures: float = 0.08
-    """… where they are at most this share of the tokens."""
+    """… if they are at most this share of the tokens."""
 
     @classmethod
     def from_config(cls, config: Config) -> Rule:
@@ -79,11 +80,11 @@ class Rule:
     def accepts(
         self, found: Comparison, *, same_text: bool = False, same_url: bool = False, repeated: bool = False
     ) -> bool:
-        """Return whether one document repeats the other; `same_text` where their normalized texts are equal.
+        """Return whether one document repeats the other. `same_text`: their normalized texts are equal.
 
-        A short text repeats that of its own URL if it is equal, any other's only if the user asked for that.
-        `repeated`: the earlier document is repeated by others already. Texts that come in many versions differ more
-        from one another than two copies do, and the first to come need not be the middle one.
+        A short text repeats an equal text of its own URL. It repeats another URL's only if the user chose so.
+        `repeated`: the original already has copies. Versions of one text differ more from one another than two copies
+        do, and the first version to come need not be the middle one.
         """
         if found.tokens < max(self.min_tokens, 1):
             return same_text and found.tokens > 0 and (same_url or self.short_text == "exact")
@@ -97,18 +98,19 @@ class Rule:
         return found.missing_figures <= self.allowed_figures(found.tokens, found.figures)
 
     def ignores_figures(self, found: Comparison) -> bool:
-        """Return whether two texts are too near, and have too few figures, to be one form with other figures."""
+        """Return whether figures do not matter: the texts are near and have few figures."""
         return found.resemblance >= self.near and found.figures <= self.few_figures * found.tokens
 
     def may_accept(self, a: Sketch, b: Sketch, *, repeated: bool = False) -> bool:
-        """Return whether two texts resemble each other, or are too short to tell: the quick part of `accepts`."""
+        """Return whether two texts resemble each other, or are too short to tell. This is the quick part of
+        `accepts`."""
         tokens = min(a.tokens, b.tokens)
         return tokens < self.min_tokens or sketch.resemblance(a, b) >= self.required_resemblance(
             tokens, repeated=repeated
         )
 
     def required_resemblance(self, tokens: int, *, repeated: bool = False) -> float:
-        """Return the least resemblance, given the tokens of the shorter text."""
+        """Return the required resemblance, given the tokens of the shorter text."""
         required = self._by_length(tokens)
         return required - self.family_discount * (1 - required) * repeated
 
@@ -121,9 +123,9 @@ class Rule:
         return min(1.0, self.resemblance + more)
 
     def allowed_figures(self, tokens: int, figures: int) -> float:
-        """Return how many figures may differ, given the tokens of the shorter text and how many figures it has."""
+        """Return the number of figures that may differ, given the tokens of the shorter text and its figures."""
         return self.figure_share * figures + tokens / self.tokens_a_figure
 
 
 ANYTHING = Rule(0.0, float("inf"), 0, allowance=0.0, short_allowance=0.0, tokens_a_figure=float("1e-9"))
-"""Accepts whatever has tokens: what is proposed is taken for true."""
+"""Accepts every pair with tokens, for measurements without verification."""

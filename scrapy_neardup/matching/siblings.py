@@ -1,21 +1,21 @@
-"""Tell siblings, pages of one form with different subjects, from copies. Pure.
+"""Recognise siblings, pages of one form with different subjects, which are not copies. Pure.
 
-The reference pages of a library, the products of a shop and the issues of a bulletin share most of their words with one
-another. What they share stands on other pages too, so it is no evidence that one repeats the other. Two documents are
-siblings, and both are kept, where one of these holds (none is asked of a text without a URL):
+Reference pages of a library, products of a shop and issues of a bulletin share most of their words. The shared words
+stand on other pages too, so they are no evidence of a copy. Two documents are siblings, and both are kept, if one of
+these holds (none is checked for a text without a URL):
 
 - Subject. Their titles differ, the words that only the later title has stand in the later text, and the earlier text
   lacks the shingles around them.
-- Name. They are of one host, their titles differ in a few words at one place, and the later text has none of these:
-  what the pages are about is not in the text that is compared.
-- Thin text. They are of one host, their titles differ, and the later text is little of what its page says.
-- Own. The later text has shingles that are rare, which few other pages have, and the earlier text lacks too many of
-  them. Where titles differ, or a third page has the title too, the more of the text belongs to a form, the more it
-  must have.
-- Passage. They are of one host, of which too few pages are known to tell what is rare, the later text has
-  a passage that the earlier lacks, and the earlier as much that the later lacks.
+- Name. They are of one host, their titles differ in a few words at one place, and the later text has none of these
+  words: the compared text does not contain the subject of the pages.
+- Thin text. They are of one host, their titles differ, and the later text is a small part of its page.
+- Own. The later text has rare shingles, which few other pages have, and the earlier text lacks too many of them. If
+  the titles differ, or a third page has the same title, more of them must be shared, the more the text belongs to a
+  form.
+- Passage. They are of one host with too few known pages to tell rare shingles, the later text has a passage that the
+  earlier one lacks, and the earlier one lacks as much of the later.
 
-Other pages are the last ones of the later page's host that this process held, and all that the detectors propose.
+The other pages are the last ones of the later page's host that this process held, and all candidates.
 """
 
 from __future__ import annotations
@@ -39,27 +39,27 @@ from ..signature import Signature
 from ..text.tokens import MARKS, tokenize
 from ..text.urls import host
 
-HOSTS = 256  # that are remembered; those longest not seen are forgotten
-PAGES = 128  # of a host that are remembered, the last ones
-RARE = 1  # the most other pages on which a rare shingle may stand
-OWN = 0.5  # of a page's rare shingles that the earlier page must have …
-OWN_OF_FORM = 0.9  # … and where titles leave a doubt and the page is of a form …
-FORM = 0.2  # … as it is where so many of its shingles are not rare; between none and so many in proportion
-SUBJECT = 0.35  # of the shingles around its subject that the earlier page must have …
-SUBJECT_SHINGLES = 2  # … where so many are known
-PASSAGE = 20  # words of a passage that one text has and the other lacks, at least …
+HOSTS = 256  # remembered hosts; those seen longest ago are forgotten
+PAGES = 128  # remembered pages of a host, the last ones
+RARE = 1  # the number of other pages on which a rare shingle may stand
+OWN = 0.5  # share of a page's rare shingles that the earlier page must have …
+OWN_OF_FORM = 0.9  # … and the share if titles leave a doubt and the page is of a form …
+FORM = 0.2  # … which it is if this share of its shingles is not rare; in proportion below that
+SUBJECT = 0.35  # share of the shingles around its subject that the earlier page must have …
+SUBJECT_SHINGLES = 2  # … if at least this many are known
+PASSAGE = 20  # words of a passage that only one text has, at least …
 PASSAGE_SHARE = 0.08  # … or this share of the text, if that is more …
-PASSAGE_SHINGLES = 8  # … where so many of its shingles are known
+PASSAGE_SHINGLES = 8  # … if at least this many of its shingles are known
 FAR = 0.7  # resemblance below which a copy is not near
-NAME = 3  # words in which titles of one form differ, at most
+NAME = 3  # the maximum number of words in which titles of one form differ
 
-# In a title, signs of operators are words too.
+# Operators are words too in a title.
 _CHARACTER = "[\u3040-\u30ff\u3400-\u9fff]"
 _TITLE_WORD = re.compile(rf"{_CHARACTER}|(?:(?!{_CHARACTER})[\w{MARKS}])+|[-+*/%=<>!&|^~]+")
 
 
 class Own(NamedTuple):
-    """Shares that tell whether an earlier page has the text that is a page's own."""
+    """The shares that tell whether an earlier page has a page's own text."""
 
     share: float
     """The share of the page's rare shingles that the earlier page has."""
@@ -68,23 +68,23 @@ class Own(NamedTuple):
 
 
 class Other(NamedTuple):
-    """A page that others may share a form or a title with."""
+    """A page that may share a form or a title with others."""
 
     codes: bytes
     title: str
 
 
 class Page:
-    """A page that is judged. What is asked of it again for each earlier page is made once."""
+    """The judged page. Values that are used for each earlier page are computed once."""
 
     def __init__(self, document: Document, signature: Signature, others: Mapping[str, Other]) -> None:
-        """`others`: pages that it may share a form or a title with, by URL."""
+        """`others` has pages by URL that may share its form or title."""
         self._document = document
         self._signature = signature
         self._others = others
 
     def why_sibling_of(self, earlier: Signature) -> str | None:
-        """Return in words why this page and an earlier one are siblings; None where they are none."""
+        """Return the reason why this page and an earlier one are siblings; None if they are not."""
         if self._signature.identity and earlier.identity and self._signature.identity != earlier.identity:
             return "the items differ in a name, number or price"
         if not self._document.url or not earlier.url:
@@ -115,12 +115,12 @@ class Page:
         return host(self._document.url or "") == host(earlier.url or "") != ""
 
     def _differs_in_title(self, earlier: Signature) -> bool:
-        """Return whether both have a title, and these differ."""
+        """Return whether both have a title, and the titles differ."""
         title = self._signature.title
         return bool(title and earlier.title) and title_words(title) != title_words(earlier.title)
 
     def _is_doubted_by_title(self, earlier: Signature) -> bool:
-        """Return whether both have a title, and these differ or a third page has this one's too."""
+        """Return whether both have a title, and the titles differ or a third page has this one's."""
         title, thirds = self._signature.title, (other for url, other in self._others.items() if url != earlier.url)
         is_shared = bool(title and earlier.title) and any(third.title == title for third in thirds)
         return is_shared or self._differs_in_title(earlier)
@@ -130,14 +130,14 @@ class Page:
         return frozenset(self._document.tokens)
 
     def lacks_subject(self, earlier: Signature) -> bool:
-        """Return whether the earlier text lacks what stands around the words that only this title has."""
+        """Return whether the earlier text lacks the shingles around the words that only this title has."""
         subject = self.words & (set(tokenize(self._signature.title)) - set(tokenize(earlier.title)))
         bins = self._bins_of(subject)
         is_there = _codes(earlier.sketch.codes)[bins] == self._codes[bins]
         return len(bins) >= SUBJECT_SHINGLES and bool(is_there.mean() < SUBJECT)
 
     def is_named_otherwise(self, earlier: Signature) -> bool:
-        """Return whether the titles are of one form and differ in a name, and this text has neither name."""
+        """Return whether the titles are of one form and differ in a name that this text does not contain."""
         names = differing(title_words(self._signature.title), title_words(earlier.title))
         return names is not None and not any(self._has(tokenize(_joined(name))) for name in names)
 
@@ -145,7 +145,7 @@ class Page:
         return bool(words) and self.words.issuperset(words)
 
     def own(self, earlier: Signature) -> Own | None:
-        """Return how much of this page's own the earlier page has; None where too few other pages are known."""
+        """Return the share of this page's own text that the earlier page has; None if too few other pages are known."""
         if len(self._others) - (earlier.url in self._others) <= RARE:
             return None
         rare = self._rare(earlier)
@@ -153,12 +153,12 @@ class Page:
         found = overlap(self._signature.sketch.codes, earlier.sketch.codes)
         rare_found = overlap((self._codes * rare).tobytes(), earlier.sketch.codes)
         ours, theirs = self._signature.sketch.shingles, earlier.sketch.shingles
-        # Broder et al. 1997, section 2, as for containment: shares of the union, and how large that is.
+        # Broder et al. 1997, section 2, as for containment: shares of the union, and its size.
         rare_in_both = rare_found.shared / max(found.any + found.shared, 1) * (ours + theirs)
         return Own(rare_in_both / max(1.0, min((1 - form) * ours, theirs)), form)
 
     def _rare(self, earlier: Signature) -> npt.NDArray[np.bool_]:
-        """Return in which bins the page has a rare shingle, the earlier page not being counted."""
+        """Return the bins with a rare shingle of this page, not counting the earlier page."""
         count = self._same.sum(axis=0)
         if earlier.url in self._others:
             count -= _codes(earlier.sketch.codes) == self._codes
@@ -169,7 +169,7 @@ class Page:
         """Return whether each text has a passage that the other lacks."""
         at, bins = self._samples
         is_there = _codes(earlier.sketch.codes)[bins] == self._codes[bins]
-        passage = np.cumsum(is_there)  # the number of the passage: each begins with what both have
+        passage = np.cumsum(is_there)  # the number of the passage: each begins with a shared shingle
         lacking = np.bincount(passage[~is_there], minlength=1)
         ends = np.concatenate([[-WIDTH], at[is_there], [len(self._document.hashes)]])
         longest = int((np.diff(ends) - WIDTH)[: len(lacking)][lacking >= PASSAGE_SHINGLES].max(initial=0))
@@ -180,7 +180,7 @@ class Page:
 
     @cached_property
     def _samples(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-        """Return where the shingles that the sketch samples stand in the text, in order, and their bins."""
+        """Return the positions of the sampled shingles in the text, in order, and their bins."""
         runs = shingle_hashes(self._document.hashes[:, 0], WIDTH)
         bins = places(runs, BINS)
         at = (minima(self._document.shingles, BINS)[bins] == runs).nonzero()[0]
@@ -192,13 +192,13 @@ class Page:
 
     @cached_property
     def _same(self) -> npt.NDArray[np.bool_]:
-        """In which bins each other page has the same code."""
+        """The bins in which each other page has the same code."""
         rows = np.frombuffer(b"".join(other.codes for other in self._others.values()), np.uint8).reshape(-1, BINS)
         same: npt.NDArray[np.bool_] = (rows == self._codes) & (self._codes > 0)
         return same
 
     def _bins_of(self, words: frozenset[str]) -> npt.NDArray[np.intp]:
-        """Return the bins of those shingles with one of these words that the sketch samples."""
+        """Return the bins of the sampled shingles that contain one of these words."""
         at, bins = self._samples
         of = np.array([place for place, word in enumerate(self._document.tokens) if word in words])
         return np.unique(bins[np.isin(at, of[:, None] - np.arange(WIDTH))])
@@ -211,7 +211,7 @@ class Siblings:
         self._hosts: OrderedDict[str, OrderedDict[str, Other]] = OrderedDict()
 
     def learn(self, signature: Signature) -> None:
-        """Remember a page; nothing of one without a host."""
+        """Remember a page, unless it has no host."""
         url = signature.url or ""
         if not (name := host(url)):
             return
@@ -224,7 +224,7 @@ class Siblings:
             self._hosts.popitem(last=False)
 
     def page(self, document: Document, signature: Signature, proposed: Iterable[Signature]) -> Page:
-        """Return a page to be compared with some of those proposed."""
+        """Return a page for comparison with candidates."""
         url = document.url or ""
         others = dict(self._hosts.get(host(url), {}))
         others.update(
@@ -235,26 +235,26 @@ class Siblings:
 
 
 def may_hide_form(copy: Signature, original: Signature, resemblance: float) -> bool:
-    """Return whether a copy should be remembered anyway, so that a wrong decision does not hide its form.
+    """Return whether to remember a copy anyway, so that a wrong verdict does not hide its form.
 
-    Such a copy is not near. Titles that one host gave to both of them tell enough.
+    Such a copy is not near. If one host gave titles to both pages, these tell enough.
     """
     have_titles = bool(copy.title and original.title)
     return resemblance < FAR and not (have_titles and host(copy.url or "") == host(original.url or ""))
 
 
 def required_own(form: float, *, is_doubted: bool) -> float:
-    """Return how much of a page's rare shingles an earlier page must have, given how much of the page is form."""
+    """Return the share of rare shingles that an earlier page must have, given the share of the page that is form."""
     return OWN + (OWN_OF_FORM - OWN) * min(1.0, form / FORM) * is_doubted
 
 
 def title_words(title: str) -> list[str]:
-    """Return the words of a title: lower case; each Chinese or Japanese character, and each operator, is one."""
+    """Return the words of a title in lower case. Each Chinese or Japanese character, and each operator, is a word."""
     return _TITLE_WORD.findall(unicodedata.normalize("NFKC", title).lower())
 
 
 def differing(a: list[str], b: list[str]) -> tuple[list[str], list[str]] | None:
-    """Return in what two titles of one form differ; None where they are not of one form."""
+    """Return the differing words of two titles of one form; None if they are not of one form."""
     start = _equal(zip(a, b, strict=False))
     end = _equal(zip(reversed(a[start:]), reversed(b[start:]), strict=False))
     names = a[start : len(a) - end], b[start : len(b) - end]
@@ -263,12 +263,12 @@ def differing(a: list[str], b: list[str]) -> tuple[list[str], list[str]] | None:
 
 
 def _joined(name: list[str]) -> str:
-    """Return the words of a title as text, Chinese and Japanese without blanks between them."""
+    """Return the words of a title as text, without blanks between Chinese or Japanese characters."""
     return "".join(word if re.match(_CHARACTER, word) else f" {word} " for word in name)
 
 
 def _equal(pairs: Iterable[tuple[str, str]]) -> int:
-    """Return how many of the first pairs are of equal words."""
+    """Return the length of the common prefix."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 

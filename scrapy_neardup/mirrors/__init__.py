@@ -1,1 +1,1 @@
-"""What is known of URLs and hosts: advice before a fetch, and host mirrors with their evidence. No Scrapy."""
+"""Knowledge of URLs and hosts: advice before a fetch, and mirrors with their evidence. No Scrapy."""

@@ -1,4 +1,4 @@
-"""Decide whether a URL is skipped or redirected before its fetch, and where a dead link goes. No Scrapy."""
+"""Decide whether to skip or redirect a URL before its fetch, and where to send a dead link. No Scrapy."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ from .relations import SHORT
 if TYPE_CHECKING:
     from ..store import Store
 
-MAX_COPIES = 1000  # URLs of one document that are looked at
-MANY = 8  # URLs of one host with one text: it is no page's own
+MAX_COPIES = 1000  # URLs of one document to consider
+MANY = 8  # URLs of one host with one text, from which the text belongs to no page
 DAY = 86_400.0
 SKIP, REDIRECT, LEAVE = "skip", "redirect", "leave"
 
 
 class Advice(NamedTuple):
-    """What to do about a URL instead of fetching it."""
+    """Advice on a URL that need not be fetched."""
 
     action: str
     """SKIP, or REDIRECT: fetch `url` instead."""
     url: str | None
-    """Where its content is held, or is to be found."""
+    """The URL that has the content, or should have it."""
     size: int = 0
-    """Bytes that its fetch would take; 0 where unknown."""
+    """Bytes of its last response; 0 if unknown."""
     recheck: float = 0.0
-    """The share of such URLs that is better fetched, beyond what the user asked for."""
+    """The share of such URLs to fetch all the same, beyond the user's setting."""
     known_by: str = "page"
-    """`page`: what the URL itself gave; `rule`, or `setting`: NEARDUP_MIRROR_HOSTS, where it was never fetched."""
+    """`page`: the URL itself was fetched; `rule`, or `setting` (NEARDUP_MIRROR_HOSTS): it was never fetched."""
     rule: Counterpart | None = None
     document: Signature | None = None
-    """What is skipped in favour of, where no URL gave it yet in this run."""
+    """The document for which the URL is skipped, if no URL gave it yet in this run."""
 
 
 class Alternative(NamedTuple):
@@ -51,15 +51,15 @@ class Alternative(NamedTuple):
 
     url: str
     link: Link | None
-    """What it gave when it was last fetched; None where that is not known."""
+    """The state of the URL; None if it was never fetched."""
     known_by: str
     """`original`, `copy`, `rule`, or `setting`: NEARDUP_MIRROR_HOSTS."""
     confidence: float | None = None
-    """Of a rule."""
+    """The confidence of the rule."""
 
 
 class Mirrors:
-    """Knows which URLs need not be fetched, and where else the content of a dead one lies."""
+    """Advises on URLs before a fetch, and finds other URLs with the content of a dead one."""
 
     def __init__(
         self,
@@ -111,9 +111,9 @@ class Mirrors:
     # Before the fetch
 
     def advise(self, url: str, before: Collection[str] = ()) -> Advice | None:
-        """Return what to do about a URL whose content is held, or is to come from another host; None: fetch it.
+        """Return the advice on a URL; None to fetch it.
 
-        What its own fetches gave outranks every rule. `before`: the URLs that were redirected to it.
+        Its own fetches outrank every rule. `before` has the URLs that redirected to it.
         """
         link = self._store.resolve(url)
         if link is not None:
@@ -133,12 +133,12 @@ class Mirrors:
         return Advice(SKIP, link.signature.url, link.size, document=self._awaited(link.signature, link))
 
     def _is_led_to(self, link: Link, before: Collection[str]) -> bool:
-        """Return whether a mirror is where the original's own URL leads: there is nobody else to deliver."""
+        """Return whether the original's own URL redirects to a copy, so that no other URL delivers the document."""
         leading = map(self._store.resolve, before)
         return any(other and not other.is_copy and other.signature is link.signature for other in leading)
 
     def _advise_unknown(self, url: str) -> Advice | None:
-        """Apply the rules: the first counterpart that is held is enough; else the first of which nothing is known."""
+        """Apply the rules: the first counterpart that is held, else the first that is unknown."""
         unheld: Advice | None = None
         for other, rule in self._counterparts(url):
             link = self._store.resolve(other)
@@ -157,7 +157,7 @@ class Mirrors:
         return unheld if self._unheld != LEAVE else None
 
     def _awaited(self, document: Signature, link: Link | None = None) -> Signature | None:
-        """Return a document that is still to come in this run; None where it came, or need not be fetched again."""
+        """Return a document that is still missing in this run; None if it came, or need not be fetched again."""
         if self._deliveries is None or (link and not link.is_copy):
             return None
         is_alive = self._skip_revisits and self._clock() - self._deliveries.last(document) <= self._ttl
@@ -167,7 +167,8 @@ class Mirrors:
         return link.signature is not None and _is_long(link.signature) and not self._is_placeholder(link)
 
     def _is_placeholder(self, link: Link) -> bool:
-        """Return whether many URLs of one host give a text, such as that of a wall: any may give another tomorrow."""
+        """Return whether many URLs of one host give a text, such as a login wall: any may give another text
+        tomorrow."""
         if link.signature is None or link.signature.repeats + 1 < MANY:  # one gave it first
             return False
         links, name = islice(self._store.links(link.signature), MAX_COPIES), host(link.url)
@@ -175,15 +176,15 @@ class Mirrors:
         return sum(1 for _ in of_host) >= MANY
 
     def suspects(self, url: str) -> set[str]:
-        """Return the hosts that a URL's host may mirror and that hold its page; none where more is known of it."""
+        """Return the hosts with this page that the URL's host may mirror; none if the URL itself is known."""
         if not self._learned or not self._skip_mirrors or self._store.resolve(url):
             return set()
         return {site(other) for other in self._learned.suspects(url) if self._store.resolve(other)}
 
     def rechecks(self, url: str, share: float = 0.0) -> bool:
-        """Return whether this URL belongs to the share that is fetched anyway; another share in each run.
+        """Return whether this URL belongs to the share that is fetched anyway. The share differs from run to run.
 
-        A user who wants no rechecks gets none; else it may be more than asked for.
+        `share` may raise the user's share, unless the user turned rechecks off.
         """
         place = hash_text(canonical_url(url) + self._store.run) / 2**64
         return place < (max(self._recheck, share) if self._recheck else 0.0)
@@ -191,10 +192,10 @@ class Mirrors:
     # After a failed fetch
 
     def alternatives(self, url: str, tried: Collection[str] = ()) -> Iterator[Alternative]:
-        """Yield where else the content of a URL lies, best first.
+        """Yield other URLs with the content of a URL, best first.
 
-        First what gave it, by the day on which it last did, the latest first; on one day preferred hosts, then https,
-        then the shorter URL. Last what rules make up.
+        Visited URLs come first, by the day of the last visit, latest first; on the same day preferred hosts, then
+        https, then the shorter URL. URLs that only follow from rules come last.
         """
         seen = {canonical_url(known) for known in (url, *tried)}
         for other in self._copies(url):
@@ -225,7 +226,7 @@ class Mirrors:
     # Rules
 
     def _counterparts(self, url: str) -> Iterator[tuple[str, Counterpart | None]]:
-        """Yield where rules say that the content of a URL lies, with the rule; the user's own, None, come first."""
+        """Yield the counterparts of a URL by rules, with the rule. The user's own rules come first, as None."""
         named = self._named(url)
         if named:
             yield named, None
@@ -245,18 +246,18 @@ class Mirrors:
         return link.firm and self._clock() - link.seen <= self._ttl
 
     def _is_apart(self, url: str, other: str, link: Link | None) -> bool:
-        """Return whether a person judged that a URL's page differs from another's, or from what that one gave."""
+        """Return whether a person judged that a URL's page differs from another's, or from its last document."""
         held = link.signature.url if link and link.signature else None
         return self._reviews.differ(url, other) or self._reviews.differ(url, held)
 
 
 def _is_long(signature: Signature) -> bool:
-    """Return whether a text is one that could speak against a rule, so that a wrong one would be noticed."""
+    """Return whether a text is long enough to contradict a wrong rule."""
     return signature.sketch.tokens >= SHORT
 
 
 def _requestable(url: str, counterpart: str) -> str:
-    """Return a counterpart in the spelling of the URL that it corresponds to: what is compared is no address."""
+    """Return a counterpart in the spelling of its URL, since canonical URLs are only for comparison."""
     parts, other = urlsplit(url), urlsplit(counterpart)
     path = parts.path if other.path == urlsplit(canonical_url(url)).path else other.path
     return parts._replace(netloc=other.netloc, path=path).geturl()

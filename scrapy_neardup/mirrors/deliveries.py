@@ -1,4 +1,4 @@
-"""When a held document was last given, by any URL. No Scrapy."""
+"""The time at which any URL last gave a held document. No Scrapy."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from ..signature import Link, Signature
 if TYPE_CHECKING:
     from ..store import Store
 
-SCHEME = "neardup:"  # of the URL that stands for a document whose own URL did not give it
-OWN_HOST = "own-host:"  # the same where it was a URL of that host: only noted for preferred hosts
+SCHEME = "neardup:"  # the scheme of a made-up URL for a document that its own URL no longer gives
+OWN_HOST = "own-host:"  # its prefix if a URL of the original's host gave the document; only for preferred hosts
 
 
 class Deliveries:
-    """Knows which documents were given in this run.
+    """Decides which documents were given in this run.
 
-    A document that came since the run began was given in it, whatever its URL gives now. Of an older one the link of
-    its own URL tells it. Where that leads to nothing, or to something else (the item has no URL, a page gives several
-    items, the original has gone and a copy is alive), a link of a made-up URL does.
+    A document that was added since the run began was given in it. For an older document, the link of its own URL has
+    the time. If that URL is missing or gives something else (an item without URL, a page with several items, a dead
+    original with a live copy), a link of a made-up URL has the time.
     """
 
     def __init__(
@@ -32,14 +32,14 @@ class Deliveries:
         *,
         lost: tuple[float, float] = (0.0, 0.0),
     ) -> None:
-        """`started`: when the run began, in seconds since the epoch; `lost`: from when to when it had died."""
+        """`started` is the start of the run; `lost` the time span whose rows were lost."""
         self._store = store
         self._started = started
         self._lost = lost
         self._clock = clock
 
     def is_delivered(self, document: Signature, *, by_own_host: bool = False) -> bool:
-        """Return whether any URL gave a document in this run; `by_own_host`: one that was recorded as such."""
+        """Return whether any URL gave a document in this run; with `by_own_host`, a URL of its own host."""
         if by_own_host:
             own = self._seen(document.url, document) if document.url else 0.0
             return self._is_of_run(max(own, self._seen(_made_up_url(document, OWN_HOST), document)))
@@ -47,29 +47,30 @@ class Deliveries:
         return self._is_of_run(came) or self._is_of_run(self.last(document))
 
     def _is_of_run(self, seen: float) -> bool:
-        """Return whether this run gave what was seen then; what it gave before it was killed may never have arrived."""
+        """Return whether a visit belongs to this run. Items of a killed session may never have arrived, and do not
+        count."""
         return seen >= self._started and not self._lost[0] < seen < self._lost[1]
 
     def last(self, document: Signature) -> float:
-        """Return when a document was last given, in seconds since the epoch; 0 where that is not known."""
+        """Return the time of the last delivery of a document, in seconds since the epoch; 0 if unknown."""
         own = self._seen(document.url, document) if document.url else 0.0
         return own if self._is_of_run(own) else max(own, self._seen(_made_up_url(document), document))
 
     def is_deserted(self, document: Signature) -> bool:
-        """Return whether another URL than the document's own was the last to give it."""
+        """Return whether the last delivery of a document was not by its own URL."""
         return self._seen(_made_up_url(document), document) > (
             self._seen(document.url, document) if document.url else 0.0
         )
 
     def record(self, document: Signature, *, by_own_host: bool = False) -> None:
-        """Note that a document was given just now, unless it is known that it was in this run."""
+        """Record the delivery of a document, unless this run has one."""
         if not self.is_delivered(document):
             self._store.record(Link(_made_up_url(document), document, False, self._clock()))
         if by_own_host and not self.is_delivered(document, by_own_host=True):
             self._store.record(Link(_made_up_url(document, OWN_HOST), document, False, self._clock()))
 
     def remember(self, urls: Iterable[str], new: Signature) -> None:
-        """Remember which older documents URLs gave in this run, before they lead to a new one."""
+        """Remember the older documents that URLs gave in this run, before the URLs lead to a new document."""
         for link in filter(None, map(self._store.resolve, urls)):
             document = link.signature
             if document is None or document is new or link.is_copy or self._is_of_run(document.first_seen):

@@ -1,7 +1,7 @@
 """Learn which hosts mirror each other, and predict the counterpart of a URL. No I/O, no clock.
 
 Bharat, Broder, Dean, Henzinger 2000, "A comparison of techniques to find mirrored hosts on the WWW": two hosts mirror
-each other where most paths that are valid on one are valid on the other, and give similar content (section 2).
+each other if most paths that are valid on one are valid on the other, and give similar content (section 2).
 """
 
 from __future__ import annotations
@@ -19,37 +19,37 @@ from .relations import BOUND, NOBODY, WARM_UP, Outcome, Relation, Row, Trial
 _Key: TypeAlias = tuple[tuple[str, str], Shape]
 
 PER_PAIR = 8  # relations of two hosts
-PER_PAGE = 32  # relations of a host that are looked at: each costs a look-up
+PER_PAGE = 32  # relations of a host to check: each costs a lookup
 TOTAL = 20_000  # relations
-SITES = 1_000_000  # hosts of which it is known since when they are known
-MAX_KNOWN = 16  # URLs of a document that are looked at: a page copied everywhere tells little
-CAUTION = 1 / 4  # of the doubt that is left: the share of URLs to fetch in spite of a rule
+SITES = 1_000_000  # hosts whose first page is remembered
+MAX_KNOWN = 16  # URLs of a document to consider: a page copied everywhere proves little
+CAUTION = 1 / 4  # of the remaining doubt: the share of URLs to fetch in spite of a rule
 
 
 class Finding(NamedTuple):
-    """What comparing a document with the one held at another URL gave."""
+    """The comparison of a document with the one held at another URL."""
 
     outcome: Outcome
     content: int
-    """Any id of the document that is held there, below 2 ** 64 and the same in every process."""
+    """An id of the held document, below 2 ** 64 and equal in every process."""
     first: str = ""
-    """The host that it was first found on; "" for that of the URL."""
+    """The host that gave it first; "" for the URL's own."""
 
 
 class Counterpart(NamedTuple):
-    """Where a rule says that the content of a URL also lies."""
+    """A URL with the same content by a rule."""
 
     url: str
-    """In canonical form: to be looked up, not to be requested."""
+    """The canonical form, for lookups. Do not request it."""
     confidence: float
     relation: Relation
     is_original: bool
-    """Whether it was that host's pages which came first, at most paths and of all: whoever copies a site later is not
-    to take its place."""
+    """Whether that host's pages came first, at most paths and overall. A host that copies a site later must not take
+    its place."""
 
     @property
     def recheck(self) -> float:
-        """The share of such URLs to fetch all the same: a rule that is young has more to prove."""
+        """The share of such URLs to fetch all the same. A young rule has more to prove."""
         return (1 - self.confidence) * CAUTION
 
 
@@ -61,9 +61,9 @@ class Change(NamedTuple):
 
 
 class Hosts:
-    """Learns which hosts mirror each other, from documents that were fetched.
+    """Learns from fetched documents which hosts mirror each other.
 
-    What is known of a very URL outranks a rule: ask for `counterparts` only of URLs of which nothing is known.
+    The state of a URL itself outranks a rule, so ask for `counterparts` of unknown URLs only.
     """
 
     def __init__(self, *, bound: float = BOUND, warm_up: int = WARM_UP) -> None:
@@ -82,17 +82,16 @@ class Hosts:
         *,
         claimed: Iterable[str] = (),
     ) -> tuple[list[Change], list[Row]]:
-        """Learn that a document was fetched at `url`; return changed rules, and the evidence to store.
+        """Learn from a document that was fetched at `url`. Return changed rules, and the evidence to store.
 
-        `known`: other URLs that gave this document. `look` compares it with what is held at a URL; None where
-        nothing is, or where the two are too short to tell. `now` in seconds since the epoch. `claimed`: URLs of which
-        the page says itself that it is their copy, such as by rel=canonical. That proves nothing, but where the content
-        is the same too, it counts twice.
+        `known`: other URLs that gave this document. `look` compares it with the document held at a URL, and returns
+        None if there is none or the texts are too short. `now`: seconds since the epoch. `claimed`: the canonical URLs
+        that the page itself names. They prove nothing alone, but equal content counts twice with them.
         """
         own, itself = site(url), canonical_url(url)
         elsewhere = (other for other in known if site(other) and canonical_url(other) != itself)
         others = list(islice(elsewhere, MAX_KNOWN)) if own else []
-        if not others and own not in self._by_site:  # as with most documents
+        if not others and own not in self._by_site:  # as for most documents
             return [], []
         twins = [other for other in others if site(other) == own]
         for other in others:
@@ -110,7 +109,7 @@ class Hosts:
         return changes, rows
 
     def load(self, rows: Iterable[Row]) -> list[Change]:
-        """Load stored evidence, in any order; idempotent. Rows may come out of JSON."""
+        """Load stored evidence in any order. Idempotent. Rows may come from JSON."""
         found: dict[_Key, list[Row]] = {}
         for row in sorted((Row(*row) for row in rows), key=lambda row: (row.seen, row.outcome)):  # retractions last
             (first, second), shape = row.sites, Shape(*map(_pair, (row.prefixes, row.endings)))
@@ -123,9 +122,9 @@ class Hosts:
         return sorted(rows, key=lambda row: row.seen)
 
     def counterparts(self, url: str, since: float = -math.inf) -> list[Counterpart]:
-        """Return where the rules in force say that the content of a URL also lies, the surest first.
+        """Return the counterparts of a URL by the rules in force, surest first.
 
-        Left out are rules that were not confirmed `since` then (seconds since the epoch).
+        Rules without confirmation `since` that time (seconds since the epoch) are left out.
         """
         own = site(url)
         found = (self._apply(relation, url, own) for relation in self._busiest(own) if relation.confirmed >= since)
@@ -139,25 +138,25 @@ class Hosts:
         return Counterpart(other, relation.confidence, relation, self._leads(relation, 1 - side))
 
     def _leads(self, relation: Relation, side: int) -> bool:
-        """Return whether one of two hosts was first: at most paths, and known as early as the other."""
+        """Return whether one of two hosts was first: at most paths, and known no later than the other."""
         first, other = (self._met.get(relation.sites[each], math.inf) for each in (side, 1 - side))
         return relation.original() == side and first <= other
 
     def suspects(self, url: str) -> list[str]:
-        """Return where the content of a URL may also lie: on hosts that look like mirrors so far, without proof."""
+        """Return possible counterparts of a URL, on hosts that look like mirrors but are unproven."""
         own = site(url)
         promising = [r for r in self._busiest(own) if r.is_promising and self._leads(r, 1 - r.side(own))]
         return [other for r in promising if (other := r.counterpart(url, r.side(own)))]
 
     def meet(self, url: str, when: float) -> bool:
-        """Note that a host's page was known at a time: hosts that were known before cannot be copies of later ones.
+        """Note a page of a host at a time. A host cannot be a copy of one that was first seen later.
 
-        Return whether it was not known to be known by then.
+        Return whether this is earlier than known before.
         """
         return self.meet_site(site(url), when)
 
     def meet_site(self, name: str, when: float) -> bool:
-        """Note that a host was known at a time; return whether that is news."""
+        """Note a host at a time. Return whether this is earlier than known before."""
         known = self._met.get(name)
         is_news = len(self._met) < SITES if known is None else when < known
         if is_news:
@@ -165,11 +164,11 @@ class Hosts:
         return is_news
 
     def met(self) -> Iterable[tuple[str, float]]:
-        """Return since when which hosts are known."""
+        """Return the time of the first page of each host."""
         return self._met.items()
 
     def known(self, url: str) -> list[Row]:
-        """Return the evidence that a URL gave."""
+        """Return the evidence from a URL."""
         own = site(url)
         places = (
             (relation, relation.place(url, relation.side(own))) for relation in self._by_site.get(own, {}).values()
@@ -177,18 +176,18 @@ class Hosts:
         return [r.row(p.path, r.trials[p.path]) for r, p in places if p and p.path in r.trials]
 
     def retract(self, rows: Iterable[Row]) -> list[Row]:
-        """Forget evidence; return what to store so that it stays forgotten."""
+        """Forget evidence. Return the rows that keep it forgotten."""
         found = [row._replace(outcome=Outcome.UNKNOWN) for row in rows]
         self.load(found)
         return found
 
     def relations(self) -> list[Relation]:
-        """Return all pairs of hosts that share anything, in force or not, the surest first."""
+        """Return all pairs of hosts with evidence, surest first, whether in force or not."""
         once = {key: relation for known in self._by_site.values() for key, relation in known.items()}
         return sorted(once.values(), key=lambda relation: (-relation.confidence, relation.sites, relation.shape))
 
     def __len__(self) -> int:
-        """How many relations there are."""
+        """Return the number of relations."""
         return self._count
 
     def _take_in(self, relation: Relation, rows: list[Row]) -> list[Change]:
@@ -201,7 +200,7 @@ class Hosts:
         return [Change(relation, relation.in_force)] if relation.in_force != before else []
 
     def _suspect(self, url: str, other: str) -> None:
-        """Note that two hosts share a document at corresponding URLs, if these do correspond."""
+        """Note that two hosts share a document, if the URLs correspond."""
         (first, a), (second, b) = sorted((site(u), u) for u in (url, other))
         if first != second and (found := shape(a, b)):
             self._relation((first, second), found)
@@ -218,11 +217,11 @@ class Hosts:
         return relation
 
     def _make_room(self, sites: tuple[str, str]) -> None:
-        """Drop the relations with the least evidence where there are too many."""
+        """Drop the relations with the least evidence if there are too many."""
         pair = [relation for relation in self._by_site.get(sites[0], {}).values() if relation.sites == sites]
         if len(pair) >= PER_PAIR:
             self._drop(min(pair, key=_evidence))
-        if self._count >= TOTAL:  # some at once, since it takes a look at all of them
+        if self._count >= TOTAL:  # several at once, since all must be examined
             for relation in sorted(self.relations(), key=_evidence)[: TOTAL // 10]:
                 self._drop(relation)
 
@@ -248,7 +247,7 @@ def _evidence(relation: Relation) -> tuple[bool, int, float]:
 
 
 def _retractions(relation: Relation, own: str, twins: list[str], now: float) -> Iterator[Row]:
-    """Yield that nothing is known where pages of one host gave the same: what differed was the frame around them."""
+    """Yield retractions for pages of one host with equal text: they differed only in the frame around it."""
     side = relation.side(own)
     for here in filter(None, (relation.place(twin, side) for twin in twins)):
         trial = relation.trials.get(here.path)
@@ -265,7 +264,7 @@ def _trials(
     *,
     frame: bool,
 ) -> Iterator[Row]:
-    """Yield what a document shows of one relation of its host; `frame`: it is a repeated page of its own host."""
+    """Yield the evidence of a document on one relation of its host. `frame`: it repeats a page of its own host."""
     side = relation.side(site(url))
     other, here = relation.counterpart(url, side), relation.place(url, side)
     found = look(other) if other and here else None

@@ -8,7 +8,7 @@ from ..text.urls import host
 
 
 class Preference:
-    """NEARDUP_PREFERRED_HOSTS: pages of these hosts are never dropped or skipped in favour of another host's."""
+    """NEARDUP_PREFERRED_HOSTS: pages of these hosts are never dropped or skipped for another host's page."""
 
     def __init__(self, hosts: Collection[str] = ()) -> None:
         self._hosts = frozenset(host(f"//{name}") for name in hosts)

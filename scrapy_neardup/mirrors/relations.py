@@ -1,4 +1,4 @@
-"""The evidence on two hosts whose URLs correspond in one way, and how far it can be trusted."""
+"""The evidence on two hosts whose URLs correspond, and the confidence that it gives."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from typing import NamedTuple
 from ..text.shapes import Place, Shape, counterpart, place
 
 BOUND = 0.88
-"""The least confidence of a rule: 23 paths with the same content and none with another reach it."""
+"""The least confidence of a rule: 23 paths with equal content and no different one reach it."""
 WARM_UP = 12  # documents, however low the bound
-WINDOW = 200  # the last paths count, so that a rule is un-learned
-PENALTY = 10  # a page that would be missed weighs as much as so many that are alike
-RISK = 0.05  # that the share of equal pages is in truth below the confidence
-BRANCH = 2  # equal pages that a directory must show before the rule holds in it …
-BRANCHES = 5  # … unless so many directories did
-CONTAINED = 0.99  # of the shorter text: what is missing is no more than the sketch's error
-SHORT = 40  # tokens: what is extracted of shorter texts is too often the page's frame
+WINDOW = 200  # only the last paths count, so that a rule can be unlearned
+PENALTY = 10  # one different page weighs as much as this many equal ones
+RISK = 0.05  # the probability that the share of equal pages is below the confidence
+BRANCH = 2  # equal pages in a directory before the rule applies to it …
+BRANCHES = 5  # … unless this many directories have some
+CONTAINED = 0.99  # of the shorter text: the missing part is no more than the error of the sketch
+SHORT = 40  # tokens: the text of shorter pages is too often their frame
 
 
 class Outcome(IntEnum):
-    """What comparing two documents at corresponding URLs gave."""
+    """The result of comparing two documents at corresponding URLs."""
 
     SAME = 0
-    """Equal texts, or one holds all of the other: headers and footers may come along."""
+    """Equal texts, or one contains the other, such as with a header or footer."""
     NEAR = 1
-    """A repetition, yet not all of it: two mirrors, or two versions."""
+    """A partial repetition: pages of mirrors, or of two versions."""
     DIFFERENT = 2
-    """Two documents: whoever skips one for the other misses it."""
+    """Different documents. Skipping one for the other loses it."""
     UNKNOWN = 3
-    """Nothing after all: what was taken for a page's text turned out to be its frame."""
+    """Retracted: the compared text was the frame of the page."""
 
 
 def judge(*, same_text: bool, duplicate: bool, containment: float, tokens: int) -> Outcome | None:
     """Return the outcome of a comparison; None if the texts are too short.
 
-    `duplicate`: by the verification; `containment` in 0 … 1; `tokens` of the shorter text.
+    `duplicate`: verification accepts the pair; `containment` in 0 … 1; `tokens` of the shorter text.
     """
     if duplicate and (same_text or containment >= CONTAINED):
         return Outcome.SAME
@@ -50,28 +50,28 @@ def judge(*, same_text: bool, duplicate: bool, containment: float, tokens: int) 
 
 
 class Trial(NamedTuple):
-    """One path at which both hosts were seen; the last time counts."""
+    """The last comparison at one path of both hosts."""
 
     outcome: Outcome
     content: int
-    """An id of the document that was held: one that lies at many paths counts once."""
+    """An id of the held document. One that lies at many paths counts once."""
     branch: int
     holder: int
-    """0 or 1: the host whose page was first; NOBODY where a third one's was."""
+    """0 or 1: the host whose page was first; NOBODY for a third host."""
     seen: float
     """Seconds since the epoch."""
     claimed: bool = False
-    """Whether the page said itself that it is the copy of the one held."""
+    """Whether the page named the held one as its canonical."""
 
 
 class Tally(NamedTuple):
-    """How many trials went which way."""
+    """The numbers of trials by outcome."""
 
     same: int
     near: int
     different: int
     claimed: int = 0
-    """Of the same ones those that the page claimed itself: they count twice."""
+    """The same trials with a canonical URL, which count twice."""
 
 
 NOTHING = Tally(0, 0, 0)
@@ -79,13 +79,13 @@ NOBODY = 2
 
 
 class Row(NamedTuple):
-    """One trial as it is stored: JSON can hold it. What several processes and runs found adds up."""
+    """A stored trial, as JSON types. Rows of several processes and runs add up."""
 
     sites: tuple[str, str]
     prefixes: tuple[str, str]
     endings: tuple[str, str]
     path: int
-    """The rest as in `Trial`."""
+    """This and the following fields are as in `Trial`."""
     outcome: int
     content: int
     branch: int
@@ -96,45 +96,45 @@ class Row(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class Relation:
-    """Two hosts, in alphabetical order, and how their URLs correspond."""
+    """Two hosts in alphabetical order, and the correspondence of their URLs."""
 
     sites: tuple[str, str]
     shape: Shape
     trials: dict[int, Trial] = field(default_factory=dict)
-    """By the hash of the path, the last seen last."""
+    """Trials by the hash of the path, in the order of their last visits."""
     tally: Tally = NOTHING
     confidence: float = 0.0
     confirmed: float = -math.inf
-    """When the content was last seen to be the same, in seconds since the epoch."""
+    """The time of the last trial with equal content, in seconds since the epoch."""
     in_force: bool = False
     _branches: Counter[int] = field(default_factory=Counter)
 
     @property
     def is_promising(self) -> bool:
-        """Whether all that was seen speaks for a rule, and some more pages will tell."""
+        """Whether all trials so far support a rule that needs some more."""
         return not self.in_force and 0 < self.tally.same < WINDOW // 4 and not self.tally.different
 
     def side(self, site: str) -> int:
-        """Return which of the two hosts it is, 0 or 1."""
+        """Return 0 or 1 for a host of the relation."""
         return self.sites.index(site)
 
     def counterpart(self, url: str, side: int) -> str | None:
-        """Return the URL of the other host that corresponds to one of host `side`, in canonical form."""
+        """Return the canonical URL on the other host that corresponds to a URL of host `side`."""
         return counterpart(url, self._seen_from(side), self.sites[1 - side])
 
     def place(self, url: str, side: int) -> Place | None:
-        """Return where a URL of host `side` lies; None where the shape does not fit it."""
+        """Return the place of a URL of host `side`; None if the shape does not fit."""
         return place(url, self._seen_from(side))
 
     def _seen_from(self, side: int) -> Shape:
         return self.shape.flip() if side else self.shape
 
     def row(self, path: int, trial: Trial) -> Row:
-        """Return what is stored of a trial."""
+        """Return the stored form of a trial."""
         return Row(self.sites, *self.shape, path, **trial._asdict())
 
     def add(self, rows: Iterable[Row]) -> None:
-        """Add trials, oldest first; each replaces the earlier one of its path."""
+        """Add trials, oldest first. Each replaces the earlier one of its path."""
         for row in rows:
             self.trials.pop(row.path, None)
             if row.outcome != Outcome.UNKNOWN:
@@ -153,26 +153,26 @@ class Relation:
         self._branches = Counter(t.branch for t in same.values())
 
     def covers(self, place: Place) -> bool:
-        """Return whether the evidence reaches to a place: hosts may share one directory and no more."""
+        """Return whether the evidence covers a place: hosts may share one directory only."""
         return self._branches[place.branch] >= BRANCH or len(self._branches) >= BRANCHES
 
     def original(self) -> int | None:
-        """Return the host whose pages were held at most paths, 0 or 1; None for as many of either."""
+        """Return the host whose pages were first at most paths, 0 or 1; None in a tie."""
         first, second = self.holders()
         return None if first == second else int(second > first)
 
     def holders(self) -> tuple[int, int]:
-        """Return at how many paths which host's page was first."""
+        """Return the number of paths at which each host's page was first."""
         holders = Counter(trial.holder for trial in self.trials.values())
         return holders[0], holders[1]
 
 
 def confidence(tally: Tally) -> float:
-    """Return the lower bound of the share of paths with the same content: with a risk of 5 % it is less.
+    """Return a lower bound of the share of paths with equal content, at a risk of 5 %.
 
-    That of the Beta posterior under an even prior, so that 23 equal pages alone give .05 ** (1 / 24) = .883. A page of
-    other content counts as many failures. Near copies count as failures too, since two versions of a site have many of
-    them, and some pages that differ; but not where a full window has not one that does.
+    It is the quantile of the Beta posterior under a uniform prior: 23 equal pages alone give .05 ** (1 / 24) = .883. A
+    different page counts as many failures. Near copies are failures too, since two versions of a site have many of them
+    besides some different pages; but not in a full window without any different page.
     """
     near = tally.near if tally.different or sum(tally) < WINDOW else 0
     same = tally.same + tally.claimed + tally.near - near
@@ -181,9 +181,9 @@ def confidence(tally: Tally) -> float:
 
 @lru_cache(maxsize=4096)
 def beta_quantile(risk: float, a: int, b: int) -> float:
-    """Return the x at which the Beta distribution with whole parameters from 1 on reaches `risk`.
+    """Return the x at which the Beta distribution with integer parameters reaches `risk`.
 
-    By bisection: P(X ≤ x) is the chance of at least `a` successes in a + b - 1 trials of chance x.
+    By bisection: P(X ≤ x) is the probability of at least `a` successes in a + b - 1 trials of probability x.
     """
     low, high = 0.0, 1.0
     for _ in range(40):
@@ -196,7 +196,7 @@ def _beta_cdf(x: float, a: int, b: int) -> float:
     if b > a:  # the sum has b terms
         return 1 - _beta_cdf(1 - x, b, a)
     trials = a + b - 1
-    chance = trials * math.log(x)  # of no failure, then of one more each time
+    chance = trials * math.log(x)  # of no failure, then of one more failure each time
     total = 0.0
     odds = math.log1p(-x) - math.log(x)
     for failures in range(b):

@@ -20,20 +20,20 @@ class Visits:
         self._clock = clock
 
     def own(self, document: Document) -> Visit | None:
-        """Return the visit of a new document's own URL; None if that may give other documents too."""
+        """Return the visit of a new document's own URL; None if the URL may give other documents too."""
         if not document.url or document.url in document.loose:
             return None
         return Visit(self._clock(), document.size)
 
     def keep_fetching(self, document: Document) -> None:
-        """Note that a document's URLs, if they are known as mirrors, also give content that is held nowhere."""
+        """Note that the URLs of a document, if they are known as copies, also give content that is not held."""
         for url in urls(document):
             link = self._store.resolve(url)
             if link and link.is_copy:
                 self._store.record(Link(url, None, False, self._clock(), document.size))
 
     def unlink(self, document: Document) -> None:
-        """Note that a document's URLs give several documents."""
+        """Note that the URLs of a document give several documents."""
         for url in urls(document):
             self._store.record(Link(url, None, False, self._clock(), document.size))
 
@@ -46,11 +46,11 @@ class Visits:
         is_copy: bool,
         evidence: Evidence | None = None,
     ) -> None:
-        """Note that URLs give a document; "" stands for a copy without a URL."""
+        """Record that URLs gave a document; "" stands for a copy without a URL."""
         for url in urls:
             firm = url not in document.loose
             known = None if (firm and not is_copy) or not url else self._store.resolve(url)
-            # A URL that gives a document of its own is no copy, whatever else it gives, or lists elsewhere say of it.
+            # A URL with a document of its own is no copy, whatever else it gives or lists elsewhere say.
             if not (known and known.signature and not known.is_copy and (is_copy or known.firm)):
                 self._store.record(Link(url, signature, is_copy, self._clock(), document.size, evidence, firm))
 

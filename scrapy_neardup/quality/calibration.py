@@ -1,7 +1,7 @@
-"""Learn thresholds for a wanted precision from labelled pairs.
+"""Learn thresholds for a target precision from labelled pairs.
 
-A threshold on resemblance falls with the length of the text, as r + s / tokens: the share of words that texts have in
-common by chance or by form falls with their length.
+The threshold on resemblance falls with the length of the text, as r + s / tokens: the share of words in common by
+chance or by form falls with length.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ MARGINS = (1, 2, 4, 8)
 
 
 class Pairs(NamedTuple):
-    """The measures of proposed pairs, one element a pair."""
+    """The measures of candidate pairs, one element a pair."""
 
     tokens: npt.NDArray[np.float64]
-    """The number in the shorter text."""
+    """Tokens of the shorter text."""
     resemblance: npt.NDArray[np.float64]
     right: npt.NDArray[np.bool_]
-    """True for a duplicate by its label."""
+    """Whether the label is a duplicate."""
 
 
 @dataclass(frozen=True)
 class Fit:
-    """Thresholds, and what they do to the pairs that they were learned from."""
+    """Thresholds with their results on the pairs that they were learned from."""
 
     level: float
     allowance: float
@@ -51,22 +51,22 @@ class Fit:
     wrong: int
 
     def settings(self) -> dict[str, Any]:
-        """Return them as settings: the least resemblance from so many tokens on."""
+        """Return the thresholds as settings: the required resemblance by the least number of tokens."""
         lengths = (self.min_tokens, *(n for n in LENGTHS if n > self.min_tokens))
         required = {n: min(1.0, round(self.level + self.allowance / n, 3)) for n in lengths}
         return {"resemblance": required, "min_tokens": self.min_tokens}
 
 
 class Calibration(NamedTuple):
-    """Settings that reach a wanted precision, and how well they do on the whole set, decided in file order."""
+    """Settings that reach a target precision, and their results on the whole set in file order."""
 
     settings: dict[str, Any]
     reached: dict[str, Any]
-    """As `evaluate` returns it."""
+    """The results, as `evaluate` returns them."""
 
 
 def calibrate(labelled: LabelledSet, config: Config, precision: float, mode: str = "strict") -> Calibration:
-    """Return the settings of highest recall that reach a precision on a set; ValueError where none do."""
+    """Return the settings with the highest recall that reach a precision on a set. Raise ValueError if none do."""
     pairs = compared(labelled, config, mode)
     tried = []
     for margin in MARGINS:
@@ -83,10 +83,11 @@ def calibrate(labelled: LabelledSet, config: Config, precision: float, mode: str
 
 
 def best_fit(pairs: Pairs, precision: float, margin: int = 1) -> Fit | None:
-    """Return the thresholds of highest recall; of several, those nearest to the defaults; None where none will do.
+    """Return the thresholds with the highest recall, and of several the nearest to the defaults; None if none reach
+    the precision.
 
-    Where any pair is wrong, `margin` more could be without breaking the precision: few errors in a sample say little
-    of how many there are elsewhere.
+    If any pair is wrong, the precision must hold with `margin` more wrong pairs: few errors in a sample say little
+    about their true number.
     """
     fits = (
         fit
@@ -98,7 +99,7 @@ def best_fit(pairs: Pairs, precision: float, margin: int = 1) -> Fit | None:
 
 def _fits(pairs: Pairs) -> Iterator[Fit]:
     for allowance, least in product(ALLOWANCES, MINIMA):
-        # The level that a pair just meets: equal texts meet any.
+        # The level that a pair just meets; equal texts meet any.
         met = np.where(pairs.resemblance >= 1, np.inf, pairs.resemblance - allowance / pairs.tokens)
         met = np.where(pairs.tokens >= least, met, -np.inf)
         right, wrong = (np.sort(met[side]) for side in (pairs.right, ~pairs.right))
@@ -118,7 +119,7 @@ def _strangeness(fit: Fit) -> float:
 
 
 def compared(labelled: LabelledSet, config: Config, mode: str = "strict") -> Pairs:
-    """Compare every pair that the detectors propose and the rest of the rule lets through."""
+    """Compare every candidate pair that passes the rest of the rule."""
     right = {pair for pair, label in labelled.labels.items() if label in MODES[mode].right}
     found = [
         (tokens, resemblance, pair in right)

@@ -1,4 +1,4 @@
-"""Measure detectors on labelled sets, with decisions as a crawl or `dedupe` makes them."""
+"""Measure detectors on labelled sets, with verdicts as in a crawl or `dedupe`."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from ..text.tokens import tokenize
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was decided of a set of documents, and what it took."""
+    """The verdicts on a set of documents, and their cost."""
 
     clusters: Sequence[Cluster]
-    """Each document that is held, and those that repeat it."""
+    """Each original with its copies."""
     candidates: float
-    """Earlier documents that were compared with a document, on average."""
+    """The mean number of candidates compared with a document."""
     rate: float
     """Documents a second, from text to verdict."""
     size: float
-    """Bytes of a document's fingerprints and sketch, on average, as the store on disk has them."""
+    """The mean size of a document's fingerprints and sketch on disk, in bytes."""
 
 
 def decide(rows: Mapping[Any, Mapping[str, Any]], config: Config, *, verified: bool = True) -> Outcome:
-    """Decide of documents one after another, in memory; not `verified`: the first that is proposed is taken."""
+    """Decide on documents in order, in memory. Without `verified`, take the first candidate."""
     clusters: dict[Signature, list[Any]] = {}
     with Deduplicator.from_config(replace(config, store=None, reviewed=None)) as dedup:
         if not verified:
@@ -61,7 +61,7 @@ def _size(signature: Signature) -> int:
 
 
 def evaluate(labelled: LabelledSet, config: Config, *, verified: bool = True) -> dict[str, Any]:
-    """Return how well the detectors of a configuration, taken together, agree with the labels of a set."""
+    """Return the agreement of a configuration's detectors, used together, with the labels of a set."""
     outcome = decide(labelled.rows, config, verified=verified)
     predicted = Partition(outcome.clusters)
     return {
@@ -76,18 +76,18 @@ def evaluate(labelled: LabelledSet, config: Config, *, verified: bool = True) ->
 
 
 def contestants(together: Config, alone: Sequence[Any]) -> list[Config]:
-    """Return a configuration for each detector alone, and that in which several work together."""
+    """Return a configuration for each detector alone, and for all together."""
     configs = [replace(together, detectors=(part,)) for part in dict.fromkeys(alone)]
     return configs if configs[-1:] == [together] else [*configs, together]
 
 
 def shuffled(labelled: LabelledSet, seed: int) -> LabelledSet:
-    """Return a set with its documents in another order, the same for the same seed."""
+    """Return a set with its documents in an order that depends on the seed."""
     order = list(labelled.rows)
     random.Random(seed).shuffle(order)
     return replace(labelled, rows={name: labelled.rows[name] for name in order})
 
 
 def warm_up() -> None:
-    """Load what is loaded on first use, so that the first detector's rate does not pay for it."""
+    """Load everything that is loaded on first use, so that the first measurement does not include it."""
     tokenize("预热")

@@ -1,4 +1,4 @@
 """The report of a store as one HTML page: `data` collects it, `page` writes it.
 
-The page needs no network. What it shows is JSON inside it; the scripts beside this file draw that in the browser.
+The page needs no network. It contains the data as JSON, which the scripts in this folder draw in the browser.
 """

@@ -38,7 +38,7 @@ class MemberRow(NamedTuple):
     age: int
     """Seconds from its last visit to the making of the report."""
     size: int
-    """Bytes of the response; 0 where unknown."""
+    """Bytes of the response; 0 if unknown."""
     snippet: str
     """The beginning of its text; "" where no feed has it."""
 

@@ -29,13 +29,13 @@ from .columns import (
 )
 
 Report: TypeAlias = dict[str, Any]
-"""The names that the scripts of the page read."""
+"""The data by the names that the scripts of the page read."""
 
 NONE_LEARNED = (NO_RULE, UNKNOWN, UNKNOWN, UNKNOWN, "")
-MOST_EDGES = 10_000  # nobody reads more, and a crawl of the web has very many
+MOST_EDGES = 10_000  # nobody reads more, and a large crawl has very many
 SNIPPET = 240  # characters
 
-# Names and passwords of users in a URL are left out: reports are passed on.
+# User names and passwords in URLs are left out, since reports are passed on.
 _URL = re.compile(r"(https?://)(?:[^/?#]*@)?([^/?#]*)(.*)", re.IGNORECASE | re.DOTALL)
 
 

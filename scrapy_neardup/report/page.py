@@ -1,7 +1,7 @@
 """Write a report as one HTML page that loads nothing.
 
-Every string of a store is data, whatever it holds: it goes into the page as JSON, and from there into text nodes only.
-The page's policy lets no script run but its own.
+All strings of a store are data: they go into the page as JSON, and from there into text nodes only. The page's policy
+allows no script but its own.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def write_page(report: Report, file: IO[bytes]) -> None:
     head, tail = _page().split(DATA)
     file.write(head.encode())
     for part in _json(report):
-        # Within a script only "<" could end it; in JSON it stands in strings alone.
+        # Only "<" could end the script; in JSON it occurs in strings only.
         file.write(part.replace("<", "\\u003c").encode("ascii"))
     file.write(tail.encode())
 
@@ -38,7 +38,7 @@ def _page() -> str:
 
 
 def _policy(style: str, script: str) -> str:
-    # The icon is an empty one of the page's own: else a browser would ask for one.
+    # An empty icon of its own, since a browser would request one.
     return (
         f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; img-src data:;"
         " base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
@@ -56,7 +56,7 @@ def _asset(name: str) -> str:
 def _json(value: Any) -> Iterator[str]:
     """Yield JSON in parts, a column at a time."""
     if not isinstance(value, dict):
-        # In ASCII, since a URL can hold what is no text: half a surrogate pair.
+        # In ASCII, since a URL may contain lone surrogates.
         yield json.dumps(value, separators=(",", ":"))
         return
     for number, (name, part) in enumerate(value.items()):
