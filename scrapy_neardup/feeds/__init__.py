@@ -1,4 +1,4 @@
-"""Feeds of documents on disk: a module for each kind of file."""
+"""Feeds of documents in files: a module for each format."""
 
 from __future__ import annotations
 

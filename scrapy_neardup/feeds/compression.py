@@ -12,7 +12,7 @@ from typing import IO, cast
 from ..atomic import replacing
 from .feed import LARGEST, FeedError
 
-_BUFFER = 1 << 18  # bytes: of rows of some thousand the usual ones hold two
+_BUFFER = 1 << 18  # bytes: holds two typical rows of some thousand words
 
 
 def is_gzipped(path: str) -> bool:
@@ -22,7 +22,7 @@ def is_gzipped(path: str) -> bool:
 
 @contextmanager
 def reading(path: str, *, gzips: bool = True) -> Iterator[IO[bytes]]:
-    """Open a file to be read; with `gzips` unpacked if its name ends in .gz. Raise FeedError where it can't be read."""
+    """Open a file for reading; with `gzips`, unpack it if its name ends in .gz. Raise FeedError if it can't be read."""
     try:
         with gzip.open(path) if gzips and is_gzipped(path) else open(path, "rb", _BUFFER) as file:
             yield cast("IO[bytes]", file)
@@ -31,7 +31,7 @@ def reading(path: str, *, gzips: bool = True) -> Iterator[IO[bytes]]:
 
 
 def lines_of(file: IO[bytes], path: str) -> Iterator[bytes]:
-    """Yield the lines of a file with their ends. Raise FeedError for one that is too long to be held in memory."""
+    """Yield the lines of a file with their line ends. Raise FeedError for a line that is too long for memory."""
     for number in count(1):
         line = file.readline(LARGEST + 1)
         if len(line) > LARGEST:
@@ -42,28 +42,28 @@ def lines_of(file: IO[bytes], path: str) -> Iterator[bytes]:
 
 
 def position(file: IO[bytes]) -> int:
-    """Return how many bytes of a file have been read, before they were unpacked."""
+    """Return the number of bytes read from a file, before unpacking."""
     return int(getattr(file, "fileobj", file).tell())
 
 
 @contextmanager
 def writing(path: str, formats: Sequence[str], *, gzips: bool = True) -> Iterator[IO[bytes]]:
-    """Open a file that appears under its name only when all of it is written.
+    """Open a file that appears under its name only when it is complete.
 
-    `formats`: the endings that its name may have, with `gzips` also followed by .gz. Raise FeedError.
+    `formats` are the allowed endings of its name, with `gzips` also followed by .gz. Raise FeedError.
     """
     check_name(path, formats, gzips=gzips)
     with telling(path), replacing(path) as part, open(part, "wb", _BUFFER) as file:
         if not gzips or not is_gzipped(path):
             yield file
         else:
-            with gzip.GzipFile(path, "wb", fileobj=file) as packed:  # in which stands the name that it will have
+            with gzip.GzipFile(path, "wb", fileobj=file) as packed:  # with its final name in the gzip header
                 yield cast("IO[bytes]", packed)
 
 
 @contextmanager
 def telling(path: str) -> Iterator[None]:
-    """Raise FeedError where a file can't be written in here."""
+    """Raise FeedError for an OSError on writing a file."""
     try:
         yield
     except OSError as error:
@@ -78,6 +78,6 @@ def check_name(path: str, formats: Sequence[str], *, gzips: bool = True, why: st
 
 
 def has_ending(path: str, formats: Sequence[str], *, gzips: bool) -> bool:
-    """Return whether the name of a file ends so."""
+    """Return whether the name of a file has one of these endings."""
     name = path.lower()
     return (name.removesuffix(".gz") if gzips else name).endswith(tuple(formats))

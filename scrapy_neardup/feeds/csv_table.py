@@ -1,4 +1,4 @@
-"""CSV: a row of column names, then a row for each document."""
+"""CSV: a row of column names, then one row for each document."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _QUOTED = re.compile(rb'"[^"]*"')
 
 @dataclass(frozen=True)
 class Table(Kind):
-    """CSV with these columns. Feeds of the same columns go together, however their first rows are written."""
+    """CSV with these columns. Feeds with equal columns fit together, however their first rows are written."""
 
     columns: tuple[str, ...]
     delimiter: str = ","
     head: bytes = field(default=b"", compare=False)
-    """The row with their names, as it stood in the file."""
+    """The row of column names, as it stood in the file."""
 
     name = "CSV"
     names = (".csv", ".tsv")
@@ -45,13 +45,13 @@ class Table(Kind):
         delimiter = _delimiter(line, is_tsv=has_ending(path, cls.names[1:], gzips=True))
         with reading(path) as file:
             first = next(_records(file, delimiter, path), None)
-        if first is None:  # as of a crawl without items
+        if first is None:  # such as the feed of a crawl without items
             return cls(())
         _check_head(first, path)
         return cls(tuple(first.cells), delimiter, _ended(first.raw, b"\n"))
 
     def split(self, path: str) -> Iterator[Piece]:
-        """Yield the rows after the first; blank ones are passed over."""
+        """Yield the rows after the first, without blank ones."""
         end = b"\r\n" if self.head.endswith(b"\r\n") else b"\n"
         with reading(path) as file:
             records = _records(file, self.delimiter, path)
@@ -73,7 +73,7 @@ class Table(Kind):
 
 
 def _delimiter(head: bytes, *, is_tsv: bool) -> str:
-    """Return what of `DELIMITERS` the first line has most of; of TSV a tab, unless it has others only."""
+    """Return the most frequent of `DELIMITERS` in the first line; for TSV a tab, unless there is none."""
     unquoted = _QUOTED.sub(b"", head)
     counts = {each: unquoted.count(each.encode()) for each in DELIMITERS}
     return "\t" if is_tsv and (counts["\t"] or not any(counts.values())) else max(counts, key=counts.__getitem__)
@@ -87,7 +87,7 @@ class _Record(NamedTuple):
 
 
 class _Lines:
-    """The lines of a file as text; `taken` are those of the row that is being read."""
+    """The lines of a file as text. `taken` holds the lines of the current row."""
 
     def __init__(self, lines: Iterator[bytes]) -> None:
         self._lines = lines
@@ -95,7 +95,7 @@ class _Lines:
         self._size = 0
         self.taken: list[bytes] = []
         self.number = 1
-        """Of the first one taken."""
+        """The number of the first line in `taken`."""
 
     def __iter__(self) -> Iterator[str]:
         return self
@@ -106,7 +106,7 @@ class _Lines:
         self._size += len(line)
         if self._size > SPREAD and len(self.taken) > 1:
             raise csv.Error(f"over {SPREAD} bytes")
-        # What Python makes of a byte order mark depends on the codec.
+        # Only utf-8-sig removes a byte order mark.
         return line.decode("utf-8-sig" if self.number == len(self.taken) == 1 else "utf-8")
 
     def begin_row(self) -> None:
@@ -114,13 +114,13 @@ class _Lines:
         self.taken, self._size = [], 0
 
     def give_back(self) -> None:
-        """Read all lines of the row but the first once more."""
+        """Read all lines of the row except the first again."""
         self._again.extendleft(reversed(self.taken[1:]))
         del self.taken[1:]
 
 
 def _records(file: IO[bytes], delimiter: str, path: str) -> Iterator[_Record]:
-    """Yield the rows. Of one that can't be read only the first line goes: those after it may be rows of their own."""
+    """Yield the rows. Of an unreadable row only the first line is skipped, since the next lines may be rows."""
     lines = _Lines(lines_of(file, path))
     reader = _reader(lines, delimiter)
     while True:
@@ -145,12 +145,14 @@ def _fault(error: csv.Error | UnicodeDecodeError, lines: _Lines) -> str:
 
 
 def _reader(lines: Any, delimiter: str) -> Any:
-    csv.field_size_limit(max(LARGEST, csv.field_size_limit()))  # of the whole process: 128 KB is less than many pages
+    csv.field_size_limit(
+        max(LARGEST, csv.field_size_limit())
+    )  # a global limit: its default of 128 KB is too low for many pages
     return csv.reader(lines, delimiter=delimiter, strict=True)
 
 
 def _ended(raw: bytes, end: bytes) -> bytes:
-    """Give the last row of a file the end that the others have."""
+    """Return the last row of a file with the line end of the others."""
     return raw if raw.endswith((b"\n", b"\r")) else raw + end
 
 

@@ -1,4 +1,4 @@
-"""The protocol of a kind of feed, and its rows."""
+"""The protocol of a feed format, and the rows of a feed."""
 
 from __future__ import annotations
 
@@ -8,34 +8,34 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import IO, Any, ClassVar, NamedTuple, TypeAlias
 
-SPREAD = 1 << 23  # bytes of a row of several lines: in what is longer a quote or a bracket is missing, it is taken
-LARGEST = 1 << 28  # bytes of a row: what is longer is no row, but a quote or a bracket that nobody closed
+SPREAD = 1 << 23  # bytes of a multi-line row: beyond this, a quote or bracket is assumed to be missing
+LARGEST = 1 << 28  # bytes of a row: beyond this, a quote or bracket was never closed
 
 
 class FeedError(ValueError):
-    """A feed can't be read or written; the message names the file, the line and what is wrong."""
+    """A feed can't be read or written. The message names the file, the line and the error."""
 
 
 class BadRowError(FeedError):
-    """A row can't be read; those after it may well be."""
+    """A row can't be read. The next rows may be fine."""
 
 
 class NoRowError(ValueError):
-    """Why something is no row; `below`: so many lines after its first."""
+    """The reason why something is not a row. `below` is the number of lines after its first."""
 
     def __init__(self, why: str, below: int = 0) -> None:
         super().__init__(why)
         self._below = below
 
     def told(self, place: str) -> str:
-        """Report it, given where the row begins: a place that ends in a line number."""
+        """Return the message, given the place of the row's beginning, which ends in a line number."""
         before, _, number = place.rpartition(" ")
         return f"{f'{before} {int(number) + self._below}' if self._below else place}: {self}"
 
 
 @dataclass(frozen=True)
 class Span:
-    """Where a row lies that is better not held in memory."""
+    """The place of a row that is too large for memory."""
 
     path: str
     start: int
@@ -46,76 +46,76 @@ class Span:
 
 
 Raw: TypeAlias = bytes | Span
-"""A row as it stands in its file; its `len` is in bytes."""
+"""A row as it stands in its file. Its `len` is in bytes."""
 
 
 class Piece(NamedTuple):
-    """A row of a file, unread."""
+    """An unparsed row of a file."""
 
     place: str
-    """Which it is, such as `line 3`."""
+    """Its place, such as `line 3`."""
     raw: Raw
     at: int
-    """How many bytes of the file have been read."""
+    """The number of bytes of the file read so far."""
     fault: str | None = None
-    """Why it is no row, where that shows without reading it."""
+    """The reason why it is not a row, if that is known without parsing."""
 
 
 class Kind(ABC):
-    """How the rows of one kind of feed are read and written.
+    """A feed format: how rows are read and written.
 
-    It goes to other processes, so nothing that is open is in it. Feeds of equal kinds can be written as one.
+    It is sent to other processes, so it holds nothing open. Feeds of equal formats can be written as one.
     """
 
     name: ClassVar[str]
-    """What people call it."""
+    """Its name for people."""
     names: ClassVar[tuple[str, ...]]
-    """How the names of its files end, in lower case."""
+    """The endings of its file names, in lower case."""
     gzips: ClassVar[bool] = True
-    """Whether a file may also be gzipped as a whole: then its name ends in .gz."""
+    """Whether a whole file may be gzipped, with a name that ends in .gz."""
     settings: ClassVar[Mapping[str, Any]] = {}
-    """What the configuration has to be for its rows, whatever else it is."""
+    """Settings that its rows require."""
 
     @classmethod
     def of(cls, path: str) -> Kind:
-        """Return the kind that a file is of. Raise FeedError where it can't be told."""
+        """Return the format of a file. Raise FeedError if it can't be determined."""
         return cls()
 
     @property
     def endings(self) -> tuple[str, ...]:
-        """How the name of a file with these rows may end."""
+        """The allowed endings of a file with these rows."""
         return self.names
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is known of the rows, since there are none: then it goes with all others of its name."""
+        """Whether the feed has no rows, so that it fits together with any feed of the same name."""
         return False
 
     @abstractmethod
     def split(self, path: str) -> Iterator[Piece]:
-        """Yield the rows of a file, unread. Raise FeedError where the file can't be read on."""
+        """Yield the unparsed rows of a file. Raise FeedError if the file can't be read."""
 
     @abstractmethod
     def parse(self, raw: Raw) -> dict[str, Any]:
-        """Read a row; raise ValueError, saying why, for what is none."""
+        """Parse a row. Raise ValueError with the reason if it is not a row."""
 
     @abstractmethod
     def writer(self, file: IO[bytes], *, gzipped: bool) -> AbstractContextManager[Callable[[Any], object]]:
-        """Give what writes a row as it stands; the file is whole when the context ends.
+        """Give a function that writes an unparsed row. The file is complete when the context ends.
 
-        `gzipped`: whether its name ends in .gz; if `gzips`, the file sees to that itself.
+        `gzipped` is whether its name ends in .gz. With `gzips` the caller compresses the file.
         """
 
 
 class Line(NamedTuple):
-    """One row of a feed, unread."""
+    """An unparsed row of a feed."""
 
     number: int
-    """From 1, over all feeds read together."""
+    """From 1, over all feeds together."""
     place: str
     """The file and the line in it, for messages."""
     raw: Raw
-    """As it stood in the file."""
+    """The row as it stood in the file."""
     kind: Kind
     fault: str | None = None
 
@@ -124,16 +124,16 @@ class Row(NamedTuple):
     """One row of a feed."""
 
     number: int
-    """From 1, over all feeds read together."""
+    """From 1, over all feeds together."""
     raw: Raw
-    """As it stood in the file."""
+    """The row as it stood in the file."""
     data: dict[str, Any]
     place: str
     """The file and the line in it, for messages."""
 
     @classmethod
     def of(cls, line: Line) -> Row:
-        """Raise BadRowError for what is no row."""
+        """Parse a row. Raise BadRowError if it is not one."""
         try:
             if line.fault:
                 raise ValueError(line.fault)
@@ -145,7 +145,7 @@ class Row(NamedTuple):
 
 
 def row_id(row: Row, id_field: str | None, url_field: str) -> Any:
-    """Return what names a row of a feed: the field asked for, else its URL, else its number."""
+    """Return the id of a row: the chosen field, else its URL, else its number."""
     if id_field is None:
         return row.data.get(url_field) or row.number
     if id_field not in row.data:

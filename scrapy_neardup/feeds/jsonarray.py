@@ -1,7 +1,7 @@
-"""JSON: an array of objects, read piece by piece.
+"""JSON: an array of objects, read in pieces.
 
-Libraries that read JSON in pieces return values and lose the original text. This module finds where an object ends, and
-keeps its text.
+Streaming JSON libraries return values and lose the original text. This module finds the end of each object and keeps
+its text.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from .jsonlines import parse_object
 CHUNK = 1 << 20
 _QUOTE = ord('"')
 _TOKEN = re.compile(rb'["\[\]{},]')
-# What is in a string. Not of as many escapes as there may be: of each something would be kept in memory meanwhile.
+# The content of a string. Escapes are not matched in one run, since the matcher would keep state for each.
 _BLANK = re.compile(rb"\s*")
 _INSIDE = re.compile(rb'[^"\\]*(?:\\.[^"\\]*){0,4096}', re.DOTALL)
 
 
 @dataclass(frozen=True)
 class JsonArray(Kind):
-    """An array of objects. A file with several, one after another, as from crawls that were appended, is one feed."""
+    """An array of objects. A file with several arrays, as crawls append them, is one feed."""
 
     name = "JSON"
     names = (".json",)
@@ -53,15 +53,15 @@ class JsonArray(Kind):
 
 
 class _Splitter:
-    """Finds where rows begin and end."""
+    """Finds the beginning and end of rows."""
 
     def __init__(self, path: str, file: IO[bytes]) -> None:
         self._path = path
         self._file = file
         self._text = b""
-        """What has been read, from the row that is being looked at on."""
+        """The text from the beginning of the current row."""
         self._begin = self._at = 0
-        """Where in the text that row begins, and how far it has been looked at."""
+        """The beginning of the current row in the text, and the current position."""
         self._rows = self._arrays = self._depth = 0
         self._line = 1
 
@@ -73,7 +73,7 @@ class _Splitter:
         yield from self._rest()
 
     def _whole(self) -> Iterator[Piece]:
-        """Yield rows, up to one that is none and has others in it, or that does not end."""
+        """Yield rows, up to an invalid one that contains others, or one without an end."""
         is_first = True
         for what in self._tokens():
             if self._depth == 0:
@@ -84,13 +84,13 @@ class _Splitter:
             elif self._later(self._at) and not _is_json(self._row()):
                 return
             else:
-                if what == b"," or not is_first or self._row():  # else it is an empty array
+                if what == b"," or not is_first or self._row():  # otherwise the array is empty
                     yield self._piece()
                 self._pass_over()
                 self._depth, is_first = int(what == b","), False
 
     def _later(self, end: int | None = None) -> int:
-        """Return where in the row a line begins as it does, with an object; 0 for nowhere."""
+        """Return the position in the row of a line that begins alike, with an object; 0 for none."""
         end, start = len(self._text) if end is None else end, _end(_BLANK, self._text, self._begin)
         if not self._depth or self._text.find(b"\n", start, end) < 0:
             return 0
@@ -99,7 +99,7 @@ class _Splitter:
         return found.start() + 1 if found else 0
 
     def _cut(self, later: int) -> Piece:
-        """End the row before that line; parsing shows whether it is complete."""
+        """End the row before that line. Parsing shows whether it is complete."""
         self._at, self._depth = later + 1, 1
         piece = self._piece()._replace(raw=self._row().removesuffix(b",").rstrip())
         self._at = later
@@ -112,13 +112,13 @@ class _Splitter:
             if self._outside():
                 self._begin_array()
             return
-        if self._depth == 1 and self._row():  # as when a crawl was killed: the last row is whole
+        if self._depth == 1 and self._row():  # as after a killed crawl: the last row is complete
             yield self._piece()
             self._pass_over()
         yield self._piece("the file ends before the array does: was it cut off?")
 
     def _tokens(self) -> Iterator[bytes]:
-        """Yield what opens, closes and parts, outside of strings; each lies just before where we are."""
+        """Yield opening, closing and separating characters outside strings. The current position is just after each."""
         while True:
             found = _TOKEN.search(self._text, self._at)
             end = self._string_end(found.end()) if found and found[0] == b'"' else found and found.end()
@@ -132,7 +132,7 @@ class _Splitter:
                 return
 
     def _string_end(self, at: int) -> int | None:
-        """Return where a string ends; None where it does not in what has been read."""
+        """Return the end of a string; None if it is not in the text so far."""
         text = self._text
         while (at := _end(_INSIDE, text, at)) + 1 < len(text):
             if text[at] == _QUOTE:
@@ -145,13 +145,13 @@ class _Splitter:
             return False
         if len(text) > LARGEST:
             raise FeedError(f"{self._path}, {self._place()}: over {LARGEST} bytes: is a quote or a bracket missing?")
-        # As much again as there is, so that a very long row is not copied very often.
+        # Double the text, so that a very long row is not copied often.
         more = self._file.read(max(CHUNK, len(text)))
         self._text, self._at, self._begin = text + more, self._at - self._begin, 0
         return bool(more)
 
     def _begin_array(self) -> None:
-        """Raise FeedError where no array begins."""
+        """Raise FeedError unless an array begins here."""
         found = self._outside()
         if found != b"[":
             shown = found[:20].decode(errors="replace")
@@ -162,11 +162,11 @@ class _Splitter:
         self._arrays += 1
 
     def _outside(self) -> bytes:
-        """Return what stands where an array may begin: at the end of a file, or of an empty one, nothing."""
+        """Return the character at which an array may begin; b"" at the end of the file."""
         return self._text[self._begin : self._at].strip().removeprefix(b"" if self._arrays else BOM_UTF8).lstrip()
 
     def _row(self) -> bytes:
-        """Return the text of the row that ends just before where we are."""
+        """Return the text of the row that ends just before the current position."""
         return self._text[self._begin : self._at - 1].strip()
 
     def _piece(self, fault: str | None = None) -> Piece:
@@ -185,7 +185,7 @@ class _Splitter:
 
 
 def _end(pattern: re.Pattern[bytes], text: bytes, at: int) -> int:
-    """Return where what matches from there on ends; where nothing does, there."""
+    """Return the end of the match at a position; the position itself without a match."""
     found = pattern.match(text, at)
     return found.end() if found else at
 

@@ -1,4 +1,4 @@
-"""JSON lines: an object on each line."""
+"""JSON lines: one object a line."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ FORMATS = (".jsonl", ".jsonlines", ".jl", ".ndjson")
 
 @dataclass(frozen=True)
 class JsonLines(Kind):
-    """JSON lines, of whatever name."""
+    """JSON lines, under any of their names."""
 
     name = "JSON lines"
     names = FORMATS
 
     def split(self, path: str) -> Iterator[Piece]:
-        """Yield the lines, each with one line end; blank ones are passed over."""
+        """Yield the lines, each with one line end, without blank ones."""
         with reading(path) as file:
             for number, line in enumerate(lines_of(file, path), 1):
-                raw = line.removeprefix(BOM_UTF8) if number == 1 else line  # which in the middle of a file is an error
+                raw = line.removeprefix(BOM_UTF8) if number == 1 else line  # elsewhere in a file it is an error
                 if raw.strip():
                     yield Piece(f"line {number}", raw.rstrip(b"\r\n") + b"\n", position(file))
 
@@ -39,10 +39,10 @@ class JsonLines(Kind):
 
 
 def parse_object(raw: Raw) -> dict[str, Any]:
-    """Return what a JSON object says; raise ValueError for what is none."""
+    """Return a JSON object. Raise ValueError for anything else."""
     assert isinstance(raw, bytes)
     try:
-        # Given bytes, json would guess the encoding of each line anew; a mark of UTF-8 it passes over, and so do we.
+        # Decoded here, since json would guess the encoding of each line. Like json, ignore a byte order mark.
         data = json.loads(raw.rstrip().removeprefix(BOM_UTF8).decode("utf-8", "surrogatepass"))
     except RecursionError as error:
         raise ValueError("no JSON: too deep") from error
@@ -56,7 +56,7 @@ def parse_object(raw: Raw) -> dict[str, Any]:
 
 
 def parse_row(raw: bytes, place: str) -> dict[str, Any]:
-    """Return what a line says; raise BadRowError, naming the place, where that is no row."""
+    """Return the object in a line. Raise BadRowError with the place if it is not one."""
     try:
         return parse_object(raw)
     except NoRowError as error:

@@ -1,6 +1,6 @@
 """Labelled sets: documents with judged pairs, and the agreement of clusters with them.
 
-Only reading and counting is here; the prediction of clusters is elsewhere.
+This module only reads and counts. Clusters are predicted elsewhere.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Cluster: TypeAlias = Sequence[Any]
 
 
 class Mode(NamedTuple):
-    """Which labels count as duplicates, and which pairs are not counted at all; all others are no duplicates."""
+    """The labels that count as duplicates, and those that are not counted. All other pairs are different."""
 
     right: frozenset[str]
     ignored: frozenset[str]
@@ -36,12 +36,13 @@ MODES = {
 
 
 class Partition:
-    """Clusters, and which one each document is in; never pair by pair, so a large cluster costs no more than others."""
+    """Clusters, and the cluster of each document. Pairs are not enumerated, so a large cluster costs no more than
+    others."""
 
     def __init__(self, clusters: Iterable[Cluster]) -> None:
         self.number = {name: number for number, cluster in enumerate(clusters) for name in cluster}
         self.pairs = _pairs(Counter(self.number.values()))
-        """How many pairs of documents share a cluster."""
+        """The number of pairs of documents in a common cluster."""
 
     def joins(self, pair: Pair) -> bool:
         """Return whether both documents of a pair are in one cluster."""
@@ -50,7 +51,7 @@ class Partition:
 
 
 class Score(NamedTuple):
-    """How well predicted pairs agree with labels. Without a pair to be right about, each share is 0."""
+    """The agreement of predicted pairs with labels. Shares without a pair are 0."""
 
     precision: float
     recall: float
@@ -61,28 +62,28 @@ class Score(NamedTuple):
 
     @classmethod
     def of(cls, right: int, wrong: int, missed: int) -> Score:
-        """Make the three shares of the three counts."""
+        """Return the score for three counts of pairs."""
         precision, recall = _share(right, right + wrong), _share(right, right + missed)
         return cls(precision, recall, _share(2 * right, 2 * right + wrong + missed), right, wrong, missed)
 
 
 @dataclass(frozen=True)
 class LabelledSet:
-    """Documents and the pairs of them that were judged; every other pair is taken for no duplicate."""
+    """Documents and their judged pairs. Every other pair is different."""
 
     name: str
     rows: Mapping[Any, dict[str, Any]]
-    """The documents by id, in the order of the file; the id is not among their fields, since it only names them."""
+    """The documents by id, in file order. The id is not among their fields."""
     labels: Mapping[Pair, str]
 
     @staticmethod
     def files(folder: str) -> tuple[str, str]:
-        """Return the names of the two files of a folder."""
+        """Return the names of the two files in a folder."""
         return _existing(Path(folder, "docs.jsonl")), _existing(Path(folder, "pairs.jsonl"))
 
     @classmethod
     def load(cls, folder: str) -> LabelledSet:
-        """Read docs.jsonl (id, text, …) and pairs.jsonl (a, b, label); raise FeedError for what is amiss."""
+        """Read docs.jsonl (id, text, …) and pairs.jsonl (a, b, label). Raise FeedError for an invalid row."""
         docs, pairs = cls.files(folder)
         rows: dict[Any, dict[str, Any]] = {}
         for row in Feeds([docs]).rows():
@@ -99,7 +100,7 @@ class LabelledSet:
         return cls(str(folder), {name: _without_id(row) for name, row in rows.items()}, labels)
 
     def score(self, predicted: Partition, mode: Mode) -> Score:
-        """Score all pairs of predicted clusters."""
+        """Return the score of all pairs of the predicted clusters."""
         found = self.found(predicted)
         right = sum(found[label][0] for label in found if label in mode.right)
         missed = sum(found[label][1] for label in found if label in mode.right) - right
@@ -107,15 +108,15 @@ class LabelledSet:
         return Score.of(right, predicted.pairs - ignored - right, missed)
 
     def found(self, predicted: Partition) -> dict[str, tuple[int, int]]:
-        """Return for each label how many of its pairs were predicted, and how many there are."""
+        """Return for each label the numbers of predicted pairs and of all pairs."""
         total = Counter(self.labels.values())
         found = Counter(label for pair, label in self.labels.items() if predicted.joins(pair))
         return {label: (found[label], total[label]) for label in sorted(total)}
 
     def agreement(self, predicted: Partition, mode: Mode) -> float:
-        """Return the adjusted Rand index of predicted clusters and those that the right pairs make up.
+        """Return the adjusted Rand index of predicted clusters and the clusters of the labels.
 
-        Unlike a score it leaves no pair out: what a mode ignores is wrong here, unless other pairs imply it.
+        Unlike a score it leaves no pair out: pairs that a mode ignores count as wrong, unless other pairs imply them.
         """
         unions: Unions[Any] = Unions()
         for pair, label in self.labels.items():
@@ -125,9 +126,9 @@ class LabelledSet:
 
 
 def adjusted_rand(a: Partition, b: Partition, documents: int) -> float:
-    """Return the adjusted Rand index of two clusterings of so many documents: 1 where they agree, 0 by chance.
+    """Return the adjusted Rand index of two clusterings of `documents` documents: 1 for agreement, 0 for chance.
 
-    A document that is in no cluster is one of its own. 1.0 where neither has a pair.
+    A document without a cluster forms its own. The index is 1.0 if neither clustering has a pair.
 
     Hubert, Arabie 1985, Comparing partitions, equation 5.
     """
@@ -164,7 +165,7 @@ def _without_id(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _existing(path: Path) -> str:
-    """Return a file's name, or that of the gzipped one where only that is there."""
+    """Return the name of a file, or of its gzipped version if only that exists."""
     gzipped = Path(f"{path}.gz")
-    # Not Path.exists, which raises where it can't look: opening the file will tell why.
+    # Path.exists would raise without access; opening the file gives the reason.
     return str(gzipped if os.path.exists(gzipped) and not os.path.exists(path) else path)

@@ -1,4 +1,4 @@
-"""Parquet, read and written with pyarrow. A row is a stream of Arrow that holds this row alone."""
+"""Parquet, read and written with pyarrow. A row is an Arrow stream of this row alone."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import IO, Any
 from .compression import reading
 from .feed import FeedError, Kind, Piece, Raw
 
-ROWS = 256  # that are read at a time
-GROUP, MOST = 1 << 25, 1 << 17  # bytes of rows, and rows, that make a row group
+ROWS = 256  # rows to read at a time
+GROUP, MOST = 1 << 25, 1 << 17  # bytes and rows of a row group
 
 
 @dataclass(frozen=True, eq=False)
 class Parquet(Kind):
-    """Parquet with this schema. Feeds of the same columns go together, whatever metadata they have."""
+    """Parquet with this schema. Feeds with equal columns fit together, whatever their metadata."""
 
     schema: bytes
-    """As Arrow writes it, with its metadata."""
+    """The serialized Arrow schema, with its metadata."""
     compression: str = "snappy"
 
     name = "Parquet"
@@ -74,7 +74,7 @@ class Parquet(Kind):
 
 
 class _Group:
-    """Gathers the rows of a row group."""
+    """Collects the rows of a row group."""
 
     def __init__(self, pa: ModuleType, writer: Any) -> None:
         self._pa = pa
@@ -98,7 +98,7 @@ class _Group:
     def _write(self, rows: Any) -> None:
         try:
             table = rows.cast(self._writer.schema)
-        except self._pa.ArrowInvalid:  # feeds together have more values than the numbers of a dictionary go up to
+        except self._pa.ArrowInvalid:  # the dictionaries of several feeds together may have too many values
             if (half := len(rows) // 2) == 0:
                 raise
             self._write(rows.slice(0, half))
@@ -108,10 +108,10 @@ class _Group:
 
 
 def _value(pa: ModuleType, column: Any) -> Any:
-    """Return the one value of a column; of a time that Python can't hold its text, else None."""
+    """Return the single value of a column; the text of a time beyond Python's range, or None."""
     try:
         return column[0].as_py()
-    except (ValueError, OverflowError, LookupError):  # the last for a time zone that is unknown here
+    except (ValueError, OverflowError, LookupError):  # LookupError for an unknown time zone
         if not pa.types.is_temporal(column.type) and not pa.types.is_nested(column.type):
             raise
     with suppress(pa.ArrowException):
@@ -120,7 +120,7 @@ def _value(pa: ModuleType, column: Any) -> Any:
 
 
 def _plain_schema(pa: ModuleType, schema: Any) -> Any:
-    """Return a schema without dictionaries and metadata, of which each row would carry all."""
+    """Return a schema without dictionaries and metadata, which each row would repeat."""
     return pa.schema([_plain_field(pa, field) for field in schema])
 
 
@@ -130,7 +130,7 @@ def _plain_field(pa: ModuleType, field: Any) -> Any:
 
 def _plain(pa: ModuleType, kind: Any) -> Any:
     if pa.types.is_dictionary(kind):
-        return kind if kind.ordered else kind.value_type  # the order of the values lies in it
+        return kind if kind.ordered else kind.value_type  # its dictionary has the order of the values
     if pa.types.is_struct(kind):
         return pa.struct([_plain_field(pa, field) for field in kind])
     for is_list, make in ((pa.types.is_list, pa.list_), (pa.types.is_large_list, pa.large_list)):
@@ -162,7 +162,7 @@ def _opened(path: str) -> Iterator[Any]:
     try:
         with (
             reading(path, gzips=False) as file,
-            # Without these two it has whole columns of a row group in memory.
+            # Without these options it holds whole columns of a row group in memory.
             pa.parquet.ParquetFile(file, buffer_size=1 << 20, pre_buffer=False) as opened,
         ):
             yield opened

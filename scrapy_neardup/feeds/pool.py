@@ -1,6 +1,6 @@
-"""Read and sign rows of feeds in several processes, in their order.
+"""Parse and sign rows of feeds in several processes, in their order.
 
-One process decides on one row after another, so the result is the same for every number of processes.
+One process decides on one row after another, so the result does not depend on the number of processes.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from . import FeedError, Line
 from .remote import Signed
 from .signer import Ready, Signer
 
-BATCH, SIZE = 256, 1 << 20  # rows that are sent to a process at a time, and bytes from which it gets no more
-AHEAD = 3  # batches a process: so much is held in memory
+BATCH, SIZE = 256, 1 << 20  # the maximum rows and bytes of a batch
+AHEAD = 3  # batches in memory for each process
 
 
 def ready_rows(lines: Iterable[Line], signer: Signer, workers: int) -> Generator[Ready, None, None]:
-    """Yield rows in their order, signed by at most so many processes; below 2 by this one.
+    """Yield signed rows in order, made by up to `workers` processes; below 2 by this process.
 
-    Close it when you need no more. Raise FeedError for a row that can't be read or signed, ConfigError for a detector
+    Close the generator when done. Raise FeedError for a row that can't be read or signed, ConfigError for a detector
     that can't be sent to another process.
     """
     if workers < 2:
@@ -41,11 +41,11 @@ def ready_rows(lines: Iterable[Line], signer: Signer, workers: int) -> Generator
         elsewhere.close()
 
 
-# What goes from one process to another: of a row its number and bytes there, and of these only what is needed back.
+# The data between processes: the number and bytes of each row there, and only what is needed back.
 
 Packed = tuple[Any, tuple[str | None, dict[str, tuple[int, ...]], Sketch, int, str, int, bool] | None, str | None]
 Answer = tuple[list[Packed], str | None]
-"""What came of rows, up to the one that failed, and how that did."""
+"""The results for rows up to a failed one, and its error."""
 
 
 def _answer(lines: list[Line]) -> Answer:
@@ -73,7 +73,7 @@ def _unpacked(line: Line, packed: Packed, signer: Signer) -> Ready:
 
 
 class _Elsewhere:
-    """Has rows signed in other processes."""
+    """Signs rows in other processes."""
 
     def __init__(self, signer: Signer, count: int) -> None:
         self._signer = signer
@@ -85,7 +85,7 @@ class _Elsewhere:
         end: list[FeedError] = []
         batches = _batches(lines, end)
         first = list(islice(batches, self._count))
-        self._count = len(first)  # a process without a batch would be started for nothing
+        self._count = len(first)  # a process without a batch would be useless
         for batch in chain(first, batches):
             self._waiting.append((batch, self._submitted(batch)))
             if len(self._waiting) > AHEAD * self._count:
@@ -103,7 +103,7 @@ class _Elsewhere:
         self._pool = self._pool or start(self._count, self._signer)
         try:
             made: Future[Answer] = self._pool.submit(_answer, lines)
-        except BrokenExecutor:  # the documents that it has not done are tried again where they are waited for
+        except BrokenExecutor:  # the missing documents are tried again when they are needed
             stop(self._pool)
             self._pool = None
             return self._submitted(lines)
@@ -121,7 +121,7 @@ class _Elsewhere:
             raise FeedError(failure)
 
     def _alone(self, lines: list[Line]) -> Answer:
-        """Try rows again in a process that has no others; where it dies too, by halves, so that the row is known."""
+        """Try rows again in a process of their own. If it dies too, halve them, until the row is found."""
         pool = start(1, self._signer)
         try:
             _begun(pool)
@@ -141,7 +141,7 @@ class _Elsewhere:
 
 
 def _begun(pool: ProcessPoolExecutor) -> None:
-    """Wait for a new process; raise FeedError where it can't even begin: it is no row's fault."""
+    """Wait for a new process. Raise FeedError if it can't start, which is no row's fault."""
     try:
         pool.submit(int).result()
     except BrokenExecutor as error:
@@ -149,7 +149,7 @@ def _begun(pool: ProcessPoolExecutor) -> None:
 
 
 def _batches(lines: Iterable[Line], end: list[FeedError]) -> Iterator[list[Line]]:
-    """Yield rows some at a time; what then ends the reading is put into `end`, for when its turn comes."""
+    """Yield rows in batches. A final error is put into `end`, to be raised in its turn."""
     batch: list[Line] = []
     size = 0
     try:

@@ -1,4 +1,4 @@
-"""A document that another process or machine has read."""
+"""A document that was read by another process or machine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..fingerprints.sketch import Sketch
 
 
 class Signed(Document):
-    """A document of which the fingerprints and the sketch are made already, and the text is read where it is needed."""
+    """A document whose fingerprints and sketch exist. Its text is read when needed."""
 
     def __init__(
         self,
@@ -24,7 +24,7 @@ class Signed(Document):
         *,
         text: Callable[[], str],
     ) -> None:
-        # Where the cached properties look first; to set one field after another would take several times as long.
+        # Set at once in the place of the cached properties: single assignments take several times as long.
         self.__dict__.update(
             url=url,
             ready=fingerprints,

@@ -1,4 +1,4 @@
-"""Pairs that people judged: a folder with a labelled set that grows with each judgement."""
+"""Pairs that people judged: a folder with a labelled set, to which each judgement is appended."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ WHY_APART = "a person judged them different"
 
 
 def reviews_folder(config: Config) -> str | None:
-    """Return the folder of NEARDUP_REVIEWED, else the one beside the store; None for a store that is no file."""
+    """Return the folder in NEARDUP_REVIEWED, else the one beside the store; None for a store on a server."""
     if config.reviewed or not config.store or "://" in config.store:
         return config.reviewed
     return f"{config.store}.reviewed"
 
 
 class Reviews:
-    """Knows which documents people judged to be the same, or different. Documents are told by their URLs."""
+    """The judgements of people on pairs of documents, by URL."""
 
     def __init__(self, config: Config) -> None:
-        """Read the folder of a configuration; one that is missing is empty. Raise ConfigError for what is amiss."""
+        """Read the folder of a configuration, which may be missing. Raise ConfigError for an invalid row."""
         self._config = config
         self._folder = reviews_folder(config)
         labelled = _read(self._folder) if self._folder else None
         self._ids = {canonical_url(str(name)): name for name in labelled.rows} if labelled else {}
-        """The id of each document in the folder, by its URL."""
+        """The id of each document in the folder by canonical URL."""
         labels = labelled.labels if labelled else {}
         self._labels = {frozenset(canonical_url(str(name)) for name in pair): labels[pair] for pair in labels}
 
     def label(self, a: str, b: str) -> str | None:
-        """Return the label of two URLs, in either order; None where nobody judged them."""
+        """Return the label of two URLs in either order; None if nobody judged them."""
         return self._labels.get(frozenset((canonical_url(a), canonical_url(b)))) if self._labels else None
 
     def differ(self, a: str | None, b: str | None) -> bool:
@@ -49,9 +49,9 @@ class Reviews:
         return bool(a and b) and self.label(a or "", b or "") == DIFFERENT
 
     def append(self, first: Document, second: Document, label: str) -> None:
-        """Write a judgement of two documents with URLs. Raise FeedError where it can't be written."""
+        """Write a judgement of two documents with URLs. Raise FeedError if it can't be written."""
         a, b = (canonical_url(document.url or "") for document in (first, second))
-        # In a labelled set a pair without a label is no duplicate, but two copies of one original are.
+        # A pair without a label is different, so a copy gets a label with each copy of the same original.
         pairs = product(self._same(a), self._same(b)) if label == SAME else [(a, b)]
         labels = {pair: label for pair in map(frozenset, pairs) if len(pair) == 2 and pair not in self._labels}
         documents = {canonical_url(each.url or ""): each for each in (first, second)}
@@ -61,12 +61,12 @@ class Reviews:
         self._write(map(self._row, fresh.values()), map(self._judgement, labels))
 
     def _same(self, url: str) -> list[str]:
-        """Return a document and all that are the same."""
+        """Return the URLs judged the same as a URL, including itself."""
         return [url, *(other for pair, label in self._labels.items() if label == SAME for other in pair - {url}
                        if url in pair)]  # fmt: skip
 
     def _row(self, document: Document) -> dict[str, Any]:
-        """Return a document with the fields from which the configuration makes it again."""
+        """Return a row from which the configuration makes the same document."""
         config = self._config
         fields = config.fields or ("text",)
         title = {} if config.title_field in fields else {config.title_field: document.title}
@@ -83,14 +83,14 @@ class Reviews:
             files = LabelledSet.files(self._folder)
             for file in files:
                 Path(file).touch()
-            for file, rows in zip(files, (documents, pairs), strict=True):  # no pair without its documents
+            for file, rows in zip(files, (documents, pairs), strict=True):  # documents before pairs
                 _append(file, rows)
         except OSError as error:
             raise FeedError(f"{self._folder}: can't be written: {error.strerror or error}") from error
 
 
 def _read(folder: str) -> LabelledSet | None:
-    """Read a folder; None where it has no pairs yet."""
+    """Read a folder; None if it has no pairs yet."""
     try:
         os.stat(LabelledSet.files(folder)[1])
         labelled = LabelledSet.load(folder)
@@ -107,7 +107,7 @@ def _read(folder: str) -> LabelledSet | None:
 
 
 def _append(file: str, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Append rows to a file of JSON lines, of which somebody may have edited the last one."""
+    """Append rows to a file of JSON lines, whose last line may lack its end after editing."""
     if file.endswith(".gz"):
         raise FeedError(f"{file}: can't be appended to; unpack it first")
     with open(file, "ab+") as lines:

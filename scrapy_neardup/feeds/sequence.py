@@ -20,25 +20,25 @@ from .warc import Warc
 KINDS: tuple[type[Kind], ...] = (JsonLines, JsonArray, Table, Parquet, Warc)
 
 BadRow: TypeAlias = Callable[[Line, str], object]
-"""Takes a row that can't be read, and why."""
+"""Takes an unreadable row and the reason."""
 
 
 class Feeds:
-    """Feeds of one kind. Raise FeedError for those that are of several kinds, or can't be read at all."""
+    """Feeds of one format. Raise FeedError for feeds of several formats, and for files that can't be read."""
 
     def __init__(self, paths: Sequence[str], allowed: Sequence[type[Kind]] = KINDS) -> None:
         self.paths = paths
         self._sizes = list(map(_size, paths))
         self.kind = _common(paths, allowed)
         self.at = 0
-        """How many bytes have been read, of `size`."""
+        """The number of bytes read so far, out of `size`."""
 
     @property
     def size(self) -> int:
         return sum(self._sizes)
 
     def lines(self) -> Iterator[Line]:
-        """Yield the rows of one feed after another, unread. Raise FeedError for a file that can't be read."""
+        """Yield the unparsed rows of all feeds in order. Raise FeedError for a file that can't be read."""
         number = before = 0
         for path, size in zip(self.paths, self._sizes, strict=True):
             for piece in self.kind.split(path):
@@ -47,7 +47,7 @@ class Feeds:
             self.at = before = before + size
 
     def rows(self, bad: BadRow | None = None) -> Iterator[Row]:
-        """Yield the rows. Raise FeedError for one that can't be read, unless `bad` takes it."""
+        """Yield the rows. Raise FeedError for an unreadable row, unless `bad` takes it."""
         for line in self.lines():
             try:
                 row = Row.of(line)
@@ -61,7 +61,7 @@ class Feeds:
 
 @contextmanager
 def writing_rows(path: str, kind: Kind) -> Iterator[Callable[[Line], object]]:
-    """Give what writes rows of this kind, as they stand, into a file that appears when all of it is written."""
+    """Give a function that writes unparsed rows to a file, which appears when it is complete."""
     check_name(path, kind.endings, gzips=kind.gzips, why=f"the feeds are {kind.name}, and so is the output")
     with (
         writing(path, kind.endings, gzips=kind.gzips) as file,
@@ -99,6 +99,6 @@ def _size(path: str) -> int:
         found = os.stat(path)
     except OSError as error:
         raise FeedError(f"{path}: can't be read: {error.strerror or error}") from error
-    if not S_ISREG(found.st_mode) and not S_ISDIR(found.st_mode):  # a pipe: some kinds are read more than once
+    if not S_ISREG(found.st_mode) and not S_ISDIR(found.st_mode):  # a pipe, but some formats are read more than once
         raise FeedError(f"{path}: can't be read: no regular file")
     return found.st_size

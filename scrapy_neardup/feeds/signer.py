@@ -1,4 +1,4 @@
-"""Rows of feeds with their documents and fingerprints, ready for the decision."""
+"""Rows of feeds with their documents and fingerprints, ready for the verdict."""
 
 from __future__ import annotations
 
@@ -14,38 +14,38 @@ from ..items import item_document
 from ..settings import Config
 from . import BadRowError, FeedError, Line, Row, row_id
 
-SOME = 16  # rows that are cut into words at a time: more bring nothing
+SOME = 16  # rows to tokenize at a time: more gains nothing
 
 
 class Ready(NamedTuple):
-    """A row and what is decided by."""
+    """A row with its document, for the verdict."""
 
     line: Line
     id: Any
-    """None without a document."""
+    """The id of the row; None without a document."""
     document: Document | None
-    """None for a row without text."""
+    """The document; None for a row without text."""
     fault: str | None = None
-    """Why the row can't be read."""
+    """The reason why the row can't be read."""
 
 
 class Signer(NamedTuple):
-    """How rows are read and signed."""
+    """The configuration for parsing and signing rows."""
 
     config: Config
     detectors: Sequence[Detector]
     id_field: str | None
     passes_bad: bool = False
-    """Whether a row that can't be read comes with its fault; else it is the end."""
+    """Whether an unreadable row is yielded with its fault; else it raises."""
 
     def signed(self, lines: Iterable[Line]) -> Iterator[Ready]:
-        """Yield rows with their documents. Raise FeedError, once the rows before are out, for one that can't be."""
+        """Yield rows with their documents. Raise FeedError at the first one that fails, after the rows before it."""
         lines = iter(lines)
         while some := list(islice(lines, SOME)):
             yield from self._some(some)
 
     def text(self, line: Line) -> str:
-        """Return what of a row is compared."""
+        """Return the compared text of a row."""
         document = item_document(Row.of(line).data, self.config)
         return document.text if document else ""
 
@@ -58,9 +58,10 @@ class Signer(NamedTuple):
             except FeedError as error:
                 failure = error
                 break
-        with suppress(Exception):  # below it shows with which of them
+        with suppress(Exception):  # the loop below finds the failing row
             for document in filter(None, (ready.document for ready in made)):
-                # All at once: a tenth less for Chinese, whose dictionary the processor then has at hand.
+                # Several texts at once take a tenth less time for Chinese, whose dictionary is in the processor's cache
+                # then.
                 document.lines  # noqa: B018 - made on being asked for
         for ready in made:
             self._finish(ready)
@@ -77,7 +78,7 @@ class Signer(NamedTuple):
             return Ready(line, None, None, str(error))
         try:
             document = item_document(row.data, self.config)
-        except Exception as error:  # whatever an extractor of the user's own does
+        except Exception as error:  # an extractor of the user's may raise anything
             raise FeedError(f"row {line.number}: {error}") from error
         return Ready(line, row_id(row, self.id_field, self.config.url_field) if document else None, document)
 
@@ -85,5 +86,5 @@ class Signer(NamedTuple):
         try:
             if ready.document:
                 prepare(ready.document, self.detectors)
-        except Exception as error:  # whatever a detector does with a document
+        except Exception as error:  # a detector may raise anything
             raise FeedError(f"row {ready.line.number}: no fingerprints of it: {error!r}") from error

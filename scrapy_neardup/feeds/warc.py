@@ -1,6 +1,6 @@
 """WARC and WET files, read and written with warcio.
 
-A row is a record. Pages have text; all other records are rows without.
+A row is a record. Pages have text. Other records are rows without text.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from .feed import LARGEST, FeedError, Kind, Piece, Raw, Span
 from .warc_records import GZIP, places
 
 CHUNK = 1 << 16
-SNIFFED = 5000  # bytes that tell the kind of a response that does not say it
-# Content codings as IANA lists them, but for `identity`; gzip and compress are also named with `x-`.
+SNIFFED = 5000  # bytes that tell the type of a response without a content type
+# The content codings in the IANA registry, without `identity`; gzip and compress also have names with `x-`.
 CODINGS = frozenset(["aes128gcm", "br", "compress", "dcb", "dcz", "deflate", "exi", "gzip", "pack200-gzip", "zstd"])
 
 
 @dataclass(frozen=True)
 class Warc(Kind):
-    """WARC, each record gzipped by itself or plain."""
+    """WARC, plain or with each record gzipped."""
 
     name = "WARC"
     names = (".warc", ".warc.gz", ".wet", ".wet.gz")
@@ -33,7 +33,7 @@ class Warc(Kind):
         "fields": ("text",),
         "url_field": "url",
         "title_field": "title",
-        "identity_fields": (),  # its id is that of the record
+        "identity_fields": (),  # the id is that of the record
     }
 
     @classmethod
@@ -45,7 +45,7 @@ class Warc(Kind):
         return cls()
 
     def split(self, path: str) -> Iterator[Piece]:
-        """Yield all records, in their order."""
+        """Yield all records in order."""
         number = 0
         with reading(path, gzips=False) as file:
             try:
@@ -56,17 +56,17 @@ class Warc(Kind):
                 raise FeedError(f"{path}, record {number + 1}: can't be read: {error}") from error
 
     def parse(self, raw: Raw) -> dict[str, Any]:
-        """Return id, URL and date, and of a page its text: HTML, or plain."""
+        """Return id, URL and date, and for a page its text, HTML or plain."""
         from warcio.archiveiterator import ArchiveIterator
         from warcio.exceptions import ArchiveLoadFailed
 
         assert isinstance(raw, Span)
         said = io.StringIO()
         try:
-            # warcio says there what it can't unpack, and goes on.
+            # warcio reports unpacking errors there, and continues.
             with reading(raw.path, gzips=False) as file, redirect_stderr(said):
                 file.seek(raw.start)
-                # Closed, since it refers to itself: what it holds would stay until garbage is collected.
+                # Closed, since its reference cycle would keep its memory until garbage collection.
                 with closing(ArchiveIterator(file, no_record_parse=True)) as records:
                     data = _data(next(records))
         except ArchiveLoadFailed as error:
@@ -86,7 +86,7 @@ class Warc(Kind):
 
 
 def _copy(source: IO[bytes], size: int, file: IO[bytes], *, gzipped: bool) -> None:
-    """Copy a record as it is; it is packed or unpacked only where the other file has it the other way."""
+    """Copy a record unchanged. It is only compressed or unpacked if the two files differ in this."""
     start = source.tell()
     is_same = (source.read(len(GZIP)) == GZIP) == gzipped
     source.seek(start)
@@ -107,7 +107,7 @@ def _data(record: Any) -> dict[str, Any]:
 
 
 def _text(record: Any, url: str) -> str | None:
-    """Return the text of a page, as HTML or plain; None for what is no page."""
+    """Return the text of a page, HTML or plain; None for another record."""
     if record.rec_type == "conversion":
         is_plain = (record.rec_headers.get_header("Content-Type") or "").lower().startswith("text/plain")
         return _read(record.raw_stream).decode(errors="replace") if is_plain else None
@@ -139,12 +139,12 @@ def _html(record: Any, url: str) -> str | None:
 
 
 def _can_be_unpacked(record: Any) -> bool:
-    """Return whether content is not packed, or packed in a way that warcio can undo, and name that as warcio does."""
+    """Return whether warcio can unpack the content. Rename its coding for warcio."""
     from warcio.bufferedreaders import BufferedReader
 
     named = (record.http_headers.get_header("Content-Encoding") or "").lower().split(",")
     packed = [coding for each in named if (coding := each.strip().removeprefix("x-")) in CODINGS]
-    if not packed:  # as of `UTF-8` and `none`, which servers send too: Scrapy leaves such content as it is
+    if not packed:  # unknown names such as `UTF-8` and `none`: Scrapy leaves such content unchanged
         return True
     record.http_headers.replace_header("Content-Encoding", packed[0])
     return len(packed) == 1 and packed[0] in BufferedReader.get_supported_decompressors()

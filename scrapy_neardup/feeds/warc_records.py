@@ -1,4 +1,4 @@
-"""Find where the records of a WARC file begin and end."""
+"""Find the beginning and end of the records of a WARC file."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from contextlib import suppress
 from typing import IO, NamedTuple
 
 GZIP = b"\x1f\x8b"
-_MEMBER, _WARC = GZIP + b"\x08", b"WARC/"  # how a gzipped record begins, and a record
-_BEGIN, _BEGIN_SIZE = re.compile(rb"\r\n\r\n(?=WARC/1\.[01]\r\n)"), 14  # where one ends and the next begins
+_MEMBER, _WARC = GZIP + b"\x08", b"WARC/"  # the beginning of a gzipped record, and of a plain one
+_BEGIN, _BEGIN_SIZE = re.compile(rb"\r\n\r\n(?=WARC/1\.[01]\r\n)"), 14  # the end of a record before the next one
 _OTHER = "it does not end where it says: is its Content-Length wrong?"
 _CUT = "the file ends before the record does: was it cut off?"
 _CHUNK = 1 << 14
-_HEAD = 1 << 20  # bytes; longer ones are no heads
+_HEAD = 1 << 20  # bytes; longer heads are invalid
 _AFTER = 16  # bytes that may follow a record: two line ends by the standard
 _LENGTH = re.compile(rb"^content-length[ \t]*:[ \t]*(\d{1,18})[ \t]*\r?$", re.IGNORECASE | re.MULTILINE)
 
 
 class Place(NamedTuple):
-    """Where a record lies, in bytes of the file."""
+    """The place of a record in bytes of the file."""
 
     start: int
     size: int
     fault: str | None = None
-    """Why it is no record."""
+    """The reason why it is not a record."""
 
 
 def places(file: IO[bytes]) -> Iterator[Place]:
-    """Yield where the records of a file lie, gzipped one by one or plain.
+    """Yield the places of the records of a file, plain or gzipped one by one.
 
-    What is no record ends where the next one begins. Raise ValueError for what may be no such file at all.
+    An invalid record ends where the next one begins. Raise ValueError if the file may not be WARC at all.
     """
     size = os.fstat(file.fileno()).st_size
     packed, start = file.read(2) == GZIP, 0
@@ -58,12 +58,12 @@ def _place(file: IO[bytes], start: int, size: int, *, packed: bool) -> Place:
 
 
 def _next(file: IO[bytes], at: int, *, packed: bool) -> int | None:
-    # Also where it is plain, as far as one can see: the very first byte may be what is broken.
+    # Also for a plain file, as far as is known: its first byte may be the damaged one.
     return (None if packed else _next_plain(file, at)) or _next_member(file, at)
 
 
 def _next_member(file: IO[bytes], at: int) -> int | None:
-    """Return where the next gzipped record begins; None where there is none."""
+    """Return the beginning of the next gzipped record, or None."""
     file.seek(at)
     while len(text := file.read(_CHUNK)) >= len(_MEMBER):
         found = text.find(_MEMBER)
@@ -77,7 +77,7 @@ def _next_member(file: IO[bytes], at: int) -> int | None:
 
 
 def _next_plain(file: IO[bytes], at: int) -> int | None:
-    """Return where the next plain record begins; None where there is none."""
+    """Return the beginning of the next plain record, or None."""
     file.seek(at)
     text = b""
     while more := file.read(_CHUNK):
@@ -118,7 +118,7 @@ def _member(file: IO[bytes], start: int) -> Place:
 
 
 def _head(text: bytes, file: IO[bytes] | None = None) -> tuple[int, int]:
-    """Return the bytes of a record's head and those that it says follow; 0 where the file ends before the head does."""
+    """Return the length of a record's head and of its body; 0 if the file ends in the head."""
     if not text.startswith(_WARC[: len(text)]):
         raise ValueError(f"{text[:20].decode(errors='replace')!r} where a record was to begin")
     while not (end := re.search(rb"\r?\n\r?\n", text)):

@@ -1,6 +1,7 @@
-"""Read the lines of a page off its tree, without boilerplate that tags, classes, ids and roles mark.
+"""Read the lines of a page from its tree, without the boilerplate that tags, classes, ids and roles mark.
 
-A name is a guess. What names would cost is measured, and names that would cost most of a page are not believed.
+Names are guesses. The text that a name would remove is measured, and a name that would remove most of a page is
+ignored.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _INVISIBLE = word_set(
     "audio button canvas datalist dialog iframe map math noscript object script select style svg template textarea"
     " title video"
 )
-# Never the four that hold the article itself: their classes list what the page has, such as "with-sidebar".
+# Never the four elements that hold the article itself: their classes describe the page, such as "with-sidebar".
 _NAMED = BLOCKS - word_set("html body main article") | word_set("span")
 _COMMENTS = word_set("commentlist comments disqus respond")
 _BOILERPLATE = _COMMENTS | word_set(
@@ -34,17 +35,17 @@ _BOILERPLATE = _COMMENTS | word_set(
     " widget widgets"
 )
 _MARGINS = word_set("contentinfo copyright footer nav navbar navfooter navheader navigation")
-_HAVING = word_set("has no with")  # "has-nav" is no nav, but beside one
+_HAVING = word_set("has no with")  # an element "has-nav" is beside a nav
 _CONSENT = re.compile("consent|cookie|cybot|didomi|gdpr|onetrust|truste|usercentrics", re.I)  # in any part of a name
-_MOST_WORDS_OF_ID = 4  # a longer one is made of a heading
+_MOST_WORDS_OF_ID = 4  # a longer id is made from a heading
 _NAMING = word_set("class id role")
 _MARKING = frozenset({("role", "main"), ("itemprop", "articleBody")})
 _HIDING = word_set("hidden aria-hidden style")
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _HIDING_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
 
-_MIN_MARKED = 0.3  # of what a page says, in an element that is marked as its main part
-_MOST_LEFT_OUT = 1.9  # times what is left
+_MIN_MARKED = 0.3  # share of a page's text that an element marked as its main part must have
+_MOST_LEFT_OUT = 1.9  # times the remaining text
 _MOST_READINGS = 4
 _MIN_UNSCRIPTED = 3 * MIN_SCORE  # more than a notice that the page needs scripts
 
@@ -69,11 +70,11 @@ class _LeftOut:
 
     def __init__(self, element: etree._Element) -> None:
         self.element = element
-        self.most = len(_bytes(element))  # that it can say; those of links too
+        self.most = len(_bytes(element))  # an upper limit of its text, including links
 
     @cached_property
     def said(self) -> int:
-        """Its letters that are not of links."""
+        """The letters of its text outside links."""
         return _letters(_string(self.element)) - _letters("".join(_no_words(self.element)))
 
 
@@ -84,18 +85,18 @@ _said_of = attrgetter("said")
 class _Reading(NamedTuple):
     lines: Lines
     left_out: list[_LeftOut]
-    """For their names."""
+    """Elements left out for their names."""
 
 
 class MainText(NamedTuple):
     text: str
-    """A line for each block."""
+    """One line for each block."""
     thin: bool
-    """It is under half of what is not link text on the page, or the page says next to nothing but links."""
+    """Whether the text is under half of the text outside links, or the page has almost only links."""
 
 
 def main_text(root: etree._Element) -> MainText:
-    """Return the main text of the page under `root`; all that is visible where nothing stands out."""
+    """Return the main text of the page under `root`, or all visible text if nothing stands out."""
     lines, left_out = _read_all(root)
     part = lines.whole()
     for marked in lines.marked if len(lines.marked) == 1 else ():
@@ -117,7 +118,7 @@ def _read_all(root: etree._Element) -> _Reading:
 
 
 def _read_believing(root: etree._Element) -> _Reading:
-    """Read a page less what its names say is boilerplate, but for the names that would cost most of the page."""
+    """Read a page without boilerplate, ignoring names that would remove most of the page."""
     kept: set[etree._Element] = set()
     for _ in range(_MOST_READINGS):
         reading = _read(root, _is_boilerplate, kept)
@@ -135,7 +136,7 @@ def _read_believing(root: etree._Element) -> _Reading:
 
 
 def _spine(element: etree._Element) -> Iterator[etree._Element]:
-    """Yield the elements around the middle of the text of `element`, and what is around that too."""
+    """Yield the element in the middle of the text of `element`, and its ancestors."""
     words = _words(element)
     ends = list(accumulate(map(len, words)))
     middle = words[bisect(ends, ends[-1] // 2)].getparent()
@@ -145,7 +146,7 @@ def _spine(element: etree._Element) -> Iterator[etree._Element]:
 
 
 def _say_more(left_out: list[_LeftOut], letters: float) -> bool:
-    """Return whether elements have more than so many letters that are not of links; look at no more than it takes."""
+    """Return whether elements have more than this many letters outside links. Stop reading as soon as it is clear."""
     said, most = 0, sum(map(_most_of, left_out))
     for each in sorted(left_out, key=_most_of, reverse=True):
         if said > letters or said + most <= letters:
@@ -165,7 +166,7 @@ def _read(
     kept: Collection[etree._Element] = (),
     unseen: frozenset[str] = _INVISIBLE,
 ) -> _Reading:
-    """Read a page less what is named so; the elements `kept` stay."""
+    """Read a page without elements of these names, except those in `kept`."""
     lines = Lines()
     parts = lines.parts
     left_out: list[_LeftOut] = []
@@ -223,7 +224,7 @@ def _is_left_out(
 
 
 def _is_phrase(name: str, value: str) -> bool:
-    """Return whether an id was made of a heading."""
+    """Return whether an id was made from a heading."""
     return name == "id" and len(_WORD.findall(value)) > _MOST_WORDS_OF_ID
 
 
@@ -238,7 +239,7 @@ def _is(element: etree._Element, is_so: Callable[[str], bool]) -> bool:
 
 
 def _is_sure(element: etree._Element, is_text_left: bool) -> bool:
-    """Return whether the name of an element is to be believed, however much is in it."""
+    """Return whether to believe the name of an element, however much text it has."""
     return _is(element, _is_margin) or (is_text_left and _is(element, _is_aside))
 
 
@@ -249,7 +250,7 @@ def _is_boilerplate(name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _is_margin(name: str) -> bool:
-    """Return whether a name is that of the foot or the navigation of a page: `site-footer`, not `has-nav`."""
+    """Return whether a name means a footer or navigation, such as `site-footer` but not `has-nav`."""
     parts = ([word.lower() for word in _WORD.findall(part)] for part in name.split())
     return any(words[-1] in _MARGINS and words[0] not in _HAVING for words in parts if words)
 

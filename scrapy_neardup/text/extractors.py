@@ -1,6 +1,6 @@
-"""Choose the reader of a page: the built-in one, trafilatura, or the user's function.
+"""Choose the extractor of main text: the built-in one, trafilatura, or the user's function.
 
-The title is always taken by the built-in reader, so that it does not depend on this choice.
+The title always comes from the built-in extractor, so that it does not depend on this choice.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from lxml import etree
 from .html import Page, html_to_page
 
 Extract = Callable[[str], str | None]
-"""Takes the HTML of a page, gives its main text; None or "" where it has none."""
+"""Takes the HTML of a page, and returns its main text; None or "" for none."""
 BUILTIN = "builtin"
 TRAFILATURA = "trafilatura"
 ALLOWED = f"{BUILTIN!r}, {TRAFILATURA!r}, or (the import path of) a function that takes HTML and gives its main text"
@@ -25,21 +25,22 @@ class Read(Protocol):
     """Reads a page."""
 
     def __call__(self, html: str, *, root: etree._Element | None = None) -> Page:
-        """Read a page; `root`: its tree, if somebody has parsed it."""
+        """Read a page. `root` is its parsed tree, if there is one."""
 
 
 def build_reader(extractor: str | Extract) -> Read:
-    """Return what reads a page as `extractor` says: a name, an import path or a function; ValueError says what may be.
+    """Return the reader for `extractor`: a name, an import path or a function. Raise ValueError with the allowed
+    values.
 
-    An import is done once.
+    An import path is imported once.
     """
     return _named(extractor) if isinstance(extractor, str) else _own(extractor)
 
 
 def is_heavy(extractor: str | Extract) -> bool:
-    """Return whether reading a page takes so long that a crawl should not wait for it.
+    """Return whether an extractor is too slow for the reactor.
 
-    trafilatura does; so does a function of the user's own whose attribute `heavy` is true.
+    trafilatura is, and a user's function with a true attribute `heavy`.
     """
     if isinstance(extractor, str):
         return extractor == TRAFILATURA or (extractor != BUILTIN and is_heavy(_imported(extractor)))  # type: ignore[arg-type]
@@ -54,7 +55,7 @@ def _named(name: str) -> Read:
 
 
 class ExtractorError(Exception):
-    """A function of the user's failed on a page; the message names it and says how."""
+    """A user's function failed on a page. The message names the function and its error."""
 
 
 def _own(extract: object) -> Read:
@@ -69,7 +70,7 @@ def _own(extract: object) -> Read:
             raise ExtractorError(f"NEARDUP_EXTRACTOR: {name} failed on a page: {error!r}") from error
         if not isinstance(text, (str, type(None))):
             raise ExtractorError(f"NEARDUP_EXTRACTOR: {name} returned {type(text).__name__}; allowed is str or None")
-        # Where it finds no text there is none: what a user's function leaves out is not to come back by another way.
+        # If the user's function finds no text, there is none: text that it leaves out must not come back.
         return html_to_page(html, text or "", root)
 
     return read
@@ -83,7 +84,7 @@ def _trafilatura() -> Read:
         raise ValueError(f"{TRAFILATURA!r} only where it can be imported ({error}); {command}") from error
 
     def read(html: str, *, root: etree._Element | None = None) -> Page:
-        # It gives None for many a short page and list page, of which the built-in reader takes all visible text.
+        # It gives None for many short pages and lists. The built-in reader takes all visible text then.
         page = html_to_page(html, root=root)
         text = extract(html, **_TRAFILATURA_OPTIONS)
         return page._replace(text=text, thin=False) if text else page
@@ -91,7 +92,7 @@ def _trafilatura() -> Read:
     return read
 
 
-# Comments differ from fetch to fetch; what is left over of a template makes copies look different.
+# Comments differ from fetch to fetch. Remains of a template make copies look different.
 _TRAFILATURA_OPTIONS: dict[str, Any] = {"include_comments": False, "include_tables": True, "favor_precision": True}
 
 
@@ -101,5 +102,5 @@ def _imported(path: str) -> object:
         raise ValueError(ALLOWED)
     try:
         return getattr(import_module(module), name)
-    except Exception as error:  # whatever a module of the user's does on being imported
+    except Exception as error:  # a module of the user's may raise anything on import
         raise ValueError(f"{ALLOWED}; {path!r} can't be imported: {error}") from error

@@ -1,12 +1,12 @@
 """Extract title and main text from HTML. Pure.
 
-What may live here: reading a page. Fetching it, cutting its text into words and comparing it live elsewhere, and
-nothing here knows Scrapy, so that feeds, archives and tests read a page exactly as a crawl does.
+This module only reads a page. Fetching, tokenization and comparison are elsewhere, and nothing here imports Scrapy, so
+feeds, archives and tests read a page exactly as a crawl does.
 
-A page is read line by line; block elements break lines. Boilerplate is left out by what its tag, class, id and role say
-of it (reading.py). A line scores by its length, less what of it is link text, less a flat fee that short lines can't
-pay. The main text is the element whose lines score highest in sum (lines.py): taking in a sidebar or a row of links
-costs more than it brings, taking in another paragraph pays. So an article gives the same text in every template.
+A page is read as lines, which block elements break. Boilerplate is left out by tag, class, id and role
+(boilerplate.py). The score of a line is its length, less its link text, less a flat fee that short lines can't pay. The
+main text is the element with the highest sum of scores (lines.py): a sidebar or a row of links lowers the sum, another
+paragraph raises it. So an article gives the same text in every template.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .. import native
 from .boilerplate import main_text
 from .lines import squeeze
 
-_ANCHORS = " ¶#\uf0c1"  # stand behind headings, to link to them
+_ANCHORS = " ¶#\uf0c1"  # link signs behind headings
 
 _CLASS = re.compile(
     rb"""[ \t\n\f\r]class[ \t\n\f\r]*=[ \t\n\f\r]*(?:"([^"]+)"|'([^']+)'|([^"'\\> \t\n\f\r][^> \t\n\f\r]*))""", re.I
@@ -41,22 +41,22 @@ _LETTERS_PER_TAG = 1_000
 
 
 class Page(NamedTuple):
-    """What is read of a page; "" for what it lacks."""
+    """The title, text and elements of a page; "" for missing ones."""
 
     title: str
     text: str
-    """The main text, a line for each block."""
+    """The main text, one line for each block."""
     elements: frozenset[str] = frozenset()
-    """What it is built of, see `elements`; none where it is a fragment, which has no layout of its own, or where its
-    tree was given."""
+    """The names of the page's elements, see `elements`; empty for a fragment, which has no layout, and for a given
+    tree."""
     thin: bool = False
-    """The text is under half of what is not link text on the page; False where the text was given."""
+    """Whether the text is under half of the text outside links; False if the text was given."""
 
 
 def looks_like_html(text: str) -> bool:
     """Return whether text is HTML, a document or a fragment, without parsing; False for empty text.
 
-    Plain text may compare (`a < b`), hold generics (`List<String>`) or name a tag now and then.
+    Plain text may contain comparisons (`a < b`), generics (`List<String>`) or the name of a tag.
     """
     if "<" not in text:
         return False
@@ -71,9 +71,9 @@ def looks_like_html(text: str) -> bool:
 
 
 def html_to_page(html: str | bytes, text: str | None = None, root: etree._Element | None = None) -> Page:
-    """Read `html`, whose main text is `text` if that was found by other means; raise nothing.
+    """Read `html`. `text` is its main text if another extractor found it. Raise nothing.
 
-    `root`: its tree, if there is one; it stays as it is.
+    `root` is its parsed tree, if there is one. It is not changed.
     """
     tree = parse(html) if root is None else root
     if tree is None:
@@ -84,9 +84,9 @@ def html_to_page(html: str | bytes, text: str | None = None, root: etree._Elemen
 
 
 def parse(html: str | bytes) -> etree._Element | None:
-    """Return the root of the tree of `html`, None where it holds no element; raise nothing, however broken it is.
+    """Return the root of the tree of `html`, None if it has no element. Raise nothing, however broken it is.
 
-    A str is text already: what it says of its encoding is void. Bytes are UTF-8 where they can be, else what they say.
+    For a str, encoding declarations are ignored. Bytes are read as UTF-8 if valid, else as they declare.
     """
     data, encoding = _encoded(html)
     parser = etree.HTMLParser(
@@ -99,18 +99,18 @@ def parse(html: str | bytes) -> etree._Element | None:
 
 
 def extract(root: etree._Element) -> Page:
-    """Return the title and the main text of the page under `root`, which stays as it is; "" for what it lacks.
+    """Return the title and main text of the page under `root`, which is not changed; "" for missing ones.
 
-    Where nothing stands out as main text, all visible text is returned.
+    If nothing stands out as main text, all visible text is returned.
     """
     text, thin = main_text(root)
     return Page(_title(root), text, thin=thin)
 
 
 def elements(html: str) -> frozenset[str]:
-    """Return what a page is built of: its elements' classes, such as `.lead big`; without any, its framing tags.
+    """Return the classes of a page's elements, such as `.lead big`; for a page without classes, its structural tags.
 
-    As they stand in the markup: to ask the tree for them would take four times as long.
+    They are read from the markup, since the tree would take four times as long.
     """
     classes = set(_class_lines(html.encode(errors="replace")).split(b"\n")) - {b""}
     names = (
@@ -120,7 +120,7 @@ def elements(html: str) -> frozenset[str]:
 
 
 def _class_lines(html: bytes) -> bytes:
-    """Return the values of a page's attributes `class`, a line each; empty ones are left out."""
+    """Return the values of the `class` attributes of a page, one a line, without empty ones."""
     if native.compiled:
         return native.compiled.class_lines(html)
     values = (match[match.lastindex or 0].replace(b"\n", b" ") for match in _CLASS.finditer(html))
@@ -128,7 +128,7 @@ def _class_lines(html: bytes) -> bytes:
 
 
 def canonical_links(root: etree._Element) -> list[str]:
-    """Return the URLs that a page names as its canonical, as they stand there; most pages name none or one."""
+    """Return the canonical URLs that a page names, unresolved. Most pages name none or one."""
     links = root.iter("link")
     return [url for link in links if "canonical" in link.get("rel", "").lower().split() and (url := link.get("href"))]
 
@@ -145,13 +145,13 @@ def _encoded(html: str | bytes) -> tuple[bytes, str | None]:
 
 
 def _title(root: etree._Element) -> str:
-    """Prefer the heading that <title> repeats: it is free of the site's name, so the same on every site."""
+    """Return the heading that <title> repeats, else <title>: the heading lacks the name of the site."""
     found: dict[str, list[etree._Element]] = {"title": [], "h1": [], "meta": []}
     for element in root.iter(*found):
         found[element.tag].append(element)
     title = next(map(_text, found["title"]), "")
     headings = [heading for each in found["h1"] if (heading := _text(each).rstrip(_ANCHORS))]
-    # The last: before it may stand the site's name.
+    # The last such heading, since the first may be the name of the site.
     shared = next(
         (heading for heading in reversed(headings) if heading in title and 3 * len(heading) >= len(title)), ""
     )

@@ -1,6 +1,6 @@
 """Load jieba's words and its model of new words, without importing jieba.
 
-That would take a second, and five times the memory.
+An import of jieba takes a second, and five times the memory.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import numpy.typing as npt
 from ..native import Compiled
 
 FIRST, LAST = 0x4E00, 0x9FD5  # the Han characters that jieba knows
-_STATES = "BEMS"  # of a character: first, last, between them, alone; in the order in which jieba breaks ties
+_STATES = "BEMS"  # of a character in a word: first, last, middle, single; in the order of jieba's ties
 _UNSEEN = -3.14e100  # jieba.finalseg.MIN_FLOAT
 _SAYS = np.uint64((1 << 24) - 1)  # see native/dictionary.h
 
 
 class Tables(NamedTuple):
-    """What `Compiled.cut_lines` takes after the text, some 9 MB."""
+    """The arguments of `Compiled.cut_lines` after the text, about 9 MB."""
 
     words: bytes
     scores: bytes
@@ -31,8 +31,8 @@ class Tables(NamedTuple):
 
 
 def path_of(name: str) -> Path:
-    """Return where a file of the installed jieba is; ModuleNotFoundError where there is no jieba."""
-    # resources.files("jieba") would import jieba, which takes longer than all of this, only to learn where it is.
+    """Return the path of a file of the installed jieba. Raise ModuleNotFoundError without jieba."""
+    # resources.files("jieba") would import jieba, which takes longer than all the rest.
     spec = find_spec("jieba")
     if spec is None or spec.origin is None:
         raise ModuleNotFoundError("Chinese needs the data of jieba: pip install jieba", name="jieba")
@@ -40,15 +40,15 @@ def path_of(name: str) -> Path:
 
 
 def load_tables(compiled: Compiled) -> Tables:
-    """Return jieba's dictionary and model; ValueError for a dictionary that is in another form."""
+    """Return jieba's dictionary and model. Raise ValueError for a dictionary in an unknown form."""
     lines = path_of("dict.txt").read_bytes()
-    # Half of the places stay free: a place, 8 bytes, for what begins words is needed about every 10 bytes.
+    # Half of the slots stay free: about every 10 bytes of the file need a slot of 8 bytes for a prefix.
     words, all_counts = compiled.dictionary(lines, (len(lines) // 8).bit_length())
     return Tables(*_scored(np.frombuffer(words, np.uint64), log(all_counts)), _model())
 
 
 def _scored(words: npt.NDArray[np.uint64], all_words: float) -> tuple[bytes, bytes]:
-    """Return the dictionary with places of scores where it has counts, and the scores: of 1 where a count is 0."""
+    """Return the dictionary with places of scores instead of counts, and the scores. A count of 0 scores as 1."""
     says = (words & _SAYS).astype(np.int64)
     is_used = np.bincount(says, minlength=2) > 0
     is_used[:2] = True
@@ -58,7 +58,7 @@ def _scored(words: npt.NDArray[np.uint64], all_words: float) -> tuple[bytes, byt
 
 
 def _model() -> bytes:
-    """Return how likely each state is at first, after each state, and with each character: logarithms."""
+    """Return the log probabilities of each first state, each transition, and each character in a state."""
     start, after, seen = (_probabilities(name) for name in ("start", "trans", "emit"))
     with_each = np.full((LAST - FIRST + 1, len(_STATES)), _UNSEEN)
     for column, state in enumerate(_STATES):

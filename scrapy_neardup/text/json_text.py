@@ -1,4 +1,4 @@
-"""Write values as JSON that any file and terminal takes."""
+"""Write values as JSON that any file and terminal accepts."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 
 def json_text(value: Any, *, indent: int | None = None) -> str:
-    r"""Return JSON with all characters as they are, but for halves of surrogate pairs: these are written as `\ud800`.
+    r"""Return JSON with all characters as they are, except lone surrogates, which are written as `\ud800`.
 
-    Such a half may stand in a URL that was JSON, and in no encoding. What JSON does not know is written as its `str`,
-    and as null the numbers that it does not know: NaN, and those that are infinite.
+    URLs from JSON may contain lone surrogates, which no encoding accepts. Unknown types are written as their `str`; NaN
+    and infinite numbers as null.
     """
     try:
         text = _dumped(value, indent)
-    except ValueError:  # seldom, so that nobody else waits until all is looked through
+    except ValueError:  # rare, so that other texts are not searched
         text = _dumped(_known(value), indent)
     return text.encode(errors="backslashreplace").decode()
 

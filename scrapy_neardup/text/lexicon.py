@@ -1,6 +1,6 @@
 """I-Match lexicons: the kept terms, the file format, and the built-in lexicon.
 
-What an I-Match digest makes of a lexicon belongs to the fingerprints; where document frequencies come from, to others.
+The digest is in `fingerprints`. Document frequencies come from the callers.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from ..atomic import replacing
 from .jieba_data import path_of
 
 MAGIC = "scrapy-neardup lexicon 1"
-BAND = (0.5, 0.7)  # normalized IDF of the terms that are kept of a corpus: the best of those in bench/imatch.py
-# The same for jieba's table. Of bands tried on labelled news and laws, wider ones lose recall (every term
-# more is one more that an edit can change), narrower or higher ones leave too few terms in a short text.
+BAND = (0.5, 0.7)  # the normalized IDF of kept terms, the best band in bench/imatch.py
+# The band for jieba's table, measured on labelled news and laws. A wider band loses recall, since an edit can change
+# more terms. A narrower or higher band leaves too few terms in a short text.
 CHINESE_BAND = (0.55, 0.65)
 
 
 @dataclass(frozen=True)
 class Lexicon:
-    """Hold the terms that I-Match keeps; two lexicons are equal where their terms are.
+    """The terms that I-Match keeps. Two lexicons with equal terms are equal.
 
-    `terms`: tokens as `tokenize` yields them; may be empty. `about`: where they are from, in the order of the header
-    lines of the file; not part of what is compared, nor of `id`.
+    `terms` are tokens as `tokenize` yields them, possibly none. `about` describes their origin, in the order of the
+    header lines of the file; it is not part of the comparison or of `id`.
     """
 
     terms: frozenset[str]
@@ -53,14 +53,14 @@ class Lexicon:
         min_documents: int = 2,
         source: str = "",
     ) -> Lexicon:
-        """Return the lexicon of the terms whose normalized IDF is in [low, high].
+        """Return the lexicon of the terms with a normalized IDF in [low, high].
 
-        `frequencies` maps each term to the number of documents that have it, out of `documents`; empty, it gives an
-        empty lexicon. Terms of fewer than `min_documents` documents are left out whatever the band: most are misprints.
-        ValueError: not 0 <= low <= high <= 1, or a frequency that `normalized_idf` refuses.
+        `frequencies` maps each term to its number of documents, out of `documents`. An empty one gives an empty
+        lexicon. Terms in fewer than `min_documents` documents are left out, since most are misprints. Raise ValueError
+        unless 0 <= low <= high <= 1, and for a frequency that `normalized_idf` refuses.
 
-        Chowdhury, Frieder, Grossman, McCabe 2002, Collection statistics for fast duplicate document detection;
-        Kołcz, Chowdhury, Alspector 2004, Improved robustness of signature-based near-replica detection via lexicon
+        Chowdhury, Frieder, Grossman, McCabe 2002, Collection statistics for fast duplicate document detection; Kołcz,
+        Chowdhury, Alspector 2004, Improved robustness of signature-based near-replica detection via lexicon
         randomization.
         """
         if not 0 <= low <= high <= 1:
@@ -71,19 +71,19 @@ class Lexicon:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Lexicon:
-        """Return the lexicon in the file that `save` wrote.
+        """Return the lexicon in a file that `save` wrote.
 
-        ValueError: the file is no such file or is damaged; it names the file, the line and what is expected there.
-        OSError: the file can't be read.
+        Raise ValueError for a damaged or foreign file, with the file, the line and the expected content; OSError if it
+        can't be read.
         """
         return _parse(Path(path).read_bytes(), str(path))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the lexicon to a file, gzipped where its name ends in .gz; the same lexicon gives the same bytes.
+        """Write the lexicon to a file, gzipped if its name ends in .gz. Equal lexicons give equal bytes.
 
-        UTF-8 text: the line of `MAGIC`; a line `# key: value` for each entry of `about` that has a value, and one for
-        `terms`, their number; the terms, one a line, in the order of their code points. A file of that name is
-        replaced, at once and as a whole. OSError: it can't be written.
+        The file is UTF-8: a line with `MAGIC`, a line `# key: value` for each entry of `about` and for `terms` (their
+        number), then the terms, one a line, in the order of code points. An existing file is replaced atomically. Raise
+        OSError if it can't be written.
         """
         about = {**self.about, "terms": str(len(self.terms))}
         header = [f"# {key}: {' '.join(value.split())}" for key, value in about.items() if value]
@@ -93,23 +93,23 @@ class Lexicon:
 
 
 def normalized_idf(count: int, documents: int) -> float:
-    """Return ln(N / n) / ln N for a term in n = `count` of N = `documents`: 0 if in all of them, 1 if in one only.
+    """Return ln(N / n) / ln N for a term in n = `count` of N = `documents`: 0 if it is in all, 1 if in one.
 
-    ValueError: not 1 <= count <= documents, or fewer than 2 documents.
+    Raise ValueError unless 1 <= count <= documents and documents >= 2.
 
-    Chowdhury et al. 2002: the IDF by which I-Match chooses terms, here as a share of the highest possible one.
+    Chowdhury et al. 2002: the IDF by which I-Match chooses terms, as a share of its maximum.
     """
     if not 1 <= count <= documents or documents < 2:
         raise ValueError(f"a term can't be in {count} of {documents} documents (at least 2 documents are needed)")
-    # The last digits of a logarithm differ between machines: rounded, a term on the edge is in or out on all of them.
+    # Rounded, since the last digits of a logarithm differ between machines, and terms on the edge must not.
     return round(math.log(documents / count) / math.log(documents), 9)
 
 
 @cache
 def builtin() -> Lexicon:
-    """Return the built-in lexicon: Chinese, from the IDF table of the installed jieba, united with English.
+    """Return the built-in lexicon: Chinese terms from the IDF table of the installed jieba, and English terms.
 
-    ModuleNotFoundError: there is no jieba. What the English terms are made from: see lexicons/NOTICE.en.
+    Raise ModuleNotFoundError without jieba. lexicons/NOTICE.en describes the origin of the English terms.
     """
     name = "lexicons/en.txt.gz"
     english = _parse(resources.files(__package__).joinpath(name).read_bytes(), name)
@@ -119,10 +119,10 @@ def builtin() -> Lexicon:
 def _chinese() -> frozenset[str]:
     fields = path_of("analyse/idf.txt").read_bytes().split()
     words, idfs = fields[::2], [float(idf) for idf in fields[1::2]]
-    top = max(idfs)  # ln N: the table holds words that were seen in one document only
+    top = max(idfs)  # ln N: some words of the table were seen in one document only
     low, high = (edge * top for edge in CHINESE_BAND)
     kept = b" ".join(word for word, idf in zip(words, idfs, strict=True) if low <= idf <= high)
-    # A single character is often not a word, but what the segmenter had left over.
+    # Single characters are often leftovers of the segmenter.
     return frozenset(word for word in kept.decode().split() if len(word) > 1)
 
 
@@ -146,7 +146,7 @@ def _lines(data: bytes, name: str) -> list[str]:
 
 
 def _faults(first: list[str], head: list[str], terms: list[str]) -> Iterator[tuple[int, str]]:
-    """Yield the number of each line that is not as it should be, and what is expected there."""
+    """Yield the number of each invalid line, with the expected content."""
     if first != [MAGIC]:
         yield 1, repr(MAGIC)
     yield from ((number, "'# key: value'") for number, line in enumerate(head, 2) if ": " not in line)

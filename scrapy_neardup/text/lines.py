@@ -7,22 +7,22 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
-# In letters. Tuned on pages in several languages; a quarter more or less of either changes little.
+# In letters. Tuned on pages in several languages; a change of a quarter matters little.
 _LINE_FEE = 20
 _LINK_FEE_PER_LETTER = 2
-# A best element stands out with this score, this share of the page, and either so much of what is not link text or the
-# score of an article.
+# An element stands out with this score, this share of the page, and either this much text outside links or the score of
+# an article.
 MIN_SCORE = 100
 _MIN_SHARE = 0.2
 _MIN_SHARE_SAID = 0.5
 _ARTICLE_SCORE = 1000
 _MOST_BESIDE_LINKS = 500  # on a page of links
-# A frame says no more than this, in boxes; and so much in none, such as a site's name.
+# A frame has at most this many letters in boxes, and as many outside, such as the name of the site.
 _MOST_IN_FRAME = 200
 _MOST_LOOSE = 40
 _WIDE_LETTER = "[\u1100-\u11ff\u3041-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]"
-_WIDE = re.compile(f"{_WIDE_LETTER}{_WIDE_LETTER}*")  # quicker than "+" where there is none
-_WIDTH = 2.5  # letters of other scripts that one of these says as much as
+_WIDE = re.compile(f"{_WIDE_LETTER}{_WIDE_LETTER}*")  # faster than "+" for text without such letters
+_WIDTH = 2.5  # the number of letters of other scripts that one of these equals
 
 
 def word_set(names: str) -> frozenset[str]:
@@ -41,17 +41,17 @@ _PLAIN = BLOCKS - _BOXES - _HEADINGS
 
 
 def squeeze(text: str) -> str:
-    """Make one blank of each run of white space."""
+    """Replace each run of white space by one blank."""
     return " ".join(text.split())
 
 
 def weight(text: str) -> int:
-    """Return how many letters `text` says as much as; a Chinese, Japanese or Korean one is more than one."""
+    """Return the number of letters in `text`. A Chinese, Japanese or Korean letter counts more than one."""
     return len(text) if text.isascii() else len(text) + int((_WIDTH - 1) * len("".join(_WIDE.findall(text))))
 
 
 class _Box(NamedTuple):
-    """A box as it was read."""
+    """A finished box: its text and headings."""
 
     said: int
     headings: int
@@ -59,7 +59,7 @@ class _Box(NamedTuple):
 
 
 class _Best(NamedTuple):
-    """The element with the highest score: its lines, less its frame."""
+    """The element with the highest score, and its lines without its frame."""
 
     score: int
     lines: slice
@@ -74,10 +74,10 @@ class Part(NamedTuple):
     """The page, or an element that the page marks as its main part."""
 
     said: int
-    """By weight, less what is link text."""
+    """Letters outside links, by weight."""
     best: _Best
     core: slice
-    """Its lines, less its frame."""
+    """Its lines without its frame."""
 
 
 _NO_BOX = _Box(0, 0, slice(0))
@@ -85,7 +85,7 @@ _NO_BEST = _Best(0, slice(0))
 
 
 class _Block:
-    """A block element that is being read."""
+    """An open block element."""
 
     __slots__ = ("best_before", "greatest", "headings_before", "in_boxes", "said_before", "score_before", "start")
 
@@ -94,12 +94,12 @@ class _Block:
         self.score_before = score_before
         self.said_before = said_before
         self.headings_before = headings_before
-        self.best_before: _Best | None = None  # of the page, where it is marked
-        self.in_boxes = 0  # what the boxes in it say
-        self.greatest = _NO_BOX  # the one of them that says most
+        self.best_before: _Best | None = None  # the best element of the page when this one was marked
+        self.in_boxes = 0  # letters in its boxes
+        self.greatest = _NO_BOX  # the box with the most letters
 
     def is_frame(self, said: int, headings: int) -> bool:
-        """Return whether it is a frame around its greatest box, which has all its headings and nearly all its text."""
+        """Return whether it is a frame around its largest box, which has all its headings and nearly all its text."""
         if not headings or headings != self.greatest.headings:
             return False
         beside = said - self.greatest.said
@@ -110,13 +110,13 @@ _score_of = attrgetter("score")
 
 
 class Lines:
-    """The lines of a page in order, and the run of them that makes up its highest-scoring element, less its frame."""
+    """The lines of a page in order, and the range of the highest-scoring element without its frame."""
 
     def __init__(self) -> None:
         self.all: list[str] = []
-        self.said = 0  # by weight, less what is link text
+        self.said = 0  # letters outside links, by weight
         self.marked: list[Part] = []
-        self.parts: list[str] = []  # of the current line; none but blanks may be left out before the first
+        self.parts: list[str] = []  # of the current line; leading blanks may be missing
         self._weights: list[int] = []
         self._all_letters = 0
         self._scores: list[int] = []
@@ -125,11 +125,11 @@ class Lines:
         self._best = _NO_BEST
         self._core = slice(None)
         self._open: list[_Block] = []
-        self._link_start: int | None = None  # among the parts, where a link is open
+        self._link_start: int | None = None  # the first part of an open link
         self._link_parts: list[str] = []
 
     def open(self) -> None:
-        """Begin a block."""
+        """Open a block."""
         if self.parts:
             self.end_line()
         self._open.append(_Block(len(self.all), self._score, self.said, self._headings))
@@ -139,11 +139,11 @@ class Lines:
             self._link_start = len(self.parts)
 
     def mark(self) -> None:
-        """Note that the page names the block that was opened last as its main part."""
+        """Note that the page marks the innermost open block as its main part."""
         self._open[-1].best_before, self._best = self._best, _NO_BEST
 
     def close(self, tag: str) -> None:
-        """End the block that was opened last."""
+        """Close the innermost open block."""
         if self.parts:
             self.end_line()
         block = self._open.pop()
@@ -171,7 +171,8 @@ class Lines:
         return Part(self.said, self._best, self._core)
 
     def main(self, part: Part) -> Main:
-        """Return the best element's lines, less those that are mostly links; where none stands out, all but the frame.
+        """Return the lines of the best element without lines of links; if nothing stands out, all lines without the
+        frame.
 
         A page of links has no frame.
         """
@@ -185,7 +186,7 @@ class Lines:
         return self._chosen(core if self._letters(core) >= _MIN_SHARE * self._all_letters else indices)
 
     def is_links(self) -> bool:
-        """Return whether the page says next to nothing but links."""
+        """Return whether the page has almost only links."""
         return self.said < _MOST_BESIDE_LINKS and self._has_mostly_links()
 
     def _has_mostly_links(self) -> bool:

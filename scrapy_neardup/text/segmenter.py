@@ -1,6 +1,6 @@
 """Cut runs of Han characters into words as jieba does. Loaded on first use.
 
-The compiled part and the cutter in Python give the same words.
+The compiled part and the cutter in Python give equal words.
 """
 
 from __future__ import annotations
@@ -16,19 +16,20 @@ from .jieba_data import load_tables
 
 Cut = Callable[[str], list[str]]
 Segmenter = Callable[[list[str]], bytes]
-"""From text in parts to words in UTF-8, a line each: what is before the first run, the run, what is after it … In what
-is before, between and after runs, at least one, each word is between blanks, and all that is no word is a blank."""
+"""Returns the words of a text in UTF-8, one a line. The text is a list: text before the first run, the run, text
+between, …, text after the last run. In the text around runs each word is between blanks, and everything else is
+blanks."""
 
-_RUN = re.compile("([\u4e00-\u9fd5]+)")  # of the characters that jieba knows; of others, each is a word
+_RUN = re.compile("([\u4e00-\u9fd5]+)")  # of the characters that jieba knows; each other one is a word
 
 
 def segmenter() -> Segmenter:
-    """Return what cuts Chinese into words: the compiled part, or else the cutter in Python."""
+    """Return the segmenter of Chinese: the compiled one, or else the one in Python."""
     return (_compiled() if native.compiled else None) or _not_compiled()
 
 
 class CompiledSegmenter:
-    """The compiled part's, with jieba's tables. ValueError for a dictionary that it does not know."""
+    """The compiled segmenter with jieba's tables. Raise ValueError for an unknown form of the dictionary."""
 
     def __init__(self, compiled: native.Compiled) -> None:
         self._cut_lines, self._tables = compiled.cut_lines, load_tables(compiled)
@@ -37,13 +38,13 @@ class CompiledSegmenter:
         return self.cut("".join(parts).encode())
 
     def cut(self, text: bytes) -> bytes:
-        """Return the words of a text that is not in parts, but as they are in all else."""
+        """Return the words of a text that is not split into runs, but otherwise as for a segmenter."""
         return self._cut_lines(text, *self._tables)
 
 
 @cache
 def _compiled() -> Segmenter | None:
-    """Return None, with a warning, where jieba's dictionary is in a form that the compiled part does not know."""
+    """Return the compiled segmenter; None with a warning if jieba's dictionary has an unknown form."""
     assert native.compiled
     try:
         return CompiledSegmenter(native.compiled)
@@ -58,9 +59,9 @@ def _not_compiled() -> Segmenter:
 
 
 def by_runs(cut: Cut) -> Segmenter:
-    """Return a segmenter that has all runs cut by a function at once: a call for each would take a third longer.
+    """Return a segmenter that cuts all runs in one call of a function, since one call for each takes a third longer.
 
-    The function is to cut off each blank and each line end.
+    The function must cut at each blank and each line end.
     """
 
     def lines(parts: list[str]) -> bytes:
@@ -74,7 +75,7 @@ def by_runs(cut: Cut) -> Segmenter:
 
 
 def _filled(cut: list[str], gaps: list[list[str]]) -> list[str]:
-    """Return the words that were cut, with those of the gaps in place of the line ends, in order."""
+    """Return the words of the runs, with the words of the gaps in place of the line ends, in order."""
     words: list[str] = []
     at = 0
     for gap in gaps:
@@ -86,7 +87,7 @@ def _filled(cut: list[str], gaps: list[list[str]]) -> list[str]:
 
 
 def build_segmenter() -> Cut:
-    """Return a function that cuts as jieba's own does, in less than half of the time: by its words and its model."""
+    """Return a function that cuts as jieba does, by its words and its model, in less than half of the time."""
     dictionary = _Dictionary()
 
     def cut(text: str) -> list[str]:
@@ -99,24 +100,25 @@ def build_segmenter() -> Cut:
 
 
 class _Dictionary:
-    """jieba's words with their counts, and what finds new words in the characters that are left over."""
+    """jieba's words with their counts, and its model for new words in the remaining characters."""
 
     def __init__(self) -> None:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # its source holds escapes that newer Pythons warn of
+            warnings.simplefilter("ignore")  # newer Pythons warn of escapes in its source
             import jieba
             from jieba import finalseg
         jieba.setLogLevel("WARNING")
         jieba.dt.initialize()
-        self._counts: dict[str, int] = jieba.dt.FREQ  # 0: no word, but some begin so
+        self._counts: dict[str, int] = jieba.dt.FREQ  # 0 marks a prefix that is not a word
         self._scores = _Scores(log(jieba.dt.total))
-        # Names and the like: most come again.
+        # Names and the like, most of which come again.
         self._find = lru_cache(maxsize=1 << 14)(lambda text: list(finalseg.cut(text)))
 
     def cut(self, run: str) -> list[str]:
-        """Return the words of a run: of all ways to cut it the likeliest, with new words in what is left over."""
+        """Return the words of a run: of all ways to cut it the most likely one, with new words in the remaining
+        characters."""
         words: list[str] = []
-        at = start = 0  # of what is left over: characters that stand alone, one after another
+        at = start = 0  # the beginning of a row of single characters
         for end in self._ends(run):
             if end - at > 1:
                 words += self._left_over(run[start:at])
@@ -130,7 +132,7 @@ class _Dictionary:
         return text if len(text) < 2 or self._counts.get(text) else self._find(text)
 
     def _ends(self, run: str) -> Iterator[int]:
-        """Yield where the words of the likeliest way to cut a run end."""
+        """Yield the ends of the words in the most likely way to cut a run."""
         ends = self._best_ends(run)
         at = 0
         while at < len(run):
@@ -138,7 +140,7 @@ class _Dictionary:
             yield at
 
     def _best_ends(self, run: str) -> list[int]:
-        """Return for each place where the word ends that is best there, by the likelihood of all that follows too."""
+        """Return for each position the end of its best word, by the likelihood of the rest of the run."""
         count_of, scores, size = self._counts.get, self._scores, len(run)
         best, ends = [0.0] * (size + 1), [0] * size
         for start in range(size - 1, -1, -1):
@@ -146,7 +148,7 @@ class _Dictionary:
             most = -inf
             word = run[start]
             while (count := count_of(word)) is not None:
-                # As jieba adds them, for the last digit: of equal ones the longest word wins.
+                # In jieba's order of addition, for equal last digits. Ties go to the longest word.
                 if count and (score := scores[count] + best[end]) >= most:
                     most, far = score, end
                 if end == size:
@@ -159,7 +161,7 @@ class _Dictionary:
 
 
 class _Scores(dict[int, float]):
-    """The logarithm of how likely a word of a count is."""
+    """The log probability of a word by its count."""
 
     def __init__(self, all_words: float) -> None:
         self._all_words = all_words

@@ -11,53 +11,53 @@ import mmh3
 
 from .urls import canonical_url, split_url
 
-MAX_URL = 2000  # longer ones are no page's address, and cost time to take apart
+MAX_URL = 2000  # longer URLs are not pages, and take time to parse
 MAX_PREFIX = 200
 
-_ENDING = re.compile(r"(?:/|\.[A-Za-z][A-Za-z0-9]{0,4})$")  # ".2" of "/v1.2" is none
+_ENDING = re.compile(r"(?:/|\.[A-Za-z][A-Za-z0-9]{0,4})$")  # ".2" in "/v1.2" is not an extension
 
 
 class Place(NamedTuple):
-    """Where a page lies under its host's prefix: equal for two URLs that correspond to each other."""
+    """The place of a page under the prefix of its host. Corresponding URLs have equal places."""
 
     path: int
-    """Hash of the path and query that both have in common."""
+    """The hash of the common path and query."""
     branch: int
-    """Hash of the directory directly under the prefix; pages that lie in none share one."""
+    """The hash of the first directory under the prefix; pages without a directory share one."""
 
 
 class Shape(NamedTuple):
-    """What corresponding URLs of two hosts differ in, beside the host; each pair in the order of the hosts.
+    """The differences between corresponding URLs of two hosts, each as a pair in the order of the hosts.
 
-    Two empty prefixes and two empty endings: the same path.
+    Two empty prefixes and two empty endings mean equal paths.
     """
 
     prefixes: tuple[str, str] = ("", "")
-    """Such as `("", "/mirror")`; never with a slash at the end."""
+    """Such as `("", "/mirror")`, never with a final slash."""
     endings: tuple[str, str] = ("", "")
-    """Such as `(".html", ".htm")` or `("", "/")`; empty where both end in the same way, whatever that is."""
+    """Such as `(".html", ".htm")` or `("", "/")`; empty if both end alike."""
 
     def flip(self) -> Shape:
-        """Return the same shape with the hosts in the other order."""
+        """Return the shape with the hosts in the other order."""
         return Shape(self.prefixes[::-1], self.endings[::-1])
 
 
 def site(url: str) -> str:
-    """Return the host and, where it is not the default, the port; "" for what can't be fetched by HTTP."""
+    """Return the host, and the port unless it is the default; "" for a URL that is not HTTP."""
     parts = _split(url)
     return parts.netloc if parts else ""
 
 
 def named_site(host: str) -> str:
-    """Return a host, named with its port or without, as `site` returns it of URLs; as it is where it is none."""
+    """Return a host, given with or without port, in the form of `site`; unchanged if it is invalid."""
     return site(f"{'https' if host.endswith(':443') else 'http'}://{host}") or host
 
 
 def shape(a: str, b: str) -> Shape | None:
-    """Return how two URLs correspond, by the longest end of the path that both share; else None.
+    """Return the correspondence of two URLs by the longest common end of their paths; None if there is none.
 
-    They share at least one whole segment, the file name counted less its extension, and have equal queries. Their hosts
-    play no part. Bharat, Broder, Dean, Henzinger 2000, section 2: mirrors have corresponding paths.
+    They must share at least one whole segment, not counting the extension of the file, and have equal queries. Their
+    hosts do not matter. Bharat, Broder, Dean, Henzinger 2000, section 2: mirrors have corresponding paths.
     """
     ours, theirs = _split(a), _split(b)
     if not ours or not theirs or ours.query != theirs.query:
@@ -72,9 +72,9 @@ def shape(a: str, b: str) -> Shape | None:
 
 
 def counterpart(url: str, shape: Shape, site: str) -> str | None:
-    """Return the URL on the second host that corresponds to one on the first, in canonical form; None where none can.
+    """Return the canonical URL on the second host that corresponds to one on the first; None if there is none.
 
-    To be looked up, not to be requested: it says `http` for any scheme.
+    Use it for lookups only, not for requests: it has `http` for any scheme.
     """
     parts = _split(url)
     rest = _rest(parts, shape) if parts else None
@@ -85,7 +85,7 @@ def counterpart(url: str, shape: Shape, site: str) -> str | None:
 
 
 def place(url: str, shape: Shape) -> Place | None:
-    """Return where a URL of the first host lies under its prefix; None where the shape does not fit it."""
+    """Return the place of a URL of the first host under its prefix; None if the shape does not fit."""
     parts = _split(url)
     rest = _rest(parts, shape) if parts else None
     if parts is None or rest is None:
@@ -94,19 +94,19 @@ def place(url: str, shape: Shape) -> Place | None:
     return Place(_hash(f"{rest}?{parts.query}"), _hash(branch))
 
 
-@lru_cache(maxsize=1024)  # as of `canonical_url`
+@lru_cache(maxsize=1024)  # as for `canonical_url`
 def _split(url: str) -> SplitResult | None:
     if len(url) > MAX_URL or not url.startswith(("http://", "https://")):
         return None
     try:
         parts = split_url(canonical_url(url))
-    except ValueError:  # brackets that hold no address
+    except ValueError:  # an invalid address in brackets
         return None
     return parts if parts.netloc and parts.path.startswith("/") else None
 
 
 def _rest(parts: SplitResult, shape: Shape) -> str | None:
-    """Return the path without the first host's prefix, and without its ending where the hosts' endings differ."""
+    """Return the path without the prefix of the first host, and without its ending if the endings differ."""
     prefix, ending = shape.prefixes[0], shape.endings[0]
     if not parts.path.startswith(f"{prefix}/"):
         return None
@@ -118,7 +118,7 @@ def _rest(parts: SplitResult, shape: Shape) -> str | None:
 
 
 def _stem(path: str) -> tuple[str, str]:
-    """Part a path into what comes before its ending, and the ending: an extension, a final slash or nothing."""
+    """Split a path into its stem and its ending: an extension, a final slash, or nothing."""
     found = _ENDING.search(path)
     start = found.start() if found else len(path)
     return path[:start], path[start:]

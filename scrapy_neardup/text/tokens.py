@@ -1,7 +1,7 @@
-"""Split text into tokens. Pure, but for the segmenter of Chinese, which is loaded on first use.
+"""Split text into tokens. Pure, except for the segmenter of Chinese, which is loaded on first use.
 
-Text is split by script before anything else: only runs of the Han characters that jieba knows are cut by it, into the
-same words whichever segmenter there is. So a fingerprint does not depend on what is installed.
+Text is first split by script. jieba cuts only runs of the Han characters that it knows, and every segmenter gives the
+same words. So a fingerprint does not depend on what is installed.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from .segmenter import CompiledSegmenter, segmenter
 
 SCHEME = "tokens/1"
 
-# Combining marks belong to the word that they modify: \w leaves out the vowel signs of Indic scripts.
+# Combining marks belong to the word that they modify; \w lacks the vowel signs of Indic scripts.
 MARKS = "".join(c for c in map(chr, range(0x300, 0x10000)) if unicodedata.category(c)[0] == "M")
 _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-# Scripts that put no space between words, and for which we have no segmenter.
+# Scripts without spaces between words for which there is no segmenter.
 _UNSPACED = "\u3041-\u30ff\u31f0-\u31ff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u0f00-\u0fff"
 _LETTER = re.compile(f"(?!_)[\\w{MARKS}]")
 _DEPENDS = re.compile(f"[{_HAN}{_UNSPACED}]")
-_KNOWN = "\u4e00-\u9fd5"  # to jieba; each other one is a word
+_KNOWN = "\u4e00-\u9fd5"  # to jieba; each other Han character is a word
 _RUN = re.compile(f"[{_HAN}]|(?P<unspaced>[{_UNSPACED}]+)|(?:(?![_{_HAN}{_UNSPACED}])[\\w{MARKS}])+")
-_HAN_RUNS = re.compile(f"([{_KNOWN}]+)")  # they stay as they are in any Unicode form
+_HAN_RUNS = re.compile(f"([{_KNOWN}]+)")  # equal in all Unicode forms
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200d\u2060\ufeff]")
 _ASCII = bytes(range(128))
 _ASCII_WORDS = bytes(c if c > 127 else ord(chr(c).lower()) if chr(c).isalnum() else ord(" ") for c in range(256))
@@ -34,7 +34,7 @@ _SHORT, _MANY = 8, 1 << 13  # characters; texts
 
 
 def normalize(text: str) -> str:
-    """Return `text` in Unicode form NFKC and lower case, without soft hyphens and the like.
+    """Return `text` in Unicode form NFKC and lower case, without invisible characters such as soft hyphens.
 
     Full-width letters and digits become ASCII.
     """
@@ -42,22 +42,22 @@ def normalize(text: str) -> str:
 
 
 def tokenize(text: str) -> list[str]:
-    """Return the words of `text` in order: lower case, no punctuation; [] where it has none.
+    """Return the words of `text` in order, in lower case, without punctuation; [] for none.
 
-    Chinese is cut by jieba's dictionary and model, scripts without spaces (kana, Thai, …) into overlapping pairs of
-    characters, everything else at what is neither letter, digit nor combining mark.
+    Chinese is cut by jieba's dictionary and model, other scripts without spaces (kana, Thai, …) into overlapping pairs
+    of characters. All other text is cut at characters that are no letter, digit or combining mark.
     """
     lines = token_lines(text)
     return lines.decode().split("\n") if lines else []
 
 
 def token_lines(text: str) -> bytes:
-    """Return the words of `text`, as `tokenize` does, in UTF-8, a line each; b"" where it has none."""
+    """Return the words of `text` as `tokenize` does, in UTF-8, one a line; b"" for none."""
     if text.isascii():
         return word_lines(text.encode())
     if (plain := _plain_chinese_lines(text)) is not None:
         return plain
-    parts = _HAN_RUNS.split(text)  # what is before the first run, the run, what is between it and the next …
+    parts = _HAN_RUNS.split(text)  # text before the first run, the run, text between, …
     if len(parts) == 1 and (foreign := _plain(text)) is not None:
         return word_lines(foreign.lower().encode())
     gaps = [_BETWEEN[part] for part in parts[::2]] if len(parts) > 1 else [_MORE]
@@ -71,9 +71,9 @@ def token_lines(text: str) -> bytes:
 
 
 def _plain_chinese_lines(text: str) -> bytes | None:
-    """Return the words of a text of which all is ASCII, Han characters that jieba knows or the usual punctuation.
+    """Return the words of a text that is only ASCII, Han characters known to jieba, and common punctuation.
 
-    None for any other, and where the compiled part does not cut it: so it goes in a third less time, no more.
+    Return None for other text, and without the compiled part. This saves a third of the time.
     """
     plain = native.compiled.plain_chinese(text.encode(errors="surrogatepass")) if native.compiled else None
     if plain is None or not _HAN_RUNS.search(text):
@@ -83,14 +83,14 @@ def _plain_chinese_lines(text: str) -> bytes | None:
 
 
 def _apart(normal: str, words: list[str]) -> str:
-    """Return the words of a text with blanks around them; of what is invisible nothing is left."""
+    """Return the words of a text between blanks, without invisible characters."""
     return " ".join(["", *words, ""]) if normal else ""
 
 
 class _Between(dict[str, str]):
-    """What stands between runs of Han characters: most of it is short, and few such texts are new.
+    """Text between runs of Han characters: most of it is short and comes again.
 
-    By text: its words with blanks around them, _MORE where it comes to have such runs itself.
+    Maps a text to its words between blanks, or to _MORE if it contains such runs itself after normalization.
     """
 
     def __missing__(self, text: str) -> str:
@@ -111,9 +111,9 @@ _BETWEEN = _Between()
 
 
 def _plain(text: str) -> str | None:
-    """Return a text normal but for its case, blanks for what is not ASCII and belongs to no word.
+    """Return a normalized text except for case, with blanks in place of non-ASCII characters that are not in words.
 
-    None where what a character comes to depends on those beside it.
+    Return None if the form of a character depends on its neighbours.
     """
     foreign = text.encode(errors="surrogatepass").translate(None, _ASCII).decode(errors="surrogatepass")
     for character in set(foreign):
@@ -127,30 +127,30 @@ def _plain(text: str) -> str | None:
 
 @lru_cache(maxsize=1 << 12)
 def _form(character: str) -> str | None:
-    """Return what takes the place of a character that is not ASCII, blanks for what belongs to no word.
+    """Return the form of a non-ASCII character, blanks if it is not in a word.
 
-    None where its neighbours decide: marks and the like, the capital sigma, scripts without spaces.
+    Return None if its neighbours matter: combining marks, the capital sigma, scripts without spaces.
     """
     form = unicodedata.normalize("NFKC", character)
-    is_jamo = "\u1100" <= form[0] <= "\u11ff"  # letters that join to syllables of Hangul
+    is_jamo = "\u1100" <= form[0] <= "\u11ff"  # letters that join to Hangul syllables
     if is_jamo or unicodedata.category(form[0])[0] == "M" or "Σ" in form or _DEPENDS.search(form):
         return None
     if form == character and _LETTER.match(form):
-        return character  # lower case comes later
+        return character  # lower case follows later
     form = _INVISIBLE.sub("", form.lower())
     return "".join(c if _LETTER.match(c) else " " for c in form)
 
 
 def word_lines(text: bytes) -> bytes:
-    """Return the words, a line each, of a text in UTF-8 in which all that belongs to none is ASCII.
+    """Return the words, one a line, of a UTF-8 text whose separators are all ASCII.
 
-    In lower case as far as it is ASCII.
+    Only ASCII letters are lowered.
     """
     return native.compiled.word_lines(text) if native.compiled else b"\n".join(text.translate(_ASCII_WORDS).split())
 
 
 def _runs(normal: str) -> list[str]:
-    """Return the words of any normal text without runs of Han characters that jieba knows, script by script."""
+    """Return the words of a normalized text without known Han characters, script by script."""
     words: list[str] = []
     for match in _RUN.finditer(normal):
         run = match[0]

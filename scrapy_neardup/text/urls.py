@@ -1,6 +1,6 @@
 """Bring URLs to the canonical form in which they are compared. Pure.
 
-The form is a key, not an address: it is never requested, since it may name a scheme that the host does not serve.
+The form is a key and not an address. It is never requested, since the host may not serve its scheme.
 """
 
 from __future__ import annotations
@@ -19,33 +19,33 @@ if TYPE_CHECKING:
     import tldextract
 
 _INDEX_PAGES = frozenset(f"{name}.{ending}" for name in ("index", "default") for ending in ("html", "htm", "php"))
-# Parameters that tell where a visitor came from, never what the page shows.
+# Parameters that record the source of a visitor and do not change the page.
 _TRACKING = re.compile(
     r"(?:utm_\w+|gclid|gclsrc|dclid|gbraid|wbraid|fbclid|msclkid|yclid|twclid|ttclid|igshid|mc_[ce]id|_ga|_gl"
     r"|_hs(?:enc|mi)|mkt_tok|vero_id|oly_(?:anon|enc)_id|spm|scm|bd_vid|qhclickid)",
     re.IGNORECASE,
 )
-# What stays as it is but for the scheme and an index page, as most URLs do: to see that costs a tenth of the rest.
+# URLs that change only in scheme and index page, as most do: this test takes a tenth of the time.
 _PLAIN = re.compile(
     r"https?(://(?:[a-z0-9]+[.-])*[a-z0-9]+)(:(?!(?:80|443)\b)(?:[1-9]\d{0,3}|[1-5]\d{4}))?((?:/[\w~-][\w.~-]*)*/?)"
     rf"(\?(?!(?i:{_TRACKING.pattern})=)[\w.~-]+=[\w.~-]+)?",
     re.ASCII,
 )
 _DEFAULT_PORTS = {"http": 80, "https": 443}
-# Names that are given out within a network only (RFC 6762, 6761, 8375, 9476 and the usual habit).
+# Names that exist only within a network (RFC 6762, 6761, 8375, 9476 and common practice).
 _PRIVATE = frozenset(
     ["local", "localhost", "localdomain", "internal", "intranet", "lan", "home", "corp", "private", "test", "invalid"]
 )
-# Addresses of version 4 within version 6: NAT64, SIIT.
+# IPv4 addresses within IPv6: NAT64, SIIT.
 _TRANSLATED = (IPv6Network("64:ff9b::/96"), IPv6Network("::ffff:0:0:0/96"))
 
 
-@lru_cache(maxsize=1024)  # a request's URL is looked up several times on its way
+@lru_cache(maxsize=1024)  # a request's URL is looked up several times
 def canonical_url(url: str) -> str:
-    """Return the form of `url` that is equal for all spellings of one address; "" for "".
+    """Return the form of `url` that is equal for all spellings of an address; "" for "".
 
-    Query sorted and escapes normalized as w3lib does it; without fragment, tracking parameters and default port;
-    https as http; `/index.html` as `/`.
+    The query is sorted, and escapes are normalized as by w3lib. The fragment, tracking parameters and the default port
+    are removed. https becomes http, and `/index.html` becomes `/`.
     """
     if not url:
         return ""
@@ -55,7 +55,7 @@ def canonical_url(url: str) -> str:
     try:
         parts = urlsplit(canonicalize_url(_without_tracking(url)))
         port = parts.port
-    except ValueError:  # a port out of range, a broken IPv6 address: nothing that can be fetched
+    except ValueError:  # an invalid port or IPv6 address: the URL can't be fetched
         return url
     if parts.scheme not in _DEFAULT_PORTS:
         return parts.geturl()
@@ -80,7 +80,8 @@ def _without_tracking(url: str) -> str:
 
 
 def split_url(url: str) -> SplitResult:
-    """Part a URL as `urlsplit` does, in a quarter of the time for most. ValueError: brackets that hold no address."""
+    """Split a URL as `urlsplit` does, in a quarter of the time for most. Raise ValueError for an invalid address in
+    brackets."""
     if plain := _PLAIN.fullmatch(url):
         site, colon_port, path, query = plain.groups("")
         return SplitResult(url.partition(":")[0], site[3:] + colon_port, path, query[1:], "")
@@ -88,7 +89,7 @@ def split_url(url: str) -> SplitResult:
 
 
 def host(url: str) -> str:
-    """Return the host name of `url`, lower case and in ASCII as DNS has it, without port; "" where it has none."""
+    """Return the host name of `url` in lower case and ASCII (IDNA), without port; "" for none."""
     if plain := _PLAIN.fullmatch(url):
         return plain[1][3:]
     try:
@@ -97,33 +98,32 @@ def host(url: str) -> str:
         return ""
     try:
         return name if name.isascii() else name.encode("idna").decode()
-    except UnicodeError:  # no name that DNS could hold
+    except UnicodeError:  # not a valid DNS name
         return name
 
 
 def domain(url: str) -> str:
-    """Return the registered domain of `url` (`bbc.co.uk` for `news.bbc.co.uk`), or its host where it has none."""
+    """Return the registered domain of `url` (`bbc.co.uk` for `news.bbc.co.uk`), or its host if there is none."""
     name = host(url)
     return _suffixes()(name).top_domain_under_public_suffix or name
 
 
 def is_private(url: str) -> bool:
-    """Return whether the host of `url` is none of the public Internet, as far as its name says; also where it has none.
+    """Return whether the host of `url` is outside the public Internet, by its name, or missing.
 
-    Addresses of private, loopback, link-local and reserved networks, in whatever way they are written; names that
-    public DNS does not have.
+    These are private, loopback, link-local and reserved addresses in any notation, and names that public DNS lacks.
     """
     name = host(url)
     try:
         return not all(address.is_global and not address.is_multicast for address in _addresses(ip_address(name)))
     except ValueError:
         last = name.rpartition(".")[2]
-        # Resolvers take `127.1`, `0x7f.1` and the like for addresses.
+        # Resolvers accept `127.1`, `0x7f.1` and the like as addresses.
         return "." not in name or last in _PRIVATE or last[:1].isdigit() or name.endswith((".home.arpa", ".onion"))
 
 
 def _addresses(address: IPv4Address | IPv6Address) -> Iterator[IPv4Address | IPv6Address]:
-    """Yield an address, and those of version 4 that one of version 6 stands for."""
+    """Yield an address, and the IPv4 addresses that an IPv6 address contains."""
     yield address
     if isinstance(address, IPv6Address):
         yield from filter(None, (address.ipv4_mapped, address.sixtofour, *(address.teredo or ())))
@@ -133,7 +133,7 @@ def _addresses(address: IPv4Address | IPv6Address) -> Iterator[IPv4Address | IPv
 
 @cache
 def _suffixes() -> tldextract.TLDExtract:
-    import tldextract  # late: it brings a whole HTTP client, and few commands ask for domains
+    import tldextract  # late: it loads an HTTP client, and few crawls need it
 
-    # The list that ships with the package: a live one would fetch, and would differ between machines.
+    # The list in the package: a live list needs a fetch, and differs between machines.
     return tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None)
