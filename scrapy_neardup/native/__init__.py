@@ -1,6 +1,6 @@
 """The compiled part: C twins of Python functions, faster and with equal results.
 
-Without it (no compiler when the package was installed, a big-endian machine) those functions do the work.
+Without it (no compiler at installation, a big-endian machine) the Python functions are used.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import numpy.typing as npt
 VERSION = 5
 
 Array: TypeAlias = "bytes | npt.NDArray[Any]"
-"""Bytes, or an array whose items lie one after another; ValueError for one that does not fit."""
+"""Bytes, or a contiguous array. Raise ValueError for an unsuitable one."""
 
 
 class Compiled(Protocol):
-    """What is compiled; each does what the function in Python does of which it says so."""
+    """The compiled functions. Each equals the function in Python that names it."""
 
     VERSION: int
 
@@ -44,8 +44,8 @@ def _load() -> Compiled | None:
     except ImportError:
         return None
     found: Compiled = made
-    return found if found.VERSION == VERSION else None  # one that an earlier version of the source left behind
+    return found if found.VERSION == VERSION else None  # an old build of an earlier version
 
 
 compiled = _load()
-"""None where it was not built."""
+"""The compiled functions; None if they are not built."""

@@ -1,1 +1,1 @@
-"""Algorithms that come from one paper each, with everything that only they need."""
+"""Algorithms that come from one paper each, with all the code that only they need."""

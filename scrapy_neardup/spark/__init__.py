@@ -1,6 +1,6 @@
-"""`dedupe` on Apache Spark, for archives that outgrow one machine.
+"""`dedupe` on Apache Spark, for archives that are too large for one machine.
 
-The same signatures, verification and decisions as `scrapy neardup dedupe`; docs/spark.md says how.
+Signatures, verification and verdicts are those of `scrapy neardup dedupe`. docs/spark.md explains it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 VERDICT = "neardup"
-"""The column that `dedupe` adds, and its fields: as the tag of an item."""
+"""The column that `dedupe` adds. Its fields are those of an item's tag."""
 FIELDS = (
     "id string, status string, duplicate_of string, detector string, hamming int, resemblance double,"
     " containment double, length_ratio double, kind string, copies int, changed boolean"
@@ -21,11 +21,11 @@ FIELDS = (
 
 
 def dedupe(rows: DataFrame, *, id_field: str | None = None, order: str | None = None, **settings: Any) -> DataFrame:
-    """Return rows with a column `neardup`: the verdict on each, null where it has no text.
+    """Return rows with a column `neardup`: the verdict on each, null for a row without text.
 
-    `id_field`: the column that names a row, else its URL or number does; `order`: a column of unique whole numbers by
-    which the rows come, else they come as they lie, which must be the same whenever they are computed; settings as
-    keywords, lower case and without prefix. All is decided before this returns. Raise ConfigError for a bad setting.
+    `id_field`: the column with the id of a row, else its URL or number. `order`: a column of unique integers that
+    orders the rows; without it they keep their order, which must be equal at each computation. Settings are keywords in
+    lower case, without prefix. All verdicts are made before this returns. Raise ConfigError for a bad setting.
     """
     from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's own pages call it
 
@@ -35,7 +35,7 @@ def dedupe(rows: DataFrame, *, id_field: str | None = None, order: str | None = 
 
     source = of_frame(rows, order)
     with Job(source, Config.from_keywords(settings), id_field) as job:
-        # A checkpoint goes when nobody has the frame any more; what is persisted stays until somebody says so.
+        # A checkpoint is removed when nobody refers to the frame any more; a persisted frame is not.
         said = job.verdicts().localCheckpoint()
     verdicts = said.where(F.col("kind") == SAID).select(NUMBER, F.from_json("value", FIELDS).alias(VERDICT))
     return source.frame.join(verdicts, NUMBER, "left").select(f"{ROW}.*", VERDICT)

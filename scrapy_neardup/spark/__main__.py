@@ -26,7 +26,7 @@ _CAUSE = re.compile(r"^Caused by: [\w.$]+: (.+)$", re.MULTILINE)
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line."""
+    """Reports a wrong argument in one line."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{NAME}: {message}\n")
@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _refuse(f"{error}; pip install 'scrapy-neardup[spark]'")
     from scrapy_neardup.spark.command import run
 
-    if "SPARK_ENV_LOADED" not in os.environ:  # not by way of spark-submit, which says what runs the workers
+    if "SPARK_ENV_LOADED" not in os.environ:  # started without spark-submit, which would name the Python of the workers
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     try:
         print(run(opts, _config(opts)), file=sys.stderr)
@@ -87,7 +87,7 @@ def _config(opts: argparse.Namespace) -> Config:
 
 
 def _why(error: Exception) -> str:
-    """Return what was wrong in a line: what a worker of ours said, or else the first cause that Spark names."""
+    """Return the reason in one line: the message of our worker, or else the first cause that Spark names."""
     said = str(error)
     return (_OURS.findall(said) or _CAUSE.findall(said)[-1:] or said.strip().splitlines() or [repr(error)])[0]
 

@@ -1,4 +1,4 @@
-"""Read the inputs, decide, and write what `dedupe` writes."""
+"""Read the inputs, decide, and write the outputs of `dedupe`."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from .job import Job
 
 
 def run(opts: argparse.Namespace, config: Config) -> str:
-    """Do what the options say, and return what it came to in a line. Raise ConfigError, FeedError, Spark's errors."""
+    """Run the job of the options, and return its summary line. Raise ConfigError, FeedError, and Spark's errors."""
     active = SparkSession.getActiveSession()
     spark = active or SparkSession.builder.appName("scrapy-neardup").getOrCreate()
     try:
         for folder in filter(None, (opts.output, opts.duplicates)):
-            if _exists(spark, folder):  # Spark would say so only when all is done
+            if _exists(spark, folder):  # Spark would notice it only at the end
                 raise FeedError(f"{folder}: exists already; allowed is a new folder")
         with writing(opts.export, FORMATS) if opts.export else nullcontext() as file:
             return _run(opts, config, read(spark, opts.feeds, opts.format), file)
@@ -64,7 +64,7 @@ def _export(file: IO[bytes], job: Job, said: DataFrame, record: Run, rows: int) 
 
 
 def _to_export(said: DataFrame) -> tuple[DataFrame, DataFrame, DataFrame]:
-    """Return what was said of documents and of links, in their order, and of each host once."""
+    """Return the rows of documents and links in order, and one row for each host."""
     documents, links = (said.where(F.col("kind") == kind).orderBy(NUMBER) for kind in (DOCUMENT, LINK))
     name, met = (F.get_json_object("value", f"$.{field}") for field in ("name", "met"))
     hosts = said.where(F.col("kind") == HOST).groupBy(name).agg(F.min_by("value", met.cast("double")).alias("value"))
@@ -72,13 +72,13 @@ def _to_export(said: DataFrame) -> tuple[DataFrame, DataFrame, DataFrame]:
 
 
 def _values(said: DataFrame) -> Iterator[str]:
-    """Yield the values; no more than a part of them is in memory at a time."""
+    """Yield the values, one partition in memory at a time."""
     return (row.value for row in said.select("value").toLocalIterator())
 
 
 def _exists(spark: SparkSession, folder: str) -> bool:
     try:
-        spark.read.option("recursiveFileLookup", True).text(folder)  # reads nothing yet, but looks whether it is there
+        spark.read.option("recursiveFileLookup", True).text(folder)  # reads nothing yet, but checks that it exists
     except AnalysisException as error:
         if error.getCondition() != "PATH_NOT_FOUND":
             raise

@@ -14,11 +14,11 @@ from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's own pag
 from ..index.unions import Unions
 
 FEW = 200_000
-"""Pairs that one process joins in less time than all of them need for a round."""
+"""The number of pairs that one process joins faster than a round of Spark."""
 
 
 def components(pairs: DataFrame, few: int = FEW) -> DataFrame:
-    """Return the `number` of each member of a pair and its `component`, the lowest number that it is joined to."""
+    """Return the `number` of each member of a pair and its `component`, the lowest number in it."""
     some = pairs.select("a", "b").limit(few + 1).collect()
     return _starred(pairs) if len(some) > few else _joined(pairs.sparkSession, some)
 
@@ -42,7 +42,7 @@ def _starred(pairs: DataFrame) -> DataFrame:
 
 
 def _large_star(links: DataFrame) -> DataFrame:
-    """Join all higher neighbours of each node to its lowest one."""
+    """Join all higher neighbours of each node to its lowest neighbour."""
     both = links.select(F.col("high").alias("node"), F.col("low").alias("other")).union(links.select("low", "high"))
     lowest = F.least("node", F.min("other").over(Window.partitionBy("node")))
     return _links(both.select("node", "other", lowest.alias("lowest")).where("other > node"), "other", "lowest")
@@ -61,6 +61,6 @@ def _links(rows: DataFrame, high: Column | str, low: Column | str) -> DataFrame:
 
 
 def _state(links: DataFrame) -> tuple[object, ...]:
-    """Return what is the same where the links are."""
+    """Return a value that is equal for equal links."""
     found = links.agg(F.count("*"), F.expr("bit_xor(xxhash64(high, low))")).first()
     return tuple(found or ())

@@ -1,4 +1,4 @@
-"""Decide on documents that may repeat one another, in their order, as `dedupe` does. No Spark."""
+"""Decide on documents that may repeat one another, in order, as `dedupe` does. No Spark."""
 
 from __future__ import annotations
 
@@ -31,28 +31,28 @@ from ..verdict import Verdict
 from .signatures import decode_text, unpack_sketch
 
 Row = Mapping[str, Any]
-"""The fields of a `signing.Record`, with `component` and, where it is needed, `text`."""
+"""The fields of a `signatures.Record`, with `component` and, if needed, `text`."""
 
 VERDICT, URLS = "verdict", "urls"
 SCHEMA = "kind string, number long, value string"
-TICK = 1e-6  # seconds from one document to the next, so that each has a moment of its own
-HOSTS = 1000  # in a row of an export
+TICK = 1e-6  # seconds between documents, so that each has its own time
+HOSTS = 1000  # in one row of an export
 
 
 class Said(NamedTuple):
-    """What came of a document, as JSON."""
+    """A result for a document, as JSON."""
 
     kind: str
-    """`verdict`: a row as `dedupe --duplicates` writes them; `document`, `link`: rows of an export, the latter still
-    without keys; `host`: its name and since when it is known; `urls`: how many are known."""
+    """`verdict`: a row of `dedupe --duplicates`. `document`, `link`: rows of an export, links without keys. `host`:
+    its name and first time. `urls`: the number of known URLs."""
     number: int
     value: str
 
 
 def decide(rows: Iterable[Row], config: Config, began: float, run: str) -> Iterator[Said]:
-    """Decide of documents that come component by component, in each by number.
+    """Decide on documents, which come component by component, ordered by number in each.
 
-    `began`: when the first document counts as seen; `run`: of the export, "" for no export.
+    `began`: the time of the first document. `run`: the id of the exported run, "" for no export.
     """
     detectors = build_detectors(config)
     for _, members in groupby(rows, itemgetter("component")):
@@ -60,7 +60,7 @@ def decide(rows: Iterable[Row], config: Config, began: float, run: str) -> Itera
 
 
 def _decided(members: Iterator[Row], make: Callable[[], _Component], *, alone: bool) -> Iterator[Said]:
-    """Decide of a component; `alone`: one of a single document needs none, as there is nothing it could repeat."""
+    """Decide on a component. A component of one document (`alone`) needs no comparison."""
     first = next(members)
     second = next(members, None)
     if second is None and alone:
@@ -70,7 +70,7 @@ def _decided(members: Iterator[Row], make: Callable[[], _Component], *, alone: b
 
 
 class _Component:
-    """Documents that may repeat one another, and none other."""
+    """Documents that may repeat one another, and no others."""
 
     def __init__(self, config: Config, detectors: Sequence[Detector], began: float, run: str) -> None:
         self._began = began
@@ -83,10 +83,10 @@ class _Component:
             learns_hosts=False, clock=lambda: self._now,
         )  # fmt: skip
         self._ids: dict[Signature, Any] = {}
-        self._numbers: dict[str, int] = {}  # of the documents held, by what the store calls them
+        self._numbers: dict[str, int] = {}  # of the held documents, by their ids
 
     def decided(self, rows: Iterable[Row]) -> Iterator[Said]:
-        """Yield the verdicts of all documents, then what is to be exported."""
+        """Yield the verdicts on all documents, then the rows to export."""
         for row in rows:
             self._now = self._began + row["number"] * TICK
             yield Said(VERDICT, row["number"], self._decided(row))
@@ -141,7 +141,7 @@ def _line(line: Line) -> str:
 def export(
     run: Run, detectors: Iterable[Detector], documents: Iterable[str], links: Iterable[str], hosts: Iterable[str]
 ) -> Iterator[str]:
-    """Yield the lines of an export, given what was said of documents, of links and of hosts."""
+    """Yield the lines of an export, given the rows of documents, links and hosts."""
     schemes = {"sketch": sketch.SCHEME, "tokens": tokens.SCHEME, **{d.name: d.scheme for d in detectors}}
     yield _line(head_line(schemes, run.documents, run.urls))
     yield _line(line_of(f"{RUN}/{run.id}", run))

@@ -1,4 +1,4 @@
-"""Read inputs as DataFrames of numbered rows: JSON lines and Parquet, files, folders or patterns."""
+"""Read inputs as DataFrames of numbered rows: JSON lines and Parquet, in files, folders or patterns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _AT, _FIRST, _INPUT, _START = "at", "first", "input", "start"
 
 @dataclass(frozen=True)
 class Reader:
-    """Makes a row of a feed out of a row of a `Source`, in whatever process."""
+    """Makes the row of a feed from a row of a `Source`, in any process."""
 
     is_lines: bool
 
@@ -30,20 +30,20 @@ class Reader:
             place = f"{row[FILE]}, row {row[NUMBER]} of all"
             return Row(row[NUMBER], raw, parse_row(raw, place), place)
         data = row[ROW].asDict(recursive=True)
-        # What Spark makes of binary columns depends on its version.
+        # The type of binary columns depends on Spark's version.
         data = {k: bytes(v) if isinstance(v, bytearray) else v for k, v in data.items()}
         return Row(row[NUMBER], b"", data, f"row {row[NUMBER]}")
 
 
 @dataclass(frozen=True)
 class Source:
-    """Rows, numbered in the order in which `dedupe` would come to them."""
+    """Rows, numbered in the order of `dedupe`."""
 
     frame: DataFrame
-    """`NUMBER`, `FILE`, and as `ROW` what stood there: the bytes of a line, or a struct."""
+    """`NUMBER`, `FILE`, and the content as `ROW`: the bytes of a line, or a struct."""
     reader: Reader
     count: int | None
-    """How many; None where nobody has counted."""
+    """The number of rows; None if they were not counted."""
 
     def rows(self, numbered: DataFrame) -> DataFrame:
         """Return rows of `frame` as they were read."""
@@ -53,7 +53,7 @@ class Source:
 
 
 def read(spark: SparkSession, paths: Sequence[str], kind: str | None = None) -> Source:
-    """Read files, folders or patterns; `kind`: which of `KINDS` they are, if their names don't say it."""
+    """Read files, folders or patterns. `kind` is one of `KINDS`, if the names don't tell."""
     kinds = {kind or _kind(path) for path in paths}
     if len(kinds) > 1:
         raise FeedError(f"inputs of two kinds, {' and '.join(sorted(kinds))}; allowed is one")
@@ -75,7 +75,7 @@ def read(spark: SparkSession, paths: Sequence[str], kind: str | None = None) -> 
 
 
 def of_frame(frame: DataFrame, order: str | None) -> Source:
-    """Take the rows of a DataFrame in their order, or in that of a column with unique whole numbers from 0 up."""
+    """Take the rows of a DataFrame in their order, or in that of a column of unique integers from 0."""
     rows = frame.select(F.struct("*").alias(ROW))
     if order is None:
         return _numbered(rows.withColumn(FILE, F.spark_partition_id()), (FILE,), Reader(is_lines=False))
@@ -98,7 +98,7 @@ def _lines(spark: SparkSession, path: str) -> DataFrame:
 
 
 def _numbered(rows: DataFrame, place: Sequence[str], reader: Reader) -> Source:
-    """Number rows from 1 up, those of each place together, and these in the order of what names them."""
+    """Number rows from 1, grouped by file in the order of file names."""
     marked = rows.withColumn(_AT, F.monotonically_increasing_id())
     found = marked.groupBy(*place).agg(F.count("*"), F.min(_AT)).collect()
     parts = sorted(tuple(row) for row in found)

@@ -22,19 +22,20 @@ from .pairs import edges, stars
 T = TypeVar("T")
 
 LARGEST = 100_000
-"""Documents of a component with all pages of its sites. In a larger one siblings are told by like pages only."""
+"""The maximum number of documents of a component with all pages of its sites. In a larger one, only similar pages
+are used to recognise siblings."""
 
 
 SHARE = 50_000
-"""Documents in a part of what is shuffled, where the cores have as many at least."""
+"""Documents in a shuffle partition, if there are enough for all cores."""
 _PARTITIONS = "spark.sql.shuffle.partitions"
 
 
 class Job:
-    """Decides of the rows of a source. What is made on the way is kept, until it is left as a context.
+    """Decides on the rows of a source. Intermediate results are cached until the context ends.
 
-    Meanwhile the session's shuffles make as many parts as there is work for: 200, Spark's own figure, cost more than
-    the work where documents are few, and are too large where they are many.
+    Meanwhile the number of shuffle partitions follows the work. Spark's default of 200 costs too much for few
+    documents, and makes partitions too large for many.
     """
 
     def __init__(self, source: Source, config: Config, id_field: str | None = None) -> None:
@@ -51,13 +52,13 @@ class Job:
 
     @cached_property
     def documents(self) -> int:
-        """How many rows have text. Raise what is wrong with a row."""
+        """The number of rows with text. Raise the error of a row."""
         return int(self._records.count())
 
     def verdicts(self, began: float = 0.0, run: str = "") -> DataFrame:
-        """Return as `deciding.SCHEMA` the verdicts on all documents, and with `run` the rows of its export.
+        """Return the verdicts on all documents as `decisions.SCHEMA`; with `run`, also the rows of its export.
 
-        `began`: seconds since the epoch, from which on the documents count as seen.
+        `began`: the time of the first document, in seconds since the epoch.
         """
         parts = max(self._spark.sparkContext.defaultParallelism, self.documents // SHARE)
         self._spark.conf.set(_PARTITIONS, parts)
@@ -94,7 +95,7 @@ class Job:
         return self._keep(members if sites.isEmpty() else self._with_sites(members, sites))
 
     def _with_sites(self, members: DataFrame, sites: DataFrame) -> DataFrame:
-        """Join all pages of such sites, since it takes them to tell siblings from copies."""
+        """Join all pages of the given sites, which are needed to recognise siblings."""
         of_sites = stars(self._records.join(sites, "site", "left_semi"), "site")
         alike = members.select(F.col("component").alias("a"), F.col("number").alias("b"))
         joined = components(alike.union(of_sites)).withColumnRenamed("component", "joined")
@@ -104,7 +105,7 @@ class Job:
         return both.select("number", component.alias("component"))
 
     def _with_texts(self, rows: DataFrame, members: DataFrame) -> DataFrame:
-        """Give the documents of components their texts."""
+        """Add the texts to the documents of components."""
         wanted = members.select(F.col("number").alias(NUMBER))
         source = self._source.frame.join(wanted, NUMBER, "left_semi")
         texts = self._made(source, partial(signing.texts, config=self._config), "number long, text binary")

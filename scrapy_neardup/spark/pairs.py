@@ -15,13 +15,13 @@ from ..matching.evidence import Rule, compare
 from .signatures import Ways, unpack_sketch
 
 PAIRS = "a long, b long, site long"
-"""Two documents, the earlier first; the site where both are of one."""
+"""Two documents, the earlier first, and their site if they share it."""
 
 
 def edges(records: DataFrame, ways: Ways, rule: Rule, total: int) -> DataFrame:
-    """Return as `PAIRS` all documents of which one may come to repeat the other, directly or by way of others.
+    """Return as `PAIRS` all documents of which one may repeat the other, directly or through others.
 
-    Of equal texts only the first is compared with the rest, since what it resembles, they all do.
+    Of equal texts only the first is compared with the rest.
     """
     long_enough = F.col("tokens") >= (1 if rule.short_text == "exact" else max(rule.min_tokens, 1))
     own = F.when(F.col("exact").isNull(), F.col("number"))
@@ -40,16 +40,16 @@ def edges(records: DataFrame, ways: Ways, rule: Rule, total: int) -> DataFrame:
 
 
 def previous(values: DataFrame, most: int) -> DataFrame:
-    """Pair each document with those that came last before it and have the same value, `most` of them."""
+    """Pair each document with the last `most` documents before it that have the same value."""
     before = Window.partitionBy("value").orderBy("number").rowsBetween(-most, -1)
     found = values.select("number", F.collect_list("number").over(before).alias("found"))
     return found.select(F.explode("found").alias("a"), F.col("number").alias("b"))
 
 
 def near(values: DataFrame, distance: int, crowd: int) -> DataFrame:
-    """Pair documents whose values lie within a Hamming distance, but are not equal; see `NearTable`.
+    """Pair documents with unequal values within a Hamming distance; see `NearTable`.
 
-    Of one value the first documents take part, of one bucket the first `crowd` values.
+    For each value the first documents take part, for each bucket the first `crowd` values.
     """
     numbers = F.slice(F.array_sort(F.collect_list("number")), 1, NEWEST)
     table = values.groupBy("value").agg(numbers.alias("numbers")).withColumn("first", F.col("numbers")[0])
@@ -77,14 +77,14 @@ def _flipped(block: Column, most: int) -> Column:
 
 
 def stars(records: DataFrame, column: str) -> DataFrame:
-    """Pair each document with the first that has the same value in a column."""
+    """Pair each document with the first one that has the same value in a column."""
     known = records.where(F.col(column).isNotNull())
     first = F.min("number").over(Window.partitionBy(column)).alias("a")
     return known.select(first, F.col("number").alias("b")).where("a < b")
 
 
 def accepted(pairs: DataFrame, records: DataFrame, rule: Rule) -> DataFrame:
-    """Return as `PAIRS` those of equal texts, and those that the rule may accept."""
+    """Return as `PAIRS` the pairs of equal text, and those that the rule may accept."""
     for side in "ab":
         names = [F.col(name).alias(f"{name}_{side}") for name in ("sketch", "site", "page")]
         pairs = pairs.join(records.select(F.col("number").alias(side), *names), side)
@@ -94,7 +94,7 @@ def accepted(pairs: DataFrame, records: DataFrame, rule: Rule) -> DataFrame:
 def _accepted(pairs: Iterable[Any], rule: Rule) -> Iterator[tuple[int, int, int | None]]:
     for pair in pairs:
         sketches = unpack_sketch(pair.sketch_a), unpack_sketch(pair.sketch_b)
-        # As if the earlier were repeated already, which asks for less: when it is decided, it may be.
+        # With the lower threshold for originals that have copies, since they may have some by then.
         may_accept = rule.may_accept(*sketches, repeated=True) and rule.accepts(compare(*sketches), repeated=True)
         if pair.equal or may_accept:
             one_site = pair.site_a is not None and pair.site_a == pair.site_b and pair.page_a != pair.page_b

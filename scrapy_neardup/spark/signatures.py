@@ -1,4 +1,4 @@
-"""Sign rows, each by itself: the work that Spark distributes. No Spark."""
+"""Sign rows independently: the work that Spark distributes. No Spark."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ from ..text.urls import canonical_url, host
 
 
 class Record(NamedTuple):
-    """What is known of a document, as a row of a DataFrame; integers as signed ones, all that Spark has."""
+    """A document as a row of a DataFrame. Integers are signed, the only kind in Spark."""
 
     number: int
-    """Its place in the order in which `dedupe` would come to it."""
+    """Its position in the order of `dedupe`."""
     id: str
-    """What names the row, as JSON."""
+    """The id of the row, as JSON."""
     url: bytes | None
     page: int | None
-    """The hash of the URL's canonical form."""
+    """The hash of the canonical URL."""
     site: int | None
     """The hash of the URL's host."""
     tokens: int
     exact: int | None
     keys: Sequence[int]
-    """Of all other detectors, what must be equal."""
+    """Keys of all other detectors, which must be equal."""
     near: Sequence[Sequence[int]]
-    """Of each detector that goes by Hamming distance, its values."""
+    """The values of each detector with a Hamming distance."""
     fingerprints: bytes
     sketch: bytes
     layout: int
@@ -56,16 +56,16 @@ SCHEMA = (
 
 
 class Ways(NamedTuple):
-    """How documents with like fingerprints are found."""
+    """The lookups for similar fingerprints."""
 
     keys: Mapping[str, int]
-    """By detector, how many of one key are compared."""
+    """The number of documents to compare for a key, by detector."""
     near: Mapping[str, int]
-    """By detector, the Hamming distance."""
+    """The Hamming distance by detector."""
 
     @classmethod
     def of(cls, detectors: Iterable[Detector]) -> Ways:
-        """Raise ConfigError for a detector with an index that only finds one document at a time."""
+        """Raise ConfigError for a detector whose index can only find one document at a time."""
         indexes = {detector.name: detector.index() for detector in detectors}
         for name, index in indexes.items():
             if not isinstance(index, (Equal, Near)):
@@ -79,7 +79,7 @@ class Ways(NamedTuple):
 
 
 def sign(rows: Iterable[Row], config: Config, id_field: str | None) -> Iterator[Record]:
-    """Yield the record of each row that has text. Raise FeedError for a row without the field that names it."""
+    """Yield the record of each row with text. Raise FeedError for a row without its id field."""
     with Deduplicator.from_config(config) as dedup:
         ways = Ways.of(dedup.detectors)
         for row in rows:
@@ -89,7 +89,7 @@ def sign(rows: Iterable[Row], config: Config, id_field: str | None) -> Iterator[
 
 
 def texts(rows: Iterable[Row], config: Config) -> Iterator[tuple[int, bytes]]:
-    """Yield the number and the text of each row that has any."""
+    """Yield the number and the text of each row with text."""
     for row in rows:
         if document := item_document(row.data, config):
             yield row.number, document.text.encode(errors="surrogatepass")
@@ -120,7 +120,7 @@ def _record(number: int, name: str, document: Document, signature: Signature, wa
 
 
 def encode_text(text: str) -> bytes:
-    return text.encode("utf8", "surrogatepass")  # a URL or title may hold what is no character
+    return text.encode("utf8", "surrogatepass")  # URLs and titles may hold lone surrogates
 
 
 def decode_text(stored: bytes) -> str:
@@ -128,7 +128,7 @@ def decode_text(stored: bytes) -> str:
 
 
 def signed(value: int) -> int:
-    """Return the 64 bits of an unsigned integer as a signed one."""
+    """Return an unsigned 64-bit integer as a signed one."""
     return value - (1 << 64) if value >> 63 else value
 
 

@@ -20,15 +20,15 @@ class _Entry(Generic[T]):
     document: T
     fingerprints: npt.NDArray[np.uint64]
     square: int
-    """Of the vector of how often each concept stands in the text."""
+    """The squared length of the vector of the concepts' counts."""
 
 
 class ConceptIndex(Generic[T]):
-    """Documents by key concepts that are alike and stand in like places, in the order of coming.
+    """Documents by similar key concepts at similar places, in the order of arrival.
 
-    Alike: a cosine above `least_cosine`; in like places: a spread of distances below `most_spread`, a share of the
-    words that the texts reach over. The paper's S_thr is a number of words, but in a long text one occurrence more
-    moves those that follow it farther.
+    Similar concepts: a cosine above `least_cosine`. Similar places: a spread of distances below `most_spread`, as a
+    share of the words that the texts span. The paper's S_thr is a number of words, but in a long text one more
+    occurrence moves later ones farther.
 
     曹玉娟 et al. 2011, section 3.5.
     """
@@ -37,7 +37,7 @@ class ConceptIndex(Generic[T]):
         self._least_cosine = least_cosine
         self._most_spread = most_spread
         self._entries: dict[int, _Entry[T]] = {}
-        self._postings: dict[int, dict[int, int]] = {}  # concept: number of the document: how often it stands there
+        self._postings: dict[int, dict[int, int]] = {}  # by concept and document number: its count
         self._next = 0
 
     def add(self, fingerprints: Sequence[int], document: T) -> None:
@@ -63,12 +63,11 @@ class ConceptIndex(Generic[T]):
         return distinct(entry.document for entry in near if self._in_place(wanted, entry))
 
     def _candidates(self, counts: Mapping[int, int]) -> set[int]:
-        """Return the numbers of all documents that may be alike: they have one of the rarest concepts.
+        """Return the numbers of all documents that may be similar: they have one of the rarest concepts.
 
-        Section 3.5, step 3, looks up the first n dimensions, by their rank; here the rarest are, as many as it takes.
-
-        Of those that lack the concepts looked up, the cosine is at most the length of the rest of the vector over its
-        whole length; so when that is at most the least cosine, the rest need not be looked up.
+        Section 3.5, step 3, looks up the first n dimensions by rank. Here the rarest concepts are looked up, as many as
+        needed: the cosine with a document that lacks them is at most the length of the rest of the vector over its
+        whole length. When that reaches the least cosine, the rest need not be looked up.
         """
         rest = _square(counts)
         enough = self._least_cosine**2 * rest * (1 - 1e-9)
@@ -81,12 +80,12 @@ class ConceptIndex(Generic[T]):
         return found
 
     def _alike(self, counts: Mapping[int, int], number: int) -> bool:
-        """Return whether the cosine, formula 9, is above Sim_thr: steps 6 and 7."""
+        """Return whether the cosine (formula 9) is above Sim_thr: steps 6 and 7."""
         dot = sum(count * self._postings.get(concept, {}).get(number, 0) for concept, count in counts.items())
         return cosine(dot, _square(counts), self._entries[number].square) > self._least_cosine
 
     def _in_place(self, wanted: Vector, entry: _Entry[T]) -> bool:
-        """Return whether S, formula 13, is below S_thr: steps 8 and 9."""
+        """Return whether S (formula 13) is below S_thr: steps 8 and 9."""
         held = unpack(entry.fingerprints.tolist())
         return spread(wanted, held) / span(wanted, held) < self._most_spread
 

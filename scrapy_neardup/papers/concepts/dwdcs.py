@@ -13,15 +13,15 @@ from .terms import scheme, sentences
 from .thesaurus import Concepts
 
 CANDIDATES, KEY_CONCEPTS = 30, 20  # l and p of the paper
-MIN_CONCEPTS = 20  # joined ones: where there are fewer, all of them would be key concepts
+MIN_CONCEPTS = 20  # joined ones: with fewer, all of them would be key concepts
 COSINE = 0.9  # Sim_thr of the paper
-SPREAD = 0.1  # S_thr, as a share of the words: the best of those in bench/dwdcs.py; the paper gives no value
+SPREAD = 0.1  # S_thr as a share of the words, the best in bench/dwdcs.py; the paper gives no value
 
 
 def concept_fingerprints(
     text: str, concepts: Concepts, candidates: int = CANDIDATES, key_concepts: int = KEY_CONCEPTS
 ) -> tuple[int, ...]:
-    """Return a fingerprint for each place in the text at which a key concept stands; () for a short text.
+    """Return a fingerprint for each occurrence of a key concept; () for a short text.
 
     曹玉娟 et al. 2011, sections 3.2 to 3.4.
     """
@@ -38,9 +38,9 @@ def concept_fingerprints(
 
 
 class DWDCS:
-    """Proposes documents with like key concepts in like places; abstains from texts with few concepts.
+    """Proposes documents with similar key concepts at similar places. Abstains from texts with few concepts.
 
-    曹玉娟 et al. 2011. ModuleNotFoundError: the packages of the extra `dwdcs` are not installed.
+    曹玉娟 et al. 2011. Raise ModuleNotFoundError without the packages of the extra `dwdcs`.
     """
 
     name = "dwdcs"

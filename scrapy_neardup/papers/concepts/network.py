@@ -1,7 +1,7 @@
 """Find the key terms of a text in its network of co-occurring terms, a small world.
 
-The key terms are those without which the ways between all others grow longest. Paths are counted on sets of nodes
-written as bits, for all nodes at once: exact, and several times as fast as libraries of graphs are at it.
+Key terms are those without which the paths between all others grow most. Paths are counted on sets of nodes as bits,
+for all nodes at once: this is exact, and several times as fast as graph libraries.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-REACH = 2  # terms: farther from each other, they are not joined
+REACH = 2  # the maximum distance between joined terms
 
 Graph: TypeAlias = dict[str, set[str]]
-"""Each node's neighbours: ξ of section 3.2.2, step 3, is 1 where one is among them."""
+"""The neighbours of each node: ξ in section 3.2.2, step 3, is 1 for these."""
 _Bits: TypeAlias = npt.NDArray[np.uint64]
 
 
 def co_occurrence(sentences: Iterable[Sequence[str]]) -> Graph:
-    """Join the distinct terms that stand at most `REACH` places from each other in a sentence; {} for no terms.
+    """Join the distinct terms at most `REACH` places apart in a sentence; {} for no terms.
 
-    曹玉娟 et al. 2011, section 3.2.2, steps 1 to 3, with f_thr = 0: a term that stands in the text once is a node too.
+    曹玉娟 et al. 2011, section 3.2.2, steps 1 to 3, with f_thr = 0: a term with one occurrence is a node too.
     """
     graph: Graph = {}
     for terms in sentences:
@@ -38,7 +38,7 @@ def co_occurrence(sentences: Iterable[Sequence[str]]) -> Graph:
 
 
 def main_part(graph: Graph) -> Graph:
-    """Return the largest connected part, of equal ones that which comes first; {} for no nodes.
+    """Return the largest connected part, the first of equal ones; {} for no nodes.
 
     曹玉娟 et al. 2011, section 3.2.2, step 4.
     """
@@ -61,21 +61,21 @@ def _reached(graph: Graph, start: str) -> set[str]:
 
 
 def key_nodes(graph: Graph, candidates: int, wanted: int, counts: Mapping[str, int]) -> list[str]:
-    """Return up to `wanted` nodes of a connected graph, those first without which its mean path grows most.
+    """Return up to `wanted` nodes of a connected graph, in the order of the growth of the mean path without them.
 
-    Only the `candidates` nodes of highest degree are tried. What is equal is ordered by `counts`, how often each node
-    stands in the text, most first, then by name. [] for no nodes.
+    Only the `candidates` nodes of highest degree are tried. Ties are ordered by `counts` (occurrences in the text),
+    highest first, then by name. [] for no nodes.
 
     曹玉娟 et al. 2011, section 3.3.
     """
     hubs = sorted(graph, key=lambda node: (-len(graph[node]), -counts[node], node))[:candidates]
-    # CB = d without the node - d. The number of pairs and d are the same for all nodes: sums give the same order.
+    # CB = d without the node - d. The number of pairs and d are equal for all nodes, so sums give the same order.
     sums = dict(zip(hubs, path_sums(graph, hubs), strict=True))
     return sorted(hubs, key=lambda hub: (-sums[hub], -len(graph[hub]), -counts[hub], hub))[:wanted]
 
 
 def contributions(graph: Graph, nodes: Sequence[str]) -> list[float]:
-    """Return by how much the mean path of a connected graph grows without each node.
+    """Return the growth of the mean path of a connected graph without each node.
 
     曹玉娟 et al. 2011, section 3.3: CB = d without the node - d.
     """
@@ -84,7 +84,7 @@ def contributions(graph: Graph, nodes: Sequence[str]) -> list[float]:
 
 
 def mean_path(graph: Graph) -> float:
-    """Return the mean length of the shortest paths between all pairs of nodes; 0.0 where there is no pair.
+    """Return the mean length of the shortest paths between all pairs of nodes; 0.0 without a pair.
 
     曹玉娟 et al. 2011, formulas 3 and 4.
     """
@@ -93,15 +93,15 @@ def mean_path(graph: Graph) -> float:
 
 
 def path_sums(graph: Graph, removed: Sequence[str | None]) -> list[int]:
-    """Return for each node, taken away alone, the sum of all shortest paths between the others; None: none is taken.
+    """Return for each removed node the sum of all shortest paths between the other nodes; None removes no node.
 
-    Each pair counts twice, once from either end. A pair that is parted counts as the longest path that is left: where
-    one part alone has edges, that is what Matsuo et al. 2001 (KeyWorld) do, whom the paper builds on.
+    Each pair counts twice, once from either end. A separated pair counts as the longest remaining path. If one part
+    alone has edges, this is the rule of Matsuo et al. 2001 (KeyWorld), on which the paper builds.
     """
     if not graph:
         return [0] * len(removed)
     places = {node: place for place, node in enumerate(graph)}
-    # Each node is among its own neighbours, so that whom it reached stays reached.
+    # Each node is its own neighbour, so that reached nodes stay reached.
     neighbours = [[places[node], *sorted(map(places.__getitem__, graph[node]))] for node in graph]
     flat = np.fromiter(chain.from_iterable(neighbours), np.intp)
     starts = np.cumsum([0, *map(len, neighbours[:-1])])
@@ -109,7 +109,7 @@ def path_sums(graph: Graph, removed: Sequence[str | None]) -> list[int]:
 
 
 def _path_sum(neighbours: npt.NDArray[np.intp], starts: npt.NDArray[np.intp], removed: int | None) -> int:
-    within = _identity(len(starts))  # row i: the nodes within some distance of node i, at first 0
+    within = _identity(len(starts))  # row i: the nodes within a distance of node i, at first 0
     nodes = len(starts) - (removed is not None)
     total, reached, before = 0, nodes, 0
     if removed is not None:

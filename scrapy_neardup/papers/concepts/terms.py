@@ -1,6 +1,6 @@
-"""Split a text into the terms of a concept network: sentences without stop words, stemmed.
+"""Split a text into the terms of a concept network: stemmed sentences without stop words.
 
-Stop words and stems are those of English and Chinese; words of other languages are taken as they are, all of them.
+There are stop words and stems for English and Chinese. Words of other languages are all kept unchanged.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ...text.tokens import SCHEME as TOKENS
 from ...text.tokens import normalize, tokenize
 
 LANGUAGES = ("en", "zh")
-# A line may end within a sentence: only an empty one ends a paragraph.
+# Only an empty line ends a paragraph, since a line may end within a sentence.
 _END = re.compile(r"[。！？!?；;…]+|\.(?=\s|$)|\n\s*\n")
 
 
@@ -24,17 +24,17 @@ class Term(NamedTuple):
 
     name: str
     position: int
-    """Words of the text that stand before it, stop words among them."""
+    """The number of words before it, including stop words."""
 
 
 def sentences(text: str) -> Iterator[list[Term]]:
-    """Yield the terms of each sentence, in order; a sentence may have none.
+    """Yield the terms of each sentence in order. A sentence may have none.
 
-    Stop words and figures are left out: they name no concept. ModuleNotFoundError: the packages of the extra `dwdcs`
-    are not installed.
+    Stop words and figures are left out, since they name no concept. Raise ModuleNotFoundError without the packages of
+    the extra `dwdcs`.
 
-    曹玉娟 et al. 2011, section 3.1. Of the phrases named there we take those of one word, as the key concepts of its
-    example are: to find longer ones takes a tagger for each language.
+    曹玉娟 et al. 2011, section 3.1. Of its phrases only single words are used, as in the key concepts of its example:
+    longer phrases need a tagger for each language.
     """
     dropped, begin = stop_words(), 0
     for sentence in _END.split(text):
@@ -49,21 +49,21 @@ def sentences(text: str) -> Iterator[list[Term]]:
 
 @lru_cache(maxsize=1 << 16)
 def stem(word: str) -> str:
-    """Return the stem of a word of the letters a to z, by Porter's second algorithm; any other word as it is."""
+    """Return the stem of a word of the letters a to z by Porter's second algorithm; any other word unchanged."""
     if not (word.isascii() and word.isalpha()):
         return word
     try:
         from snowballstemmer.english_stemmer import EnglishStemmer
     except ImportError as error:
         raise _missing(error) from error
-    # One for each call: it keeps the word that it is at in itself, which threads would mix up.
+    # A new one for each call, since it holds the current word and is not thread-safe.
     stemmed: str = EnglishStemmer().stemWord(word)
     return stemmed
 
 
 @cache
 def stop_words() -> frozenset[str]:
-    """Return the words that name no concept, as `tokenize` yields them."""
+    """Return the words that name no concept, in the form of `tokenize`."""
     try:
         from stopwordsiso import stopwords
     except ImportError as error:
@@ -72,7 +72,7 @@ def stop_words() -> frozenset[str]:
 
 
 def scheme() -> Mapping[str, str]:
-    """Return what the terms of a text depend on: by name, the version of our rules and of each package."""
+    """Return the versions of our rules and of each package, on which the terms of a text depend."""
     try:
         packages = {name: version(name) for name in ("snowballstemmer", "stopwordsiso")}
     except ImportError as error:

@@ -1,6 +1,6 @@
 """Concepts: words of one meaning, from the built-in synonyms or the user's files.
 
-What the built-in ones are made from, and under which licences: see synonyms/NOTICE.en and synonyms/NOTICE.zh.
+synonyms/NOTICE.en and synonyms/NOTICE.zh describe the origin and the licences of the built-in ones.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ from pathlib import Path
 from ...text.tokens import normalize
 from .terms import stem
 
-THRESHOLD = 0.5  # Rel_thr: the paper leaves it to the user; the node counts behind ours are in docs/algorithms/dwdcs.md
-LARGEST = 64  # words of a group: longer ones are lists (cities, plants), not synonyms
+THRESHOLD = (
+    0.5  # Rel_thr: the paper leaves it to the user; docs/algorithms/dwdcs.md has the node counts behind this value
+)
+LARGEST = 64  # words in a group: larger ones are lists (cities, plants), not synonyms
 
 _CILIN = re.compile(r"[A-L][a-z]\d\d[A-Z]\d\d[=#@] ?")
 _OMW = re.compile(r"(\d{8}-[a-z])\t(\S+)\t")
@@ -29,39 +31,39 @@ _WORDNET = re.compile(r"\d{8} \d\d [nvasr] [0-9a-f]{2} ")
 
 @dataclass(frozen=True)
 class Concepts:
-    """Map a term to the name of its concept, which is one of its terms; equal where the mappings are."""
+    """A map from a term to the name of its concept, which is one of its terms. Equal maps are equal."""
 
     names: Mapping[str, str] = field(default_factory=dict)
-    """Only terms whose concept has another name: `of` is what to ask."""
+    """The terms whose concept has another name. Use `of` for lookups."""
 
     @cached_property
     def id(self) -> str:
-        """Return 16 hexadecimal digits of the SHA-1 of the sorted mapping; of no mapping `none`."""
+        """Return 16 hexadecimal digits of the SHA-1 of the sorted map; `none` for an empty map."""
         lines = "\n".join(f"{term}\t{self.names[term]}" for term in sorted(self.names))
         return hashlib.sha1(lines.encode(), usedforsecurity=False).hexdigest()[:16] if lines else "none"
 
     def of(self, term: str) -> str:
-        """Return the name of a term's concept: the term itself where no other means the same."""
+        """Return the name of a term's concept; the term itself if it has no synonyms."""
         return self.names.get(term, term)
 
     @classmethod
     def load(cls, *paths: str | os.PathLike[str], threshold: float = THRESHOLD) -> Concepts:
-        """Return the concepts of files of synonyms, whatever the order of these; read once by a process.
+        """Return the concepts in files of synonyms, in any order. A process reads them once.
 
-        A line holds a group of synonyms: words between tabs; or it is a line of 同义词词林 (a code that ends in `=`,
-        words between blanks; groups marked `#` or `@` are no synonyms and are left out), of an Open Multilingual
-        Wordnet .tab file, or of a data file of Princeton's WordNet. Lines that begin with `# ` or two blanks are
-        comments. OSError: a file can't be read. ValueError: it is not text in UTF-8 or GB 18030, or no line of it is a
-        group of synonyms.
+        A line is one of these: words between tabs, as a group of synonyms; a line of 同义词词林 (a code that ends in `=`,
+        words between blanks; groups marked `#` or `@` are not synonyms and are left out); a line of an Open
+        Multilingual Wordnet .tab file; a line of a data file of Princeton's WordNet. Lines that begin with `# ` or two
+        blanks are comments. Raise OSError if a file can't be read, ValueError if it is not text in UTF-8 or GB 18030 or
+        has no group of synonyms.
         """
         return _load(tuple(sorted({os.fspath(path) for path in paths})), threshold)
 
 
 @cache
 def builtin() -> Concepts:
-    """Return the built-in concepts: English and simplified Chinese ones.
+    """Return the built-in concepts, English and simplified Chinese.
 
-    They are merged already, at the default threshold: that takes longer than a process should wait for.
+    They are stored merged, at the default threshold, since merging takes long.
     """
     folder = resources.files(__package__).joinpath("synonyms")
     names: dict[str, str] = {}
@@ -79,7 +81,7 @@ def _load(paths: tuple[str, ...], threshold: float) -> Concepts:
 
 
 def read_groups(path: str) -> list[frozenset[str]]:
-    """Return the groups of synonyms in a file, each of two terms at least."""
+    """Return the groups of synonyms in a file, each of at least two terms."""
     numbered: dict[str, set[str]] = defaultdict(set)
     for number, line in enumerate(_text(path).splitlines()):
         for key, word in _entries(line, str(number)):
@@ -102,7 +104,7 @@ def _text(path: str) -> str:
 
 
 def _entries(line: str, number: str) -> Iterator[tuple[str, str]]:
-    """Yield each word of a line with what tells its group from others."""
+    """Yield each word of a line with the key of its group."""
     if match := _CILIN.match(line):
         yield from ((number, word) for word in line[match.end() :].split() if "=" in match[0])
     elif match := _OMW.match(line):
@@ -117,13 +119,12 @@ def _entries(line: str, number: str) -> Iterator[tuple[str, str]]:
 
 
 def merge(groups: Iterable[frozenset[str]], threshold: float) -> dict[str, str]:
-    """Return for each term that is merged with another one the name of their concept.
+    """Return the name of the concept of each term that is merged with another one.
 
-    Con(t), the terms of all groups that t is in (formula 5; of phrases of one word formula 6 says the same), stands for
-    the meaning of t; two terms mean the same where Rel of theirs (formula 7) is above the threshold, Rel_thr. Term
-    after term, in the order of their code points, becomes the name of a concept and takes in all terms left that mean
-    the same as it does. So no chain of meanings close to each other makes one concept, and a name depends on the groups
-    alone.
+    Con(t), the terms of all groups with t (formula 5; formula 6 is the same for single words), stands for the meaning
+    of t. Two terms have the same meaning if their Rel (formula 7) is above the threshold, Rel_thr. Term after term, in
+    the order of code points, becomes the name of a concept that contains all remaining terms with the same meaning. So
+    a chain of close meanings does not make one concept, and names depend on the groups alone.
 
     曹玉娟 et al. 2011, section 3.2.1.
     """
@@ -140,7 +141,7 @@ def merge(groups: Iterable[frozenset[str]], threshold: float) -> dict[str, str]:
 
 
 def _related(term: str, con: Mapping[str, set[str]], threshold: float) -> Iterator[str]:
-    # Con is mutual: what Con(t) and Con(u) have in common are the terms in whose Con both are.
+    # Con is symmetric: the intersection of Con(t) and Con(u) are the terms whose Con has both.
     overlaps = Counter(other for between in con[term] for other in con[between])
     for other, overlap in overlaps.items():
         if rel(overlap, len(con[term]), len(con[other])) > threshold:
@@ -148,7 +149,7 @@ def _related(term: str, con: Mapping[str, set[str]], threshold: float) -> Iterat
 
 
 def rel(overlap: int, a: int, b: int) -> float:
-    """Return how alike two concepts are, given how many terms they have in common and each of them has.
+    """Return the similarity of two concepts, given the numbers of their common terms and of the terms of each.
 
     曹玉娟 et al. 2011, formula 7.
     """

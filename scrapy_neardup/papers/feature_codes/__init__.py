@@ -1,1 +1,1 @@
-"""Feature codes: documents that have the same characters around a full stop."""
+"""Feature codes: documents with the same characters around a full stop."""

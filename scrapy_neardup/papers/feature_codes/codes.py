@@ -1,7 +1,7 @@
 """Feature codes (特征码): the characters on either side of a full stop, and their similarity.
 
-Navigation and adverts hardly ever hold a full stop, so where one stands there is running text, and the few characters
-around it tell it from other text.
+Navigation and adverts rarely contain a full stop. A full stop marks running text, and the few characters around it
+identify that text.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from itertools import islice
 
 LENGTH = 5
 LETTERS = 3
-"""That count for one Han character, which carries 9.65 bits (by frequency alone); three letters of English carry about
-11 (Shannon 1951, table I: 4.14, 3.56, 3.3)."""
-CODE_POINTS, CODE_POINT_BITS = 3, 21  # that fit into an integer of 64 bits
+"""Letters that count as one Han character, which carries 9.65 bits (by frequency alone). Three English letters carry
+about 11 (Shannon 1951, table I: 4.14, 3.56, 3.3)."""
+CODE_POINTS, CODE_POINT_BITS = 3, 21  # in an integer of 64 bits
 
-_HAN = "\u3041-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # and kana: written without spaces as well
+_HAN = "\u3041-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # and kana, which is written without spaces too
 _CLOSING = "\"'”’»)\\]}」』》】"
-# The full-width point of Chinese and Japanese has become the ASCII one. That ends a sentence only between Han
-# characters or before a space: it stands in figures and addresses too. Three of them end no sentence but cut headlines,
-# and headlines have question and exclamation marks as well: with those, precision and recall are lower.
+# The full-width point of Chinese and Japanese is the ASCII one by now. That ends a sentence only between Han characters
+# or before a space, since it stands in figures and addresses too. Three points end no sentence, but cut headlines.
+# Question and exclamation marks stand in headlines too; with them, precision and recall are lower.
 _STOP = re.compile(
     f"(?P<han>。|(?<=[{_HAN}])\\.(?=[{_CLOSING}]*(?:[{_HAN}]|\\s|$)))|[।॥۔።]|(?<!\\.)\\.(?=[{_CLOSING}]*(?:\\s|$))"
 )
@@ -29,12 +29,12 @@ _MASK = (1 << CODE_POINT_BITS) - 1
 
 
 def feature_codes(text: str, length: int = LENGTH, places: int = 1) -> tuple[str, ...]:
-    """Return the codes at a normalized text's first full stop, or at so many stops spread over it, each once.
+    """Return the codes at the first full stop of a normalized text, or at `places` stops spread over it, without
+    repetition.
 
-    A code is the `length` characters before and after a stop; around one of a script with spaces, LETTERS times as
-    many. Letters, digits and Han characters count; punctuation, spaces and further stops are passed over. A stop with
-    too few characters on a side is none; one that ends an abbreviation counts, as copies have it too. () without a
-    stop.
+    A code is the `length` characters before and after a stop; around a stop of a script with spaces, LETTERS times as
+    many. Letters, digits and Han characters count; punctuation, spaces and other stops are skipped. A stop with too few
+    characters on a side is ignored. The stop of an abbreviation counts, as copies have it too. () without a stop.
 
     Zhang et al. 2002; Peng et al., section 2.2.
     """
@@ -60,8 +60,8 @@ def _codes(text: str, length: int) -> Iterator[str]:
 def common_subsequence(a: str, b: str) -> int:
     """Return the length of the longest common subsequence of two strings.
 
-    A bit for each character of `a`, 0 where the subsequence grows. Hyyrö 2004, figure 3 (bit-parallel). What codes are
-    compared by: Zhang et al. 2002; Peng et al., section 2.2.
+    One bit for each character of `a` is 0 where the subsequence grows. Hyyrö 2004, figure 3 (bit-parallel). Codes are
+    compared by it in Zhang et al. 2002 and Peng et al., section 2.2.
     """
     masks: dict[str, int] = {}
     for place, character in enumerate(a):
@@ -74,9 +74,10 @@ def common_subsequence(a: str, b: str) -> int:
 
 
 def pack(code: str, integers: int) -> tuple[int, ...]:
-    """Pack a code into so many integers, three code points of 21 bits in each, and zeros behind; "" gives zeros only.
+    """Pack a code into `integers` integers, three code points of 21 bits in each, padded with zeros; "" gives zeros
+    only.
 
-    They are ordered as the codes are. Raise ValueError for a code that is too long.
+    The result sorts as the codes do. Raise ValueError for a code that is too long.
     """
     if len(code) > integers * CODE_POINTS:
         raise ValueError(f"{code!r} does not go into {integers} integers")
@@ -86,7 +87,7 @@ def pack(code: str, integers: int) -> tuple[int, ...]:
 
 
 def unpack(values: Sequence[int]) -> str:
-    """Return the code that was packed into integers; "" for none."""
+    """Return the code packed into integers; "" for none."""
     shifts = range((CODE_POINTS - 1) * CODE_POINT_BITS, -1, -CODE_POINT_BITS)
     points = (value >> shift & _MASK for value in values for shift in shifts)
     return "".join(chr(point) for point in points if point)

@@ -13,12 +13,12 @@ TOLERANCE = 2
 
 
 class FeatureCode:
-    """Proposes documents that share a feature code, but for a few characters (Zhang et al. 2002; Peng et al.).
+    """Proposes documents with a similar feature code (Zhang et al. 2002; Peng et al.).
 
-    `length`: characters on either side of a stop; `places`: how many stops, spread over the text, one of which is
-    enough; `tolerance`: characters of a code that need not be in the other. It abstains on texts without a stop that
-    has enough characters on both sides. Texts that go on differently are told apart by NEARDUP_LENGTH_RATIO, for which
-    Peng et al. found 1.10 best.
+    `length`: characters on either side of a stop. `places`: the number of stops, spread over the text, one of which
+    must match. `tolerance`: characters of a code that may be missing in the other. It abstains from texts without a
+    stop with enough characters on both sides. NEARDUP_LENGTH_RATIO separates texts that continue differently; Peng et
+    al. found 1.10 best.
     """
 
     name = "feature_code"
@@ -30,7 +30,7 @@ class FeatureCode:
         self.length = length
         self.places = places
         self.tolerance = tolerance
-        self._width = -(-2 * length * LETTERS // CODE_POINTS)  # integers that hold the longest code
+        self._width = -(-2 * length * LETTERS // CODE_POINTS)  # integers for the longest code
 
     def fingerprints(self, document: Document) -> tuple[int, ...]:
         codes = feature_codes(normalize(document.text), self.length, self.places)

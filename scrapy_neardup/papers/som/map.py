@@ -1,10 +1,10 @@
 """Cluster a batch with a Kohonen map: join near vectors on one unit or on adjacent ones.
 
-The map is made with selected terms, as in the paper; which of the documents that it brings together are duplicates, of
-which the paper says nothing, is decided by all terms: unrelated texts may have the few selected ones in common.
+As in the paper, the map is trained on selected terms. The paper does not say which of the documents on near units are
+duplicates. Here all terms decide, since unrelated texts may share the few selected ones.
 
 Wang, Liu, Zhang 2011, An improved algorithm for removing duplicate web pages (in Chinese); equation numbers are its
-own. The map is MiniSom's, from the extra `som`; what the paper does not say is decided here.
+own. The map is MiniSom's, from the extra `som`. Choices that the paper leaves open are made here.
 """
 
 from __future__ import annotations
@@ -35,26 +35,26 @@ from .vectors import (
 
 STEPS, STEPS_A_DOCUMENT = 1000, 10  # the paper's number, for 50 to 100 pages; more documents need more
 RATE = 0.9
-UNITS = 5.0  # times the root of the number of documents: MiniSom's rule of thumb …
-UNITS_A_DOCUMENT = 0.5  # … but no more than this, or the copies of one text come to lie on units far apart
+UNITS = 5.0  # times the root of the number of documents, MiniSom's rule of thumb …
+UNITS_A_DOCUMENT = 0.5  # … but at most this, since copies of one text would lie on distant units
 
 
 class MissingExtraError(ImportError):
-    """What the clusters are made with is not installed; the message says how to install it."""
+    """MiniSom is not installed. The message says how to install it."""
 
 
 @dataclass(frozen=True)
 class Parameters:
-    """What the clusters depend on, besides the documents."""
+    """The parameters of the clustering."""
 
     title_weight: float = 2.0
-    """α of equation 4: how often a term in the title counts."""
+    """α of equation 4: the weight of a term in the title."""
     chi_share: float = 0.5
-    """α of equation 8: the share of chi-square in the selection of terms; mutual information has the rest."""
+    """α of equation 8: the share of chi-square in the selection of terms, beside mutual information."""
     terms: int = 3000
-    """How many are selected for the map."""
+    """The number of selected terms."""
     similarity: float = 0.9
-    """The least cosine of two documents' vectors, of all their terms."""
+    """The required cosine of two documents' vectors of all terms."""
     seed: int = 1
 
 
@@ -63,11 +63,11 @@ def som_clusters(
     parameters: Parameters = Parameters(),
     classes: Sequence[Hashable] | None = None,
 ) -> list[list[int]]:
-    """Return the clusters of two documents or more, as their numbers from 0 in the order in which they came.
+    """Return the clusters of two or more documents, as positions in the order of arrival, from 0.
 
-    `classes`: one a document, for the selection of terms, looked at when all documents have been read; without, they
-    come of a first rough clustering. Documents without text are in no cluster. Raise MissingExtraError where MiniSom is
-    not installed.
+    `classes` has one class a document for the selection of terms, and is read after all documents. Without it, classes
+    come from a first rough clustering. Documents without text are in no cluster. Raise MissingExtraError without
+    MiniSom.
     """
     library = _minisom()
     found = count_terms(documents)
@@ -91,7 +91,7 @@ def _minisom() -> Any:
 def _selected(
     found: Occurrences, weights: Floats, parameters: Parameters, classes: Sequence[Hashable] | None
 ) -> Integers:
-    """Return the terms that the map is made with."""
+    """Return the terms for the map."""
     if not len(weights):
         return np.zeros(0, dtype=np.intp)
     if classes is None:
@@ -103,14 +103,14 @@ def _selected(
 
 
 def train(library: Any, vectors: Floats, seed: int) -> Integers:
-    """Train a map on unit vectors, and return each one's unit, as row and column; shape (documents, 2).
+    """Train a map on unit vectors, and return the row and column of each vector's unit; shape (documents, 2).
 
-    Section 3.2 of the paper, steps 1 to 6; equation 12 is the vector that is drawn. The neighbourhood shrinks to the
-    winner and the units that touch it, not to the winner alone as in the paper: MiniSom's radius stays above 1.
-    RandomState gives the same numbers with every version of numpy.
+    Section 3.2 of the paper, steps 1 to 6; equation 12 is the drawn vector. The neighbourhood shrinks to the winner and
+    its adjacent units, and not to the winner alone as in the paper, since MiniSom's radius stays above 1. RandomState
+    gives equal numbers in every version of numpy.
     """
     side, steps = map_side(len(vectors)), max(STEPS, STEPS_A_DOCUMENT * len(vectors))
-    # Radius and rate fall in a straight line: η(t) = 0.9 (1 − t/1000) in the paper.
+    # Radius and rate fall linearly: η(t) = 0.9 (1 − t/1000) in the paper.
     som = library.MiniSom(
         side,
         side,
@@ -128,21 +128,21 @@ def train(library: Any, vectors: Floats, seed: int) -> Integers:
     for step, number in enumerate(watched(order, "steps", len(order))):
         vector = vectors[number]
         som.update(vector, som.winner(vector), step, steps)  # equations 13 and 14, then 15 to 17
-        # MiniSom leaves this out: adjusted vectors are no longer of length 1. The quickest way with so many numbers.
+        # Missing in MiniSom: the length of adjusted vectors is no longer 1. This is the fastest way.
         weights /= np.sqrt(np.einsum("ijk,ijk->ij", weights, weights))[:, :, None]
     return np.array([som.winner(vector) for vector in vectors], dtype=np.intp)
 
 
 def map_side(documents: int) -> int:
-    """Return how many units long each side of the map is."""
+    """Return the side length of the map in units."""
     return int(np.ceil(min(UNITS * documents**0.5, UNITS_A_DOCUMENT * documents) ** 0.5))
 
 
 def near_on_map(units: Integers, vectors: Callable[[Integers], Floats], similarity: float) -> list[list[int]]:
-    """Return the clusters of documents whose units are the same or touch, and whose cosine is large enough.
+    """Return the clusters of documents on the same unit or on adjacent ones, with a large enough cosine.
 
-    `units`: a row and a column for each document. `vectors` returns those of some documents, by their numbers,
-    ascending. Two that are not near may share a cluster by way of others.
+    `units`: a row and a column for each document. `vectors` returns the vectors of documents, given their ascending
+    numbers. Two documents that are not near may share a cluster through others.
     """
     unions: Unions[int] = Unions()
     for number in range(len(units)):
@@ -151,7 +151,7 @@ def near_on_map(units: Integers, vectors: Callable[[Integers], Floats], similari
         distance = np.abs(units - unit).max(axis=1)
         around = np.flatnonzero(distance <= 1)
         made, own = vectors(around), distance[around] == 0
-        # Rounding may leave the cosine of equal vectors short of 1.
+        # Rounding may leave the cosine of equal vectors below 1.
         near = made[own] @ made.T >= similarity - 1e-9
         for a, b in zip(*np.nonzero(near), strict=True):
             unions.join(int(around[own][a]), int(around[b]))

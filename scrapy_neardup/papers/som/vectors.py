@@ -1,8 +1,8 @@
 """Turn documents into unit vectors of weighted, selected terms. Pure.
 
 All but the last two parts of Wang, Liu, Zhang 2011, An improved algorithm for removing duplicate web pages (in
-Chinese); equation numbers are its own. Equations 5 and 7 are misprinted there: we take 6, which is what 5 is said to
-equal, and the usual chi-square.
+Chinese); equation numbers are its own. Equations 5 and 7 are misprinted there. Equation 6, which is said to equal 5,
+and the usual chi-square are used instead.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ Integers: TypeAlias = npt.NDArray[np.intp]
 
 
 class Occurrences(NamedTuple):
-    """Which terms are in which documents: four arrays of equal length, an entry for each term of each document."""
+    """The terms of the documents: four arrays of equal length, with an entry for each term of each document."""
 
     documents: Integers
-    """Numbers from 0, ascending."""
+    """Document numbers from 0, ascending."""
     terms: Integers
-    """Numbers from 0, in the order in which terms first appear."""
+    """Term numbers from 0, in the order of first occurrence."""
     in_title: Floats
-    """How often."""
+    """The number of occurrences."""
     in_text: Floats
     size: tuple[int, int]
-    """How many documents there are, and how many terms."""
+    """The numbers of documents and of terms."""
 
 
 def count_terms(documents: Iterable[Document]) -> Occurrences:
-    """Count the terms of documents, in their titles and in their texts; arrays of length 0 for none.
+    """Count the terms of documents, in titles and in texts; arrays of length 0 for no documents.
 
     A document without text has no terms, whatever its title.
     """
@@ -54,12 +54,12 @@ def count_terms(documents: Iterable[Document]) -> Occurrences:
 
 
 def document_frequencies(found: Occurrences) -> Integers:
-    """Return in how many documents each term is; shape (terms,)."""
+    """Return the document frequency of each term; shape (terms,)."""
     return np.bincount(found.terms, minlength=found.size[1])
 
 
 def frequency_weights(found: Occurrences) -> Floats:
-    """Return CW of each entry: its share of its document's TF-IDF vector, made of length 1; shape (entries,).
+    """Return CW of each entry: its component in the document's TF-IDF vector of length 1; shape (entries,).
 
     Equation 2.
     """
@@ -71,7 +71,7 @@ def frequency_weights(found: Occurrences) -> Floats:
 
 
 def place_weights(found: Occurrences, title_weight: float) -> Floats:
-    """Return SW of each entry: how often the term is there, each time in the title counted α times; shape (entries,).
+    """Return SW of each entry: the occurrences of the term, those in the title weighted by α; shape (entries,).
 
     Equations 3 and 4.
     """
@@ -87,7 +87,7 @@ def term_weights(found: Occurrences, title_weight: float) -> Floats:
 
 
 def mutual_information(both: Integers, with_term: Integers, in_class: int, total: int) -> Floats:
-    """Return log P(t|c) − log P(t), given numbers of documents; −∞ for a term that the class does not have.
+    """Return log P(t|c) − log P(t), given numbers of documents; −∞ for a term that the class lacks.
 
     Equation 6.
     """
@@ -96,7 +96,7 @@ def mutual_information(both: Integers, with_term: Integers, in_class: int, total
 
 
 def chi_square(both: Integers, with_term: Integers, in_class: int, total: int) -> Floats:
-    """Return how far each term and the class depend on each other; 0 where either is in all documents.
+    """Return the dependence of each term and the class; 0 if either is in all documents.
 
     Equation 7.
     """
@@ -107,10 +107,11 @@ def chi_square(both: Integers, with_term: Integers, in_class: int, total: int) -
 
 
 def joint_score(found: Occurrences, classes: Integers, chi_share: float) -> Floats:
-    """Return E of each term, in the class where it is greatest; shape (terms,). `classes`: a number a document, from 0.
+    """Return E of each term in the class with its maximum; shape (terms,). `classes`: a number for each document,
+    from 0.
 
-    A term tells its own class from the others, so what counts is the class that it is best for: the paper does not say
-    how the scores of a term in several classes are joined.
+    A term distinguishes its class from the others, so the class with the maximum counts. The paper does not say how to
+    join the scores of a term in several classes.
 
     Equation 8, α = `chi_share`, β = 1 − α.
     """
@@ -124,14 +125,14 @@ def joint_score(found: Occurrences, classes: Integers, chi_share: float) -> Floa
 
 
 def highest(scores: Floats, count: int) -> Integers:
-    """Return the places of the highest scores, ascending; of equal ones the first."""
+    """Return the positions of the highest scores, ascending. Ties go to the first."""
     return np.sort(np.argsort(-scores, kind="stable")[:count])
 
 
 def unit_vectors(found: Occurrences, weights: Floats, selected: Integers) -> Floats:
-    """Return a vector of length 1 for each document, of its selected terms; shape (documents, selected).
+    """Return a vector of length 1 of the selected terms of each document; shape (documents, selected).
 
-    All 0 for a document that has none of them. Equations 9 to 11.
+    All 0 for a document without any of them. Equations 9 to 11.
     """
     columns = np.full(found.size[1], -1)
     columns[selected] = np.arange(len(selected))
@@ -142,9 +143,9 @@ def unit_vectors(found: Occurrences, weights: Floats, selected: Integers) -> Flo
 
 
 def whole_vectors(found: Occurrences, weights: Floats, chosen: Integers) -> Floats:
-    """Return a vector of length 1 for each chosen document, of all terms; shape (chosen, terms of any of these).
+    """Return a vector of length 1 of all terms of each chosen document; shape (chosen, terms of any of these).
 
-    `chosen`: their numbers, ascending.
+    `chosen`: ascending document numbers.
     """
     kept = np.isin(found.documents, chosen)
     terms, columns = np.unique(found.terms[kept], return_inverse=True)
@@ -154,7 +155,7 @@ def whole_vectors(found: Occurrences, weights: Floats, chosen: Integers) -> Floa
 
 
 def normalized(vectors: Floats) -> Floats:
-    """Return vectors made of length 1; those of length 0 stay as they are.
+    """Return vectors scaled to length 1. Those of length 0 stay.
 
     Equations 10 and 11.
     """
@@ -164,16 +165,16 @@ def normalized(vectors: Floats) -> Floats:
 
 
 def class_numbers(classes: Sequence[Hashable]) -> Integers:
-    """Number classes from 0 in the order in which they first come."""
+    """Number classes from 0 in the order of their first occurrence."""
     numbers: dict[Hashable, int] = {}
     return np.array([numbers.setdefault(name, len(numbers)) for name in classes], dtype=np.intp)
 
 
 def rough_classes(vectors: Floats, rounds: int = 10) -> Integers:
-    """Return classes for documents that nobody classed: √(n/2) of them, by spherical k-means; shape (documents,).
+    """Return √(n/2) classes for documents without given classes, by spherical k-means; shape (documents,).
 
-    No chance in it: the first centres are documents at equal steps through the batch. A class may end up empty; its
-    number is given to the next one.
+    It is deterministic: the first centres are documents at equal steps through the batch. A class may end up empty; the
+    next one gets its number then.
 
     Dhillon, Modha 2001, Concept decompositions for large sparse text data using clustering, section 3.
     """
