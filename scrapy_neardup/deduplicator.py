@@ -11,7 +11,8 @@ from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from .detectors import Detector, checked
+from .detectors import Detector
+from .detectors.preparation import sign
 from .detectors.registry import build_detectors
 from .document import Document
 from .feeds.reviews import Reviews
@@ -23,7 +24,7 @@ from .mirrors.hosts import Change, Finding
 from .mirrors.preference import Preference
 from .mirrors.visits import Visits, urls
 from .settings import Config
-from .signature import TITLE, Link, Signature
+from .signature import Link, Signature
 from .store import Selection, Store, StoreError, open_store
 from .verdict import UNIQUE, Match, Verdict
 
@@ -113,7 +114,7 @@ class Deduplicator:
         """Forget the documents that no URL gave for this many seconds."""
         forgotten = self.store.forget(Selection(before=self._clock() - seconds))
         if forgotten.documents:
-            logger.info("%d documents are forgotten: no URL gave them for NEARDUP_TTL", forgotten.documents)
+            logger.info("%d documents are forgotten, since no URL gave them within NEARDUP_TTL", forgotten.documents)
 
     def claim(self, document: Document) -> Claim:
         """Decide on a document and hold it, pending. Documents after it are compared with it.
@@ -132,10 +133,16 @@ class Deduplicator:
         is_text = signature.sketch.tokens > 0
         match = self._enter(document, signature) if is_text else self.matcher.best(document, signature)
         self.matcher.learn(signature, match)
-        claim = Claim(self, document, signature, match)
+        claim = self._new_claim(document, signature, match)
         if match is None and is_text:
             self._pending[signature] = claim
         return claim
+
+    def _new_claim(self, document: Document, signature: Signature, match: Match | None) -> Claim:
+        rival = self.pending(match.signature) if match else None
+        is_early = rival is not None or (match is not None and self.store.claims.is_pending(match.signature))
+        verdict = self.verdict(document, match)
+        return Claim(document, signature, match, verdict, rival=rival, is_early=is_early, settle=self.settle)
 
     def foresee(self, documents: Iterable[Document]) -> None:
         """Prefetch the lookups of documents that are claimed next, in this order. On a server this takes one round
@@ -165,15 +172,7 @@ class Deduplicator:
     def sign(self, document: Document) -> Signature:
         """Return the signature of a document without holding it. Raise TypeError or ValueError for an invalid
         fingerprint."""
-        ready = document.ready
-        fingerprints = {
-            d.name: ready[d.name] if d.name in ready else checked(d.name, d.fingerprints(document))
-            for d in self.detectors
-        }
-        return Signature(
-            document.url, fingerprints, document.sketch, self._clock(), document.layout,
-            title=document.title[:TITLE], identity=document.identity,
-        )  # fmt: skip
+        return sign(document, self.detectors, self._clock())
 
     def verdict(self, document: Document, match: Match | None) -> Verdict:
         """Return the verdict on a document with this match."""

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from os import PathLike
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict
-
-if TYPE_CHECKING:
-    from .detectors import Detector
+from typing import Literal, TypeAlias, TypedDict
 
 Action: TypeAlias = Literal["drop", "tag", "audit"]
 Revisit: TypeAlias = Literal["keep", "drop", "skip"]
@@ -32,7 +29,8 @@ class Keywords(TypedDict, total=False):
     tag_field: str
     identity_fields: Sequence[str]
     extractor: str | Callable[[str], str | None]
-    detectors: Sequence[str | Detector]
+    detectors: Sequence[object]
+    """Names, import paths, or objects with the protocol `Detector`."""
     action: Action
     revisit: Revisit
     dropped: str | PathLike[str] | None

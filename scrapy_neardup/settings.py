@@ -161,7 +161,7 @@ def _hosts(value: Any) -> Mapping[str, str]:
 
 
 _HOST = re.compile(r"(?:[\w-]+(?:\.[\w-]+)*\.?|\[[0-9a-f:.]+\])(?::\d{1,5})?")
-_HOSTS = "a dictionary of mirror host to canonical host, each a name with or without port, and none on both sides"
+_HOSTS = "a dictionary of mirror host to original host, each with or without port, none on both sides"
 
 
 def _resemblance(value: Any) -> Any:
@@ -273,7 +273,7 @@ class Config:
             if name not in known:
                 near = get_close_matches(name, known, 1)
                 hint = f"; did you mean {PREFIX}{near[0].upper()}?" if near else ""
-                raise ConfigError(f"{PREFIX}{name.upper()} is no setting of scrapy-neardup{hint}")
+                raise ConfigError(f"{PREFIX}{name.upper()} is not a setting of scrapy-neardup{hint}")
         return cls(**given)
 
     def without_identity(self, name: str | None) -> Config:

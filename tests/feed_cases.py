@@ -99,11 +99,11 @@ BAD_ROWS: list[tuple[str, bytes, bytes, str]] = [
     ("json", b'[{"a": 1}, {"a": 2} x, {"a": 2}]', b'{"a": 2} x', "row 2, line 1: no JSON: Extra data"),
     ("json", b'[{"a": 1}, }, {"a": 2}]', b"}", "row 2, line 1: no JSON"),
     ("json", b'[{"a": 1}, {"a": 2},]', b"", "row 3, line 1: no JSON"),
-    ("json", b'[\n{"a": 1},\n{"a": 2}\n', b"", "row 3, line 4: the file ends before the array does"),
+    ("json", b'[\n{"a": 1},\n{"a": 2}\n', b"", "row 3, line 4: the file ends before the array;"),
     ("json", b'[\n{"a": 1},\n{"a": 2},\n{"a": "lo', b'{"a": "lo', "row 3, line 4: the file ends before the array"),
     ("json", b'[\n{"a": 1},\n{"a": 2},\n{"a": "lo\\', b'{"a": "lo\\', "row 3, line 4: the file ends before the array"),
     ("json", b'[{"a": 1}, {\n"b" 2}, {"a": 2}]', b'{\n"b" 2}', "row 2, line 2: no JSON: Expecting ':' delimiter, col"),
-    ("csv", b'u,t\na,"1\n2"\nb\nc,3\n', b"b\n", "line 4: 1 fields; allowed are 2, as there are columns"),
+    ("csv", b'u,t\na,"1\n2"\nb\nc,3\n', b"b\n", "line 4: 1 fields; allowed are 2, the number of columns"),
     ("csv", b'u,t\na,"1\n2"\nb,2,x\nc,3\n', b"b,2,x\n", "line 4: 3 fields; allowed are 2"),
     ("csv", b'u,t\na,"1\n2"\nb,\xff\nc,3\n', b"b,\xff\n", "line 4: no UTF-8"),
     ("csv", b'u,t\na,"1\n2"\nb,"x" y\nc,3\n', b'b,"x" y\n', "line 4: no CSV"),
@@ -119,25 +119,25 @@ BAD_ROWS: list[tuple[str, bytes, bytes, str]] = [
 DAMAGED = gzip.compress(ONE * 999, mtime=0)[:20] + b"\xff" * 500
 # The name of a file, its bytes, and the message.
 NO_FEEDS: list[tuple[str, bytes, str]] = [
-    *((name, b"", "no such kind of file") for name in ("x.xlsx", "x", "x.jsonl.bz2")),
+    *((name, b"", "unknown file format") for name in ("x.xlsx", "x", "x.jsonl.bz2")),
     *((f"x.{ending}.gz", ONE, "can't be read: Not a gzipped file") for ending in ("jsonl", "json", "csv")),
     *((f"x.{ending}.gz", DAMAGED, "can't be read: Error -3") for ending in ("jsonl", "json", "csv")),
-    ("x.json", b'\n{"a": 1}\n{"a": 2}', "row 1, line 2: '{' where an array was to begin; JSON lines are named .jsonl"),
-    ("x.json", b'[{"a": 1}]\nmore', "row 2, line 2: 'more' where an array was to begin"),
-    ("x.json", b'text [{"a": 1}]', "row 1, line 1: 'text [' where an array was to begin"),
-    ("x.json", b'"text"', "row 1, line 1: '\"text\"' where"),
-    ("x.csv", b"url,text,url\na,b,c\n", "line 1: column 'url' is there twice"),
+    ("x.json", b'\n{"a": 1}\n{"a": 2}', "row 1, line 2: '{' in place of an array; JSON lines need the ending .jsonl"),
+    ("x.json", b'[{"a": 1}]\nmore', "row 2, line 2: 'more' in place of an array"),
+    ("x.json", b'text [{"a": 1}]', "row 1, line 1: 'text [' in place of an array"),
+    ("x.json", b'"text"', "row 1, line 1: '\"text\"' in place"),
+    ("x.csv", b"url,text,url\na,b,c\n", "line 1: column 'url' occurs twice"),
     ("x.csv", b"\n\nurl,\xff\na,b\n", "line 3: no UTF-8"),
     ("x.csv", b'"url,text\na,b\n', "line 1: no CSV"),
     ("x.parquet", b"no such thing", "can't be read: "),
     ("x.parquet", b"PAR1" + bytes(100) + b"PAR1", "can't be read: "),
-    ("x.warc.gz", b"no such thing", "record 1: can't be read: 'no such thing' where a record was to begin"),
+    ("x.warc.gz", b"no such thing", "record 1: can't be read: 'no such thing' in place of a record"),
     (
         "x.warc.gz",
         gzip.compress(INFO + INFO, mtime=0),
-        "record 1: can't be read: several records are gzipped as one",
+        "record 1: can't be read: several records are gzipped together",
     ),
-    ("x.warc.gz", gzip.compress(INFO[:-30], mtime=0), "record 1: can't be read: it is shorter than it says"),
+    ("x.warc.gz", gzip.compress(INFO[:-30], mtime=0), "record 1: can't be read: it is shorter than its Content-Length"),
 ]
 # The same of rows that are too long, where 1000 bytes are allowed.
 TOO_LONG: list[tuple[str, bytes, str]] = [

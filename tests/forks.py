@@ -1,6 +1,6 @@
 """Run crawls and calls of `scrapy neardup`, each in a process that is forked from one that has imported all it needs.
 
-To import Scrapy takes a second, and there are some thousand of them. `python forks.py`: a request a line on stdin, as
+To import Scrapy takes a second, but there are some thousand of them. `python forks.py`: a request a line on stdin, as
 JSON, and its answer a line on stdout, until stdin ends. Linux only.
 """
 

@@ -55,13 +55,13 @@ def stores() -> Iterable[tuple[str, str]]:
         yield f"{verb} {rest} --store missing.sqlite", "store 'missing.sqlite' does not exist"
         yield (
             f"{verb} {rest} --store in.jsonl",
-            "in.jsonl' is no store: its file is not a database",
+            "in.jsonl' is not a store: its file is not a database",
         )
         yield (
             f"{verb} {rest} --store ftp://host/x",
             "store 'ftp://host/x': no such kind of store; allowed are",
         )
-        yield f"{verb} {rest} --store redis://127.0.0.1:1", "store 'redis://127.0.0.1:1' can't be asked: "
+        yield f"{verb} {rest} --store redis://127.0.0.1:1", "store 'redis://127.0.0.1:1' can't be used: "
         yield f"{verb} {rest} --store", "argument --store: expected one argument"
         if verb not in WITHOUT_SETTINGS:
             yield f"{verb} {rest} --store held.sqlite -s NEARDUP_MIN_TOKENS=many", MIN_TOKENS
@@ -72,10 +72,10 @@ def stores() -> Iterable[tuple[str, str]]:
     yield "dedupe in.jsonl -o out.jsonl --store other.sqlite", OTHER
     yield (
         "dedupe in.jsonl -o out.jsonl --store in.csv",
-        "in.csv' is no store: its file is not a database",
+        "in.csv' is not a store: its file is not a database",
     )
-    yield "dedupe in.jsonl -o out.jsonl --store missing/held.sqlite", "missing'; make it first"
-    yield "import held.jsonl --store in.csv", "in.csv' is no store: its file is not a database"
+    yield "dedupe in.jsonl -o out.jsonl --store missing/held.sqlite", "missing'; create it first"
+    yield "import held.jsonl --store in.csv", "in.csv' is not a store: its file is not a database"
     yield "import held.jsonl", "no store: name one"
 
 
@@ -85,10 +85,10 @@ def feeds() -> Iterable[tuple[str, str]]:
         yield f"{verb} {rest}".format("missing.jsonl"), "missing.jsonl: can't be read: No such file"
         bad = "bad_export.jsonl" if verb == "import" else "bad.jsonl"
         yield f"{verb} {rest}".format(bad), f"{bad}, line 3: no JSON"
-        yield f"{verb} {rest}".format("in.xlsx"), "in.xlsx: no such kind of file; allowed is .jsonl"
+        yield f"{verb} {rest}".format("in.xlsx"), "in.xlsx: unknown file format; allowed is .jsonl"
         yield f"{verb} {rest}".format("cut.jsonl.gz"), "cut.jsonl.gz: can't be read"
         yield f"{verb} {rest}".format("folder.jsonl"), "folder.jsonl: can't be read"
-        yield f"{verb} {rest}".format("pipe.jsonl"), "pipe.jsonl: can't be read: no regular file"
+        yield f"{verb} {rest}".format("pipe.jsonl"), "pipe.jsonl: can't be read: not a regular file"
         yield (
             f"{verb} {rest}".format(""),
             f"the following arguments are required: {FEED_NAMES.get(verb, 'IN')}",
@@ -99,7 +99,7 @@ def feeds() -> Iterable[tuple[str, str]]:
         for name, why in (("bad.json", "row 2, line 3: no JSON"), ("bad.csv", "line 3: 1 fields; allowed are 2")):
             output = name.replace("bad", "out") if verb == "dedupe" else rest.split()[-1]
             yield f"{verb} {name} -o {output}", f"{name}, {why}"
-        yield f"{verb} {rest}".format("in.jsonl in.csv"), "feeds of several kinds, JSON lines and CSV"
+        yield f"{verb} {rest}".format("in.jsonl in.csv"), "feeds of several formats, JSON lines and CSV"
         yield f"{verb} {rest} --text-field absent".format("in.jsonl"), "no row has text in "
         yield f"{verb} {rest} --bad-rows bad.txt".format("in.jsonl"), "bad.txt: the feeds are JSON lines"
         yield f"{verb} {rest} --bad-rows in.jsonl".format("in.jsonl"), "can't be both a feed and the file of bad rows"
@@ -150,11 +150,11 @@ PARTICULAR = [
     (f"{DEDUPE} --duplicates", "argument --duplicates: expected one argument"),
     (f"{DEDUPE} --duplicates out.jsonl", "out.jsonl: can't be both the output and the file of duplicates"),
     (f"{DEDUPE} --duplicates in.jsonl", "in.jsonl: can't be both a feed and the file of duplicates"),
-    (f"{DEDUPE} --duplicates d.csv", "d.csv: no such kind of file"),
+    (f"{DEDUPE} --duplicates d.csv", "d.csv: unknown file format"),
     (f"{DEDUPE} --workers -1", f"argument --workers: '-1' {FROM_0}"),
     (f"{DEDUPE} --workers two", f"argument --workers: 'two' {FROM_0}"),
     (f"{DEDUPE} --workers 1.5", f"argument --workers: '1.5' {FROM_0}"),
-    (f"{DEDUPE} -s NEARDUP_MINTOKENS=5", "no setting of scrapy-neardup; did you mean NEARDUP_MIN_TOKENS?"),
+    (f"{DEDUPE} -s NEARDUP_MINTOKENS=5", "not a setting of scrapy-neardup; did you mean NEARDUP_MIN_TOKENS?"),
     (f"{DEDUPE} -s NEARDUP_EXTRACTOR=nodots", "NEARDUP_EXTRACTOR = 'nodots' is not allowed; allowed is "),
     ("dedupe pages.jsonl -o out.jsonl -s NEARDUP_EXTRACTOR=builtins.len", "len returned int"),
     ("dedupe in.warc -o out.warc --text-field main", "--text-field main: WARC has no fields to choose from"),
@@ -165,7 +165,7 @@ PARTICULAR = [
     ("dedupe bad.warc -o out.warc", "bad.warc, record 1: can't be read"),
     # cluster
     ("cluster in.jsonl", REQUIRED),
-    ("cluster in.jsonl -o out.txt", "out.txt: no such kind of file; allowed is .jsonl"),
+    ("cluster in.jsonl -o out.txt", "out.txt: unknown file format; allowed is .jsonl"),
     ("cluster in.jsonl -o missing/out.jsonl", "missing/out.jsonl: can't be written: No such file"),
     ("cluster in.jsonl -o ./in.jsonl", "both a feed and the output"),
     (f"{CLUSTER} --method kmeans", "argument --method: invalid choice: 'kmeans'"),
@@ -201,8 +201,8 @@ PARTICULAR = [
     # evaluate, calibrate
     ("evaluate news --detectors simmhash", "not 'simmhash'; did you mean 'simhash'?"),
     ("evaluate news --detectors exact,exact", "is not allowed; allowed is each name once"),
-    ("evaluate news --detectors no.such", "'no.such' can't be made into a detector"),
-    ("evaluate news --json figures.txt", "figures.txt: no such kind of file; allowed is .json"),
+    ("evaluate news --detectors no.such", "'no.such' can't be used as a detector"),
+    ("evaluate news --json figures.txt", "figures.txt: unknown file format; allowed is .json"),
     ("evaluate news --json missing/figures.json", "missing/figures.json: can't be written: No such file"),
     ("evaluate news --json pipe.json", "pipe.json: can't be written: no regular file"),
     ("evaluate news --shuffle much", f"argument --shuffle: 'much' {FROM_0}"),
@@ -229,12 +229,12 @@ PARTICULAR = [
     *((f"{FORGET} --before {when}", "90 days") for when in ("soon", "5", "20261121", "2026-13-01", "3fortnights")),
     # export, import, report
     ("export --store held.sqlite", REQUIRED),
-    ("export --store held.sqlite -o out.csv", "out.csv: no such kind of file"),
+    ("export --store held.sqlite -o out.csv", "out.csv: unknown file format"),
     ("export --store held.sqlite -o missing/out.jsonl", "missing/out.jsonl: can't be written"),
-    ("import in.csv --store new.sqlite", "in.csv: no such kind of file"),
-    ("import in.jsonl --store new.sqlite", "in.jsonl, row 1: it does not begin as an export does"),
+    ("import in.csv --store new.sqlite", "in.csv: unknown file format"),
+    ("import in.jsonl --store new.sqlite", "in.jsonl, row 1: it is not an export"),
     (REPORT, REQUIRED),
-    (f"{REPORT} -o r.txt", "r.txt: no such kind of file; allowed is .html"),
+    (f"{REPORT} -o r.txt", "r.txt: unknown file format; allowed is .html"),
     (f"{REPORT} -o no/r.html", "no/r.html: can't be written"),
     (f"{REPORT} -o pipe.html", "pipe.html: can't be written: no regular file"),
     (f"{REPORT} -o held.sqlite", "can't be both the store and the report"),

@@ -168,7 +168,7 @@ def test_where_all_fails_no_file_of_bad_rows_is_left(tmp_path: Path) -> None:
 def test_an_export_is_json_lines(tmp_path: Path) -> None:
     write_feed(tmp_path / "held.csv")
     said: Any = refused(tmp_path, "import", "held.csv", "--store", "held.sqlite")
-    assert "held.csv: no such kind of file; allowed is .jsonl, .jsonlines, .jl, .ndjson, each also with .gz" in said
+    assert "held.csv: unknown file format; allowed is .jsonl, .jsonlines, .jl, .ndjson, each also with .gz" in said
 
 
 def test_half_a_surrogate_pair_in_a_url_is_told_as_it_came(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def test_settings_before_the_verb_count(tmp_path: Path, folder: Path) -> None:
     store = f"NEARDUP_STORE={folder / 'held.sqlite'}"
     for arguments in (("-s", store, "stats"), ("stats", "-s", store), ("-s", "NEARDUP_STORE=x", "stats", "-s", store)):
         assert json.loads(succeeded(folder, *arguments, "--json").stdout)["documents"] == 3
-    assert "NEARDUP_NOSUCH is no setting" in refused(folder, "-s", "NEARDUP_NOSUCH=1", "stats")
+    assert "NEARDUP_NOSUCH is not a setting" in refused(folder, "-s", "NEARDUP_NOSUCH=1", "stats")
 
 
 def test_settings_before_and_after_the_verb_add_up(folder: Path) -> None:

@@ -182,10 +182,10 @@ def test_verify_lists_all_that_is_damaged(server: Server, client: redis.Redis, t
     assert made.returncode == 2
     assert made.stderr.count("\n") == 1
     assert f"store '{server.address}' is damaged" in made.stderr
-    assert "the runs tell of 75 documents, and there are 74 (namespace 'news')" in made.stdout
-    assert "rows are not found by all that should lead to them (namespace 'news')" in made.stdout
+    assert "the runs count 75 documents, but there are 74 (namespace 'news')" in made.stdout
+    assert "rows are missing in their index (namespace 'news')" in made.stdout
     assert "1 rows of kind 'run' can't be read: 'run/20200101-000000-1': " in made.stdout
-    assert made.stdout.count("  to do: bring back a copy of the store") >= 3
+    assert made.stdout.count("  to do: restore a backup of the store") >= 3
     assert values(client) == before
 
 

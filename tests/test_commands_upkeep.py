@@ -440,8 +440,8 @@ def test_verify_lists_all_that_is_damaged(stored: str) -> None:
     assert f"2 rows of kind 'document' can't be read (namespace 'news'); the first: {documents[2]!r}: " in made.stdout
     assert f"1 rows of kind 'run' can't be read: {run!r}: " in made.stdout
     assert f"file {str(index)!r} of the index can't be read: No such file" in made.stdout
-    assert "its page is stored once more" in made.stdout
-    assert made.stdout.count("  to do: bring back a copy of the store") == 3
+    assert "its page is stored again" in made.stdout
+    assert made.stdout.count("  to do: restore a backup of the store") == 3
     assert contents(stored) == before
     listed = neardup(Path(stored).parent, "verify", "--json", "--store", stored)
     assert listed.returncode == 2
@@ -457,7 +457,7 @@ def test_verify_of_rows_that_do_not_fit(stored: str) -> None:
     found = findings(stored)
     assert "1 rows can't be read: 'other/x': a store has no rows of this kind" in found
     assert "1 rows of kind 'document' can't be read: 'document/r/1': a store has no rows of this kind" in found
-    assert "1 rows of kind 'link' can't be read: 'link/r/000001': its value is no bytes" in found
+    assert "1 rows of kind 'link' can't be read: 'link/r/000001': its value is not bytes" in found
     assert any(what.startswith("1 rows of kind 'run' can't be read: 'run/nobody': row 'run/nobody'") for what in found)
     assert "the checksum of row" in found[-1]  # why it can't be opened
     assert len(found) == 5
@@ -474,7 +474,7 @@ def test_verify_of_what_rows_say_together(stored: str) -> None:
     survey = verify(stored)
     found = {finding.what: finding for finding in survey.findings}
     assert f"{len(links)} links lead to documents that do not exist" in found
-    assert "the record of what the store was made with is missing" in found
+    assert "the record of the schemes of the store is missing" in found
     assert f"1 records of runs are missing: {run[4:]}" in found
     assert len(found) == 3, found
 
@@ -494,8 +494,8 @@ def test_verify_of_documents_that_are_missing(path: str) -> None:  # noqa: F811
     fill(path, 1, 2, 4)
     change(path, "DELETE FROM neardup WHERE key = ?", row_keys(path, "document")[1])
     found = verify(path).findings
-    assert ("the runs tell of 3 documents, and there are 2", False) in [(each.what, each.harmless) for each in found]
-    assert ("the runs tell of 3 urls, and there are 2", True) in [(each.what, each.harmless) for each in found]
+    assert ("the runs count 3 documents, but there are 2", False) in [(each.what, each.harmless) for each in found]
+    assert ("the runs count 3 urls, but there are 2", True) in [(each.what, each.harmless) for each in found]
     assert "stats` shows wrong figures" in found[1].costs
 
 
@@ -518,8 +518,8 @@ def test_a_store_without_its_damaged_rows_is_whole(stored: str) -> None:
     with Deduplicator.open(stored) as dedup:
         assert len(list(dedup.store.signatures()))
     assert [each.costs for each in verify(stored).findings if not each.harmless] == [
-        "their pages are stored once more",
-        "as many URLs are fetched again",
+        "their pages are stored again",
+        "these URLs are fetched again",
     ]
 
 

@@ -79,7 +79,7 @@ def test_an_import_that_fills_the_disk_loses_nothing(place: Place, small_disk: D
     fill_numbered(place, 0, 3000)
     write(tmp_path / "in.jsonl", everything := place.exported())
     store = str(small_disk.path / "store.sqlite")
-    assert "make room on the disk" in refused(tmp_path, "import", "in.jsonl", "--store", store)
+    assert "free some disk space" in refused(tmp_path, "import", "in.jsonl", "--store", store)
     copy = on_disk(small_disk.kept)
     taken = numbers(copy)  # what fitted
     assert taken == list(range(len(taken)))

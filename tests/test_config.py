@@ -173,7 +173,7 @@ def test_unknown_name_is_refused_with_a_hint(name: str, hint: str | None) -> Non
     with pytest.raises(ConfigError) as caught:
         Config.from_settings(Settings({name: "x"}))
     message = str(caught.value)
-    assert message.startswith(f"{name} is no setting")
+    assert message.startswith(f"{name} is not a setting")
     assert (hint is None) is ("did you mean" not in message)
     assert hint is None or f"did you mean {hint}?" in message
 

@@ -38,7 +38,11 @@ def test_nothing_is_assigned_to_an_object_of_scrapy():
 
 
 def warnings(result):
-    return [line.partition("WARNING: ")[2] for line in result.log.splitlines() if "WARNING: Items " in line]
+    return [
+        line.partition("WARNING: ")[2]
+        for line in result.log.splitlines()
+        if "[scrapy_neardup" in line and "WARNING: " in line
+    ]
 
 
 def test_by_hand_it_works_as_with_the_add_on(crawl, a, b):
@@ -56,7 +60,7 @@ def test_without_their_responses_items_are_compared_and_nothing_is_skipped(crawl
         result = crawl("OneAfterAnother", settings, urls=mirror(a, b))
         assert (result.count("duplicates"), len(result.items), result.count("requests/skipped")) == (3, 3, 0)
         [warning] = warnings(result)
-        assert warning.startswith("Items come without the responses that gave them")
+        assert warning.startswith("The responses of items are unknown")
 
 
 @on_reactors
@@ -98,7 +102,7 @@ def test_an_item_processor_that_runs_pipelines_elsewhere_loses_no_item(crawl, a,
     assert {item["text"] for item in result.items} == {article(n) for n in range(3)}
     assert result.count("store/documents") == 1
     [warning] = warnings(result)
-    assert warning.startswith("Items can't be followed")
+    assert warning.startswith("No item is remembered")
 
 
 def test_a_receiver_of_all_signals(crawl, a, b):

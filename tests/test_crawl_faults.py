@@ -124,7 +124,7 @@ def refused(crawl, urls):
 
 def test_file_that_is_no_store_stops_the_crawl(crawl, a):
     Path(crawl.store).write_bytes(b"some notes\n" * 500)
-    assert "no store" in refused(crawl, pages(a, 2))
+    assert "not a store" in refused(crawl, pages(a, 2))
     assert Path(crawl.store).read_bytes() == b"some notes\n" * 500
     assert a.asked() == []
 
@@ -168,7 +168,7 @@ def test_items_pass_while_the_disk_is_full_and_are_kept_once_there_is_room(crawl
     assert result.count("store/errors") > 0
     assert re.findall(f"Items pass|{BACK}", result.log) == ["Items pass", BACK] * 2
     assert "full" in result.log
-    assert "not closed well" not in result.log
+    assert "could not be closed" not in result.log
     assert held(small_disk.kept / "store.sqlite") == set(urls)
 
 
@@ -178,7 +178,7 @@ def test_crawl_that_ends_on_a_full_disk_says_so(crawl, a, small_disk):  # noqa: 
     result = crawl(settings=full_disk(room=False), urls=pages(a))
     assert len(result.items) == COUNT
     assert result.count("store/errors") > 0
-    assert result.log.count("not closed well") == 1
+    assert result.log.count("could not be closed") == 1
     (small_disk.kept / "filler").unlink()
     assert held(small_disk.kept / "store.sqlite") == set()  # the run did not end well, so its items come again
 
@@ -203,5 +203,5 @@ def test_crawl_ends_though_the_thread_that_writes_died(crawl, a):
     assert len(result.items) == COUNT
     assert result.count("store/errors") > 0
     assert "sqlitedict's thread died" in result.log
-    assert result.log.count("not closed well") == 1
+    assert result.log.count("could not be closed") == 1
     assert held(crawl.store) == set()

@@ -54,13 +54,13 @@ def test_the_fields_that_are_compared_are_logged_once(crawl, a, b, kind):
     result = crawl("OneAfterAnother", urls=mirror(a, b, 2), kind=kind)
     compared = re.findall("INFO: Items of type (.*)\n", result.log)
     assert len(compared) == 1
-    assert compared[0].endswith(": their text is made of text; told apart by no other field (NEARDUP_IDENTITY_FIELDS)")
+    assert compared[0].endswith(": text from text; identified by no other field (NEARDUP_IDENTITY_FIELDS)")
 
 
 def test_fields_that_tell_records_apart_are_logged_for_each_type_of_item(crawl, a):
     a.pages["/boots"] = Page("".join(f"<p>{article(1)}</p><b>N-{size}</b>" for size in (36, 37)))
     result = crawl("RecordSpider", urls=[f"{a.url}/boots"])
-    line = "Items of type {}: their text is made of description; told apart by name, sku"
+    line = "Items of type {}: text from description; identified by name, sku"
     for kind in ("dict", "Record"):
         assert result.log.count(line.format(kind)) == 1
 
@@ -139,7 +139,7 @@ def test_a_crawl_after_an_audit_says_that_it_acts_on_it(crawl, a, b):
     urls = mirror(a, b, 1)
     for action, told in (("audit", 0), ("drop", 1)):
         result = crawl("OneAfterAnother", {"NEARDUP_ACTION": action}, urls=urls)
-        assert result.log.count("The store has what 1 earlier audit recorded") == told
+        assert result.log.count("The store holds what 1 earlier audit recorded") == told
     assert (result.count("requests/skipped"), len(result.items)) == (1, 1)
 
 

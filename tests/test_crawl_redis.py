@@ -101,7 +101,7 @@ def test_items_pass_when_the_server_does_not_come_back(crawl, a):
     assert (result.code, sorted(result.urls)) == (0, sorted(urls)), result.log[-3000:]
     assert COUNT - FIRST <= result.count("store/unjudged") <= COUNT
     assert result.log.count("WARNING: Items pass") == 1
-    assert "The store was not closed well" in result.log
+    assert "The run could not be closed" in result.log
 
 
 @pytest.mark.slow

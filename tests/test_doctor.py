@@ -226,7 +226,7 @@ def test_the_project_s_store_is_found_where_it_was_made(project: Path, place: st
 @pytest.mark.parametrize(
     ("store", "said"),
     [
-        ("missing/held.sqlite", "there is no directory 'missing'; make it first"),
+        ("missing/held.sqlite", "there is no directory 'missing'; create it first"),
         ("a" * 256, "can't be opened: "),
         (f"{'a' * 256}/held.sqlite", "there is no directory 'aaa"),
         ("shop/settings.py/held.sqlite", "there is no directory 'shop/settings.py'"),

@@ -134,7 +134,7 @@ def test_packed_codes_are_ordered_as_the_codes_are_and_unpacked_again() -> None:
     ]
     assert sorted(codes, key=lambda code: pack(code, 4)) == sorted(codes)
     assert [unpack(pack(code, 4)) for code in codes] == codes
-    with pytest.raises(ValueError, match="does not go into 1"):
+    with pytest.raises(ValueError, match="does not fit into 1"):
         pack("abcd", 1)
 
 

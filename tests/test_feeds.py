@@ -177,7 +177,7 @@ def test_only_a_regular_file_is_a_feed(tmp_path: Path, ending: str) -> None:
     reader, writer = os.pipe()  # nobody would wait for it
     os.close(writer)
     path.symlink_to(f"/dev/fd/{reader}")
-    with pytest.raises(FeedError, match=f"{path}: can't be read: no regular file"):
+    with pytest.raises(FeedError, match=f"{path}: can't be read: not a regular file"):
         feeds_of(path)
     os.close(reader)
 
@@ -188,7 +188,7 @@ def test_the_output_is_of_the_kind_that_the_feeds_are(tmp_path: Path, ending: st
     for other in ["json" if ending.startswith("jsonl") else "jsonl", *(["tsv"] if ending.startswith("csv") else [])]:
         with pytest.raises(FeedError, match=rf"out\.{other}: the feeds are .+, and so is the output; allowed is \."):
             copy(tmp_path / f"out.{other}", path)
-        with pytest.raises(FeedError, match=r"several kinds, .+ and .+; allowed|its columns are not those of"):
+        with pytest.raises(FeedError, match=r"several formats, .+ and .+; allowed|its columns differ from those of"):
             feeds_of(path, write_feed(tmp_path / f"x.{other}"))
     assert not list(tmp_path.glob("*out*"))
 
@@ -199,7 +199,7 @@ def test_feed_of_other_columns_is_refused(tmp_path: Path, other: str | None) -> 
     paths = [write_feed(tmp_path / f"{name}.{ending}", rows) for name, rows in (("x", ROWS), ("y", [{"text": "b"}]))]
     if other:
         paths[1].write_text(other)
-    with pytest.raises(FeedError, match=rf"y\.{ending}: its columns are not those of .*x\.{ending}"):
+    with pytest.raises(FeedError, match=rf"y\.{ending}: its columns differ from those of .*x\.{ending}"):
         feeds_of(*paths)
 
 

@@ -299,8 +299,8 @@ def broken(member: bytes, at: int) -> bytes:
     return member[:at] + bytes([member[at] ^ 0xFF]) + member[at + 1 :]
 
 
-CUT_OFF = "the file ends before the record does"
-LENGTH, OTHER = b"Content-Length: 2", "it does not end where it says"
+CUT_OFF = "the file ends before the record"
+LENGTH, OTHER = b"Content-Length: 2", "its Content-Length does not match"
 RECORDS = [record("response", f"{URL}{n}", answer(page({"text": "x" * 20_100 + str(n)}).encode())) for n in range(4)]
 MEMBERS = [gzip.compress(each, mtime=0) for each in RECORDS]
 

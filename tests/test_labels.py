@@ -92,7 +92,7 @@ def test_agreement_is_with_the_clusters_that_right_pairs_make_up(labelled: Label
     ("docs", "pairs", "said"),
     [
         ([{"text": "no id"}], [], "docs.jsonl, row 1: there is no field 'id'"),
-        ([{"id": 1}, {"id": 1}], [], "id 1 is there twice"),
+        ([{"id": 1}, {"id": 1}], [], "id 1 occurs twice"),
         ([{"id": 1}, {"id": 2}], [{"a": 1, "b": 2}], "pairs.jsonl, row 1: there is no field 'label'"),
         ([{"id": 1}, {"id": 2}], [{"a": 1, "b": "2", "label": "dup"}], "id '2' is not in"),
         ([{"id": [1]}], [], "id"),

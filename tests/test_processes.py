@@ -71,7 +71,7 @@ def test_a_crawl_starts_no_more_of_them(caplog: pytest.LogCaptureFixture) -> Non
     finally:
         workers.close()
     assert {type(each) for each in made} == {WorkerError}
-    assert {str(each).partition(":")[0] for each in made} == {"a process that was started died at once"}
+    assert {str(each).partition(":")[0] for each in made} == {"a new process died at once"}
     assert workers.restarts == 1
 
 
@@ -80,5 +80,5 @@ def test_a_feed_ends_with_a_word_of_it(tmp_path: Path) -> None:
     signer = Signer(config, [*build_detectors(config), Deadly()], None)
     feed = tmp_path / "in.jsonl"
     feed.write_text('{"text": "some"}\n')
-    with pytest.raises(FeedError, match="--workers: a process that was started died at once"):
+    with pytest.raises(FeedError, match="--workers: a new process died at once"):
         list(ready_rows(Feeds([str(feed)]).lines(), signer, 2))

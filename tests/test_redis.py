@@ -143,7 +143,7 @@ def test_run_that_is_resumed_all_the_same_is_not_forgotten(place: Place, monkeyp
 
     with place.opened() as store:
         before_erasing(monkeypatch, resume)
-        with pytest.raises(StoreError, match="took it for dead"):
+        with pytest.raises(StoreError, match="its lease of 10 seconds expired"):
             store.forget(Selection(run="job"))
     assert resumed[0].run == "job"
     resumed[0].close()
@@ -156,7 +156,7 @@ def test_run_that_was_taken_for_dead_goes_on(place: Place, caplog: pytest.LogCap
         commit(store, signature("a", exact=2))
         place.let_lapse(store.run)
         place.fill("b")
-    assert "took it for dead" in caplog.text
+    assert "lost this run or its lease" in caplog.text
     with place.opened(run=None) as other:
         assert held(other) == ["a", "b"]
         assert other.resolve("http://site.example/a")

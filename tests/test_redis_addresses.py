@@ -80,7 +80,7 @@ def test_user_that_may_only_what_it_needs(group: Group) -> None:
     asked(own.port, "ACL", "SETUSER", "worker", *USER.split())
     works(f"redis://worker:secret@127.0.0.1:{own.port}")
     asked(own.port, "ACL", "SETUSER", "worker", "-@write")
-    with pytest.raises(StoreError, match="this user may not do that"):
+    with pytest.raises(StoreError, match="this user lacks a permission"):
         Deduplicator.open(f"redis://worker:secret@127.0.0.1:{own.port}")
 
 
@@ -109,14 +109,14 @@ def test_server_that_speaks_tls_itself(tmp_path: Path, group: Group) -> None:
     ("address", "said"),
     [
         ("redis://127.0.0.1:{port}/99", "out of range"),
-        ("redis://127.0.0.1:port", "no address of a server"),
-        ("redis://127.0.0.1:6379/x", "no number of a database"),
-        ("redis://127.0.0.1:6379/0?foo=1", "no address of a server"),
-        ("redis://:secret@[::1", "no address of a server"),
+        ("redis://127.0.0.1:port", "not the address of a server"),
+        ("redis://127.0.0.1:6379/x", "not the number of a database"),
+        ("redis://127.0.0.1:6379/0?foo=1", "not the address of a server"),
+        ("redis://:secret@[::1", "not the address of a server"),
         ("redis+sentinel://127.0.0.1:{port}", "the name of the service"),
         ("redis+sentinel://127.0.0.1:{port}/pages", "SENTINEL"),
         ("redis+cluster://127.0.0.1:{port}", "Cluster mode is not enabled"),
-        ("redis+cluster://127.0.0.1:{free}", "can't be asked"),
+        ("redis+cluster://127.0.0.1:{free}", "can't be used"),
         ("redis+sentinal://:secret@127.0.0.1:{port}", "no such kind of store"),
     ],
 )

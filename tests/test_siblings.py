@@ -16,9 +16,9 @@ from scrapy_neardup.matching.siblings import Siblings, differing, required_own, 
 from scrapy_neardup.settings import Config
 
 A, B = "http://a.example", "http://b.example"
-SUBJECT = "lacks what the title names"
+SUBJECT = "lacks the subject of the title"
 THIN = "the text is thin"
-NAME = "name two things"
+NAME = "differ in a name"
 OWN = "rare on its site"
 PASSAGE = "has a passage that the other lacks"
 
@@ -90,7 +90,7 @@ def test_subject_that_one_shingle_is_known_of_shows_nothing(place: int, expected
     assert expected in verdict(Document(f"{A}/1", text(1), "Balloons"), copy)
 
 
-# Evidence: titles of one form that name two things
+# Evidence: titles of one form that differ in a name
 
 
 @pytest.mark.parametrize(

@@ -38,8 +38,8 @@ from scrapy_neardup.spark import dedupe
 from scrapy_neardup.spark.__main__ import main
 from scrapy_neardup.spark.components import components
 from scrapy_neardup.spark.inputs import read
+from scrapy_neardup.spark.packing import signed
 from scrapy_neardup.spark.pairs import near, previous
-from scrapy_neardup.spark.signatures import signed
 
 # Spark is started once: with --dist loadgroup one worker has all of these tests.
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark")]
@@ -176,7 +176,7 @@ def test_rows_come_in_the_order_of_the_frame(spark: SparkSession) -> None:
 
 
 def test_a_detector_with_an_index_of_its_own_is_refused(spark: SparkSession) -> None:
-    with pytest.raises(ConfigError, match="'feature_code' has an index of its own"):
+    with pytest.raises(ConfigError, match="'feature_code' has its own index"):
         dedupe(spark.createDataFrame([("a", "b")], "id string, text string"), detectors=["exact", "feature_code"])
 
 
@@ -233,7 +233,7 @@ def test_rows_of_several_files_are_numbered_as_dedupe_reads_them(spark: SparkSes
 
 
 def test_inputs_that_can_not_be_told(spark: SparkSession) -> None:
-    with pytest.raises(FeedError, match="archive: of what kind"):
+    with pytest.raises(FeedError, match="archive: unknown format"):
         read(spark, ["archive"])
     with pytest.raises(FeedError, match="two kinds, jsonl and parquet"):
         read(spark, ["a.jsonl", "b.parquet"])
@@ -306,7 +306,7 @@ def content(path: Path) -> list[Any]:
         if row["type"] == "document"
     ]
     links = [
-        (row["url"], names[row["target"]], row["mirror"], row["evidence"], row["firm"])
+        (row["url"], names[row["target"]], row["is_copy"], row["evidence"], row["firm"])
         for row in rows
         if row["type"] == "link"
     ]
@@ -355,12 +355,12 @@ def bad(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["in.parquet", "--text-field", "text"], "--text-field text: no row has text in it$"),
         (["in.parquet", "--text-field", "body"], "--text-field body: no row has text in it$"),
         (["in.parquet", "--text-field", "id", "--id-field", "name"], "row 1: there is no id field 'name'$"),
-        (["in.parquet", "other.parquet"], ".*/other.parquet: its columns are not those of .*/in.parquet$"),
-        (["in.parquet", "list.jsonl"], "inputs of two kinds, jsonl and parquet; allowed is one$"),
+        (["in.parquet", "other.parquet"], ".*/other.parquet: its columns differ from those of .*/in.parquet$"),
+        (["in.parquet", "list.jsonl"], "inputs of two formats, jsonl and parquet; allowed is one format$"),
         (["broken.parquet"], r".*broken\.parquet is not a Parquet file"),
         (["none.parquet"], r".*Path does not exist: file:/.*/none\.parquet"),
         (["in.parquet", "--duplicates", "list.jsonl"], ".*list.jsonl: exists already; allowed is a new folder$"),
-        (["in.parquet", "--export", "held.txt"], r".*held\.txt: no such kind of file; allowed is "),
+        (["in.parquet", "--export", "held.txt"], r".*held\.txt: unknown file format; allowed is "),
         (["list.jsonl"], "file:.*list.jsonl, row 2 of all: a JSON list; allowed is an object$"),
     ],
 )
@@ -415,4 +415,4 @@ def test_the_command_asks_for_what_it_needs(capsys: pytest.CaptureFixture[str]) 
     required = "scrapy_neardup.spark: the following arguments are required: -o/--output\n"
     assert capsys.readouterr().err == required
     said = told(capsys, 2, "in.jsonl", "-o", "x", "-s", "NEARDUP_RESEMBLANC=1")
-    assert said.startswith("scrapy_neardup.spark: NEARDUP_RESEMBLANC is no setting of scrapy-neardup")
+    assert said.startswith("scrapy_neardup.spark: NEARDUP_RESEMBLANC is not a setting of scrapy-neardup")

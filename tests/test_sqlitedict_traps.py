@@ -163,7 +163,7 @@ def test_file_that_sqlitedict_made_is_refused(tmp_path: Path) -> None:
     plain(place.address).close()
     before = Path(place.address).read_bytes()
     for run in ("", None):
-        with pytest.raises(StoreError, match="another program made it") as caught:
+        with pytest.raises(StoreError, match="belongs to another program") as caught:
             place.open(run=run)
         assert "\n" not in str(caught.value)
     assert Path(place.address).read_bytes() == before

@@ -33,7 +33,7 @@ def test_the_rate_comes_with_the_documents() -> None:
         ("dead_links/rescued", "3 dead links rescued"),
         ("store/unjudged", "3 items passed unjudged"),
         ("store/errors", "3 errors of the store"),
-        ("requests/wrongly_skipped", "3 skipped wrongly, by rechecks"),
+        ("requests/wrongly_skipped", "3 wrong skips found by rechecks"),
     ],
 )
 def test_what_is_told_of_where_there_is_any(name: str, text: str) -> None:

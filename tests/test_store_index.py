@@ -251,7 +251,7 @@ def test_index_that_is_lost_is_made_anew(
     assert survey.whole
     assert [("of the index" in each.what, each.harmless) for each in survey.findings] == [(True, True)]
     assert held(filled) == HELD
-    assert "its index is made anew" in caplog.text
+    assert "its index is rebuilt" in caplog.text
     assert content(filled) == before
     assert held(filled, run="") == HELD
     assert content(filled) != before

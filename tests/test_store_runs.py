@@ -68,13 +68,13 @@ def test_documents_of_a_process_that_was_killed(place: Place, caplog: pytest.Log
     place.fill("old")
     place.fill_and_kill("lost")
     assert place.held() == ["old"]
-    assert caplog.text.count("died; the documents that it left are forgotten: 1 (NEARDUP_UNCLEAN_RUN)") == 1
+    assert caplog.text.count("died. Its documents are forgotten: 1 (NEARDUP_UNCLEAN_RUN)") == 1
 
 
 def test_a_run_that_died_and_is_kept_is_told_of(place: Place, caplog: pytest.LogCaptureFixture) -> None:
     place.fill_and_kill("kept")
     assert place.held(unclean_run="keep") == ["kept"]
-    assert "died; the documents that it left are kept (NEARDUP_UNCLEAN_RUN)" in caplog.text
+    assert "died. Its documents are kept (NEARDUP_UNCLEAN_RUN)" in caplog.text
 
 
 def test_link_to_what_was_forgotten_is_dropped(place: Place) -> None:

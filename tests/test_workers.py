@@ -114,7 +114,7 @@ def test_a_document_that_kills_its_process_harms_no_other(caplog: pytest.LogCapt
     deadly = Document(url="http://a.example/", text="die")
     made, restarts = prepared([Heavy()], *documents(3), deadly, *documents(3), count=2)
     assert [type(each) for each in made] == [dict, dict, dict, WorkerError, dict, dict, dict]
-    assert "http://a.example/ died twice" in str(made[3])
+    assert "died twice on http://a.example/" in str(made[3])
     assert all(each["heavy"][0] != os.getpid() for each in made if isinstance(each, dict))
     assert restarts >= 1
     assert {record.levelname for record in caplog.records} == {"WARNING"}
@@ -137,7 +137,7 @@ def test_processes_that_can_not_begin_are_tried_again_later(
     workers, (first, second) = Workers([Hindered(file)], 1), documents(2)
 
     async def prepare() -> None:
-        with pytest.raises(WorkerError, match="a process that was started died at once"):
+        with pytest.raises(WorkerError, match="a new process died at once"):
             await workers.prepare(first)
         file.unlink()
         with nullcontext() if retry == 0 else pytest.raises(WorkerError, match="died at once"):
@@ -153,7 +153,7 @@ def test_processes_that_can_not_begin_are_tried_again_later(
 def test_a_detector_that_can_not_be_sent_is_refused() -> None:
     detector = Heavy()
     detector.lock = threading.Lock()  # type: ignore[attr-defined]
-    with pytest.raises(ConfigError, match="'heavy' is heavy, so it has to be sent to another process, and can't"):
+    with pytest.raises(ConfigError, match="'heavy' is heavy, so it has to be sent to another process, which fails"):
         Workers([detector], 1)
 
 

@@ -66,8 +66,8 @@ class Textless:
         if self._items < ITEMS or 2 * self._textless <= self._items:
             return ""
         return (
-            f"Most items have no text: {self._textless} of {self._items}. They pass without being judged: look which"
-            " fields the spider fills, and whether NEARDUP_FIELDS names those with the text"
+            f"Most items have no text: {self._textless} of {self._items}. They pass without a verdict. Check which"
+            " fields the spider fills, and whether NEARDUP_FIELDS names the text"
         )
 
 
@@ -86,7 +86,7 @@ class MissingFields:
         if self._items != ITEMS or not self._missing:
             return ""
         named = ", ".join(f"{name!r} ({by})" for name, by in self._missing.items())
-        return f"None of {ITEMS} items has anything in the field {named}: look whether the name is that of the items"
+        return f"None of {ITEMS} items has the field {named}. Check its name"
 
 
 class _Original:
@@ -141,8 +141,8 @@ def _crowded(name: str, known: _Host) -> str:
     if original.copies <= SHARE * known.documents:
         return ""
     return (
-        f"{original.copies} of {known.documents} documents of {name} are copies of one, {url}: look whether"
-        f" {' and '.join(original.urls)} say the same. It may be a login page, an error page or a template"
+        f"{original.copies} of {known.documents} documents of {name} are copies of {url}. Check whether"
+        f" {' and '.join(original.urls)} have the same content. It may be a login page, an error page or a template"
     )
 
 
@@ -170,9 +170,9 @@ class OtherTitles:
         if self._compared < ITEMS or 2 * self._others <= self._compared:
             return ""
         return (
-            f"Most duplicates have another title than their original: {self._others} of {self._compared}, such as"
-            f" {_shown(document.title)} ({document.url}) and {_shown(original.title)} ({original.url}): look whether"
-            " these say the same. If not, NEARDUP_IDENTITY_FIELDS or a higher NEARDUP_RESEMBLANCE tells them apart"
+            f"The titles of most duplicates differ from their original's: {self._others} of {self._compared}, such as"
+            f" {_shown(document.title)} ({document.url}) and {_shown(original.title)} ({original.url}). Check"
+            " whether these have the same content. If not, set NEARDUP_IDENTITY_FIELDS or raise NEARDUP_RESEMBLANCE"
         )
 
 

@@ -44,7 +44,7 @@ logger = logging.getLogger(__name__)
 FLUSH_INTERVAL = 0.5  # seconds: a committed row is durable within one second
 SUMMARY_INTERVAL = 60.0
 CALM = 20  # turns without an error until a store on disk counts as working: a failed write may report late
-_PASSING = "Items pass; what can't be written is kept in memory and tried again"
+_PASSING = "Items pass. Writes are kept in memory and tried again"
 _SHARED = object()  # a signal
 PAUSE = 0.05  # seconds between two reads of news, if there are many
 
@@ -114,10 +114,10 @@ class NearDup:
     def spider_opened(self) -> None:
         audits = [run for run in self.dedup.store.runs() if run.stats.get(AUDIT)]
         if audits and self.config.action != AUDIT:
-            told = (
-                "The store has what %s recorded, so copies are skipped already; another NEARDUP_NAMESPACE begins anew"
-            )
-            logger.info(told, plural(len(audits), "earlier audit"))
+            logger.info(
+                "The store holds what %s recorded, so known copies are skipped. Set another NEARDUP_NAMESPACE to start"
+                " with an empty store", plural(len(audits), "earlier audit"),
+            )  # fmt: skip
         self._tasks = [create_looping_call(self.sync), create_looping_call(self.log_summary)]
         self._tasks[0].start(FLUSH_INTERVAL, now=False)
         self._tasks[1].start(SUMMARY_INTERVAL, now=False)
@@ -137,7 +137,7 @@ class NearDup:
         await self.access.catch_up_all()
         await self._tell()
         if left := self.access.late:
-            logger.warning("%d documents came while the store did not answer, and it never took them in", left)
+            logger.warning("%d documents were lost to the store, which did not answer until the end", left)
         self.log_summary()
         if self._run_file and reason == "finished":
             self._run_file.unlink(missing_ok=True)
@@ -152,7 +152,7 @@ class NearDup:
             await self.access.run(self.dedup.close)
         except FAILURES as error:
             self.count("store/errors")
-            logger.error("The store was not closed well, so the next run forgets this one: %s", error)
+            logger.error("The run could not be closed, so the next run counts it as dead: %s", error)
         finally:
             self.access.close()
             self.workers.close()
@@ -179,7 +179,7 @@ class NearDup:
             self._is_syncing = False
         if self._is_away and self._calm >= (1 if store.is_remote else CALM):
             self._is_away = False
-            logger.info("The store answers again; %d items passed unjudged so far", self._unjudged)
+            logger.info("The store answers again; %d items passed without a verdict so far", self._unjudged)
 
     async def _tell(self) -> None:
         """Set the stats of the store, and log new rules on hosts."""
@@ -211,7 +211,7 @@ class NearDup:
         self._calm = 0
         if not self._is_away:
             self._is_away = True
-            what = "The crawl stops, as NEARDUP_STORE_REQUIRED has it" if self.config.store_required else _PASSING
+            what = "The crawl stops because of NEARDUP_STORE_REQUIRED" if self.config.store_required else _PASSING
             logger.warning("%s: %s", what, error)
         engine = self.crawler.engine
         if self.config.store_required and not self._is_closing and engine and engine.spider:

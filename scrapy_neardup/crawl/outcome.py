@@ -34,12 +34,12 @@ logger = logging.getLogger(__name__)
 MOST = 10_000  # items between spider and pipelines; other spider middlewares may drop some
 
 _NO_ORIGIN = (
-    "Items come without the responses that gave them, so each is known by its own URL alone, and no request is skipped "
-    "for it. Enable scrapy_neardup.Addon, or place scrapy_neardup.ItemOrigins as it does"
+    "The responses of items are unknown, so items are identified by their own URLs only, and no request is skipped for "
+    "them. Enable scrapy_neardup.Addon, or place scrapy_neardup.ItemOrigins as it does"
 )
 _NO_OUTCOME = (
-    "Items can't be followed to the end of the pipelines, so none is remembered: the ITEM_PROCESSOR of this project "
-    "runs them in tasks of its own"
+    "No item is remembered: the ITEM_PROCESSOR of this project runs items in its own tasks, so they can't be followed "
+    "through the pipelines"
 )
 
 

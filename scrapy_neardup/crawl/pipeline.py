@@ -76,7 +76,7 @@ class NearDupPipeline:
         except Exception:  # no error of ours or of a detector may lose the item
             self.neardup.count("errors")
             self._keep_fetching(in_hand.response)
-            logger.exception("An item passes without being judged", extra={"item": item})
+            logger.exception("An item passes without a verdict", extra={"item": item})
             return item
         if claim is None:
             return item
@@ -111,7 +111,7 @@ class NearDupPipeline:
         self._told.add(type(item))
         roles = item_roles(item, self.neardup.config)
         logger.info(
-            "Items of type %(type)s: their text is made of %(text)s; told apart by %(identity)s",
+            "Items of type %(type)s: text from %(text)s; identified by %(identity)s",
             {
                 "type": type(item).__name__,
                 "text": ", ".join(roles.text),

@@ -93,7 +93,7 @@ class Waitlist:
             for document in await self._neardup.access.ask(partial(self._come, list(self._waiting))) or ():
                 self.let_go(document)
         except Exception:  # no error of ours may lose the requests
-            logger.exception("Skipped requests are sent after all")
+            logger.exception("Skipped requests are sent, since an error hides whether their content came")
         finally:
             self._is_asking = False
         for document, waiting in list(self._waiting.items()):

@@ -102,7 +102,7 @@ class Workers:
             if pool is self._pool:
                 self.restarts += 1
                 self._pool = None
-                logger.warning("A process has died; another one takes its place: %s", error)
+                logger.warning("A worker process died and is replaced: %s", error)
             return await self._tried_alone(function, of)
 
     async def _tried_alone(self, function: Callable[[Any], T], of: Document | str) -> T:
@@ -112,7 +112,7 @@ class Workers:
             return await arrived(pool.submit(function, of))
         except BrokenExecutor as error:
             name = of.url if isinstance(of, Document) else f"a page of {len(of)} characters"
-            raise WorkerError(f"the process that worked on {name} died twice") from error
+            raise WorkerError(f"the worker process died twice on {name}") from error
         finally:
             stop(pool)
 
@@ -121,7 +121,7 @@ class Workers:
         try:
             await arrived(pool.submit(int))
         except BrokenExecutor as error:
-            self._broken = f"a process that was started died at once: {error}"
+            self._broken = f"a new process died at once: {error}"
             self._broken_until = time.monotonic() + RETRY
             raise WorkerError(self._broken) from error
 

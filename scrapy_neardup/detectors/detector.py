@@ -19,9 +19,9 @@ def checked(name: str, fingerprints: Iterable[SupportsIndex]) -> tuple[int, ...]
     try:
         values = tuple(map(index, fingerprints))
     except TypeError as error:
-        raise TypeError(f"detector {name!r}: fingerprints are unsigned integers of 64 bits; {error}") from None
+        raise TypeError(f"detector {name!r}: fingerprints must be unsigned 64-bit integers; {error}") from None
     if values and not (min(values) >= 0 and max(values) < 2**64):
-        raise ValueError(f"detector {name!r}: fingerprints are unsigned integers of 64 bits, not {values}")
+        raise ValueError(f"detector {name!r}: fingerprints must be unsigned 64-bit integers, not {values}")
     return values
 
 

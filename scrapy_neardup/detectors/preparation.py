@@ -1,11 +1,27 @@
-"""Make the fingerprints and the sketch of a document before its verdict."""
+"""Sign a document: make its fingerprints and its sketch."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from ..document import Document
+from ..signature import TITLE, Signature
 from .detector import Detector, checked
+
+
+def sign(document: Document, detectors: Iterable[Detector], now: float) -> Signature:
+    """Return the signature of a document that is seen `now`, in seconds since the epoch.
+
+    Raise TypeError or ValueError for an invalid fingerprint.
+    """
+    ready = document.ready
+    fingerprints = {
+        d.name: ready[d.name] if d.name in ready else checked(d.name, d.fingerprints(document)) for d in detectors
+    }
+    return Signature(
+        document.url, fingerprints, document.sketch, now, document.layout,
+        title=document.title[:TITLE], identity=document.identity,
+    )  # fmt: skip
 
 
 def prepare(document: Document, detectors: Iterable[Detector]) -> None:

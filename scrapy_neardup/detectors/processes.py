@@ -74,7 +74,7 @@ def check(setting: str, what: object, name: str, reason: str) -> None:
     try:
         cloudpickle.dumps(what)
     except Exception as error:  # its attributes may raise anything when they are copied
-        raise ConfigError(f"{setting}: {name} {reason} sent to another process, and can't: {error}") from error
+        raise ConfigError(f"{setting}: {name} {reason} sent to another process, which fails: {error}") from error
 
 
 def _start_tracker() -> None:

@@ -52,12 +52,14 @@ def _imported(path: str) -> object:
     try:
         return getattr(import_module(module), name)()
     except Exception as error:  # a module of the user's may raise anything on import
-        raise ConfigError(f"NEARDUP_DETECTORS: {path!r} can't be made into a detector: {error}") from error
+        raise ConfigError(f"NEARDUP_DETECTORS: {path!r} can't be used as a detector: {error}") from error
 
 
 def _checked(made: object, part: object) -> Detector:
     if isinstance(made, type) or not isinstance(made, Detector):
-        raise ConfigError(f"NEARDUP_DETECTORS: {part!r} is no detector: it needs name, scheme, fingerprints and index")
+        raise ConfigError(
+            f"NEARDUP_DETECTORS: {part!r} is not a detector: it needs name, scheme, fingerprints and index"
+        )
     if isinstance(made.index(), Near) and made.name != SIMHASH:
         raise ConfigError(f"NEARDUP_DETECTORS: the index of {made.name!r} is `Near`; allowed are `Equal`, or its own")
     return made

@@ -70,7 +70,7 @@ def telling(path: str) -> Iterator[None]:
         raise FeedError(f"{path}: can't be written: {error.strerror or error}") from error
 
 
-def check_name(path: str, formats: Sequence[str], *, gzips: bool = True, why: str = "no such kind of file") -> None:
+def check_name(path: str, formats: Sequence[str], *, gzips: bool = True, why: str = "unknown file format") -> None:
     """Raise FeedError for a name with another ending."""
     if not has_ending(path, formats, gzips=gzips):
         also = f", {'each ' * (len(formats) > 1)}also with .gz" if gzips else ""

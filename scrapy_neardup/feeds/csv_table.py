@@ -58,7 +58,7 @@ class Table(Kind):
             next(records, None)
             for number, raw, cells, fault in records:
                 if not fault and len(cells) != len(self.columns):
-                    fault = f"{len(cells)} fields; allowed are {len(self.columns)}, as there are columns"
+                    fault = f"{len(cells)} fields; allowed are {len(self.columns)}, the number of columns"
                 yield Piece(f"line {number}", _ended(raw, end), position(file), fault)
 
     def parse(self, raw: Raw) -> dict[str, Any]:
@@ -158,5 +158,5 @@ def _ended(raw: bytes, end: bytes) -> bytes:
 
 def _check_head(first: _Record, path: str) -> None:
     twice = [name for name, count in Counter(first.cells).items() if count > 1]
-    if fault := first.fault or (f"column {twice[0]!r} is there twice" if twice else None):
+    if fault := first.fault or (f"column {twice[0]!r} occurs twice" if twice else None):
         raise FeedError(f"{path}, line {first.line}: {fault}")

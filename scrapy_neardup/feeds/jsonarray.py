@@ -115,7 +115,7 @@ class _Splitter:
         if self._depth == 1 and self._row():  # as after a killed crawl: the last row is complete
             yield self._piece()
             self._pass_over()
-        yield self._piece("the file ends before the array does: was it cut off?")
+        yield self._piece("the file ends before the array; it is probably truncated")
 
     def _tokens(self) -> Iterator[bytes]:
         """Yield opening, closing and separating characters outside strings. The current position is just after each."""
@@ -156,7 +156,7 @@ class _Splitter:
         if found != b"[":
             shown = found[:20].decode(errors="replace")
             raise FeedError(
-                f"{self._path}, {self._place()}: {shown!r} where an array was to begin; JSON lines are named .jsonl"
+                f"{self._path}, {self._place()}: {shown!r} in place of an array; JSON lines need the ending .jsonl"
             )
         self._pass_over()
         self._arrays += 1

@@ -88,7 +88,7 @@ class LabelledSet:
         rows: dict[Any, dict[str, Any]] = {}
         for row in Feeds([docs]).rows():
             if rows.setdefault(_id(row, "id", docs), row.data) is not row.data:
-                raise FeedError(f"{docs}, row {row.number}: id {row.data['id']!r} is there twice; allowed is once")
+                raise FeedError(f"{docs}, row {row.number}: id {row.data['id']!r} occurs twice; allowed is once")
         labels = {}
         for row in Feeds([pairs]).rows():
             pair = frozenset(_id(row, side, pairs) for side in "ab")

@@ -129,7 +129,7 @@ class _Elsewhere:
             return made
         except BrokenExecutor:
             if len(lines) == 1:
-                return [], f"row {lines[0].number}: the process that made its fingerprints died, and another one too"
+                return [], f"row {lines[0].number}: two worker processes died on it"
         finally:
             stop(pool)
         half = len(lines) // 2
@@ -145,7 +145,7 @@ def _begun(pool: ProcessPoolExecutor) -> None:
     try:
         pool.submit(int).result()
     except BrokenExecutor as error:
-        raise FeedError(f"--workers: a process that was started died at once: {error}") from error
+        raise FeedError(f"--workers: a new process died at once: {error}") from error
 
 
 def _batches(lines: Iterable[Line], end: list[FeedError]) -> Iterator[list[Line]]:

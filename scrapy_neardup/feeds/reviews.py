@@ -109,7 +109,7 @@ def _read(folder: str) -> LabelledSet | None:
 def _append(file: str, rows: Iterable[Mapping[str, Any]]) -> None:
     """Append rows to a file of JSON lines, whose last line may lack its end after editing."""
     if file.endswith(".gz"):
-        raise FeedError(f"{file}: can't be appended to; unpack it first")
+        raise FeedError(f"{file}: gzipped files can't be appended to; unpack it first")
     with open(file, "ab+") as lines:
         if lines.tell():
             lines.seek(-1, os.SEEK_END)

@@ -74,14 +74,14 @@ def _common(paths: Sequence[str], allowed: Sequence[type[Kind]]) -> Kind:
     classes = [_by_name(path, allowed) for path in paths]
     names = list(dict.fromkeys(each.name for each in classes))
     if len(names) > 1:
-        raise FeedError(f"feeds of several kinds, {' and '.join(names)}; allowed are feeds of one kind")
+        raise FeedError(f"feeds of several formats, {' and '.join(names)}; allowed are feeds of one format")
     first, found = paths[0], classes[0].of(paths[0])
     for path in paths[1:]:
         kind = classes[0].of(path)
         if found.is_empty:
             first, found = path, kind
         elif kind != found and not kind.is_empty:
-            raise FeedError(f"{path}: its columns are not those of {first}")
+            raise FeedError(f"{path}: its columns differ from those of {first}")
     return found
 
 
@@ -91,7 +91,7 @@ def _by_name(path: str, allowed: Sequence[type[Kind]]) -> type[Kind]:
             return kind
     gzipped, others = (list(chain(*(k.names for k in allowed if k.gzips is each))) for each in (True, False))
     also = f"; or {', '.join(others)}" if others else ""
-    raise FeedError(f"{path}: no such kind of file; allowed is {', '.join(gzipped)}, each also with .gz{also}")
+    raise FeedError(f"{path}: unknown file format; allowed is {', '.join(gzipped)}, each also with .gz{also}")
 
 
 def _size(path: str) -> int:
@@ -100,5 +100,5 @@ def _size(path: str) -> int:
     except OSError as error:
         raise FeedError(f"{path}: can't be read: {error.strerror or error}") from error
     if not S_ISREG(found.st_mode) and not S_ISDIR(found.st_mode):  # a pipe, but some formats are read more than once
-        raise FeedError(f"{path}: can't be read: no regular file")
+        raise FeedError(f"{path}: can't be read: not a regular file")
     return found.st_size

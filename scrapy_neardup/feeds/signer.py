@@ -87,4 +87,4 @@ class Signer(NamedTuple):
             if ready.document:
                 prepare(ready.document, self.detectors)
         except Exception as error:  # a detector may raise anything
-            raise FeedError(f"row {ready.line.number}: no fingerprints of it: {error!r}") from error
+            raise FeedError(f"row {ready.line.number}: a detector failed on it: {error!r}") from error

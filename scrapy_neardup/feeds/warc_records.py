@@ -12,8 +12,8 @@ from typing import IO, NamedTuple
 GZIP = b"\x1f\x8b"
 _MEMBER, _WARC = GZIP + b"\x08", b"WARC/"  # the beginning of a gzipped record, and of a plain one
 _BEGIN, _BEGIN_SIZE = re.compile(rb"\r\n\r\n(?=WARC/1\.[01]\r\n)"), 14  # the end of a record before the next one
-_OTHER = "it does not end where it says: is its Content-Length wrong?"
-_CUT = "the file ends before the record does: was it cut off?"
+_OTHER = "its Content-Length does not match its end"
+_CUT = "the file ends before the record; it is probably truncated"
 _CHUNK = 1 << 14
 _HEAD = 1 << 20  # bytes; longer heads are invalid
 _AFTER = 16  # bytes that may follow a record: two line ends by the standard
@@ -111,22 +111,22 @@ def _member(file: IO[bytes], start: int) -> Place:
         first += data[: _HEAD - len(first)]
     head, length = _head(first)
     if not head or total < head + length:
-        raise ValueError("it is shorter than it says")
+        raise ValueError("it is shorter than its Content-Length")
     if total > head + length + _AFTER:
-        raise ValueError("several records are gzipped as one; allowed is each by itself: see `warcio recompress`")
+        raise ValueError("several records are gzipped together; allowed is one by one: use `warcio recompress`")
     return Place(start, file.tell() - len(unpack.unused_data) - start)
 
 
 def _head(text: bytes, file: IO[bytes] | None = None) -> tuple[int, int]:
     """Return the length of a record's head and of its body; 0 if the file ends in the head."""
     if not text.startswith(_WARC[: len(text)]):
-        raise ValueError(f"{text[:20].decode(errors='replace')!r} where a record was to begin")
+        raise ValueError(f"{text[:20].decode(errors='replace')!r} in place of a record")
     while not (end := re.search(rb"\r?\n\r?\n", text)):
         more = file.read(_CHUNK) if file else b""
         if not more:
             return 0, 0
         if len(text) > _HEAD:
-            raise ValueError("its head does not end")
+            raise ValueError("its head has no end")
         text += more
     length = _LENGTH.search(text, 0, end.start())
     if not length:

@@ -4,24 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
 
 from ..document import Document
 from ..signature import Signature
-from ..verdict import Match
-
-if TYPE_CHECKING:
-    from ..deduplicator import Deduplicator
+from ..verdict import Match, Verdict
 
 
 class Claim:
     """A document's place in the store: pending until it is committed or withdrawn, once."""
 
-    def __init__(self, dedup: Deduplicator, document: Document, signature: Signature, match: Match | None) -> None:
+    def __init__(
+        self,
+        document: Document,
+        signature: Signature,
+        match: Match | None,
+        verdict: Verdict,
+        *,
+        rival: Claim | None,
+        is_early: bool,
+        settle: Callable[[Claim], object],
+    ) -> None:
+        """Create a pending claim. `settle` is called once, with the claim, after its state changed."""
         self.document = document
         self.signature = signature
         self.match = match
-        self.verdict = dedup.verdict(document, match)
+        self.verdict = verdict
         self.is_successor = False
         """True for a copy that takes the place of an original whose URL no longer gives the document."""
         self.is_one_of_many = False
@@ -29,11 +36,11 @@ class Claim:
         self.is_copy = self.verdict.status == "duplicate" and not self.verdict.changed
         self.state = "pending"
         """`pending`, `committed` or `withdrawn`."""
-        self.rival = dedup.pending(match.signature) if match else None
+        self.rival = rival
         """The pending claim on the original, if there was one. Its outcome decides for both."""
-        self.is_early = self.rival is not None or (match is not None and dedup.store.claims.is_pending(match.signature))
+        self.is_early = is_early
         """Whether the original was pending at the time of the claim, in this process or another."""
-        self._dedup = dedup
+        self._on_settled = settle
         self._observers: list[Callable[[], object]] = []
 
     def when_settled(self, callback: Callable[[], object]) -> None:
@@ -64,4 +71,4 @@ class Claim:
         with ExitStack() as stack:  # call all of them, whatever one raises
             for callback in reversed(self._observers):
                 stack.callback(callback)
-            self._dedup.settle(self)
+            self._on_settled(self)

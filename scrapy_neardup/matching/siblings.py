@@ -95,20 +95,20 @@ class Page:
         if not self._differs_in_title(earlier):
             return None
         if self.lacks_subject(earlier):
-            return "the earlier text lacks what the title names"
+            return "the earlier text lacks the subject of the title"
         if self._is_of_host(earlier) and self._document.thin:
             return "the text is thin, and the titles differ"
         if self._is_of_host(earlier) and self.is_named_otherwise(earlier):
-            return "the titles name two things"
+            return "the titles differ in a name"
         return None
 
     def _why_by_texts(self, earlier: Signature) -> str | None:
         own = self.own(earlier)
         if own is None and self._is_of_host(earlier) and self.has_passage(earlier):
-            return "each has a passage that the other lacks, and too little is known of the site"
+            return "each text has a passage that the other lacks"
         required = required_own(own.form, is_doubted=self._is_doubted_by_title(earlier)) if own else 0.0
         if own and own.share < required:
-            return f"of what is rare on its site the earlier text has {own.share:.2f}, needed {required:.2f}"
+            return f"the earlier text has {own.share:.2f} of the text that is rare on its site, needed {required:.2f}"
         return None
 
     def _is_of_host(self, earlier: Signature) -> bool:

@@ -42,11 +42,13 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("feeds", nargs="+", metavar="IN", help="feeds of items: JSON lines, also .gz, or Parquet")
     add_fields(made)
-    made.add_argument("--format", choices=("jsonl", "parquet"), help="of the feeds, where their names don't say it")
-    made.add_argument("-o", "--output", required=True, metavar="OUT", help="the folder for the rows that are kept")
-    made.add_argument("--duplicates", metavar="FOLDER", help="where it says what was dropped, and why: JSON lines")
+    made.add_argument(
+        "--format", choices=("jsonl", "parquet"), help="the format of the feeds, if their names don't tell it"
+    )
+    made.add_argument("-o", "--output", required=True, metavar="OUT", help="write the kept rows to this folder")
+    made.add_argument("--duplicates", metavar="FOLDER", help="write each dropped row with the reason, as JSON lines")
     made.add_argument("--export", metavar="FILE", help="a file for `scrapy neardup import`: JSON lines, also .gz")
-    made.add_argument("--detectors", metavar="A,B", help="detectors to use instead of the default ones")
+    made.add_argument("--detectors", metavar="A,B", help="detectors to use instead of the defaults")
     made.add_argument(
         "-s", dest="settings", action="append", default=[], metavar="NAME=VALUE", help="a setting, NEARDUP_…"
     )

@@ -56,12 +56,12 @@ def read(spark: SparkSession, paths: Sequence[str], kind: str | None = None) -> 
     """Read files, folders or patterns. `kind` is one of `KINDS`, if the names don't tell."""
     kinds = {kind or _kind(path) for path in paths}
     if len(kinds) > 1:
-        raise FeedError(f"inputs of two kinds, {' and '.join(sorted(kinds))}; allowed is one")
+        raise FeedError(f"inputs of two formats, {' and '.join(sorted(kinds))}; allowed is one format")
     is_lines = kinds == {"jsonl"}
     frames = [_lines(spark, path) if is_lines else spark.read.parquet(path) for path in paths]
     for path, frame in zip(paths, frames, strict=True):
         if dict(frame.dtypes) != dict(frames[0].dtypes):
-            raise FeedError(f"{path}: its columns are not those of {paths[0]}")
+            raise FeedError(f"{path}: its columns differ from those of {paths[0]}")
     placed = [
         frame.select(
             F.struct("*").alias(ROW) if not is_lines else F.col("value").alias(ROW),
@@ -89,7 +89,7 @@ def _kind(path: str) -> str:
         return "parquet"
     if name.removesuffix(".gz").endswith(FORMATS):
         return "jsonl"
-    raise FeedError(f"{path}: of what kind? Say --format {' or '.join(KINDS)}")
+    raise FeedError(f"{path}: unknown format; set --format {' or '.join(KINDS)}")
 
 
 def _lines(spark: SparkSession, path: str) -> DataFrame:

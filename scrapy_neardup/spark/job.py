@@ -45,7 +45,7 @@ class Job:
         self._ways = signing.Ways.of(self.detectors)
         self._id_field = id_field
         self._kept: list[DataFrame] = []
-        work = partial(signing.sign, config=self._config, id_field=id_field)
+        work = partial(signing.sign_rows, config=self._config, id_field=id_field)
         self._records = self._keep(self._made(source.frame, work, signing.SCHEMA))
         self._spark = source.frame.sparkSession
         self._partitions = str(self._spark.conf.get(_PARTITIONS))  # always has a value

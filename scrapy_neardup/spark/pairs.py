@@ -12,7 +12,8 @@ from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's own pag
 from ..index.kinds import NEWEST
 from ..index.near import BLOCK_BITS, BLOCKS, CROWD, flips, most_flips
 from ..matching.evidence import Rule, compare
-from .signatures import Ways, unpack_sketch
+from .packing import unpack_sketch
+from .signatures import Ways
 
 PAIRS = "a long, b long, site long"
 """Two documents, the earlier first, and their site if they share it."""

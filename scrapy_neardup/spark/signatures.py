@@ -8,18 +8,19 @@ from typing import NamedTuple
 
 import msgpack
 
-from ..deduplicator import Deduplicator
 from ..detectors import Detector, Exact
+from ..detectors.preparation import sign
+from ..detectors.registry import build_detectors
 from ..document import Document
 from ..feeds import Row, row_id
 from ..fingerprints.hashes import hash_text
-from ..fingerprints.sketch import Sketch
 from ..index.kinds import Equal, Near
 from ..items import item_document
 from ..settings import Config, ConfigError
 from ..signature import Signature
 from ..store.postings import salt
 from ..text.urls import canonical_url, host
+from .packing import encode_text, signed
 
 
 class Record(NamedTuple):
@@ -70,22 +71,22 @@ class Ways(NamedTuple):
         for name, index in indexes.items():
             if not isinstance(index, (Equal, Near)):
                 raise ConfigError(
-                    f"NEARDUP_DETECTORS: {name!r} has an index of its own, which Spark can't use; allowed are detectors"
-                    " that find equal fingerprints (`Equal`), and `simhash`"
+                    f"NEARDUP_DETECTORS: {name!r} has its own index, which Spark can't use; allowed are detectors"
+                    " with the index `Equal`, and `simhash`"
                 )
         keys = {name: index.newest for name, index in indexes.items() if isinstance(index, Equal)}
         near = {name: index.distance for name, index in indexes.items() if isinstance(index, Near)}
         return cls(keys, near)
 
 
-def sign(rows: Iterable[Row], config: Config, id_field: str | None) -> Iterator[Record]:
+def sign_rows(rows: Iterable[Row], config: Config, id_field: str | None) -> Iterator[Record]:
     """Yield the record of each row with text. Raise FeedError for a row without its id field."""
-    with Deduplicator.from_config(config) as dedup:
-        ways = Ways.of(dedup.detectors)
-        for row in rows:
-            if document := item_document(row.data, config):
-                name = json.dumps(row_id(row, id_field, config.url_field), default=str)
-                yield _record(row.number, name, document, dedup.sign(document), ways)
+    detectors = build_detectors(config)
+    ways = Ways.of(detectors)
+    for row in rows:
+        if document := item_document(row.data, config):
+            name = json.dumps(row_id(row, id_field, config.url_field), default=str)
+            yield _record(row.number, name, document, sign(document, detectors, 0.0), ways)
 
 
 def texts(rows: Iterable[Row], config: Config) -> Iterator[tuple[int, bytes]]:
@@ -117,20 +118,3 @@ def _record(number: int, name: str, document: Document, signature: Signature, wa
         signed(signature.identity),
         document.thin,
     )
-
-
-def encode_text(text: str) -> bytes:
-    return text.encode("utf8", "surrogatepass")  # URLs and titles may hold lone surrogates
-
-
-def decode_text(stored: bytes) -> str:
-    return stored.decode("utf8", "surrogatepass")
-
-
-def signed(value: int) -> int:
-    """Return an unsigned 64-bit integer as a signed one."""
-    return value - (1 << 64) if value >> 63 else value
-
-
-def unpack_sketch(packed: bytes) -> Sketch:
-    return Sketch(*msgpack.unpackb(packed))

@@ -1,4 +1,4 @@
-"""Stores of signatures. `open_store` chooses a back end by the address."""
+"""Stores of signatures. `open_store` chooses the back end by the address."""
 
 from __future__ import annotations
 
@@ -35,9 +35,10 @@ def open_store(
     run: str | None = "",
     writer: str = "",
 ) -> Store:
-    """Open the store at a path, on a server (`redis://…`), or in memory for None.
+    """Open the store at a path, on a server (`redis://…`), or in memory if `address` is None.
 
-    `run` is the id of a run to resume, "" for a new run, or None to open the store for reading only.
+    `run` is the id of a run to resume, "" for a new run, or None to read only. With `unclean_run="keep"`, the documents
+    of dead runs are kept; else they are forgotten.
 
     Raise StoreError if the store can't be read, or was written with other parameters of a detector.
     """
@@ -49,9 +50,9 @@ def open_store(
 
 
 def open_backend(address: str, namespace: str, *, writes: bool, hears_documents: bool = False) -> Backend:
-    """Open the back end at an address, for reading only unless `writes`. Raise StoreError.
+    """Open the back end at an address, for reading only unless `writes`. Raise StoreError if it can't be opened.
 
-    `hears_documents`: `news` must yield documents too, even on a server.
+    With `hears_documents`, `news` returns documents too, even on a server.
     """
     check_kind(address)
     if is_server(address):

@@ -1,6 +1,6 @@
-"""Check records from an untrusted source: every field needs the right type and range. No I/O.
+"""Check types and ranges of the fields of records from an untrusted source. No I/O.
 
-The annotation of a field names its type. Lookups read documents and links without these checks.
+The type of a field is its annotation. Lookups read documents and links without these checks.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from .interface import Record
 
 _PLAIN = (str, bytes, bool, NoneType)
-_FAR = 253_370_764_800.0  # the beginning of the year 9999: some time zones can't show later dates
+_FAR = 253_370_764_800.0  # the beginning of the year 9999, since some time zones can't show later dates
 _ROWS = 1 << 36  # the maximum number of rows of a run
 _ALLOWED = f"(int: from 0 to 2**64 - 1; float: from 0 to {_FAR:.0f}, the year 9999)"
 
 
 def check(record: Record) -> None:
-    """Raise ValueError for the first value that its field does not allow."""
+    """Raise ValueError for the first field with an invalid value."""
     if isinstance(record, Run):
         record = replace(record, documents=abs(record.documents), urls=abs(record.urls))
         if max(record.sealed, record.documents, record.urls, *chain(*record.forgotten)) >= _ROWS:
-            raise ValueError(f"it tells of more rows than a run may have; allowed are fewer than {_ROWS}")
+            raise ValueError(f"it has too many rows for a run; allowed are fewer than {_ROWS}")
     kind: Any = type(record)
     for name, hint in _hints(kind).items():
         if not _fits(value := getattr(record, name), hint):

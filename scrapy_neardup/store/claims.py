@@ -1,11 +1,13 @@
-"""Atomic claims between processes, on back ends that support them.
+"""Atomic claims on documents between processes.
 
-A lookup holds the document in the same round trip if none of its fingerprints is known. Otherwise the document is
-compared with the rows found. If it repeats none of them, the back end holds it, unless a newer document shares a
-fingerprint; then the lookup is repeated. A prefetched lookup is repeated too, since documents of the same batch may
-have arrived meanwhile. Candidates by SimHash distance are compared after the document is held; if it repeats one of
-them, it is released. So if two processes claim copies at the same time, one of them finds the other's document. A local
-back end holds a document for its own process only; other processes find it once it is committed.
+On a server, a lookup holds the document in the same round trip if none of its fingerprints is known. Otherwise the
+document is compared with the rows found. If it repeats none of them, the back end holds it, unless a newer document
+shares a fingerprint. In that case the lookup is repeated. A prefetched lookup that did not hold its document is also
+repeated, since documents of the same batch may have been added meanwhile. Candidates by SimHash distance are compared
+after the document is held. If it repeats one of them, it is released. So if two processes claim copies at the same
+time, one of them finds the document of the other.
+
+A local back end holds a document for its own process only. Other processes find the document once it is committed.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Claims:
-    """The document to hold next, and prefetched answers for the documents after it."""
+    """The document to hold next, and prefetched lookups for later documents."""
 
     def __init__(self, documents: Documents, backend: Backend) -> None:
         self._documents = documents
@@ -34,7 +36,7 @@ class Claims:
         self._foreseen: dict[Signature, tuple[Entry, Found]] = {}
 
     def foresee(self, signatures: Sequence[Signature]) -> None:
-        """Prefetch lookups for several documents in one round trip. Drop unused earlier prefetches."""
+        """Look up several documents in one round trip and cache the answers. Discard unused earlier answers."""
         for entry, found in self._foreseen.values():
             if found.is_held:
                 self._backend.release(entry)
@@ -46,15 +48,16 @@ class Claims:
             )
 
     def intend(self, signature: Signature) -> None:
-        """Hold this document at the next lookup."""
+        """Choose the document to hold at its next lookup."""
         if self._backend.is_remote:
             self._intended = signature
             self._entry = None
 
     def found(self, fingerprints: Mapping[str, Sequence[int]]) -> tuple[bool, Found]:
-        """Answer a lookup. Return also whether it is for the intended document, which is held then if nothing is found.
+        """Look up fingerprints. Return whether they are of the intended document, and the rows found.
 
-        Documents that are pending in other processes are found for the intended document only.
+        The intended document is held if nothing is found. Only for this document are pending documents of other
+        processes candidates.
         """
         question, intended = self._documents.lookup.question(fingerprints), self._intended
         if intended is None or fingerprints is not intended.fingerprints:
@@ -81,7 +84,7 @@ class Claims:
         return found[: len(asked)]
 
     def enter(self, signature: Signature) -> bool:
-        """Hold the document. Return False if newer documents share a fingerprint with it or may be near it."""
+        """Hold a document. Return False if the lookup must be repeated, since newer documents may be candidates."""
         if self._intended is not signature:
             self._documents.add(signature)
             return True
@@ -98,7 +101,7 @@ class Claims:
         self._intended = None
 
     def is_pending(self, signature: Signature) -> bool:
-        """Return whether a document is pending in another process. Remove it if that process died."""
+        """Return whether a document was pending in another process when found. Release it if that process died."""
         if signature not in self._documents.elsewhere:
             return False
         self._documents.elsewhere.discard(signature)

@@ -1,4 +1,4 @@
-"""The exceptions that Python raises for damaged bytes."""
+"""The exceptions that decoding damaged bytes can raise."""
 
 from __future__ import annotations
 
@@ -10,4 +10,4 @@ DAMAGE = (
     *(ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError),
     *(struct.error, UnpackException),
 )
-"""Catch all of these when reading bytes that may be damaged: truncated JSON, `1e999` for a number, …"""
+"""Exceptions to catch when reading bytes that may be damaged, such as truncated JSON or `1e999` for a number."""

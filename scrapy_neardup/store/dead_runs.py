@@ -1,4 +1,4 @@
-"""End dead runs, at the start and, on a server, from time to time."""
+"""End dead runs when a store is opened and, on a server, at regular intervals."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 LOOK = 10.0  # seconds between two checks for dead runs
-LOOKS = 4  # consecutive checks that find an open run without a process; then it is dead
+LOOKS = 4  # consecutive checks without a living process after which an open run is dead
 
 
 class Dead:
-    """Ends dead runs. `keeps` their documents, or forgets them."""
+    """Ends dead runs. With `keeps` their documents are kept, else forgotten."""
 
     def __init__(self, store: Store, *, keeps: bool) -> None:
         self._store = store
@@ -29,9 +29,9 @@ class Dead:
         self._missed: Counter[str] = Counter()
 
     def look(self) -> None:
-        """End dead runs from time to time, so that their documents stop causing drops.
+        """End dead runs if the next check is due, so that their documents stop causing drops.
 
-        A process that lost the server gets some time to reconnect. Raise StoreError.
+        A process that lost its connection has `LOOKS` checks to reconnect. Raise StoreError if the server fails.
         """
         if time.monotonic() < self._look_at:
             return
@@ -43,12 +43,12 @@ class Dead:
         self._missed = missed
 
     def end(self, runs: list[Run]) -> None:
-        """End dead runs that this process holds, and release them. Raise StoreError."""
+        """End dead runs whose locks this process holds, and release the locks. Raise StoreError if a write fails."""
         for run in runs:
             before = self._store.session.documents
             erasure.end(self._store, run, forget=not self.keeps)
             outcome = "are kept" if self.keeps else f"are forgotten: {before - self._store.session.documents}"
-            logger.warning("Run %s died; the documents that it left %s (NEARDUP_UNCLEAN_RUN)", run.id, outcome)
+            logger.warning("Run %s died. Its documents %s (NEARDUP_UNCLEAN_RUN)", run.id, outcome)
         self._store.flush()
         for run in runs:
             if run.id != self._store.run:

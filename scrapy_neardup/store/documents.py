@@ -1,4 +1,4 @@
-"""The documents of a store, as one object each: pending, then committed."""
+"""The held documents of a store, pending or committed."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from .lookup import Lookup
     from .session import Session
 
-RECENT = 256  # decoded documents to keep: pages of one template find the same candidates again and again
+RECENT = 256  # decoded documents to cache, since pages of one template find the same candidates again and again
 
 
 class Documents:
-    """The held documents of all processes."""
+    """The held documents of all processes, with one object for each."""
 
     def __init__(self, backend: Backend, session: Session, lookup: Lookup) -> None:
         self.pending: dict[Signature, Entry] = {}
-        """Documents that this process holds and has not committed."""
+        """The pending documents of this process, with the entries that hold them."""
         self.elsewhere: WeakSet[Signature] = WeakSet()
-        """Documents that were pending in other processes when they were last found."""
+        """Documents that were pending in another process when they were last found."""
         self.lookup = lookup
         self.links = Links(backend, session, self.held, self.recount)
         self._backend = backend
@@ -36,14 +36,14 @@ class Documents:
         self._gone: WeakSet[Signature] = WeakSet()
         self._linked: WeakSet[Signature] = WeakSet()  # pending documents with recorded links
 
-    # Look up
+    # Lookups
 
     def found(
         self, fingerprints: Mapping[str, Sequence[int]], found: Found, *, with_pending: bool
     ) -> Iterator[tuple[str, Signature]]:
-        """Yield each candidate with the name of the detector that proposes it, given the rows found.
+        """Yield the name of the detector and the document for each candidate among the rows found.
 
-        `with_pending` includes documents that are pending in other processes.
+        `with_pending` includes pending documents of other processes.
         """
         proposed: dict[str, dict[str, Row]] = {name: {} for name in self.lookup.names}
         for name, rows in self.lookup.proposed(fingerprints, found):
@@ -63,7 +63,7 @@ class Documents:
         return list({row.key: by_key[row.key] for row in self._backend.get(by_key)}.values()) if by_key else []
 
     def held(self, row: Row) -> Signature:
-        """Return the document of a row, always the same object. Raise StoreError for a damaged row."""
+        """Return the document of a row, always as the same object. Raise StoreError if the row is damaged."""
         signature = self._held.get(row.key)
         if signature is None:
             record = self._session.load(row)
@@ -80,7 +80,7 @@ class Documents:
         return (self.held(row) for row in self._backend.scan(DOCUMENT) if not row.is_pending)
 
     def repeated(self) -> list[Signature]:
-        """Return the originals with copies, most copies first, then by URL."""
+        """Return the documents with copies, most copies first. Ties are sorted by URL."""
         found = [signature for signature in self.all() if signature.repeats]
         return sorted(found, key=lambda signature: (-signature.repeats, signature.url or ""))
 
@@ -89,37 +89,37 @@ class Documents:
         return signature in self._gone
 
     def recount(self, id: str) -> None:
-        """Count the copies of a document again at the next request."""
+        """Clear the cached number of copies of a document."""
         if signature := self._held.get(f"{DOCUMENT}/{id}"):
             signature.known_repeats = None
 
     def recount_all(self) -> None:
-        """Count the copies of all documents again at the next request."""
+        """Clear the cached numbers of copies. Pending documents have none."""
         for signature in list(self._held.values()):
             signature.known_repeats = None if signature not in self.pending else 0
 
-    # Add
+    # Changes
 
     def entry(self, signature: Signature) -> Entry:
-        """Return the entry of a new document, and give it an id."""
+        """Return the entry of a new document. Set its id if it has none."""
         signature.id = signature.id or self._session.next_id()
         return Entry(f"{DOCUMENT}/{signature.id}", signature, postings(signature))
 
     def add(self, signature: Signature) -> None:
-        """Hold a new document, pending, even if it repeats another."""
+        """Hold a new document as pending, even if it is a copy."""
         entry = self.entry(signature)
         self.lookup.enter(signature)
         self._backend.hold(entry, b"")
         self.keep_pending(signature, entry)
 
     def keep_pending(self, signature: Signature, entry: Entry) -> None:
-        """Register a pending document that the back end holds."""
+        """Add a document to `pending` that the back end holds."""
         self.pending[signature] = entry
         self._held[entry.key] = signature
         signature.count, signature.known_repeats = self.links.count, 0
 
     def note_link(self, signature: Signature | None) -> None:
-        """Note a recorded link to a document. If the document is pending and withdrawn, the link is deleted too."""
+        """Remember that a pending document has links, which are deleted with it if it is withdrawn."""
         if signature in self.pending:
             self._linked.add(signature)
 

@@ -1,4 +1,4 @@
-"""Erase a selection, the rows of a run, or the rows of a dead run."""
+"""Forget a selection of records, the rows of a run, or the unsealed rows of a dead run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WITH_PORT = re.compile(r"(?:\[[^]]*\]|[^:]*):\d+")
 
 
 def forget(store: Store, what: Selection) -> Forgotten:
-    """Forget documents with all links to them, other URLs, and evidence on hosts."""
+    """Forget documents with all links to them, other URLs, and evidence on hosts. Return the counts."""
     if what.run is not None:
         return _forget_run(store, what.run)
     documents, urls, others = _selected(store, what)
@@ -42,7 +42,7 @@ def selected(store: Store, what: Selection) -> Forgotten:
 
 
 def _selected(store: Store, what: Selection) -> tuple[list[Signature], set[str], dict[str, str]]:
-    """Return the selected documents, the canonical URLs of their links, and other URLs by canonical URL."""
+    """Return the selected documents, the canonical URLs of their links, and selected URLs by canonical URL."""
     documents = list(_documents(store, what))
     urls = {canonical_url(link.url) for signature in documents for link in store.links(signature)}
     return documents, urls, {canonical_url(link.url): link.url for link in _links(store, what)}
@@ -89,7 +89,7 @@ def _trials(store: Store, what: Selection) -> list[Trial]:
 
 
 def is_of(name: str, url: str | None) -> bool:
-    """Return whether a URL belongs to a host, which is given in any spelling, with or without port."""
+    """Return whether a URL belongs to the host `name`, in any spelling, with or without port."""
     if not url:
         return False
     if _WITH_PORT.fullmatch(name):
@@ -102,7 +102,7 @@ def is_of(name: str, url: str | None) -> bool:
 
 
 def end(store: Store, run: Run, *, forget: bool) -> None:
-    """End a dead run that this process holds. `forget` the rows written since it was last closed."""
+    """End a dead run whose lock this process holds. With `forget`, delete its unsealed rows."""
     last = _last(store, run)
     if forget:
         erase(store, run.id, after=run.sealed)
@@ -110,12 +110,12 @@ def end(store: Store, run: Run, *, forget: bool) -> None:
 
 
 def _forget_run(store: Store, name: str) -> Forgotten:
-    """Forget all rows of a run. Raise StoreError for an unknown or living run."""
+    """Forget all rows of a run. Raise StoreError if the run is unknown or alive."""
     _check_known(store, name)
     if name == store.run or not store.backend.hold_run(name):
         raise StoreError(f"run {name!r} of store {store.backend.name!r} is alive; end it first")
     try:
-        store.session.take_in(store.backend.get([f"{RUN}/{name}"]))  # it may have written more since it was read
+        store.session.take_in(store.backend.get([f"{RUN}/{name}"]))  # the run may have written more since it was read
         run, documents, urls = store.session.runs[name], store.session.documents, store.session.urls
         last = _last(store, run)
         erase(store, name)
@@ -133,7 +133,7 @@ def _check_known(store: Store, name: str) -> None:
 
 
 def erase(store: Store, run: str, *, after: int = 0) -> None:
-    """Delete the rows of a run with numbers above `after`, and all links to its documents."""
+    """Delete the rows of a run with numbers above `after`, and all links to these documents."""
     for row in _rows(store, DOCUMENT, run, after):
         store.withdraw(store.documents.held(row))
     for row in _rows(store, LINK, run, after):
@@ -150,6 +150,6 @@ def _rows(store: Store, kind: str, run: str, after: int) -> Iterator[Row]:
 
 
 def _last(store: Store, run: Run) -> int:
-    """Return the highest number of a run's rows."""
+    """Return the highest row number of a run."""
     rows = (row for kind in (DOCUMENT, LINK, HOST) for row in store.backend.scan(kind, run.id))
     return max((place_of(row.key)[1] for row in rows), default=run.sealed)

@@ -1,9 +1,9 @@
 """Convert the rows of a store to JSON lines and back. No I/O.
 
 Every line has a `type`:
-- `store`, the first line: `format` and `schemes` of the store, numbers of `documents` and URLs (`links`);
-- the kind of a row: its `key` without the kind, and its fields by name (see `records`), bytes as `{"base64": …}`;
-- `end`, the last line, without which a file is truncated.
+- `store`, in the first line, with `format` and `schemes` of the store, and numbers of `documents` and URLs (`links`);
+- the kind of a row, with its `key` without the kind, and its fields by name (see `records`), bytes as `{"base64": …}`;
+- `end`, in the last line. A file without it is truncated.
 """
 
 from __future__ import annotations
@@ -41,21 +41,21 @@ def end_line() -> Line:
 
 
 def read_head(line: Line) -> dict[str, str]:
-    """Return the schemes in the first line. Raise ValueError if it is not a `store` line, or of another format."""
+    """Return the schemes in the first line. Raise ValueError if it is not a `store` line or has another format."""
     if line.get("type") != _STORE:
-        raise ValueError("it does not begin as an export does, with a row of type 'store'")
+        raise ValueError("it is not an export: the first row must have the type 'store'")
     schemes: dict[str, str] = meta.merged(line, {})["schemes"]
     return schemes
 
 
 def read_lines(lines: Iterable[Line]) -> Iterator[tuple[str, Record]]:
-    """Yield the rows of the further lines by key. Raise ValueError for an invalid line, and for a missing `end`."""
+    """Yield key and record of the lines after the first. Raise ValueError for an invalid line or a missing `end`."""
     last: Line = {}
     for last in lines:
         if last.get("type") != _END:
             yield _read(last)
     if last.get("type") != _END:
-        raise ValueError("it is cut off: there is no row of type 'end'; import the whole file")
+        raise ValueError("it is truncated: there is no row of type 'end'; import the whole file")
 
 
 def _read(line: Line) -> tuple[str, Record]:
@@ -76,9 +76,9 @@ def _read(line: Line) -> tuple[str, Record]:
 
 
 def _id(kind: str, value: object) -> str:
-    """Return the key without its kind. Raise ValueError if it is invalid."""
+    """Return the id of a row. Raise ValueError if it is invalid."""
     if not (isinstance(value, str) and (is_id(value) if kind == RUN else is_place(value))):
-        raise ValueError(f"its key is {value!r:.80}; allowed is RUN/NUMBER, RUN alone where the row is of a run")
+        raise ValueError(f"its key is {value!r:.80}; allowed is RUN/NUMBER, or RUN for a run")
     return value
 
 

@@ -16,7 +16,7 @@ DOCUMENT, LINK, RUN, HOST, META = "document", "link", "run", "host", "meta"
 
 
 class StoreError(Exception):
-    """The store can't be read or written. The message says which store, why, and what to do."""
+    """The store can't be read or written. The message names the store, the reason and a remedy."""
 
 
 class DamageError(StoreError):
@@ -24,16 +24,16 @@ class DamageError(StoreError):
 
 
 class Selection(NamedTuple):
-    """A selection of documents to forget. Exactly one field is set."""
+    """A selection of records to forget. Exactly one field is set."""
 
     url: str | None = None
-    """A URL: its document if it is the original, with all copies; else its own link."""
+    """A URL. Its document is selected with all links to it. If the URL is a copy, only its own link is selected."""
     host: str | None = None
-    """A host, with or without port: all its URLs and documents, and the evidence on it."""
+    """A host, with or without port. All its URLs and documents are selected, and the evidence on it."""
     run: str | None = None
-    """The id of a run: all that it committed."""
+    """The id of a run. All its rows are selected."""
     before: float | None = None
-    """Seconds since the epoch: documents last seen before this time."""
+    """Seconds since the epoch. Documents last seen before this time are selected."""
 
 
 class Forgotten(NamedTuple):
@@ -41,60 +41,60 @@ class Forgotten(NamedTuple):
 
     documents: int
     links: int
-    """URLs, including those of the documents."""
+    """The number of URLs, including those of the documents."""
 
 
 @dataclass
 class HostNews:
-    """News of hosts in one row: new evidence and new hosts."""
+    """The record of a `host` row: new evidence and new hosts."""
 
     trials: list[Trial] = field(default_factory=list)
     """Evidence on mirrors."""
     met: dict[str, float] = field(default_factory=dict)
-    """The time of the first page of each host, in seconds since the epoch."""
+    """The time of the first page of each new host, in seconds since the epoch."""
 
 
 Record: TypeAlias = "Signature | Link | Run | HostNews | Mapping[str, Any]"
-"""The content of a row by kind: a document, a link, a run, news of hosts, or JSON."""
+"""The content of a row: a document, a link, a run, news of hosts, or JSON data."""
 
 
 class Row(NamedTuple):
-    """A row that was read."""
+    """A row read from the store."""
 
     key: str
     """`document/RUN/NUMBER`, `link/RUN/NUMBER`, `host/RUN/NUMBER`, `run/RUN`, `meta/NAME`."""
     value: bytes | Record
-    """Bytes as `records.dump` returns them; for rows that are not yet written, the record itself."""
+    """Bytes as `records.dump` returns them, or the record itself if the row is not yet written."""
     is_pending: bool = False
-    """Whether another process holds this document and has not committed it."""
+    """Whether this is a pending document of another process."""
 
 
 class Postings(NamedTuple):
-    """The keys that find a row."""
+    """The index entries of a row."""
 
     keys: Sequence[int] = ()
-    """Keys of 64 well-mixed bits."""
+    """Well-mixed 64-bit keys."""
     simhash: int | None = None
 
 
 class Entry(NamedTuple):
-    """A row to write. It replaces a row with the same key."""
+    """A row to write or delete. A written row replaces the row with the same key."""
 
     key: str
     record: Record
     postings: Postings = Postings()
     keeps_place: bool = False
-    """Whether it replaces a row with the same postings. Other processes are not told."""
+    """Whether the row exists and needs no new postings. Other processes get no news of the change."""
 
 
 class Question(NamedTuple):
     """A lookup by keys and by SimHash distance."""
 
     keys: Mapping[int, int]
-    """The maximum number of rows for each key; the newest are returned."""
+    """The keys, each with its maximum number of rows. The newest rows are returned."""
     simhash: int | None = None
     distance: int = 0
-    """The Hamming distance for SimHashes. At most `NEWEST` rows are returned, the nearest ones."""
+    """The maximum Hamming distance of SimHashes. The nearest rows are returned, at most `NEWEST`."""
 
 
 @dataclass
@@ -102,88 +102,89 @@ class Found:
     """The rows that answer a lookup."""
 
     rows: dict[int, list[Row]] = field(default_factory=dict)
-    """The rows found by each key, oldest first. A few may belong to another key: check the record."""
+    """The rows found by each key, oldest first. A few rows may belong to another key, so check the record."""
     near: list[Row] = field(default_factory=list)
-    """Rows near in SimHash, oldest first."""
+    """The rows with a near SimHash, oldest first."""
     is_held: bool = False
-    """Whether the entry that came with the lookup is held now."""
+    """Whether the entry passed with the lookup is held now."""
     seen: bytes = b""
-    """A token for `hold`, by which it notices newer rows."""
+    """A token for `hold`, which uses it to detect newer rows."""
 
 
 class Backend(Protocol):
-    """A back end: where rows lie, and how they are found. A process uses it from one thread at a time.
+    """Storage and lookup of rows. Use a back end in one thread at a time.
 
-    Writes are idempotent, since the writer chooses the key. This process finds a row as soon as it is passed to
-    `write`. The row is durable once `flush(wait=True)` returns. A batch is one transaction.
+    Writes are idempotent, since the writer chooses the key. A row passed to `write` is visible to this process at once,
+    and durable when `flush(wait=True)` returns. A batch is one transaction.
     """
 
     name: str
-    """The path or address, without passwords."""
+    """The path or address of the store, without passwords."""
     is_remote: bool
-    """Whether answers come over a network. Only remote back ends have claims that other processes see."""
+    """Whether the back end is a server. Only then do other processes see the claims of this process."""
 
     # Rows
 
     def get(self, keys: Iterable[str]) -> list[Row]:
-        """Return the existing rows of these keys, in any order."""
+        """Return the existing rows with these keys, in any order."""
 
     def scan(self, kind: str, run: str = "") -> Iterator[Row]:
-        """Yield all rows of a kind, of one run or of all runs, by run and number. Rows not yet written are included."""
+        """Yield all rows of a kind, of one run or of all runs. Stored rows are ordered; unwritten rows are included."""
 
     def find(self, questions: Sequence[Question], entries: Sequence[Entry | None] = ()) -> list[Found]:
-        """Answer questions in order.
+        """Return one answer for each question, in order.
 
-        With entries, hold the document of each question whose keys find nothing, as pending, up to the first document
-        that is not held. Its other postings do not matter. Local back ends hold none.
+        `entries` has a document or None for each question. If the keys of the question find nothing, the document is
+        held as pending. Once a document could not be held, later ones are not held either. Near SimHashes do not
+        matter here. Local back ends ignore `entries`.
         """
 
     def count(self, key: int) -> int:
-        """Return the number of postings of a key. Some may lead to deleted rows."""
+        """Return the number of postings of a key. Postings of deleted rows may be included."""
 
     def hold(self, entry: Entry, seen: bytes) -> bool:
-        """Hold a document, pending. Return False if its keys lead to rows newer than `seen`."""
+        """Hold a document as pending. Return False if its keys find rows newer than `seen`."""
 
     def release(self, entry: Entry) -> None:
         """Release a pending document."""
 
     def write(self, entries: Sequence[Entry], deleted: Sequence[Entry] = ()) -> None:
-        """Write rows and delete others as one batch. Pending documents among the rows are committed."""
+        """Write `entries` and delete `deleted` as one batch. Pending documents among the entries are committed."""
 
     def flush(self, *, wait: bool) -> None:
-        """Start to write all buffered rows; with `wait`, return once they are durable. Raise StoreError for a failed
-        write.
+        """Start to write all buffered rows. With `wait`, return once they are durable.
 
-        Failed rows stay buffered for the next flush. No caller waits for a server that is down.
+        Raise StoreError if a write failed. Its rows stay in the buffer for the next flush. While a server is known to
+        be down, the call fails at once.
         """
 
     def reach(self) -> None:
-        """Wait a little for a server that is down."""
+        """Wait some seconds for a server that is down."""
 
     def news(self) -> tuple[list[Row], bool]:
-        """Return rows that any process wrote since the last call, and whether there are more.
+        """Return rows that were written since the last call, and whether there are more.
 
-        On a server these are rows of runs and hosts, and documents only if the back end was opened for them.
+        A server returns rows of runs and hosts only. Documents are included if the back end was opened to hear of them.
         """
 
     # Runs
 
     def hold_run(self, run: str) -> bool:
-        """Take a run for this process. Return False if a living process has it."""
+        """Take the lock of a run. Return False if another living process holds it."""
 
     def is_held(self, run: str) -> bool:
-        """Return whether a living process has a run, this one included."""
+        """Return whether a living process, including this one, holds the lock of a run."""
 
     def release_run(self, run: str) -> None:
-        """Release a run."""
+        """Release the lock of a run."""
 
-    # All of it
+    # The back end as a whole
 
     def describe(self) -> dict[str, object]:
         """Return figures about the back end, such as sizes in bytes."""
 
     def compact(self) -> None:
-        """Give unused space back to the system. Other processes may go on meanwhile."""
+        """Give unused space back to the system. Other processes may use the store meanwhile."""
 
     def abandon(self) -> None:
-        """Release all resources at once, as if the process died. Rows that were not flushed are lost."""
+        """Release all resources at once, as if the process died. Unflushed rows are lost."""

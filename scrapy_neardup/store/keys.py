@@ -1,4 +1,7 @@
-"""Keys of rows: `document/RUN/NUMBER`, `link/RUN/NUMBER`, `host/RUN/NUMBER`, `run/RUN`, `meta/NAME`."""
+"""Compose and split keys of rows.
+
+Keys are `document/RUN/NUMBER`, `link/RUN/NUMBER`, `host/RUN/NUMBER`, `run/RUN` and `meta/NAME`.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ _PLACE = re.compile(r"[\w.-]{1,200}/(?!0+$)([0-9a-f]{6}|[1-9a-f][0-9a-f]{6,8})")
 
 
 def key_of(kind: str, run: str, number: int) -> str:
-    """Return the key of a row that a run writes. The keys of a run ascend, since appending to a table is fastest."""
+    """Return the key of a numbered row. The keys of a run ascend, since appending to a table is fastest."""
     return f"{kind}/{run}/{number:06x}"
 
 
@@ -18,7 +21,7 @@ def kind_of(key: str) -> str:
 
 
 def id_of(key: str) -> str:
-    """Return the id of a row, `RUN/NUMBER`, given its key."""
+    """Return the id of a row, given its key: `RUN/NUMBER`, the id of a run, or the name of a `meta` row."""
     return key.partition("/")[2]
 
 
@@ -29,5 +32,5 @@ def place_of(id: str) -> tuple[str, int]:
 
 
 def is_place(id: str) -> bool:
-    """Return whether text is a valid id of `key_of`."""
+    """Return whether text is a valid id of a numbered row, `RUN/NUMBER`."""
     return _PLACE.fullmatch(id) is not None

@@ -1,4 +1,4 @@
-"""The state of each URL: its newest link, or the document that it gave first."""
+"""The state of each URL, which is its newest link or the document that it gave first."""
 
 from __future__ import annotations
 
@@ -13,18 +13,21 @@ from .postings import links_key, mirrors_key, postings, url_key
 if TYPE_CHECKING:
     from .session import Session
 
-MOST_KNOWN = 256  # URLs
+MOST_KNOWN = 256  # URLs whose rows are cached
 SEVERAL = 16  # the maximum number of rows of a URL to read
-FEW = 16  # copies of a document that are counted one by one
+FEW = 16  # the maximum number of copies of a document that are counted exactly
 MANY = 1 << 24  # the maximum number of links of a document
 
 Rows: TypeAlias = list[tuple[Row, Link | None]]
-"""The rows of a URL, oldest first, with their links. None stands for a document whose URL has a newer link."""
+"""The rows of a URL, oldest first, with their links. A document whose URL gave something else since has None."""
 
 
 class Links:
-    """The links of a store. `held` returns the document of a row; `recount` is called with each document whose number
-    of copies changes."""
+    """The links of a store.
+
+    `held` returns the document of a row. `recount` is called with the id of each document whose number of copies
+    changes.
+    """
 
     def __init__(
         self,
@@ -39,25 +42,25 @@ class Links:
         self._recount = recount
         self._foreseen: dict[int, Found] = {}
         self._known: dict[str, Rows] = {}
-        """Rows of recent URLs: a decision asks several times."""
+        """A cache of the rows of recent URLs, since a decision asks several times."""
 
-    # Read
+    # Reading
 
     def resolve(self, url: str) -> Link | None:
-        """Return the state of a URL, in any spelling, as of the last write or `refresh`."""
+        """Return the state of a URL in any spelling, as of the last write or `refresh`. None if it is unknown."""
         link = _newest(self._rows(url))
         return self._complete(link) if link else None
 
     def question(self, url: str) -> Question:
-        """Return the lookup for the rows of a URL."""
+        """Return the lookup that finds the rows of a URL."""
         return Question({url_key(url): SEVERAL})
 
     def take(self, question: Question, found: Found) -> None:
-        """Cache the answer to such a lookup."""
+        """Cache the answer to a lookup of `question`."""
         self._foreseen |= dict.fromkeys(question.keys, found)
 
     def refresh(self) -> None:
-        """Clear the cache of URL states."""
+        """Clear the cache."""
         self._known.clear()
         self._foreseen.clear()
 
@@ -80,7 +83,7 @@ class Links:
         return rows
 
     def _link(self, row: Row) -> Link | None:
-        """Return the link in a row, or None."""
+        """Return the link in a row, or the own visit of its document as a link. None if there is neither."""
         if row.key.startswith(LINK):
             link = self._session.load(row)
             assert isinstance(link, Link)
@@ -91,7 +94,7 @@ class Links:
         return own_link(document) if document.own else None
 
     def _complete(self, link: Link) -> Link | None:
-        """Return a link with its document; None if that document is no longer held."""
+        """Set the document of a link, and return the link. Return None if that document is no longer held."""
         if link.target is None or link.signature is not None:
             return link
         for row in self._backend.get([f"{DOCUMENT}/{link.target}"]):
@@ -130,12 +133,12 @@ class Links:
             yield link
 
     def _is_current(self, document: Signature) -> bool:
-        """Return whether no link is newer than a document's own visit."""
+        """Return whether a document's own visit is the state of its URL."""
         link = self.resolve(document.url or "")
         return link is not None and not link.key and link.signature is document
 
     def count(self, id: str) -> int:
-        """Return the number of copies of a document. Large numbers are estimates."""
+        """Return the number of copies of a document. Above `FEW`, it may include deleted links."""
         key = mirrors_key(id)
         about = self._backend.count(key)
         if not 0 < about <= FEW:
@@ -144,11 +147,13 @@ class Links:
         links = (self._link(row) for row in found.rows.get(key, ()))
         return sum(link is not None and link.target == id for link in links)
 
-    # Write
+    # Writing
 
     def record(self, link: Link) -> None:
-        """Write a link in place of earlier ones of its URL. If those can't be read, write it all the same, and raise
-        StoreError."""
+        """Write a link in place of earlier links of its URL.
+
+        If the earlier links can't be read, write the link anyway, and raise StoreError.
+        """
         link.target = link.signature.id if link.signature else None
         try:
             rows = self._rows(link.url) if link.url else []
@@ -158,7 +163,7 @@ class Links:
         self._put(link, rows)
 
     def _put(self, link: Link, rows: Rows, key: str = "") -> None:
-        """Write a link, given the rows of its URL. `key` is the key of its row; "" for a new row of this run."""
+        """Write a link, given the rows of its URL. `key` is the key of its row, or "" for a new row of this run."""
         before = _newest(rows)
         self._session.count(urls=int(before is None and bool(link.url)))
         if before and before.key and tells_same(before, link):
@@ -172,10 +177,10 @@ class Links:
         self._recount_all([before, link])
 
     def begin(self, document: Signature, visit: Visit | None, entry: Entry) -> None:
-        """Write a new document. `visit` is the visit in which its own URL gave it; `entry` is its pending entry.
+        """Write a new document. `visit` is the visit of its own URL, `entry` its pending entry.
 
-        If the state of the URL can't be read, write the visit as a link, which takes precedence over any state, and
-        raise.
+        If the state of the URL can't be read, write the visit as a link, which takes precedence over any earlier state,
+        and raise StoreError.
         """
         document.own = visit if document.url else None
         try:
@@ -192,7 +197,7 @@ class Links:
         self._write([*rewritten, entry._replace(postings=Postings(keys, simhash))], deleted)
 
     def _begun(self, document: Signature, rows: Rows) -> tuple[list[Entry], list[Entry]]:
-        """Return the entries to rewrite and to delete when a document is added, given the rows of its own URL."""
+        """Return the entries to rewrite and to delete when a document is added, given the rows of its URL."""
         if not document.own:
             return [], []
         told = [(row, link) for row, link in rows if link and link.target != document.id]
@@ -200,17 +205,19 @@ class Links:
         self._recount_all(link for _, link in told)
         return self._superseded(told, own_link(document))
 
-    # Adopt rows of another store. Of two links of one URL, the later one holds.
+    # Rows of another store. If both stores have a link for a URL, the later link is kept.
 
     def foresee(self, urls: Iterable[str | None]) -> None:
-        """Prefetch the rows of URLs whose links or documents are adopted next."""
+        """Prefetch the rows of the URLs of links and documents to adopt."""
         questions = [self.question(url) for url in urls if url]
         for question, found in zip(questions, self._backend.find(questions), strict=True):
             self.take(question, found)
 
     def adopt(self, document: Signature) -> bool:
-        """Write a document, with its own visit unless a later visit of the URL is known. Return whether it has the
-        visit."""
+        """Write a document of another store. Return whether it was written with its own visit.
+
+        The visit is left out if a later visit of its URL is known.
+        """
         rows = self._rows(document.url) if document.own and document.url else []
         if document.own and not _is_later(own_link(document), _newest(rows)):
             document.own = None
@@ -221,18 +228,17 @@ class Links:
         return document.own is not None
 
     def adopt_link(self, link: Link, *, is_key_known: bool) -> bool:
-        """Write a link that has its key and target, unless a later visit of its URL is known. Return whether it was
-        new.
+        """Write a link of another store, unless a later visit of its URL is known. Return whether it gave a new state.
 
-        If a row with its key exists, it is the same link, and is replaced only by a later visit.
+        The link has its key and target. An existing row with this key is the same link, and is replaced only by a later
+        visit.
         """
         rows = self._rows(link.url) if link.url else []
         if is_key_known and not any(row.key == link.key and told and tells_same(told, link) for row, told in rows):
             return False
         before = _newest(rows)
-        is_beside = (
-            before is not None and not before.key and tells_same(before, link)
-        )  # the link beside a document's own visit
+        # A link that repeats the document's own visit is stored beside it.
+        is_beside = before is not None and not before.key and tells_same(before, link)
         if not (is_beside or _is_later(link, before)):
             return False
         self._put(link, rows, link.key)
@@ -241,7 +247,10 @@ class Links:
     def _superseded(
         self, rows: Iterable[tuple[Row, Link | None]], link: Link | None
     ) -> tuple[list[Entry], list[Entry]]:
-        """Return the documents to remove from their URL, and the links to delete, when a new link is written."""
+        """Return the entries of documents to rewrite without their visit, and of links to delete, for a new link.
+
+        `link` is None if the URL is forgotten.
+        """
         rewritten, deleted = [], []
         for row, known in rows:
             if known is None:
@@ -268,7 +277,7 @@ class Links:
             self._recount_all(link for _, link in rows)
 
     def erase(self, row: Row) -> None:
-        """Delete the row of a link. Its URL leads to the document that it gave first again, if that is held."""
+        """Delete the row of a link. The state of its URL is that of the remaining rows, if any."""
         link = self._link(row)
         assert link
         self._write([], [Entry(row.key, link, postings(link))])
@@ -293,7 +302,7 @@ def own_link(document: Signature) -> Link:
 
 
 def _newest(rows: Rows) -> Link | None:
-    """Return the link that holds for a URL, or None."""
+    """Return the newest link among the rows of a URL, or None."""
     return next((link for _, link in reversed(rows) if link), None)
 
 
@@ -302,5 +311,5 @@ def tells_same(one: Link, other: Link) -> bool:
 
 
 def _is_later(link: Link, known: Link | None) -> bool:
-    """Return whether a link is newer than the known one. At the same time, a link precedes a document."""
+    """Return whether a link takes precedence over the known one. At equal times, a link precedes a document's visit."""
     return known is None or (link.seen, bool(link.key)) > (known.seen, bool(known.key))

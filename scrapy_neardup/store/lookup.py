@@ -1,4 +1,4 @@
-"""Make lookups from fingerprints, and sort the answers by detector. No I/O."""
+"""Build lookups from fingerprints, and group the answers by detector. No I/O."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Fingerprints: TypeAlias = Mapping[str, Sequence[int]]
 
 
 class Lookup:
-    """Maps detectors to lookups: by equal keys, by SimHash distance, or by an index in RAM."""
+    """The lookups of the detectors: by equal keys, by SimHash distance, or in an index in RAM."""
 
     def __init__(self, detectors: Sequence[Detector]) -> None:
         self.names = [detector.name for detector in detectors]
@@ -26,7 +26,7 @@ class Lookup:
         self._asked: Fingerprints | None = None
         self._of_asked: dict[str, list[int]] = {}
         self.own: dict[str, Index[Any]] = {n: e for n, e in indexes.items() if not isinstance(e, (Equal, Near))}
-        """Indexes in RAM by detector."""
+        """The indexes in RAM by name of the detector."""
 
     def question(self, fingerprints: Fingerprints) -> Question:
         """Return the lookup for the back end."""
@@ -35,14 +35,14 @@ class Lookup:
         return Question(keys, simhashes[0] if simhashes else None, self._distance or 0)
 
     def _keys(self, fingerprints: Fingerprints) -> dict[str, list[int]]:
-        if fingerprints is not self._asked:  # a decision asks twice
+        if fingerprints is not self._asked:  # each decision asks twice for the same fingerprints
             named = {name: fingerprints.get(name, ()) for name in self._newest}
             self._of_asked = {name: fingerprint_keys(name, values) for name, values in named.items()}
             self._asked = fingerprints
         return self._of_asked
 
     def proposed(self, fingerprints: Fingerprints, found: Found) -> Iterator[tuple[str, list[Row]]]:
-        """Yield the name of each detector with the rows that it proposes."""
+        """Yield the name of a detector with rows that it proposes. A name may occur several times."""
         keys = self._keys(fingerprints) if found.rows else {}
         for name in self.names:
             if name in keys:
@@ -53,7 +53,7 @@ class Lookup:
     # Indexes in RAM
 
     def enter(self, signature: Signature) -> None:
-        """Add a document to the indexes, once. If an index of the user's raises, remove it from all, and raise."""
+        """Add a document to the indexes, in place of an earlier entry. If a custom index raises, undo the additions."""
         entered: list[str] = []
         try:
             for name, index in self.own.items():

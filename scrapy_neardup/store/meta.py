@@ -1,4 +1,4 @@
-"""The record of a store: its format and the schemes of its fingerprints. No I/O."""
+"""The record of a store, with its format and the schemes of its fingerprints. No I/O."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from typing import Any
 
 from .damage import DAMAGE
 
-FORMAT = 7  # of the rows and their fields
+FORMAT = 7  # the version of the rows and their fields
 KEY = "meta/made"
-COUNTS = "meta/counts"  # documents and URLs beyond the counts of runs, after an import
-INDEX = "meta/index"  # the files of the index
+COUNTS = "meta/counts"  # numbers of documents and URLs to add to the counts of runs, after an import
+INDEX = "meta/index"  # the names of the valid files of the index
 _SETTINGS = {"imatch": " (NEARDUP_LEXICON, NEARDUP_IMATCH_LEXICONS)"}  # the settings behind a scheme
 
 
 def merged(stored: Mapping[str, Any] | None, schemes: Mapping[str, str]) -> dict[str, Any]:
-    """Return the record of a store with these schemes added. `stored` is its present record, None for a new store.
+    """Return the record of a store with these schemes added. `stored` is its record so far, None for a new store.
 
-    Raise ValueError for a conflict. Schemes of detectors that are not in use stay.
+    Schemes of detectors that are not in use are kept. Raise ValueError if a scheme or the format differs, or if the
+    record is damaged.
     """
     meta = _checked(stored or {"format": FORMAT, "schemes": {}})
     if meta["format"] != FORMAT:
@@ -25,9 +26,9 @@ def merged(stored: Mapping[str, Any] | None, schemes: Mapping[str, str]) -> dict
     for name, scheme in meta["schemes"].items():
         if schemes.get(name, scheme) != scheme:
             raise ValueError(
-                f"{name!r} was made as {scheme!r}, and is now {schemes[name]!r}{_SETTINGS.get(name, '')}; go back to"
-                " that, or start another store with NEARDUP_STORE or NEARDUP_NAMESPACE, which"
-                " `scrapy neardup dedupe FEED… -o OUT --store NEW` fills from feeds that have the texts"
+                f"{name!r} was made as {scheme!r}, and is now {schemes[name]!r}{_SETTINGS.get(name, '')}; restore the"
+                " old setting, or begin another store with NEARDUP_STORE or NEARDUP_NAMESPACE; `scrapy neardup dedupe"
+                " FEED… -o OUT --store NEW` fills a store from feeds with texts"
             )
     return {"format": FORMAT, "schemes": {**meta["schemes"], **schemes}}
 
@@ -36,4 +37,4 @@ def _checked(stored: Mapping[str, Any]) -> dict[str, Any]:
     try:
         return {"format": int(stored["format"]), "schemes": {str(n): str(s) for n, s in stored["schemes"].items()}}
     except DAMAGE as error:
-        raise ValueError(f"its record of what it was made with is damaged: {dict(stored)!r:.80}") from error
+        raise ValueError(f"its record of schemes is damaged: {dict(stored)!r:.80}") from error

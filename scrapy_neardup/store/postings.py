@@ -1,4 +1,4 @@
-"""Make the 64-bit keys that find a record. No I/O."""
+"""Compute the 64-bit keys that find a record. No I/O."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ALL, _MULTIPLIER = (1 << 64) - 1, int(MULTIPLIER)
 
 @cache
 def salt(name: str) -> int:
-    """Return the salt of a kind of keys, since the keys of all kinds share one table."""
+    """Return the salt of a kind of keys. It separates the kinds, which share one table."""
     return hash_text(name)
 
 
@@ -31,22 +31,22 @@ def fingerprint_keys(name: str, values: Sequence[int]) -> list[int]:
 
 
 def url_key(url: str) -> int:
-    """Return the key of the state of a URL, in any spelling."""
+    """Return the key of the rows of a URL in any spelling."""
     return spread(hash_text(canonical_url(url)) ^ salt("url"))
 
 
 def links_key(id: str) -> int:
-    """Return the key of the links of a document."""
+    """Return the key of the links to a document."""
     return spread(hash_text(id) ^ salt("links"))
 
 
 def mirrors_key(id: str) -> int:
-    """Return the key of the links of a document that are copies."""
+    """Return the key of the links to a document that are copies."""
     return spread(hash_text(id) ^ salt("mirrors"))
 
 
 def document_keys(fingerprints: Mapping[str, Sequence[int]]) -> list[int]:
-    """Return the keys of all fingerprints except SimHashes. Detectors with an index in RAM ignore theirs."""
+    """Return the keys of all fingerprints except SimHashes. Detectors with an index in RAM never look theirs up."""
     named = (fingerprint_keys(name, values) for name, values in fingerprints.items() if name != SIMHASH)
     return [key for keys in named for key in keys]
 

@@ -4,11 +4,11 @@ A value is a CRC-32 (4 bytes, big-endian) of the key and the body, followed by t
 holds data only, so a file from a stranger can't run code. The body is a list of the fields in `FIELDS`, or a map for
 the kind `meta`:
 
-- document: fingerprints are 64-bit integers in a row, little-endian; `sketch` is `[tokens, shingles, figures, codes,
-  figure_sample]`; `own` is `[seen, size]` of the visit of its own URL, nil if a link is newer;
-- link: `target` is the document, `RUN/NUMBER`, or nil for a URL to be fetched each time; `evidence` is
+- document: `fingerprints` are packed as 64-bit little-endian integers; `sketch` is `[tokens, shingles, figures, codes,
+  figure_sample]`; `own` is `[seen, size]` of the visit of its own URL, or nil if a link is newer;
+- link: `target` is the id of its document, `RUN/NUMBER`, or nil for a URL to be fetched each time; `evidence` is
   `[detector, hamming, resemblance, containment, length_ratio, kind]` or nil;
-- host: `trials` are `relations.Row`; `met` is the time of each host's first page.
+- host: `trials` are `relations.Row`; `met` has the time of the first page by host.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ FIELDS = {
     LINK: ("url", "target", "is_copy", "seen", "size", "firm", "evidence"),
     HOST: ("trials", "met"),
 }
-_ERRORS = "surrogatepass"  # URLs and titles may hold lone surrogates
+_ERRORS = "surrogatepass"  # URLs and titles may contain lone surrogates
 
 
 class Prints(Mapping[str, tuple[int, ...]]):
-    """Fingerprints by detector, unpacked on access: most found documents need none."""
+    """Fingerprints by detector, unpacked on access. Most documents found never need theirs."""
 
     __slots__ = ("_packed",)
 
@@ -58,7 +58,7 @@ class Prints(Mapping[str, tuple[int, ...]]):
 
 
 def dump(key: str, record: Record) -> bytes:
-    """Return the value of a row."""
+    """Return the value of a row as bytes."""
     body: bytes = msgpack.packb(body_of(key, record), unicode_errors=_ERRORS)
     return _checksum(key, body) + body
 
@@ -73,28 +73,28 @@ def is_intact(key: str, value: object) -> bool:
 
 
 def load(key: str, value: bytes) -> Any:
-    """Return the record of a row. A link has the id of its document as `target`. Raise ValueError for a damaged row."""
+    """Return the record of a row. A link has only the id of its document. Raise ValueError for a damaged row."""
     body = memoryview(value)[4:]
     if value[:4] != _checksum(key, body):
         raise ValueError(f"row {key!r} is damaged: its checksum does not match")
     try:
         return _READERS[kind_of(key)](key, msgpack.unpackb(body, unicode_errors=_ERRORS, strict_map_key=False))
-    except DAMAGE as error:  # the checksum matches, so the writer was wrong or hostile
+    except DAMAGE as error:  # the checksum matches, so the writer was faulty or hostile
         raise ValueError(f"row {key!r} is damaged: {' '.join(str(error).split())}") from error
 
 
 def read(key: str, body: list[Any]) -> Record:
-    """Return the record with this body."""
+    """Return the record of a row, given its body."""
     return _READERS[kind_of(key)](key, body)
 
 
 def pack(values: tuple[int, ...]) -> bytes:
-    """Return 64-bit integers as bytes, little-endian."""
+    """Return 64-bit integers as little-endian bytes."""
     return _native(array("Q", values)).tobytes()
 
 
 def unpack(packed: bytes) -> tuple[int, ...]:
-    """Return the integers that `pack` was given."""
+    """Return the integers that `pack` has packed."""
     return tuple(_native(array("Q", packed)))
 
 
@@ -105,7 +105,7 @@ def _native(values: array[int]) -> array[int]:
 
 
 def body_of(key: str, record: Record) -> Any:
-    """Return the body of a record, ready for MessagePack."""
+    """Return the body of a record, with values that MessagePack can encode."""
     kind = kind_of(key)
     if kind == META:
         return record
@@ -120,7 +120,7 @@ def _document(key: str, body: Any) -> Signature:
     visit = Visit(*own) if own and url else None
     for packed in prints.values():
         if type(packed) is not bytes or len(packed) & 7:
-            raise ValueError("its fingerprints are none")
+            raise ValueError("its fingerprints are invalid")
     return Signature(url, Prints(prints), Sketch(*sketch), first_seen, layout, title, identity, key[9:], visit)
 
 

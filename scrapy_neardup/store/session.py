@@ -1,4 +1,4 @@
-"""One opening of a store: its record, its runs, and the run of this process."""
+"""The record of a store, its runs, and the run of this process."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Session:
 
     def __init__(self, backend: Backend, lookup: Lookup) -> None:
         self.run = ""
-        """The id of the run; "" when reading only."""
+        """The id of the run of this process; "" when reading only."""
         self.runs: dict[str, Run] = {}
         """All known runs by id."""
         self._backend = backend
@@ -35,9 +35,10 @@ class Session:
         self._beyond: Mapping[str, int] = {}
 
     def begin(self, run: str | None, writer: str) -> list[Run]:
-        """Open a run: the wanted one, or a new one for "". Return the dead runs, which this process holds now.
+        """Open `run`, or a new run if it is "". Return the dead runs, whose locks this process holds now.
 
-        The wanted run is among them if it died. Raise StoreError if the store can't be read or does not fit.
+        The opened run is among them if it died. If `run` is None, only read the store, and return no runs. Raise
+        StoreError if the store can't be read, or has other schemes of fingerprints.
         """
         self.take_in(self._backend.scan(RUN))
         self.agree({}, writes=run is not None)
@@ -45,7 +46,7 @@ class Session:
             return []
         self.run = self._claimed(run)
         dead = self.hold_dead(self.others_open())
-        self.take_in(self._backend.get([f"{RUN}/{self.run}"]))  # its former process wrote until now
+        self.take_in(self._backend.get([f"{RUN}/{self.run}"]))  # its former process may have written until now
         dead += [each for each in self.runs.values() if each.closed is None and each.id == self.run]
         mine = self.runs.get(self.run) or Run(self.run, time.time())
         self._last, self._documents, self._urls = mine.sealed, mine.documents, mine.urls
@@ -54,20 +55,20 @@ class Session:
         return dead
 
     def others_open(self) -> list[str]:
-        """Return the ids of other runs that are not closed, alive or dead."""
+        """Return the ids of other runs that are not closed, whether alive or dead."""
         return [each.id for each in self.runs.values() if each.closed is None and each.id != self.run]
 
     def hold_dead(self, names: Iterable[str]) -> list[Run]:
-        """Hold the dead ones of these runs, and return them."""
+        """Take the locks of the dead runs among these, and return those runs."""
         held = [name for name in names if self._backend.hold_run(name)]
-        self.take_in(self._backend.get(f"{RUN}/{name}" for name in held))  # their former processes wrote until now
+        self.take_in(self._backend.get(f"{RUN}/{name}" for name in held))  # they may have been closed meanwhile
         dead = [self.runs[name] for name in held if self.runs[name].closed is None]
-        for name in set(held).difference(each.id for each in dead):  # closed meanwhile
+        for name in set(held).difference(each.id for each in dead):  # not dead, but closed
             self._backend.release_run(name)
         return dead
 
     def _claimed(self, wanted: str) -> str:
-        """Hold the wanted run, or a new one, and return its id."""
+        """Take the lock of the wanted run, or of a new run if it is "". Return the id."""
         name = wanted or new_id()
         for run in (name, *(f"{name}-{n}" for n in range(1, 1000))):
             if (run == wanted or run not in self.runs) and self._backend.hold_run(run):
@@ -75,10 +76,10 @@ class Session:
         raise StoreError(f"store {self._backend.name!r}: no free name for a run")
 
     def agree(self, schemes: Mapping[str, str], *, writes: bool) -> None:
-        """Record the schemes of fingerprints in the store. Raise StoreError if they conflict."""
+        """Compare schemes of fingerprints with those stored, and add new ones. Raise StoreError if they differ."""
         [*stored] = (self.load(row) for row in self._backend.get([meta.KEY]))
         if not stored and self.runs:
-            raise self.refusal("can't be read", "the record of what it was made with is missing; bring back a copy")
+            raise self.refusal("can't be read", "the record of its schemes is missing; restore a backup")
         before: Any = stored[0] if stored else None
         made = {"sketch": sketch.SCHEME, "tokens": tokens.SCHEME, **self._lookup.schemes}
         try:
@@ -104,7 +105,7 @@ class Session:
         return record
 
     def take_in(self, rows: Iterable[Row]) -> None:
-        """Read rows of runs, except the run of this process."""
+        """Update `runs` from rows, except for the run of this process. Update the counts of imports too."""
         for row in rows:
             run = self.load(row)
             if isinstance(run, Run) and not (self._has_begun and run.id == self.run):
@@ -117,7 +118,7 @@ class Session:
         self.runs[run.id] = run
         self.write([Entry(f"{RUN}/{run.id}", run)])
 
-    # Write
+    # Writing
 
     def next_id(self) -> str:
         """Return the id of a new row of this run."""
@@ -125,29 +126,29 @@ class Session:
         return f"{self.run}/{self._last:06x}"
 
     def end(self, run: Run, last: int, *, forget: bool) -> None:
-        """Write the end of a dead run with row numbers up to `last`. The run of this process continues after them."""
+        """Write the end of a dead run with row numbers up to `last`. The run of this process stays open."""
         ended = run.ended(last, forget=forget)
         if run.id == self.run:
             ended, self._last = replace(ended, closed=None), max(self._last, last)
         self.save(ended)
 
     def write(self, entries: Sequence[Entry], deleted: Sequence[Entry] = ()) -> None:
-        """Write rows and delete others. On a server, include the changed counts.
+        """Write `entries` and delete `deleted`. On a server, write changed counts in the same batch.
 
-        A server may receive the batch at any time, and the process may die then. Others see the counts at the next
-        flush.
+        A server may receive the batch at any time, and the process may die right after. Other processes get news of
+        the counts at the next flush.
         """
         counts = self._counts() if self._backend.is_remote else ()
         self._has_told = self._has_told and not (counts and self.run)
         self._backend.write([*entries, *(each._replace(keeps_place=True) for each in counts)], deleted)
 
     def count(self, *, documents: int = 0, urls: int = 0) -> None:
-        """Add to the numbers of held documents and known URLs."""
+        """Add to the numbers of held documents and known URLs. Negative numbers subtract."""
         self._documents += documents
         self._urls += urls
 
     def save_counts(self) -> None:
-        """Write the numbers of documents and URLs, if they changed since the last write."""
+        """Write the numbers of documents and URLs if they changed, or if other processes have no news of them yet."""
         counts = self._counts()
         if not (counts or self._has_told):
             counts = [Entry(f"{RUN}/{self.run}", self.runs[self.run])]
@@ -156,7 +157,7 @@ class Session:
             self._backend.write(counts)
 
     def _counts(self) -> list[Entry]:
-        """Return the row with the changed counts: the record of the run, or that of an import."""
+        """Return the row with the changed counts, which is the record of the run or of an import."""
         if mine := self.runs.get(self.run):
             if (mine.documents, mine.urls) == (self._documents, self._urls):
                 return []
@@ -170,18 +171,18 @@ class Session:
         return [Entry(meta.COUNTS, self._beyond)]
 
     def close(self, stats: Mapping[str, int]) -> None:
-        """Write the clean end of the run."""
+        """Write the record of the run as closed, with its stats."""
         mine = replace(self.runs[self.run], documents=self._documents, urls=self._urls)
         self.save(mine.ended(self._last).with_stats(stats))
 
     @property
     def documents(self) -> int:
-        """Number of held documents, without pending ones."""
+        """The number of held documents, without pending ones."""
         return self._documents + self._sum("documents")
 
     @property
     def urls(self) -> int:
-        """Number of known URLs."""
+        """The number of known URLs."""
         return self._urls + self._sum("urls")
 
     def _sum(self, name: str) -> int:

@@ -1,9 +1,9 @@
-"""The store: documents and links over a back end.
+"""The store of documents and links, on top of a back end.
 
-A document is pending from `add` or `enter` on. It is committed or withdrawn later; lookups find it in both states. A
-committed record is a row, `document/RUN/NUMBER` or `link/RUN/NUMBER`. Each process writes under its own run, so no two
-processes write the same row, and writing a row twice changes nothing. The row of a document includes the first visit of
-its own URL. A link records every other visit, and takes precedence.
+A document is pending from `add` or `enter` until it is committed or withdrawn. Lookups find pending and committed
+documents. A committed record is a row, `document/RUN/NUMBER` or `link/RUN/NUMBER`. Each process creates rows under its
+own run, so two processes never choose the same key, and writing a row twice changes nothing. The row of a document
+includes the first visit of its own URL. Every other visit is recorded as a link, which takes precedence.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from .lookup import Lookup
 from .runs import Run
 from .session import Session
 
-BATCH, BATCH_SECONDS = 1000, 0.5  # the maximum number of buffered rows, and the maximum time
-SHARED_SECONDS = 0.04  # the maximum time if another run may wait for the rows; writing so often costs 5 % of a crawl
+BATCH, BATCH_SECONDS = 1000, 0.5  # rows in the buffer, or seconds, after which the buffer is flushed
+SHARED_SECONDS = 0.04  # seconds if other runs are open, which need the rows soon; this costs 5 % of a crawl
 
 
 class Store:
-    """Signatures of documents, found by their fingerprints, and the state of each URL.
+    """The documents, found by their fingerprints, and the state of each URL.
 
-    Only committed records outlive the process, from the next `flush` on.
+    Committed records are durable after the next `flush`. Pending documents are lost with the process.
     """
 
     def __init__(
@@ -46,18 +46,18 @@ class Store:
         run: str | None = "",
         writer: str = "",
     ) -> None:
-        """Open the store. `run` is the id of a run to resume, "" for a new run, None for reading only."""
+        """Open the store. `run` is the id of a run to resume, "" for a new run, or None to read only."""
         self.hosts = Hosts()
-        """The evidence on mirrors, of this run and all others."""
+        """The evidence on mirrors from all runs."""
         self.stats: dict[str, int] = {}
-        """Scrapy's stats of this run so far, without their prefix. They are stored with the run when it ends."""
+        """Scrapy's stats of this run so far, without their prefix. They are stored when the run is closed."""
         self.backend = backend
         self.session = Session(backend, lookup := Lookup(detectors))
         self.documents = Documents(backend, self.session, lookup)
         self.claims = Claims(self.documents, backend)
         self._links = self.documents.links
         self.lost = 0.0, 0.0
-        """The time span, in seconds since the epoch, whose rows were forgotten because this run died."""
+        """Start and end of the time whose rows were forgotten because this run died, in seconds since the epoch."""
         self._dead = Dead(self, keeps=unclean_run == "keep")
         self._news = HostNews()
         self._rows = 0
@@ -89,30 +89,30 @@ class Store:
 
     @property
     def is_remote(self) -> bool:
-        """Whether answers come over a network."""
+        """Whether the back end is a server."""
         return self.backend.is_remote
 
     # Documents
 
     def find(self, fingerprints: Mapping[str, Sequence[int]]) -> Iterator[tuple[str, Signature]]:
-        """Yield each candidate with the name of the detector that proposes it, in the order of the detectors."""
-        if not self.is_remote:  # a server finds the rows of all processes
+        """Yield the name of the detector and the document for each candidate, in the order of the detectors."""
+        if not self.is_remote:  # a server always finds the rows of all processes
             self.refresh()
         is_claim, found = self.claims.found(fingerprints)
         return self.documents.found(fingerprints, found, with_pending=is_claim)
 
     def leave(self, signature: Signature) -> None:
-        """Cancel the claim on a document that turned out to repeat another."""
+        """Cancel the claim on a document that turned out to be a copy."""
         self.claims.leave()
         if signature in self.documents.pending:
             self.withdraw(signature)
 
     def add(self, signature: Signature) -> None:
-        """Hold a new document, pending, even if it repeats another."""
+        """Hold a new document as pending, even if it is a copy."""
         self.documents.add(signature)
 
     def commit(self, signature: Signature, visit: Visit | None = None) -> None:
-        """Commit a pending document. `visit` is the visit of its own URL, if that gave this document only."""
+        """Commit a pending document. `visit` is the visit of its own URL if that URL gave only this document."""
         if self.documents.commit(signature, visit):
             if visit and signature.url:
                 self._meet(signature.url, visit.seen)
@@ -128,7 +128,7 @@ class Store:
     def record(self, link: Link) -> None:
         """Record the state of a URL, in place of the previous one."""
         if link.signature and self.documents.is_gone(link.signature):
-            return  # forgotten meanwhile
+            return  # the document was forgotten meanwhile
         self.documents.note_link(link.signature)
         self._links.record(link)
         if link.url:
@@ -140,7 +140,7 @@ class Store:
             self._news.met[site(url)] = seen
 
     def resolve(self, url: str) -> Link | None:
-        """Return the state of a URL, in any spelling; None if it is unknown."""
+        """Return the state of a URL in any spelling, or None if the URL is unknown."""
         return self._links.resolve(url)
 
     def unlink(self, url: str) -> None:
@@ -157,14 +157,14 @@ class Store:
         return self._links.all()
 
     def learn(self, trials: Iterable[Trial]) -> None:
-        """Store evidence that `hosts` has learned."""
+        """Store evidence on mirrors that `hosts` has learned."""
         self._news.trials.extend(trials)
         self._flush_in_time()
 
     # The store as a whole
 
     def forget(self, what: Selection) -> Forgotten:
-        """Forget documents, URLs and rules, durably after the next flush. Repeating it counts 0."""
+        """Forget a selection, and return the counts. The next flush makes this durable. A repeated call returns 0."""
         return erasure.forget(self, what)
 
     def selected(self, what: Selection) -> Forgotten:
@@ -180,10 +180,10 @@ class Store:
         return sorted(self.session.runs.values(), key=lambda run: run.started)
 
     def is_alive(self, run: str) -> bool:
-        """Return whether a living process has a run open. If none has, `runs` has its final record."""
+        """Return whether a living process has a run open. If not, `runs` has the latest record of the run."""
         if run == self.run or self.backend.is_held(run):
             return True
-        self.session.take_in(self.backend.get([f"{RUN}/{run}"]))  # it may have closed meanwhile
+        self.session.take_in(self.backend.get([f"{RUN}/{run}"]))  # the run may have been closed meanwhile
         return False
 
     def run_of(self, signature: Signature) -> str:
@@ -202,7 +202,7 @@ class Store:
     # Writing, and other processes
 
     def _flush_in_time(self) -> None:
-        """Flush a large or old batch. Errors are ignored: the batch is tried again."""
+        """Flush the buffer if it is large or old. Errors are ignored, since the next flush retries."""
         self._rows += 1
         if self.run and (self._rows >= BATCH or self._is_due(time.monotonic() - self._flushed)):
             with suppress(StoreError):
@@ -210,11 +210,11 @@ class Store:
                 self.refresh()
 
     def _is_due(self, seconds: float) -> bool:
-        """Return whether rows have been buffered for this many seconds."""
+        """Return whether a buffer of this age must be flushed."""
         return seconds > SHARED_SECONDS and (seconds > BATCH_SECONDS or bool(self.session.others_open()))
 
     def flush(self, *, wait: bool = True) -> None:
-        """Make committed rows durable; without `wait`, only start to. Raise StoreError for a failed write."""
+        """Make committed rows durable. Without `wait`, only start to write. Raise StoreError if a write failed."""
         self._flushed, self._rows = time.monotonic(), 0
         if self.run:
             if self._news.trials or self._news.met:
@@ -224,7 +224,7 @@ class Store:
         self.backend.flush(wait=wait)
 
     def refresh(self) -> bool:
-        """Read some rows that other processes committed. Return whether there are more. Raise the first StoreError."""
+        """Read some new rows of other processes. Return whether there are more. Raise the first StoreError."""
         rows, more = self.backend.news()
         if rows or self.is_remote:
             self._links.refresh()
@@ -238,7 +238,7 @@ class Store:
         return more
 
     def _try_to_take_in(self, row: Row) -> StoreError | None:
-        """Apply a row of news. Return its error instead of raising, so that a damaged row does not hide the others."""
+        """Apply a new row. Return its error instead of raising it, so that a damaged row does not hide the others."""
         try:
             self._take_in(row)
         except StoreError as error:
@@ -264,7 +264,7 @@ class Store:
                 self.hosts.meet_site(name, when)
 
     def close(self, *, clean: bool = True) -> None:
-        """Flush, and close the run. If not `clean`, the run counts as dead."""
+        """Withdraw pending documents, flush, and close the run. Unless `clean`, the run counts as dead."""
         try:
             self.backend.reach()
             for signature in list(self.documents.pending):

@@ -1,7 +1,7 @@
 """Export a store as lines, and import lines into a store of any kind.
 
-An import writes in chunks; a kill leaves the chunks written so far. Importing the same lines again changes nothing:
-known rows and rows of forgotten runs are skipped, and of two links of one URL the later one holds. Running crawls see
+An import writes in chunks. A killed import leaves the chunks written so far. Importing the same lines again changes
+nothing. Known rows and forgotten rows are skipped. If a URL has two links, the later one is kept. Running crawls see
 imported rows like rows of another process.
 """
 
@@ -22,8 +22,8 @@ from .links import Links
 from .runs import Run
 from .store import Store
 
-CHUNK = 200  # rows in a chunk, and runs held at a time: each run is an open file
-LOCK, PAUSE = "~import", 0.1  # a lock between imports, whose name no run can have; seconds between two tries
+CHUNK = 200  # rows in a chunk; a run in it needs an open lock file
+LOCK, PAUSE = "~import", 0.1  # the lock of imports, whose name no run can have; seconds between two attempts
 
 
 @dataclass
@@ -32,21 +32,21 @@ class Imported:
 
     documents: int = 0
     links: int = 0
-    """URLs whose state was imported."""
+    """URLs with an imported state."""
     known: int = 0
-    """Documents that the store had before, or that were forgotten with their run."""
+    """Documents that the store had before, or has forgotten."""
 
 
 @contextmanager
 def export_rows(address: str, namespace: str) -> Iterator[Iterator[Line]]:
-    """Give the lines of a store; the first one has the counts. Raise StoreError."""
+    """Open a store and yield an iterator of its lines. The first line has the counts. Raise StoreError if it fails."""
     with _opened(address, namespace, writes=False) as store:
         yield _exported(store)
 
 
 @contextmanager
 def _opened(address: str, namespace: str, *, writes: bool) -> Iterator[Store]:
-    """Open a store without detectors and without a run. Rows that were not flushed are lost."""
+    """Open a store without detectors and without a run. Unflushed rows are lost."""
     store = Store(open_backend(address, namespace, writes=writes), (), run=None)
     try:
         yield store
@@ -60,9 +60,8 @@ def _exported(store: Store) -> Iterator[Line]:
     yield from (line_of(f"{RUN}/{run.id}", run) for run in runs.values())
     for kind in (DOCUMENT, LINK, HOST):
         for row in store.backend.scan(kind):
-            if (
-                not row.is_pending and place_of(id_of(row.key))[0] in runs
-            ):  # rows of later runs have no line for their run
+            # A run that began after the export has no line, so its rows are left out.
+            if not row.is_pending and place_of(id_of(row.key))[0] in runs:
                 yield line_of(row.key, store.session.load(row))
     yield end_line()
 
@@ -70,12 +69,13 @@ def _exported(store: Store) -> Iterator[Line]:
 def import_rows(address: str, namespace: str, lines: Iterable[Line], *, chunk: int = CHUNK) -> Imported:
     """Import lines into a store, which is created if it does not exist.
 
-    Raise ValueError for an invalid line and for truncated input, StoreError if the store does not fit.
+    Raise ValueError for an invalid line and for truncated input. Raise StoreError if the schemes of the store differ or
+    the store can't be written.
     """
     lines = iter(lines)
     schemes, rows = read_head(next(lines, {})), read_lines(lines)
     chunks = iter(lambda: list(islice(rows, chunk)), [])
-    first = next(chunks, [])  # read before the store is created, so that invalid input creates none
+    first = next(chunks, [])  # read first, so that invalid input creates no store
     with _opened(address, namespace, writes=True) as store:
         store.session.agree(schemes, writes=True)
         with _alone(store):
@@ -87,7 +87,7 @@ def import_rows(address: str, namespace: str, lines: Iterable[Line], *, chunk: i
 
 @contextmanager
 def _alone(store: Store) -> Iterator[None]:
-    """Wait until no other process imports, since each import adds to the same counts."""
+    """Hold the lock of imports, since each import adds to the same counts. Wait for another import to end."""
     while not store.backend.hold_run(LOCK):
         time.sleep(PAUSE)
     try:
@@ -97,12 +97,12 @@ def _alone(store: Store) -> Iterator[None]:
 
 
 def merged(run: Run, known: Run | None) -> Run:
-    """Return the record that replaces the known record of a dead run."""
+    """Return the record that results from importing `run` over the known record of a run that is not alive."""
     if known is None:
         return run
-    if run.sealed > known.sealed:  # it continued elsewhere; a resumed run must begin after those rows
+    if run.sealed > known.sealed:  # it continued in the other store; if it is resumed here, its numbers must not repeat
         return replace(run, forgotten=tuple(dict.fromkeys(known.forgotten + run.forgotten)))
-    # Rows of an open run are forgotten with it, so imported rows of it are too.
+    # If the imported run is open, it stays open here, so that its rows are forgotten with it.
     return replace(known, closed=None if run.closed is None else known.closed)
 
 
@@ -116,10 +116,10 @@ class _Taking:
         self._session = store.session
 
     def take(self, rows: list[tuple[str, Record]]) -> None:
-        """Import some rows, durably."""
+        """Import some rows, and return once they are durable."""
         while self._store.refresh():
             pass
-        self._session.take_in([])  # the counts of other imports
+        self._session.take_in([])  # reads the counts of other imports
         self._take_runs([record for _, record in rows if isinstance(record, Run)])
         self._take_rows(list(self._wanted(rows)))
         self._flush()
@@ -129,7 +129,7 @@ class _Taking:
         self._backend.flush(wait=True)
 
     def _take_runs(self, runs: list[Run]) -> None:
-        """Write the records of runs that are not alive in this store, so that nobody else writes them."""
+        """Write new and changed records of runs, except for runs that are alive in this store."""
         known = self._session.runs
         news = [run for run in runs if merged(run, known.get(run.id)) != known.get(run.id)]
         held = [run for run in news if self._backend.hold_run(run.id)]
@@ -145,9 +145,9 @@ class _Taking:
                 self._backend.release_run(run.id)
 
     def _wanted(self, rows: list[tuple[str, Record]]) -> Iterator[tuple[str, Record]]:
-        """Yield the rows that are not runs, not forgotten, and not of a living run, which may still write them.
+        """Yield the rows to import, without records of runs, forgotten rows, and rows of living runs.
 
-        Raise ValueError for a row whose run has no record.
+        Raise ValueError if the run of a row has no record.
         """
         runs = self._session.runs
         alive = {run.id for run in runs.values() if run.closed is None and self._backend.is_held(run.id)}
@@ -156,14 +156,14 @@ class _Taking:
                 continue
             run, number = place_of(id_of(key))
             if run not in runs:
-                raise ValueError(f"row {key!r} is of a run of which there is no row before")
+                raise ValueError(f"row {key!r} is of a run that has no row before it")
             if runs[run].has_forgotten(number):
                 self.taken.known += isinstance(record, Signature)
             elif run not in alive:
                 yield key, record
 
     def _take_rows(self, rows: list[tuple[str, Record]]) -> None:
-        """Write new rows of documents, links and hosts, and newer states of links."""
+        """Write new rows of documents, links and hosts, and newer states of known links."""
         links = Links(self._backend, self._session, self._store.documents.held, lambda id: None)
         targets = {f"{DOCUMENT}/{link.target}" for _, link in rows if isinstance(link, Link) and link.target}
         found = self._backend.get(sorted(targets.union(key for key, _ in rows)))

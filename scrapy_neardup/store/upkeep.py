@@ -1,4 +1,4 @@
-"""Verify, compact and measure whole stores, with all namespaces."""
+"""Verify, compact and measure stores with all their namespaces."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .verification import Survey
 
 
 def verify(address: str) -> Survey:
-    """Read all rows of a store. Raise StoreError if it can't be opened, or is not one of ours."""
+    """Verify all rows of a store. Raise StoreError if it can't be opened, or is not a store of this package."""
     survey = Survey()
     if is_server(address):
         check_client(address)
@@ -29,14 +29,17 @@ def verify(address: str) -> Survey:
 
 
 def compact(address: str) -> None:
-    """Give unused space back to the system while others go on. Raise StoreError if the store can't be written."""
+    """Give unused space back to the system. Other processes may use the store meanwhile.
+
+    Raise StoreError if the store can't be written.
+    """
     for namespace in watched(names := _namespaces(address), "namespaces", len(names)):
         with _opened(address, namespace, writes=True) as backend:
             backend.compact()
 
 
 def size(address: str) -> int:
-    """Return the bytes of a store on disk, with all namespaces, or the memory of a server."""
+    """Return the size of a store on disk, or the memory used by a server, in bytes."""
     with _opened(address, "", writes=False) as backend:
         described = backend.describe()
     return int(str(described["bytes_server" if backend.is_remote else "bytes"]))

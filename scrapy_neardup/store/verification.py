@@ -1,6 +1,6 @@
-"""Verify rows, each by itself and those of a namespace together. No I/O.
+"""Verify the rows of a namespace, one by one and against each other. No I/O.
 
-Only a number or two are kept for each row, in arrays. Ten million documents take half a gigabyte.
+Only one or two numbers are kept for each row, in arrays. Ten million documents take half a gigabyte.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from .keys import id_of, is_place, kind_of, place_of
 from .postings import links_key, url_key
 from .runs import Run, is_id
 
-COPY = "bring back a copy of the store, or start another one with NEARDUP_STORE"
-_NOTHING = "nothing: the store can be read in spite of it"
+COPY = "restore a backup of the store, or begin another one with NEARDUP_STORE"
+_NOTHING = "nothing: the store is readable"
 _COSTS = {
-    DOCUMENT: "crawls that come upon it fail, and pass items; its page is stored once more",
-    LINK: "crawls that come upon it fail, and pass items; what its URL led to is unknown",
+    DOCUMENT: "lookups that find it fail, and their items pass; its page is stored again",
+    LINK: "lookups that find it fail, and their items pass; the state of its URL is lost",
     **dict.fromkeys((HOST, RUN, META), "the store is refused"),
 }
 _COUNTED = {DOCUMENT: ["documents"], LINK: ["links"], RUN: ["runs"]}
-_UNKNOWN = "what it held, if it was a row of the store, is unknown"
+_UNKNOWN = "its content, if it was a row of the store, is lost"
 
 
 @dataclass(frozen=True)
@@ -41,11 +41,11 @@ class Finding:
     costs: str
     to_do: str = COPY
     harmless: bool = False
-    """Whether the store is complete in spite of it."""
+    """Whether the store is complete nevertheless."""
 
 
 class Survey:
-    """The counts of a store, and its findings."""
+    """The counts and findings of a verified store."""
 
     def __init__(self) -> None:
         self.read = Counter(rows=0, documents=0, links=0, runs=0)
@@ -53,18 +53,18 @@ class Survey:
         self._found: dict[Finding, tuple[int, str]] = {}
 
     def note(self, finding: Finding, count: int = 0, example: object = "") -> None:
-        """Add a finding, or `count` more of the same kind."""
+        """Add a finding. Add `count` to the number of equal findings, of which only the first `example` is kept."""
         before, first = self._found.get(finding, (0, str(example)))
         self._found[finding] = before + count, first
 
     @property
     def findings(self) -> list[Finding]:
-        """One finding for each kind, with its count and its first example."""
+        """The distinct findings, each with its count and first example."""
         return [replace(finding, what=_said(finding.what, *found)) for finding, found in self._found.items()]
 
     @property
     def whole(self) -> bool:
-        """Whether nothing is damaged."""
+        """Whether there are no findings, or only harmless ones."""
         return all(finding.harmless for finding in self._found)
 
 
@@ -86,18 +86,18 @@ class Verification:
         self._documents, self._targets, self._urls = array("Q"), array("Q"), array("Q")
 
     def note(self, what: str, costs: str, to_do: str = COPY, *, count: int = 0, example: object = "") -> None:
-        """Note damage, or `count` more of the same kind."""
+        """Add a finding of damage, as `Survey.note` does."""
         self._survey.note(Finding(what + self._suffix, costs, to_do), count, example)
 
     def lose(self, why: object, key: str = "") -> None:
-        """Note an unreadable row. Its key may be unknown."""
+        """Add a finding for an unreadable row. `key` is "" if it is unknown."""
         self._is_all_read = False
         kind = kind_of(key)
         what = f"rows of kind {kind!r} can't be read" if kind in _COSTS else "rows can't be read"
         self.note(what, _COSTS.get(kind, _UNKNOWN), count=1, example=f"{key[:80]!r}: {why}" if key else why)
 
     def take(self, key: str, value: object) -> Any:
-        """Check a row. Return its record, or None if it is damaged."""
+        """Check a row. Return its record, or None if the row is damaged."""
         try:
             record = _record(key, value)
         except DAMAGE as error:
@@ -125,37 +125,37 @@ class Verification:
     # All rows together
 
     def check(self) -> None:
-        """Compare the rows with one another, if all could be read. No process may write meanwhile."""
+        """Check the rows against each other if all of them could be read. No process may write meanwhile."""
         if self._is_all_read:
             self._check_records()
             self._check_links()
 
     def _check_records(self) -> None:
         if self._runs and meta.KEY not in self._meta:
-            self.note("the record of what the store was made with is missing", "the store is refused")
+            self.note("the record of the schemes of the store is missing", "the store is refused")
         if missing := sorted(self._writers - self._runs.keys()):
-            costs = "`export` and `stats` leave out what these runs wrote, and nothing says whether they closed"
+            costs = "`export` and `stats` leave out the rows of these runs, and it is unknown whether they closed"
             self.note("records of runs are missing", costs, count=len(missing), example=missing[0])
         else:
             self._check_count("documents", len(self._documents))
             self._check_count("urls", len(np.unique(_numbers(self._urls))))
 
     def _check_count(self, name: str, count: int) -> None:
-        """Compare the sum of the counts of runs with the number of rows.
+        """Compare the recorded number of documents or URLs with the number of rows.
 
-        Too few documents are a loss. Other differences are no damage: two crawls that fetch a URL at once both count
-        it, and a killed process may leave rows that it has not counted.
+        Missing documents are a loss. Other differences are harmless. Two crawls that fetch a URL at the same time both
+        count it, and a killed process may leave rows that it has not counted.
         """
         said = sum(getattr(run, name) for run in self._runs.values()) + self._meta.get(meta.COUNTS, {}).get(name, 0)
-        what = f"the runs tell of {said} {name}, and there are {count}{self._suffix}"
+        what = f"the runs count {said} {name}, but there are {count}{self._suffix}"
         if name == "documents" and count < said:
-            self._survey.note(Finding(what, "their pages are stored once more"))
+            self._survey.note(Finding(what, "their pages are stored again"))
         elif count != said:
             self._survey.note(Finding(what, "`stats` shows wrong figures", _NOTHING, harmless=True))
 
     def _check_links(self) -> None:
         if lost := int((~np.isin(_numbers(self._targets), _numbers(self._documents))).sum()):
-            costs, to_do = "as many URLs are fetched again", f"nothing, they are told anew; or {COPY}"
+            costs, to_do = "these URLs are fetched again", f"nothing, they are told anew; or {COPY}"
             self.note("links lead to documents that do not exist", costs, to_do, count=lost)
 
 
@@ -164,13 +164,13 @@ def _numbers(values: array[int]) -> npt.NDArray[np.uint64]:
 
 
 def _record(key: str, value: object) -> Any:
-    """Return the record of a row. Raise one of DAMAGE if anything is wrong with it."""
+    """Return the record of a row. Raise an exception of `DAMAGE` if the row is invalid."""
     kind, rest = kind_of(key), id_of(key)
     is_numbered = kind in (DOCUMENT, LINK, HOST) and is_place(rest)
     if not (is_numbered or (kind == RUN and is_id(rest)) or key in (meta.KEY, meta.COUNTS, meta.INDEX)):
         raise ValueError("a store has no rows of this kind")
     if not isinstance(value, bytes):
-        raise ValueError("its value is no bytes")
+        raise ValueError("its value is not bytes")
     record = records.load(key, value)
     if kind != META:
         check(record)

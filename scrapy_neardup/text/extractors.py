@@ -18,7 +18,7 @@ Extract = Callable[[str], str | None]
 """Takes the HTML of a page, and returns its main text; None or "" for none."""
 BUILTIN = "builtin"
 TRAFILATURA = "trafilatura"
-ALLOWED = f"{BUILTIN!r}, {TRAFILATURA!r}, or (the import path of) a function that takes HTML and gives its main text"
+ALLOWED = f"{BUILTIN!r}, {TRAFILATURA!r}, or (the import path of) a function that takes HTML and returns its main text"
 
 
 class Read(Protocol):
@@ -81,7 +81,7 @@ def _trafilatura() -> Read:
         extract: Callable[..., str | None] = import_module("trafilatura").extract
     except ImportError as error:
         command = "pip install 'scrapy-neardup[trafilatura]'"
-        raise ValueError(f"{TRAFILATURA!r} only where it can be imported ({error}); {command}") from error
+        raise ValueError(f"{TRAFILATURA!r} if it is installed ({error}); {command}") from error
 
     def read(html: str, *, root: etree._Element | None = None) -> Page:
         # It gives None for many short pages and lists. The built-in reader takes all visible text then.

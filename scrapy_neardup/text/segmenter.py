@@ -49,7 +49,7 @@ def _compiled() -> Segmenter | None:
     try:
         return CompiledSegmenter(native.compiled)
     except ValueError as error:
-        warnings.warn(f"Chinese is not cut by the compiled part: {error}", RuntimeWarning, stacklevel=2)
+        warnings.warn(f"the compiled part can't cut Chinese: {error}", RuntimeWarning, stacklevel=2)
         return None
 
 

@@ -81,5 +81,5 @@ def scheme() -> Mapping[str, str]:
 
 
 def _missing(error: ImportError) -> ModuleNotFoundError:
-    message = "the detectors dwdcs and dwswn need further packages: pip install 'scrapy-neardup[dwdcs]'"
+    message = "the detectors dwdcs and dwswn need more packages: pip install 'scrapy-neardup[dwdcs]'"
     return ModuleNotFoundError(message, name=error.name)

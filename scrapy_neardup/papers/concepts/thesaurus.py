@@ -50,7 +50,8 @@ class Concepts:
     def load(cls, *paths: str | os.PathLike[str], threshold: float = THRESHOLD) -> Concepts:
         """Return the concepts in files of synonyms, in any order. A process reads them once.
 
-        A line is one of these: words between tabs, as a group of synonyms; a line of 同义词词林 (a code that ends in `=`,
+        A line is one of these: words between tabs, as a group of synonyms; a line of 同义词词林 (a code that ends in
+        `=`,
         words between blanks; groups marked `#` or `@` are not synonyms and are left out); a line of an Open
         Multilingual Wordnet .tab file; a line of a data file of Princeton's WordNet. Lines that begin with `# ` or two
         blanks are comments. Raise OSError if a file can't be read, ValueError if it is not text in UTF-8 or GB 18030 or
@@ -89,7 +90,7 @@ def read_groups(path: str) -> list[frozenset[str]]:
                 numbered[key].add(stem(normalize(word)))
     groups = [frozenset(group) for group in numbered.values() if 1 < len(group) <= LARGEST]
     if not groups:
-        raise ValueError(f"{path}: no line of it is a group of synonyms")
+        raise ValueError(f"{path}: it has no group of synonyms")
     return groups
 
 

@@ -80,7 +80,7 @@ def pack(code: str, integers: int) -> tuple[int, ...]:
     The result sorts as the codes do. Raise ValueError for a code that is too long.
     """
     if len(code) > integers * CODE_POINTS:
-        raise ValueError(f"{code!r} does not go into {integers} integers")
+        raise ValueError(f"{code!r} does not fit into {integers} integers")
     points = [*map(ord, code), *[0] * (integers * CODE_POINTS - len(code))]
     triples = zip(*[iter(points)] * CODE_POINTS, strict=True)
     return tuple(a << 2 * CODE_POINT_BITS | b << CODE_POINT_BITS | c for a, b, c in triples)

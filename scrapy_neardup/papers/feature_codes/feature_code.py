@@ -25,7 +25,7 @@ class FeatureCode:
 
     def __init__(self, length: int = LENGTH, places: int = 1, tolerance: int = TOLERANCE) -> None:
         if min(length, places) < 1 or tolerance < 0:
-            raise ValueError("allowed are a length and places from 1 up, and a tolerance from 0 up")
+            raise ValueError("allowed are a length and places from 1, and a tolerance from 0")
         self.scheme = f"feature_code/1 {length}x{LETTERS} {places}"
         self.length = length
         self.places = places

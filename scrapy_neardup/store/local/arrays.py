@@ -1,6 +1,6 @@
-"""A file of NumPy arrays, one after another, mapped into memory.
+"""Write and memory-map files of NumPy arrays.
 
-The last array holds the CRC-32 of each array before it. Opening a hostile file runs no code.
+The last array of a file holds the CRC-32 of each array before it. Opening a hostile file runs no code.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from numpy.lib import format as npy
 from ...atomic import replacing
 from ...index.key_table import Array
 
-ALIGN = 64  # bytes: arrays begin at multiples of this, so that their items are aligned
+ALIGN = 64  # arrays begin at multiples of this many bytes, so that their items are aligned
 
 
 def write_arrays(path: Path, arrays: Sequence[Array]) -> None:
-    """Write a file. It appears under its name only once all of it is on disk."""
+    """Write a file. It gets its name only once all of it is on disk."""
     whole = [np.ascontiguousarray(each) for each in arrays]
     sums = np.array([_checksum(each) for each in whole], np.uint32)
     with replacing(path) as part, open(part, "wb") as file:
@@ -32,7 +32,7 @@ def write_arrays(path: Path, arrays: Sequence[Array]) -> None:
 
 
 def read_arrays(path: Path, count: int, *, check: bool) -> list[Array]:
-    """Map `count` arrays, read-only. `check` compares checksums. Raise ValueError for a damaged file."""
+    """Map `count` arrays, read-only. With `check`, compare checksums. Raise ValueError if the file is damaged."""
     with path.open("rb") as file:
         view = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         *arrays, sums = (_next(file, view) for _ in range(count + 1))
@@ -47,7 +47,7 @@ def _next(file: BinaryIO, view: mmap.mmap) -> Array:
         npy.read_magic(file)
         (size,), _, dtype = npy.read_array_header_1_0(file)
     except Exception as error:  # NumPy parses the header as a Python literal, which may raise anything
-        raise ValueError("the head of an array is none") from error
+        raise ValueError("the head of an array is invalid") from error
     at = file.tell()
     array: Array = np.frombuffer(view, dtype, size, at) if size else np.zeros(0, dtype)
     file.seek(at + array.nbytes)

@@ -1,4 +1,4 @@
-"""The SQLite file of a store: checks before it is opened, and errors with advice."""
+"""Open the SQLite file of a store. Check it first, and add advice to errors."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from ..interface import StoreError
 from ..records import is_intact, load
 
 TABLE = "neardup"
-LOCK_SECONDS = 30  # the time to wait for another process
+LOCK_SECONDS = 30  # seconds to wait for another process
 CACHE = 16_000  # KB of cached pages
-PAGE = 16_384  # bytes: a row takes about 800, and smaller pages would leave a tenth of their space unused
-# A number is never reused, and a replaced row gets a new one. So numbers above the known ones are news.
+PAGE = 16_384  # bytes; a row takes about 800, and smaller pages would leave a tenth of their space unused
+# Numbers are never reused, and a replaced row gets a new number. So rows above the highest known number are new.
 _COLUMNS = "(number INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL UNIQUE, value BLOB)"
-SMALL = 2**25  # bytes: checksums of a file up to this size are compared whenever it is opened, in 0.1 s
-FILLED = 0.7  # share of a file that rows fill; below it the file is rewritten, which takes some seconds a gigabyte
-_LEAST_BYTES = 512  # of an SQLite file: one page
+SMALL = 2**25  # bytes of a file up to which all checksums are compared when it is opened, in 0.1 s
+FILLED = 0.7  # the share of a file filled by rows below which it is rewritten, at some seconds per gigabyte
+_LEAST_BYTES = 512  # the minimum size of an SQLite file, which is one page
 _ADVICE = {
-    "is locked": f"another process has had it to itself for {LOCK_SECONDS} seconds; try again when that is done",
-    "is full": "make room on the disk",
+    "is locked": f"another process has locked it for {LOCK_SECONDS} seconds; try again later",
+    "is full": "free some disk space",
     "disk I/O": "the disk has failed, or is full",
     "readonly": "this user may not write it, or its file system is read-only",
-    "unable to open": "this user must be allowed to write it and to make files in its directory",
-    "no such column": "its table is no store's: another program made it; name another store with NEARDUP_STORE",
-    "": "it is damaged; bring back a copy of it, or name another store with NEARDUP_STORE",
+    "unable to open": "this user needs permission to write it and to create files in its directory",
+    "no such column": "its table belongs to another program; name another store with NEARDUP_STORE",
+    "": "it is damaged; restore a backup, or name another store with NEARDUP_STORE",
 }
 
 
@@ -40,7 +40,7 @@ def table_of(namespace: str) -> str:
 
 
 def open_database(path: str, table: str = TABLE, *, writes: bool, check: bool = True) -> sqlite3.Connection:
-    """Open the file of a store for reading; with `writes`, create a missing table. Raise StoreError.
+    """Open the file of a store. With `writes`, create a missing file or table. Raise StoreError if that fails.
 
     `check=False` opens a damaged file too, for verification. Use the connection in one thread at a time.
     """
@@ -67,19 +67,19 @@ def told(path: str, what: str) -> Iterator[None]:
     """Convert errors of SQLite to StoreError, with the reason and advice."""
     try:
         yield
-    except (sqlite3.Error, UnicodeDecodeError, MemoryError) as error:  # damage can raise the last two
+    except (sqlite3.Error, UnicodeDecodeError, MemoryError) as error:  # a damaged file can raise the last two
         why = " ".join(str(error).split())
         advice = next(advice for sign, advice in _ADVICE.items() if sign in why)
         raise StoreError(f"store {path!r} can't be {what}: {why}; {advice}; it was left as it is") from error
 
 
 def check_file(path: Path, writes: bool) -> None:
-    """Raise StoreError for files on which SQLite gives no clear error, or would leave files beside."""
+    """Raise StoreError for paths where SQLite gives no clear error, or would leave other files behind."""
     name = f"store {str(path)!r}"
     if not os.path.isdir(path.parent):
-        raise StoreError(f"{name}: there is no directory {str(path.parent)!r}; make it first")
+        raise StoreError(f"{name}: there is no directory {str(path.parent)!r}; create it first")
     if writes and not os.access(path.parent, os.W_OK):
-        raise StoreError(f"{name} can't be written: this user must be allowed to make files in its directory")
+        raise StoreError(f"{name} can't be written: this user needs permission to create files in its directory")
     if not _exists(path):
         return
     if not path.is_file():
@@ -90,7 +90,7 @@ def check_file(path: Path, writes: bool) -> None:
     if writes and not os.access(path, os.W_OK):
         raise StoreError(f"{name} can't be written: this user may not write it, or its file system is read-only")
     if not _may_be_database(path):
-        raise StoreError(f"{name} is no store: its file is not a database; it was left as it is")
+        raise StoreError(f"{name} is not a store: its file is not a database; it was left as it is")
 
 
 def _exists(path: Path) -> bool:
@@ -98,18 +98,18 @@ def _exists(path: Path) -> bool:
         path.stat()
     except FileNotFoundError:
         return False
-    except (OSError, ValueError) as error:  # such as a name that is too long, or a folder without access
+    except (OSError, ValueError) as error:  # for example, the name is too long, or the folder is not accessible
         raise StoreError(f"store {str(path)!r} can't be opened: {getattr(error, 'strerror', error)}") from error
     return True
 
 
 def _may_be_database(path: Path) -> bool:
-    """Return whether a file begins as an SQLite file.
+    """Return whether a file has the header of an SQLite file.
 
-    SQLite itself reads it. Its locks belong to the process: opening and closing the file directly would release the
-    locks of all stores that have it open, and other processes could delete their write-ahead log.
+    The header is read by SQLite, whose locks belong to the process. Opening and closing the file directly would release
+    the locks of all stores that have it open. Other processes could then delete the write-ahead log.
     """
-    if path.stat().st_size < _LEAST_BYTES:  # SQLite takes a file of one byte for an empty one
+    if path.stat().st_size < _LEAST_BYTES:  # SQLite treats a file of one byte as empty
         return path.stat().st_size == 0
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as db:
@@ -123,7 +123,7 @@ def _address(path: Path, writes: bool) -> str:
     address = path.absolute().as_uri()
     if writes:
         return f"{address}?mode=rwc"
-    # SQLite creates lock files beside the file it reads. If it can't, a file that nobody has open is read as immutable.
+    # SQLite creates files beside the file that it reads. Where it can't, a file that nobody writes opens as immutable.
     if all(os.access(place, os.W_OK) for place in (path, path.parent)):
         return f"{address}?mode=rw"
     return f"{address}?mode=ro" if Path(f"{path}-wal").exists() else f"{address}?mode=ro&immutable=1"
@@ -132,13 +132,13 @@ def _address(path: Path, writes: bool) -> str:
 def _check_content(path: str, db: sqlite3.Connection, check: bool) -> None:
     names = tables(db)
     if names and not any(is_ours(name) for name in names):
-        raise StoreError(f"store {path!r} is an SQLite file but no store of scrapy-neardup; it was left as it is")
+        raise StoreError(f"store {path!r} is an SQLite file but not a store of scrapy-neardup; it was left as it is")
     if check and names:
         _check_rows(db, [name for name in names if is_ours(name)])
 
 
 def namespaces(db: sqlite3.Connection) -> dict[str, str]:
-    """Return the tables of all namespaces."""
+    """Return the tables by namespace."""
     return {unquote(table[len(TABLE) + 1 :]): table for table in tables(db) if is_ours(table)}
 
 
@@ -148,13 +148,13 @@ def is_ours(table: str) -> bool:
 
 
 def tables(db: sqlite3.Connection) -> list[str]:
-    """Return the names of all tables except those of SQLite."""
+    """Return the names of all tables except those of SQLite itself."""
     query = "SELECT name FROM sqlite_master WHERE type = 'table' AND substr(name, 1, 7) != 'sqlite_'"
     return [name for (name,) in db.execute(query)]
 
 
 def _check_rows(db: sqlite3.Connection, names: list[str]) -> None:
-    """Raise sqlite3.DatabaseError for damage: anywhere in a small file, else in the first pages that a crawl reads."""
+    """Raise sqlite3.DatabaseError for damage. A large file is checked only where its newest rows lie."""
     if db.execute("PRAGMA page_count").fetchone()[0] * PAGE <= SMALL:
         [said] = db.execute("PRAGMA integrity_check(1)").fetchone()
         if said != "ok":
@@ -176,14 +176,14 @@ def _check_format(path: str, db: sqlite3.Connection, table: str) -> None:
 
 
 def _prepare(db: sqlite3.Connection, table: str, writes: bool) -> None:
-    """Create a missing table. A reader gets an empty temporary table."""
+    """Create a missing table. For a reader it is temporary and empty."""
     if not writes:
         if table not in tables(db):
             db.execute(f'CREATE TEMP TABLE "{table}" {_COLUMNS.replace(" AUTOINCREMENT", "")}')
         return
     if not tables(db):
-        db.execute(f"PRAGMA page_size={PAGE}")  # first, since any other statement fixes the size
-        db.execute("PRAGMA auto_vacuum=INCREMENTAL")  # before the first table, since later it has no effect
+        db.execute(f"PRAGMA page_size={PAGE}")  # must come first, since any other statement fixes the size
+        db.execute("PRAGMA auto_vacuum=INCREMENTAL")  # must come before the first table
     _keep_ahead(db)
     with db:
         db.execute("BEGIN IMMEDIATE")  # fails if the file can't be written
@@ -198,7 +198,7 @@ def _keep_ahead(db: sqlite3.Connection) -> None:
             db.execute("PRAGMA journal_mode=WAL")
             return
         except sqlite3.OperationalError as error:
-            # If several processes create one file at once, SQLite fails in all but one without waiting.
+            # If several processes create the file at once, SQLite fails in all but one, without waiting.
             if "locked" not in str(error) or time.monotonic() > end:
                 raise
             time.sleep(0.01)
@@ -210,7 +210,7 @@ def shrink(db: sqlite3.Connection) -> None:
         db.execute(f'SELECT sum(length(key) * 2 + length(value)) FROM "{table}"').fetchone() for table in tables(db)
     ]
     [pages] = db.execute("PRAGMA page_count").fetchone()
-    if sum(size or 0 for (size,) in sums) < FILLED * pages * PAGE:  # pages are half empty, and not only free
+    if sum(size or 0 for (size,) in sums) < FILLED * pages * PAGE:  # incremental_vacuum alone frees only empty pages
         db.execute("VACUUM")
-    db.executescript("PRAGMA incremental_vacuum")  # executescript, since a single statement would free a single page
+    db.executescript("PRAGMA incremental_vacuum")  # `execute` would free only one page
     db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()

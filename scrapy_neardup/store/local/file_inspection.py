@@ -1,4 +1,4 @@
-"""Verify the file and the index of a store, whatever is damaged."""
+"""Verify the file and the index of a store, however damaged they are."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from ..verification import Finding, Survey, Verification
 from .database import namespaces, open_database
 from .index_files import Files
 
-_ANEW = "nothing: it is made anew when the store is next opened for writing"
+_ANEW = "nothing: the next crawl rebuilds it"
 _REFUSED = (
-    "bring back a copy of the store, or delete damaged rows of documents and links, with their keys:"
+    "restore a backup of the store, or delete damaged rows of documents and links, with their keys:"
     " DELETE FROM neardup WHERE key = 'KEY'"
 )
-_SLOW = "opening the store takes longer: each time until then it is made anew in memory"
+_SLOW = "until then, each opening of the store takes longer, since it is rebuilt in memory"
 
 
 def inspect(path: str, survey: Survey) -> None:
-    """Read the whole file of a store. Raise StoreError if it can't be opened, or is not one of ours."""
+    """Verify the whole file of a store. Raise StoreError if it can't be opened, or is not a store of this package."""
     survey.read["index_files"] = 0
     with closing(open_database(path, writes=False, check=False)) as db:
         db.text_factory = lambda text: text.decode("utf8", "replace")
         tables = namespaces(db)
         for table in tables.values():
             _inspect_index(Files(path, table), db, survey)
-        db.execute("BEGIN")  # read one state of the file
+        db.execute("BEGIN")  # all reads see the same snapshot
         _check_file(db, survey)
         for namespace, table in tables.items():
             rows = Verification(survey, namespace)
@@ -44,14 +44,14 @@ def _inspect_index(files: Files, db: sqlite3.Connection, survey: Survey) -> None
             files.opened(name, check=True)
             survey.read["index_files"] += 1
         except (OSError, *DAMAGE) as error:
-            if name in _listed(files, db):  # otherwise another process has just merged it
+            if name in _listed(files, db):  # otherwise another process has just replaced the file
                 why = getattr(error, "strerror", None) or error
                 what = f"file {str(files.folder / name)!r} of the index can't be read: {why}"
                 survey.note(Finding(what, _SLOW, _ANEW, harmless=True))
 
 
 def _listed(files: Files, db: sqlite3.Connection) -> list[str]:
-    with suppress(sqlite3.Error, *DAMAGE):  # reported when the row is read
+    with suppress(sqlite3.Error, *DAMAGE):  # damage of the row is reported when all rows are read
         return files.listed(db)
     return []
 
@@ -67,7 +67,7 @@ def _check_file(db: sqlite3.Connection, survey: Survey) -> None:
 
 
 def _check_opening(path: str, survey: Survey) -> None:
-    """Note if a crawl can't open the store. In a small file, a single damaged row is enough."""
+    """Add a finding if a crawl can't open the store. In a small file, a single damaged row is enough."""
     try:
         open_database(path, writes=False).close()
     except StoreError as error:
@@ -83,7 +83,7 @@ def _read(db: sqlite3.Connection, table: str, rows: Verification) -> None:
 
 
 def _rows(db: sqlite3.Connection, table: str) -> Iterator[tuple[str, object]]:
-    """Yield the keys and values of a table. A damaged row yields an error as its value."""
+    """Yield the keys and values of a table. For a row that can't be read, the value is the error."""
     query = f'SELECT number, key, value FROM "{table}" NOT INDEXED WHERE number > ? ORDER BY number'
     last = after = 0
     with suppress(sqlite3.Error, TypeError):

@@ -1,9 +1,9 @@
-"""The files of an index: which files are valid, and how they are made.
+"""Read, write and remove the files of an index.
 
-They lie in a folder beside the store. The row `meta/index` of the store names the valid files, so a restored copy of
-the store never reads newer files. A file is written before the row names it, and removed after the row no longer names
-it. A kill may leave unnamed files; the process that makes the next file removes them. Only the process with the lock
-makes files.
+The files are in a folder beside the store. The row `meta/index` of the store names the valid files, so a restored
+backup of the store never reads newer files. A file is written before the row names it, and removed after the row no
+longer names it. A killed process may leave unnamed files, which are removed when the next file is made. Only the
+process with the lock makes files.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from .rebuild import table_of_rows
 from .row_index import due
 from .table import Table
 
-CHECKED = 1 << 28  # bytes: checksums of an index up to this size are compared when it is opened, in 0.1 s
-STEP = 1 << 18  # rows from which one table is built at a time: 500 MB
-LEAST = 1 << 15  # rows from which a table is worth a file: fewer are read again in 0.1 s
+CHECKED = 1 << 28  # bytes of an index up to which all checksums are compared when it is opened, in 0.1 s
+STEP = 1 << 18  # rows from which a table is built at a time, in 500 MB of memory
+LEAST = 1 << 15  # the minimum number of rows for a file; fewer rows are indexed again in 0.1 s
 
 _NAME = re.compile(r"(\d{12})-(\d{12})-[\da-f]{8}\.idx")
 logger = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ def folder_of(path: str) -> Path:
 
 
 def size_of(file: Path) -> int:
-    """Return the bytes of a file; 0 if it can't be read."""
+    """Return the size of a file in bytes; 0 if it can't be read."""
     try:
         return file.stat().st_size
     except OSError:
@@ -60,32 +60,32 @@ class Files:
 
     @property
     def is_held(self) -> bool:
-        """Whether this process makes files."""
+        """Whether this process has the lock, and so makes files."""
         return self._lock.is_locked
 
     def hold(self, rows: int) -> bool:
-        """Take the lock if `rows` rows are worth a file. Return whether this process has it."""
+        """Take the lock if `rows` rows are enough for a file. Return whether this process has the lock."""
         if self._writes and rows >= LEAST:
-            with suppress(Timeout, OSError):  # another process has it, or the folder can't be written
+            with suppress(Timeout, OSError):  # another process has the lock, or the folder can't be written
                 self._lock.acquire(timeout=0)
         return self.is_held
 
     def release(self) -> None:
-        """Release the lock. Other processes may make files then."""
+        """Release the lock. Another process may make files then."""
         self._lock.release()
 
     # Valid files
 
     def names(self, db: sqlite3.Connection) -> list[str]:
-        """Return the names of the valid files. A damaged row gives none."""
+        """Return the names of the valid files. If their row is damaged, log a warning and return none."""
         try:
             return self.listed(db)
         except DAMAGE as error:
-            self.warn(f"is made anew: {error}")
+            self.warn(f"is rebuilt: {error}")
             return []
 
     def listed(self, db: sqlite3.Connection) -> list[str]:
-        """Return the names of the valid files. Raise ValueError for a damaged row."""
+        """Return the names of the valid files. Raise an exception of `DAMAGE` if their row is damaged."""
         row = db.execute(f'SELECT value FROM "{self._table}" WHERE key = ?', (INDEX,)).fetchone()
         names = [str(name) for name in load(INDEX, row[0])["files"]] if row else []
         after = 1
@@ -95,26 +95,26 @@ class Files:
             after = last + 1
         query = "SELECT seq FROM sqlite_sequence WHERE name = ?"
         if names and after - 1 > db.execute(query, (self._table,)).fetchone()[0]:
-            raise ValueError("the index has rows that the store never had")
+            raise ValueError("the index has rows that the store lacks")
         return names
 
     def read(self, db: sqlite3.Connection) -> list[Table]:
-        """Return the valid tables. Unreadable ones are rebuilt."""
+        """Return the valid tables. Rebuild tables that can't be read."""
         while True:
             names = self.names(db)
             try:
                 check = sum((self.folder / name).stat().st_size for name in names) <= CHECKED
                 return [self.opened(name, check=check) for name in names]
             except (OSError, *DAMAGE) as error:
-                if self.names(db) == names:  # otherwise another process has just merged them
-                    self.warn(f"is made anew: {error}")
+                if self.names(db) == names:  # otherwise another process has just replaced the files
+                    self.warn(f"is rebuilt: {error}")
                     return [table for name in names for table in self._opened_or_made(db, name)]
 
     def opened(self, name: str, *, check: bool) -> Table:
-        """Return the table in a file. `check` reads all of it. Raise ValueError or OSError if it can't be read."""
+        """Return the table in a file. `check` compares checksums. Raise ValueError or OSError if it can't be read."""
         table = Table.read(self.folder / name, check=check)
         if (table.first, table.last) != _range(name):
-            raise ValueError(f"{name} is another file of an index")
+            raise ValueError(f"{name} belongs to another index")
         return table
 
     def _opened_or_made(self, db: sqlite3.Connection, name: str) -> list[Table]:
@@ -124,13 +124,13 @@ class Files:
             return self.made(db, *_range(name))
 
     def warn(self, why: str) -> None:
-        """Log a warning on the index."""
+        """Log a warning about the index. `why` continues the sentence "its index …"."""
         logger.warning("Store %r: its index %s", str(self.folder.parent)[:-6], why)
 
     # Making files
 
     def made(self, db: sqlite3.Connection, first: int, last: int) -> list[Table]:
-        """Make tables of the rows `first` to `last`. Some of the rows may be deleted."""
+        """Build tables of the rows `first` to `last`. Some of these rows may be deleted."""
         tables: list[Table] = []
         for start in range(first, last + 1, STEP):
             tables.append(self._stored(table_of_rows(db, self._table, start, min(start + STEP - 1, last))))
@@ -139,11 +139,11 @@ class Files:
         return tables
 
     def merged(self, tables: Sequence[Table]) -> Table:
-        """Merge adjacent tables into one."""
+        """Merge tables of adjacent ranges into one."""
         return self._stored(Table.merged(tables))
 
     def _stored(self, table: Table) -> Table:
-        """Return a table in a file if it is large enough and this process makes files; else the table itself."""
+        """Write a table to a file if it is large enough and this process makes files. Return the resulting table."""
         if len(table) < LEAST or not self.is_held:
             return table
         try:
@@ -163,8 +163,8 @@ class Files:
 
 
 def _range(name: str) -> tuple[int, int]:
-    """Return the first and last row of a file from its name. Raise ValueError for an invalid name."""
+    """Return the first and last row number in the name of a file. Raise ValueError for an invalid name."""
     match = _NAME.fullmatch(name)
     if not match:
-        raise ValueError(f"{name!r:.80} is no file of an index")
+        raise ValueError(f"{name!r:.80} is not a file of an index")
     return int(match[1]), int(match[2])

@@ -1,4 +1,4 @@
-"""File locks beside a store, which the system releases when their process ends."""
+"""File locks beside a store. The system releases them when their process ends."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-LOOK_SECONDS = 0.05  # the time to wait for processes that only check the lock
+LOOK_SECONDS = 0.05  # seconds to wait for another process that only checks the lock
 
 
 class RunLock:
@@ -18,7 +18,7 @@ class RunLock:
         self._lock = FileLock(f"{store}.run-{run}.lock", thread_local=False)
 
     def acquire(self) -> bool:
-        """Take the lock. Return False if a living process holds it."""
+        """Take the lock. Return False if another living process holds it."""
         try:
             self._lock.acquire(timeout=LOOK_SECONDS, poll_interval=LOOK_SECONDS / 10)
         except Timeout:
@@ -26,7 +26,7 @@ class RunLock:
         return True
 
     def is_held(self) -> bool:
-        """Return whether a living process holds the lock. This creates no file, so it works on read-only media."""
+        """Return whether a living process holds the lock. On POSIX, this creates no file."""
         if os.name != "posix":  # elsewhere a lock can't be checked without taking it
             held = not self.acquire()
             self._lock.release()
@@ -35,9 +35,8 @@ class RunLock:
 
         try:
             with open(self._lock.lock_file, "rb") as file:
-                fcntl.flock(
-                    file, fcntl.LOCK_SH | fcntl.LOCK_NB
-                )  # a shared lock does not block other checks; closing the file releases it
+                # A shared lock does not block other checks. Closing the file releases it.
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except FileNotFoundError:
             return False
         except BlockingIOError:
@@ -47,6 +46,6 @@ class RunLock:
     def release(self) -> None:
         """Release the lock and remove its file."""
         with suppress(OSError):  # outside POSIX an open file can't be removed
-            # Before the release: a waiting process notices that the file is gone, and starts over.
+            # The file is removed first, so that a waiting process notices that it is gone, and starts over.
             Path(self._lock.lock_file).unlink()
         self._lock.release()

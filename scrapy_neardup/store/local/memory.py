@@ -1,4 +1,4 @@
-"""The back end in memory, which is also the base of the one in a file."""
+"""The back end in memory, and the base class of the back end in a file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class MemoryBackend:
     def __init__(self) -> None:
         self.index = Index()
         self._rows: dict[str, Record | None] = {}
-        """Records by key. None marks a deleted row, which may still be stored."""
+        """Records by key. None marks a deleted row that may still be in the file."""
         self._keys: list[str] = [""]  # keys by row number
         self._pending: dict[str, Postings] = {}
         """The postings of pending documents."""
@@ -47,7 +47,7 @@ class MemoryBackend:
         rows = self._at({place for found in (*places.values(), near) for place in found})
         found = Found({key: [rows[place] for place in some if place in rows] for key, some in places.items()})
         for key, some in places.items():
-            if len(found.rows[key]) < len(some) == question.keys[key]:  # deleted rows must not crowd out others
+            if len(found.rows[key]) < len(some) == question.keys[key]:  # deleted rows must not displace others
                 found.rows[key] = self._newest(key, question.keys[key])
         found.near = [rows[place] for place in near if place in rows]
         if simhash is not None and len(found.near) < len(near) == NEWEST:
@@ -55,7 +55,7 @@ class MemoryBackend:
         return found
 
     def _newest(self, key: int, most: int) -> list[Row]:
-        """Return the newest rows of a key of which many rows are deleted."""
+        """Return the `most` newest rows of a key that has many deleted rows."""
         asked = most
         while True:
             asked *= 8
@@ -65,7 +65,7 @@ class MemoryBackend:
                 return [rows[place] for place in places if place in rows][-most:]
 
     def _nearest(self, simhash: int, distance: int) -> list[Row]:
-        """Return the rows near a SimHash of which many are deleted."""
+        """Return the `NEWEST` nearest rows to a SimHash that has many deleted rows near it."""
         asked = NEWEST
         while True:
             asked *= 8
@@ -76,7 +76,7 @@ class MemoryBackend:
                 return [rows[place] for _, place in nearest(there, NEWEST)]
 
     def _at(self, places: Iterable[Place]) -> dict[Place, Row]:
-        """Return the existing rows by place."""
+        """Return the existing rows at these places, by place."""
         keys = {place: place if isinstance(place, str) else self._keys[place] for place in places}
         return {place: Row(key, record) for place, key in keys.items() if (record := self._rows.get(key)) is not None}
 

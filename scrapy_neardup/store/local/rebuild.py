@@ -19,7 +19,7 @@ from .table import Columns, Table
 
 
 def table_of_rows(db: sqlite3.Connection, name: str, first: int, last: int) -> Table:
-    """Build the table of the rows `first` to `last`. Some of the rows may be deleted."""
+    """Build the table of the rows `first` to `last`. Some of these rows may be deleted."""
     builder = _Builder()
     query = f'SELECT number, key, value FROM "{name}" WHERE number BETWEEN ? AND ? ORDER BY number'
     for number, key, value in db.execute(query, (first, last)):
@@ -28,7 +28,7 @@ def table_of_rows(db: sqlite3.Connection, name: str, first: int, last: int) -> T
 
 
 class _Builder:
-    """Collects postings in growing arrays. Fingerprints are copied as they are stored, without decoding documents."""
+    """Collects postings in growing arrays. Stored fingerprints are copied as bytes, without decoding documents."""
 
     def __init__(self) -> None:
         self._prints: dict[str, list[bytes]] = {}
@@ -36,7 +36,7 @@ class _Builder:
         self._keys, self._numbers = array("Q"), array("q")
 
     def add(self, number: int, key: str, value: bytes) -> None:
-        """Add a row. A damaged row is left out; `verify` reports it."""
+        """Add a row. Damaged rows are skipped; `verify` reports them."""
         with suppress(*DAMAGE):
             if key.startswith("document/"):
                 self._add_document(number, value)

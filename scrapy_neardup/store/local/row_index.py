@@ -1,4 +1,4 @@
-"""An index of rows: read-only tables, and the newest rows in RAM."""
+"""An index of rows, with read-only tables and the newest rows in RAM."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..interface import Postings
 from .table import Table
 from .tail import Place, Tail
 
-TAIL = 1024  # rows in RAM that become a table, which takes some milliseconds
+TAIL = 1024  # rows in RAM from which a table is built, which takes some milliseconds
 RATIO = 8  # a table is merged with an earlier one up to this many times as large
 
 
@@ -24,12 +24,14 @@ class Index:
 
     @property
     def last(self) -> int:
-        """The highest row number in a table."""
+        """The highest row number in a table; 0 without tables."""
         return self.tables[-1].last if self.tables else 0
 
     def find(self, keys: Mapping[int, int]) -> dict[int, list[Place]]:
-        """Return the places of rows by key, oldest first. `keys` has the maximum number of each key; the newest are
-        returned."""
+        """Return the places of rows by key, oldest first.
+
+        `keys` has the maximum number of rows for each key. The newest rows are returned.
+        """
         found: dict[int, list[Place]] = {}
         left = dict(keys)
         for key in self.tail.known(keys):
@@ -46,11 +48,11 @@ class Index:
         return found
 
     def count(self, key: int) -> int:
-        """Return the number of postings of a key. Some may lead to deleted rows."""
+        """Return the number of postings of a key. Postings of deleted rows may be included."""
         return len(self.tail.find(key, len(self.tail))) + sum([table.count(key) for table in self.tables])
 
     def near(self, simhash: int, distance: int, most: int = NEWEST) -> list[tuple[int, Place]]:
-        """Return the rows within a Hamming distance as (distance, place), oldest first; at most the `most` nearest."""
+        """Return (distance, place) of rows within a Hamming distance, oldest first, and at most the `most` nearest."""
         found: list[tuple[int, Place]] = []
         for table in self.tables:
             found += table.near(simhash, distance, most)
@@ -62,26 +64,26 @@ class Index:
             self.tail.add(place, postings)
 
     def remove(self, key: str) -> None:
-        """Remove a row without a number. Free the memory of removed rows once they fill most of the tail."""
+        """Remove a row without a number. Rebuild the tail if most of its rows are removed."""
         self.tail.remove(key)
         if self.tail.removed > max(TAIL, len(self.tail) // 2):
             self.tail = self.tail.rest(numbered=True)
 
     def seal(self, last: int) -> None:
-        """Make a table of the numbered rows in the tail. `last` is the highest number."""
+        """Move the numbered rows of the tail to a table. `last` is their highest number."""
         if last <= self.last:
             return
         self.tables.append(Table.made(self.last + 1, last, self.tail.columns()))
         self.tail = self.tail.rest(numbered=False)
 
     def put(self, table: Table) -> None:
-        """Replace the tables of the same rows by a table."""
+        """Put a table in place of the tables of the same rows."""
         self.tables = [*(each for each in self.tables if each.last < table.first), table,
                        *(each for each in self.tables if each.first > table.last)]  # fmt: skip
 
 
 def nearest(found: list[tuple[int, Place]], most: int) -> list[tuple[int, Place]]:
-    """Return the `most` nearest, in the same order. Ties go to the oldest."""
+    """Return the `most` nearest places in their given order. Ties go to the first."""
     if len(found) <= most:
         return found
     chosen = sorted(range(len(found)), key=lambda at: found[at][0])[:most]
@@ -89,7 +91,7 @@ def nearest(found: list[tuple[int, Place]], most: int) -> list[tuple[int, Place]
 
 
 def due(tables: Sequence[Table]) -> list[Table]:
-    """Return the last tables if they should be merged, else none."""
+    """Return the last tables that are due to be merged, or an empty list."""
     taken: list[Table] = []
     rows = 0
     for table in reversed(tables):

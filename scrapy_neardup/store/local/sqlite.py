@@ -1,7 +1,8 @@
-"""The back end in a file: rows in one SQLite table that is a `SqliteDict`, and an index that is only a cache.
+"""The back end in an SQLite file.
 
-Rows stay in RAM until they are written. All other rows are read from the table, over a connection that never writes.
-Rows of other processes are noticed by their numbers, which are higher than all known ones.
+Rows are in one table, which is a `SqliteDict`. The index is only a cache. Rows stay in RAM until they are written. All
+other rows are read from the table, over a connection that writes no rows. New rows of other processes are recognised by
+their numbers, which are higher than all known ones.
 """
 
 from __future__ import annotations
@@ -25,24 +26,24 @@ from .stored_index import StoredIndex
 from .tail import Place
 from .writer import Batch, Writer
 
-AT_ONCE = 500  # rows to read at a time: some milliseconds
+AT_ONCE = 500  # rows to read at a time, which takes some milliseconds
 
 
 class SqliteBackend(MemoryBackend):
-    """A store in a file, for several processes of one machine. Raise StoreError if it can't be opened."""
+    """A store in a file, for several processes on one machine. Raise StoreError if it can't be opened."""
 
     index: StoredIndex
 
     def __init__(self, path: str, *, namespace: str = "", writes: bool = True) -> None:
         super().__init__()
-        self.name = os.path.realpath(path)  # one name for the file and its locks, even if it was reached by a link
+        self.name = os.path.realpath(path)  # follow links, so that all processes use the same lock files
         self._table = table_of(namespace)
         self._db = open_database(self.name, self._table, writes=writes)
         self._version = self._known = 0
         self._locks: dict[str, RunLock] = {}
         self._files = Files(self.name, self._table, writes=writes)
         self._named: list[str] = []
-        """The valid files of the index that this process has read."""
+        """The names of the valid index files, as this process last read or wrote them."""
         self.index = StoredIndex(self._db, self._files)
         self._writer: Writer | None = None
         try:
@@ -56,7 +57,7 @@ class SqliteBackend(MemoryBackend):
     # The index
 
     def _open_index(self) -> None:
-        """Read the index, and build missing tables."""
+        """Read the index, and build its missing tables."""
         last = self._db.execute(f'SELECT max(number) FROM "{self._table}"').fetchone()[0] or 0
         self._named = self._files.names(self._db)
         self.index.load(last)
@@ -66,13 +67,13 @@ class SqliteBackend(MemoryBackend):
         self._name_files()
 
     def _name_files(self) -> None:
-        """Write the names of the valid files, if they changed."""
+        """Write the names of the valid index files if they changed."""
         if self._files.is_held and self.index.names != self._named:
             self._named = self.index.names
             self.write([Entry(INDEX, {"files": self._named})])
 
     def _name_last_files(self, writer: Writer) -> None:
-        """Write the names of the valid files, including those of the last merge."""
+        """Write the names of the valid index files after the last merge, and remove all others."""
         if self._files.is_held and self.index.names != self._named:
             with suppress(StoreError):  # the merge is repeated later
                 writer.write(Batch({INDEX: {"files": self.index.names}})).result()
@@ -80,12 +81,11 @@ class SqliteBackend(MemoryBackend):
 
     @contextmanager
     def _index_told(self) -> Iterator[None]:
-        """Convert errors of a damaged index to StoreError. Only the head of a large index was checked at its
-        opening."""
+        """Convert errors of a damaged index to StoreError. A large index is not fully checked when it is opened."""
         try:
             yield
         except DAMAGE as error:
-            advice = f"remove the folder {str(folder_of(self.name))!r}, and it is made anew"
+            advice = f"remove the folder {str(folder_of(self.name))!r}, and it is rebuilt"
             raise StoreError(f"store {self.name!r} can't be read: its index is damaged: {error!r}; {advice}") from error
 
     # Rows
@@ -97,7 +97,7 @@ class SqliteBackend(MemoryBackend):
         return rows + [Row(*row) for row in self._select("key, value", "key", stored)] if stored else rows
 
     def _select(self, columns: str, by: str, values: Sequence[object]) -> list[Any]:
-        """Return columns of the rows with one of the values."""
+        """Return `columns` of the rows whose column `by` has one of `values`."""
         found: list[Any] = []
         with told(self.name, "read"):
             for at in range(0, len(values), AT_ONCE):
@@ -132,7 +132,7 @@ class SqliteBackend(MemoryBackend):
         prefix = f"{kind}/{run}/" if run else f"{kind}/"
         query = f'SELECT key, value FROM "{self._table}" WHERE key > ? AND key < ? ORDER BY key LIMIT {AT_ONCE}'
         unwritten = {key for key in self._rows if key.startswith(prefix)}
-        last, end = prefix, f"{prefix[:-1]}0"  # the character after the slash
+        last, end = prefix, f"{prefix[:-1]}0"  # "0" is the character after "/"
         while True:
             with told(self.name, "read"):
                 rows = self._db.execute(query, (last, end)).fetchall()
@@ -169,7 +169,7 @@ class SqliteBackend(MemoryBackend):
             self._writer.flush(wait=wait)
 
     def _note_written(self, batch: Batch) -> None:
-        """Remove the rows from RAM that are on disk."""
+        """Remove rows from RAM that are on disk now."""
         waiting = self._writer.batch if self._writer else batch
         for key, record in batch.records().items():
             if not waiting.has(key) and key in self._rows and self._rows[key] is record:
@@ -183,7 +183,7 @@ class SqliteBackend(MemoryBackend):
             if self._version == self._newest_version() and not self.index.has_merged:
                 return rows, False
             more = True
-            while more and not rows:  # news that only number this process's own rows are skipped
+            while more and not rows:  # skip batches that have only rows of this process
                 rows, more = self._read_news()
             if not more:
                 self.index.grow(self._known)
@@ -191,12 +191,12 @@ class SqliteBackend(MemoryBackend):
         return rows, more
 
     def _newest_version(self) -> int:
-        """Return a number that changes with every commit of any process."""
+        """Return a number that changes when another connection commits."""
         [version] = self._db.execute("PRAGMA data_version").fetchone()
         return int(version)
 
     def _read_news(self) -> tuple[list[Row], bool]:
-        """Return some new rows of other processes. Number this process's own rows."""
+        """Return some new rows of other processes, and whether there are more. Note the numbers of own new rows."""
         version = self._newest_version()
         query = f'SELECT number, key FROM "{self._table}" WHERE number > ? ORDER BY number LIMIT {AT_ONCE}'
         rows = self._db.execute(query, (self._known,)).fetchall()
@@ -210,7 +210,7 @@ class SqliteBackend(MemoryBackend):
         return found, more
 
     def _take_in(self, rows: Sequence[tuple[int, str]]) -> tuple[list[Row], StoreError | None]:
-        """Add the newest rows to the index, up to a damaged one. Return those of other processes, and the error."""
+        """Add new rows to the index, up to a damaged one. Return the rows of other processes, and the error if any."""
         others = [number for number, key in rows if not (self.index.tail.has(key) or self._is_deleted(key))]
         values = dict(self._select("number, value", "number", others))
         found: list[Row] = []
@@ -226,7 +226,7 @@ class SqliteBackend(MemoryBackend):
         return found, None
 
     def _is_deleted(self, key: str) -> bool:
-        """Return whether this process deleted a row and has not yet written the deletion."""
+        """Return whether this process deleted a row, and the deletion is not yet written."""
         return key in self._rows and self._rows[key] is None
 
     # Runs
@@ -254,7 +254,7 @@ class SqliteBackend(MemoryBackend):
 
     def compact(self) -> None:
         with told(self.name, "compacted"):
-            if self._files.is_held:  # otherwise the process with the lock rebuilds in time
+            if self._files.is_held:  # otherwise another process maintains the files
                 self.index.rebuild(self._known)
                 self._name_files()
             self.flush(wait=True)

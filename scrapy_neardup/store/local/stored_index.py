@@ -1,4 +1,4 @@
-"""An index whose older tables lie in files. Tables are merged in a thread."""
+"""An index with its older tables in files, which a thread merges."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .table import Table
 
 
 class StoredIndex(Index):
-    """An index from postings to rows. One process makes files; in the others, newer rows stay in RAM."""
+    """An index from postings to rows. One process makes files. In the other processes, newer rows stay in RAM."""
 
     def __init__(self, db: sqlite3.Connection, files: Files) -> None:
         super().__init__()
@@ -24,32 +24,32 @@ class StoredIndex(Index):
 
     @property
     def names(self) -> list[str]:
-        """The names of the files of its first tables."""
+        """The names of the files of the first tables. Later tables have no files."""
         return [table.path.name for table in takewhile(lambda table: table.path, self.tables) if table.path]
 
     @property
     def is_merging(self) -> bool:
-        """Whether a merge is running, or its result is not yet in place."""
+        """Whether a merge is running, or its result is not yet in use."""
         return self._merging is not None
 
     @property
     def has_merged(self) -> bool:
-        """Whether the result of a merge is ready to be put in place."""
+        """Whether the result of a merge is ready for `adopt`."""
         return self._merging is not None and self._merging.done()
 
     def load(self, last: int) -> None:
-        """Read the tables in files, and build tables of later rows up to number `last`, unless they are few."""
+        """Read the tables in files. Build tables of later rows up to number `last` if there are more than `TAIL`."""
         self._files.hold(last)
         self.tables = self._files.read(self._db)
         if last - self.last > TAIL:
             self._cover(last)
 
     def _cover(self, last: int) -> None:
-        """Build tables of the rows up to number `last` that have none."""
+        """Build tables of the rows after the last table, up to number `last`."""
         self.tables += self._files.made(self._db, self.last + 1, last)
 
     def grow(self, last: int) -> None:
-        """Make a table of the newest rows up to number `last` once they are many. Start a merge if due."""
+        """Build a table of the newest rows, up to number `last`, if there are `TAIL` or more. Start a merge if due."""
         if last - self.last >= TAIL:
             self.seal(last)
         if self.has_merged:
@@ -60,12 +60,12 @@ class StoredIndex(Index):
                 self._merging = self._thread.submit(self._files.merged, tables)
 
     def _due(self) -> list[Table]:
-        """Return the tables to merge. Without the lock, only those after the last file."""
+        """Return the tables to merge. Without the lock, only tables after the last file are merged."""
         newest = [*takewhile(lambda table: not table.path, reversed(self.tables))][::-1]
         return due(self.tables if self._files.is_held else newest)
 
     def _take_over(self, last: int) -> None:
-        """Take the lock if it is free, and continue with the files that other processes made."""
+        """Take the lock if it is free, and load the files that other processes made."""
         is_first = not self._files.is_held and self._files.hold(last)
         if is_first and self._files.names(self._db) != self.names:
             self.seal(last)
@@ -73,22 +73,22 @@ class StoredIndex(Index):
             self._cover(last)
 
     def adopt(self) -> None:
-        """Wait for the merge, and put its result in place."""
+        """Wait for the running merge, if any, and use its result."""
         merging, self._merging = self._merging, None
         try:
             self.put(merging.result()) if merging else None
-        except Exception as error:  # the index is a cache: a failed merge costs nothing
+        except Exception as error:  # the index is only a cache, so a failed merge loses nothing
             self._is_stuck = True
-            self._files.warn(f"does not grow: {error!r}")
+            self._files.warn(f"could not be merged: {error!r}")
 
     def rebuild(self, last: int) -> None:
-        """Build all tables again, up to row `last`."""
+        """Rebuild all tables, up to row number `last`."""
         self.adopt()
         self.seal(last)
         self.tables = self._files.made(self._db, 1, last)
 
     def end(self) -> bool:
-        """Stop the thread. Return whether a merged table was put in place."""
+        """Stop the thread after the running merge. Return whether there was one."""
         self._thread.shutdown()
         has_merged = self.is_merging
         self.adopt()

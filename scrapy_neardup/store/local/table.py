@@ -1,4 +1,4 @@
-"""A read-only table of an index: sorted postings of a range of rows, in memory or in a file."""
+"""A read-only table with the sorted postings of a range of rows, in memory or in a file."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from .arrays import read_arrays, write_arrays
 FORMAT = 2
 _KEYS = ("starts", "tags", "low", "high")
 _NEAR = ("starts", "next", "numbers")
-ARRAYS = 3 + len(_KEYS) + len(_NEAR)  # in a file
+ARRAYS = 3 + len(_KEYS) + len(_NEAR)  # the number of arrays in a file
 
 
 class Columns(NamedTuple):
-    """The postings of rows as columns."""
+    """Postings as columns."""
 
     keys: npt.NDArray[np.uint64]
     numbers: npt.NDArray[np.int64]
-    """The row of each key."""
+    """The row number of each key."""
     simhashes: npt.NDArray[np.uint64]
     places: npt.NDArray[np.int64]
-    """The row of each SimHash, ascending."""
+    """The row number of each SimHash, ascending."""
 
 
 class Table:
-    """The postings of the rows `first` to `last`."""
+    """The postings of the rows with numbers `first` to `last`."""
 
     def __init__(
         self, first: int, last: int, keys: PackedTable, near: NearTable, places: Array, path: Path | None = None
@@ -43,7 +43,7 @@ class Table:
         self._keys = keys
         self._near = near
         self._places = places
-        """The row of each SimHash, relative to `first`."""
+        """The row number of each SimHash, relative to `first`."""
 
     def __len__(self) -> int:
         """Return the number of rows, including deleted ones."""
@@ -51,14 +51,14 @@ class Table:
 
     @classmethod
     def made(cls, first: int, last: int, columns: Columns) -> Table:
-        """Make the table of these rows from their postings."""
+        """Build a table of the rows `first` to `last` from their postings."""
         keys = PackedTable.made(columns.keys, (columns.numbers - first).astype(np.uint64))
         places = (columns.places - first).astype(np.uint32)
         return cls(first, last, keys, NearTable(columns.simhashes), places)
 
     @classmethod
     def merged(cls, tables: Sequence[Table]) -> Table:
-        """Merge tables of adjacent rows into one."""
+        """Merge tables of adjacent ranges into one."""
         first = tables[0].first
         shifts = [table.first - first for table in tables]
         keys = PackedTable.merged([(table._keys, shift) for table, shift in zip(tables, shifts, strict=True)])
@@ -68,7 +68,7 @@ class Table:
 
     @classmethod
     def read(cls, path: Path, *, check: bool = False) -> Table:
-        """Map a file. `check` reads all of it. Raise ValueError or OSError if it is damaged or of another format."""
+        """Map a file. `check` compares its checksums. Raise ValueError or OSError for damage or another format."""
         try:
             head, values, places, *arrays = read_arrays(path, ARRAYS, check=check)
             version, first, last = head.tolist()
@@ -81,14 +81,14 @@ class Table:
             raise ValueError(f"{path.name} is damaged: {' '.join(str(error).split())}") from error
 
     def write(self, path: Path) -> Table:
-        """Write the table to a file. Return the table mapped from it."""
+        """Write the table to a file, and return the table mapped from that file."""
         columns = [self._keys.columns[name] for name in _KEYS] + [self._near.columns[name] for name in _NEAR]
         head = np.array([FORMAT, self.first, self.last], np.int64)
         write_arrays(path, [head, self._near.values, self._places, *columns])
         return Table.read(path)
 
     def find(self, keys: Iterable[int], most: int) -> Iterator[tuple[int, list[int]]]:
-        """Yield each found key with its rows, oldest first; at most the `most` newest."""
+        """Yield each key found with its row numbers, oldest first, and at most the `most` newest."""
         first = self.first
         for key, numbers in self._keys.find(keys, most):
             yield key, [first + number for number in numbers]
@@ -98,6 +98,6 @@ class Table:
         return self._keys.count(key)
 
     def near(self, simhash: int, distance: int, most: int) -> list[tuple[int, int]]:
-        """Return the rows within a distance as (distance, row); at most the `most` nearest."""
+        """Return (distance, row number) of the rows within a Hamming distance, and at most the `most` nearest."""
         found = self._near.find(simhash, distance, most)
         return [(far, self.first + int(self._places[number])) for number, far in found.items()]

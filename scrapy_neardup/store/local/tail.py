@@ -13,11 +13,11 @@ from ..interface import Postings
 from .table import Columns
 
 Place: TypeAlias = int | str
-"""A row: its number, or its key until it has a number."""
+"""The number of a row, or its key until it has a number."""
 
 
 class Tail:
-    """Rows in the order of their arrival, with their postings."""
+    """Rows in the order of arrival, with their postings."""
 
     def __init__(self) -> None:
         self.places: list[Place | None] = []
@@ -26,9 +26,9 @@ class Tail:
         """The number of slots of removed rows."""
         self._slots: dict[str, list[int]] = {}  # slots of rows without a number
         self._first: dict[int, int] = {}  # the first slot of each key
-        self._others: dict[int, list[int]] = {}  # further slots of shared keys, which are few
+        self._others: dict[int, list[int]] = {}  # further slots of keys with several rows, which are few
         self._keys, self._ends = array("Q"), array("Q", [0])
-        self._simhashes, self._of = np.zeros(64, np.uint64), array("Q")  # and the slot of each SimHash
+        self._simhashes, self._of = np.zeros(64, np.uint64), array("Q")  # `_of` has the slot of each SimHash
 
     def __len__(self) -> int:
         return len(self.places)
@@ -55,7 +55,7 @@ class Tail:
         self._of.append(slot)
 
     def number(self, key: str, number: int) -> bool:
-        """Number a row. Return whether the tail has it."""
+        """Set the number of a row. Return whether the tail has the row without a number."""
         slots = self._slots.pop(key, ())
         for slot in slots:
             self.places[slot] = number
@@ -72,24 +72,24 @@ class Tail:
             self.removed += 1
 
     def known(self, keys: Iterable[int]) -> list[int]:
-        """Return the keys with a row in the tail. These are few."""
+        """Return the keys with rows in the tail."""
         return [key for key in keys if key in self._first]
 
     def find(self, key: int, most: int) -> list[Place]:
-        """Return the places of a key, oldest first; at most the `most` newest."""
+        """Return the places of a key, oldest first, and at most the `most` newest."""
         if (first := self._first.get(key)) is None:
             return []
         found = [p for slot in (first, *self._others.get(key, ())) if (p := self.places[slot]) is not None]
         return found[-most:]
 
     def near(self, simhash: int, distance: int) -> list[tuple[int, Place]]:
-        """Return the rows within a distance as (distance, place)."""
+        """Return (distance, place) of the rows within a Hamming distance, oldest first."""
         far = np.bitwise_count(self._simhashes[: len(self._of)] ^ np.uint64(simhash))
         near = (far <= distance).nonzero()[0].tolist()
         return [(int(far[at]), p) for at in near if (p := self.places[self._of[at]]) is not None]
 
     def rest(self, *, numbered: bool) -> Tail:
-        """Return a tail of the rows without a number; with `numbered`, of all rows that are not removed."""
+        """Return a new tail of the rows without a number. With `numbered`, include rows with a number."""
         rest = Tail()
         for slot, place in enumerate(self.places):
             if isinstance(place, str) or (numbered and place is not None):

@@ -1,12 +1,12 @@
-"""Write rows through sqlitedict's thread. Only this module knows its traps.
+"""Write rows through the thread of sqlitedict, and work around its pitfalls.
 
-- A failed `commit()` of sqlitedict kills its thread, and then `commit()`, `close()` and each access wait for ever.
-  COMMIT as a statement only raises. All waits here check that the thread lives.
-- An error of one statement shows with the next one, and later statements in the queue are still executed. So each
-  statement is awaited before the next, in a second thread, which keeps the crawl from waiting. An error is followed
-  by ROLLBACK.
-- It sets `synchronous=OFF`, and its `timeout` is not the lock timeout. Both are set on its connection.
-- It logs each error several times, as ERROR. Here a caller gets it once.
+- A failed `commit()` of sqlitedict kills its thread. After that, `commit()`, `close()` and each access wait for ever.
+  So COMMIT is sent as a statement, which only raises, and all waits here check that the thread is alive.
+- sqlitedict raises the error of a statement only at the next statement, and still executes the statements queued behind
+  it. So a second thread waits for each statement before it sends the next, and sends ROLLBACK after an error. The crawl
+  does not wait.
+- sqlitedict sets `synchronous=OFF`, and its `timeout` is not the lock timeout. Both are set here on its connection.
+- sqlitedict logs each error several times at level ERROR. Here the log is off, and the caller gets the error once.
 """
 
 from __future__ import annotations
@@ -23,39 +23,39 @@ from ..interface import Record, StoreError
 from ..records import dump
 from .database import LOCK_SECONDS, told
 
-AT_ONCE = 400  # rows of a statement: SQLite takes at least 999 parameters
-PATIENCE = 1.0  # seconds between two checks that the thread lives
+AT_ONCE = 400  # rows in a statement, since SQLite accepts at least 999 parameters
+PATIENCE = 1.0  # seconds between two checks that the thread is alive
 
 
 class Batch:
-    """The rows of one transaction, records by key."""
+    """The changes of one transaction, as records by key."""
 
     def __init__(self, replaced: Mapping[str, Record] | None = None) -> None:
         self.replaced: dict[str, Record] = dict(replaced or {})
         self.updated: dict[str, Record] = {}
-        """Records of rows that keep their number, so that other processes do not read them as news."""
+        """Records of rows that keep their number, so that other processes do not read them as new rows."""
         self.deleted: set[str] = set()
 
     def __len__(self) -> int:
         return len(self.replaced) + len(self.updated) + len(self.deleted)
 
     def put(self, key: str, record: Record, *, updates: bool) -> None:
-        """Write a row."""
+        """Add a row to write. With `updates`, an existing row keeps its number."""
         self.deleted.discard(key)
         (self.updated if updates and key not in self.replaced else self.replaced)[key] = record
 
     def delete(self, key: str) -> None:
-        """Delete a row."""
+        """Add a row to delete."""
         self.replaced.pop(key, None)
         self.updated.pop(key, None)
         self.deleted.add(key)
 
     def has(self, key: str) -> bool:
-        """Return whether a row is written or deleted."""
+        """Return whether the batch writes or deletes a row."""
         return key in self.replaced or key in self.updated or key in self.deleted
 
     def followed_by(self, later: Batch) -> Batch:
-        """Return the batch with the changes of a later batch applied."""
+        """Apply the changes of a later batch to this batch, and return this batch."""
         for key in later.deleted:
             self.delete(key)
         for rows, updates in ((later.replaced, False), (later.updated, True)):
@@ -64,12 +64,12 @@ class Batch:
         return self
 
     def records(self) -> dict[str, Record | None]:
-        """Return the records by key; None for a deleted row."""
+        """Return all changes as records by key. None stands for a deleted row."""
         return {**dict.fromkeys(self.deleted), **self.updated, **self.replaced}
 
 
 class Writer:
-    """Writes batches one after another. Calls `written` with each batch that is on disk."""
+    """Writes batches one after another. Calls `written` with each batch once it is on disk."""
 
     def __init__(self, path: str, table: str, written: Callable[[Batch], object] = bool) -> None:
         self.batch = Batch()
@@ -99,8 +99,10 @@ class Writer:
             raise
 
     def flush(self, *, wait: bool) -> None:
-        """Start to write the buffered rows; with `wait`, return once all are written. Raise StoreError; failed rows
-        stay buffered."""
+        """Start to write the buffered rows. With `wait`, return once all are written.
+
+        Raise StoreError if a write failed. Its rows stay in the buffer.
+        """
         failed = self._settle(wait=wait)
         while self.batch and not (self._writing or failed):
             batch, self.batch = self.batch, Batch()
@@ -110,7 +112,7 @@ class Writer:
             raise failed
 
     def _settle(self, *, wait: bool) -> BaseException | None:
-        """Process the end of a write. Return its error."""
+        """Handle the end of the running write, if it has ended or with `wait`. Return its error."""
         if not self._writing or not (wait or self._writing[0].done()):
             return None
         (future, batch), self._writing = self._writing, None
@@ -121,7 +123,7 @@ class Writer:
         return None
 
     def write(self, batch: Batch) -> Future[None]:
-        """Start to write a batch. The future raises StoreError if none of it was written."""
+        """Start to write a batch. The future raises StoreError if the write failed; nothing is written then."""
         return self._thread.submit(self._write, batch)
 
     def _write(self, batch: Batch) -> None:
@@ -148,7 +150,7 @@ class Writer:
         return found
 
     def _do(self, statement: str, arguments: Sequence[Any] = (), *, can_fail: bool = False) -> None:
-        """Execute a statement and wait for it. Raise SQLite's error."""
+        """Execute a statement, and wait for it. Raise SQLite's error unless `can_fail`."""
         done: queue.Queue[Any] = queue.Queue()
         try:
             self._dict.conn.execute(statement, arguments, done)
@@ -168,7 +170,7 @@ class Writer:
         """Close the file after the running write."""
         self._thread.shutdown()
         connection = self._dict.conn
-        self._dict.close(do_log=False, force=True)  # without `force` it waits even for a dead thread
+        self._dict.close(do_log=False, force=True)  # without `force`, this waits even for a dead thread
         connection.join(LOCK_SECONDS)
 
 

@@ -1,4 +1,4 @@
-"""Addresses of servers: the allowed forms, and their display without passwords."""
+"""Recognise addresses of servers, and hide their passwords for display."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ KINDS = (*SCHEMES, *(f"{scheme}+{kind}" for scheme in SCHEMES for kind in ("sent
 
 
 def is_server(address: str) -> bool:
-    """Return whether an address names a server."""
+    """Return whether an address is the URL of a server."""
     return address.partition("://")[0] in KINDS and "://" in address
 
 
 def check_client(address: str) -> None:
-    """Raise StoreError if the client package is missing."""
+    """Raise StoreError if the client library is not installed."""
     try:
         import redis  # noqa: F401
     except ImportError:
@@ -26,7 +26,7 @@ def check_client(address: str) -> None:
 
 
 def named(address: str) -> str:
-    """Return an address or path for display, without its password."""
+    """Return an address or path for display, without passwords."""
     if "://" not in address:
         return address
     try:

@@ -1,13 +1,16 @@
-"""The back end on a server. Scripts on the server decide, so that all processes share decisions.
+"""The back end on a server. Lookups and writes are atomic scripts on the server.
 
 All keys begin with `{neardup:NAMESPACE:3}`, which keeps them on one node of a cluster. 3 is the version of this layout:
-- `rPLACE`: the row of a document or link; `:run`, `:meta` and `:host`, hashes: other rows by name,
-- `:pending`, a hash: rows of held documents that are not committed; they are valid while the lease of their run lasts,
-- `kBUCKET`, 2^18 small hashes: from the other bits of a key to the places of its rows, oldest first; a long list lies
-  in `KBUCKET…`, and is '' in the bucket,
-- `nBLOCK`: places and SimHashes of the documents with these 16 bits in one of four blocks,
-- by the code of a run: `:names` and `:last`, hashes: its id and its highest row number; `:lease.CODE`,
-- `:news`, a stream: written runs and news of hosts, and documents while `:hears` exists.
+
+- `rPLACE`: the row of a document or link.
+- `:run`, `:meta` and `:host`: hashes of the other rows by name.
+- `:pending`: a hash of pending documents by place. They are valid while the lease of their run lasts.
+- `kBUCKET`: 2^18 small hashes. They map the other bits of a key to the places of its rows, oldest first. A long list is
+  stored in `KBUCKET…` instead, with '' in the bucket.
+- `nBLOCK`: places and SimHashes of the documents with these 16 bits in one of the four blocks of their SimHash.
+- `:names` and `:last`: hashes from the code of a run to its id and its highest row number.
+- `:lease.CODE`: the lease of a run.
+- `:news`: a stream of written rows of runs and hosts, and of documents while `:hears` exists.
 """
 
 from __future__ import annotations
@@ -25,10 +28,10 @@ from .rows import Rows
 from .server import Server
 from .writes import BATCH
 
-MANY = 255  # the maximum number of rows of a key that the script returns
-NEWS = 2000  # news to read at a time
-_HEARD = 86_400  # seconds for which documents are announced after a process asked for them
-_STEPS = (("k", 1 << encoding.BUCKETS, 64), ("n", 1 << 18, 256))  # buckets to compact, and the number at a time
+MANY = 255  # the maximum number of rows of a key that the script returns, sent as one byte
+NEWS = 2000  # entries of the stream to read at a time
+_HEARD = 86_400  # seconds for which new documents are announced after a process last asked for them
+_STEPS = (("k", 1 << encoding.BUCKETS, 64), ("n", 1 << 18, 256))  # buckets to compact: prefix, number, step
 logger = logging.getLogger(__name__)
 
 
@@ -67,11 +70,11 @@ class RedisBackend(Rows):
             ]
 
     def _ask_to_hold(self, asked: Sequence[Any], holds: Sequence[Hold | None]) -> tuple[list[Any], list[Any]]:
-        """Send lookups, and record which documents are held by them."""
+        """Send lookups, and note the documents that they hold."""
         try:
             told, answers = self._ask(asked)
         except StoreError:
-            self._release_all(holds)  # some may be held
+            self._release_all(holds)  # the server may have held some of them
             raise
         self.server.writes.held |= {
             hold.place: hold for hold, (*_, is_held) in zip(holds, answers, strict=True) if hold and is_held
@@ -92,7 +95,7 @@ class RedisBackend(Rows):
         return Found(found, near, bool(is_held), b"" if is_held else packed_keys(keys) + lasts)
 
     def _near(self, question: Question, entries: bytes, own: Iterable[bytes]) -> list[Row]:
-        """Return the rows near in SimHash that still exist."""
+        """Return the existing rows with a near SimHash, given the entries of its blocks."""
         assert question.simhash is not None
         places = encoding.nearest(entries, question.simhash, question.distance, own)
         rows: dict[bytes, Row] = {}
@@ -103,7 +106,7 @@ class RedisBackend(Rows):
         return [rows[place] for place in sorted(nearest)]
 
     def _places(self, key: int) -> list[bytes]:
-        """Return all places of a key."""
+        """Return all places of a key, oldest first."""
         packed, root = packed_keys([key]), self.server.root.encode()
         [short, long] = self.server.run([("HGET", root + b"k" + packed[:3], packed[3:]), ("GET", root + b"K" + packed)])
         return list(dict.fromkeys(pieces(short or long or b"", PLACE)))
@@ -133,7 +136,7 @@ class RedisBackend(Rows):
         writes = self.server.writes
         writes.add(*map(encoding.deletion, deleted), *(encoding.writing(entry, writes.held) for entry in entries))
         if len(writes) >= BATCH and not writes.refused:
-            with suppress(StoreError):  # the rows stay queued, and `flush` raises
+            with suppress(StoreError):  # the rows stay in the queue, and `flush` raises
                 self.server.run(())
 
     def flush(self, *, wait: bool) -> None:
@@ -153,7 +156,7 @@ class RedisBackend(Rows):
             rows = [*self._get_named([f"{kind}/{name.decode()}" for kind in (RUN, HOST) for name in names[kind]])]
             if self._hears_documents:
                 rows += [row for row in self._rows_at(names[DOCUMENT]).values() if not row.is_pending]
-            if told:  # and all news were read
+            if told:  # set last, so that a failure above loses no news
                 self._heard = told[-1][0]
             return rows, len(told) == NEWS
 
@@ -183,7 +186,7 @@ class RedisBackend(Rows):
         policy = memory.get("maxmemory_policy", "noeviction")
         if policy != "noeviction" and memory.get("maxmemory", "0") != "0":
             logger.warning(
-                "Store %r: when the server is full it drops keys, documents with them: set its maxmemory-policy to"
+                "Store %r: a full server deletes documents; set its maxmemory-policy to"
                 " noeviction instead of %s", self.name, policy,
             )  # fmt: skip
 
@@ -201,7 +204,7 @@ def _few(question: Question) -> list[int]:
 
 
 def _asked(question: Question, hold: Hold | None) -> list[Any]:
-    """Return a lookup as arguments of the script."""
+    """Return a lookup as arguments of the script `find`."""
     keys = _few(question)
     newest = bytes(question.keys[key] for key in keys)
     blocks = b"" if question.simhash is None else encoding.blocks(question.simhash, question.distance)

@@ -1,4 +1,4 @@
-"""Connect to the server of an address: a single server, a Sentinel master, or a cluster node."""
+"""Connect to a single server, a Sentinel master, or a node of a cluster."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from ..interface import StoreError
 from .address import named
 from .failures import ERRORS, explained
 
-SECONDS = 5.0  # the timeout of a connection and of an answer
+SECONDS = 5.0  # the timeout for connecting and for each answer
 Connect = Callable[[], Any]
-"""A function that opens a connection of the client, which has few types."""
+"""A function that opens a connection. The client library has few types."""
 
 
 def connecting(address: str, root: str) -> Connect:
-    """Return a function that connects to the server with the keys of `root`. Raise StoreError."""
+    """Return a function that connects to the server with the keys of `root`. Raise StoreError for a bad address."""
     making = _making(address)
     return lambda: _connection(making(), root)
 
@@ -37,41 +37,41 @@ def _connection(client: Any, root: str) -> Any:
 
 
 def keys(address: str, pattern: str) -> Iterator[bytes]:
-    """Yield the keys of a server, or of all servers of a cluster, that match a pattern. Raise StoreError."""
+    """Yield the keys that match a pattern, from all nodes of a cluster. Raise StoreError if the server fails."""
     try:
         with _making(address)() as client:
-            yield from client.scan_iter(match=pattern, count=1000)  # used for one command only
+            yield from client.scan_iter(match=pattern, count=1000)
     except ERRORS as error:
         raise explained(named(address), error) from error
 
 
 def _making(address: str) -> Callable[[], Any]:
-    """Return a function that makes a client. Raise StoreError for an invalid address."""
+    """Return a function that creates a client. Raise StoreError for an invalid address."""
     before, _, rest = address.partition("://")
     scheme, kind = (*before.split("+"), "single")[:2]
     url = f"{scheme.replace('valkey', 'redis')}://{rest}"
-    retry: Any = Retry(NoBackoff(), 0)  # this package retries by itself
+    retry: Any = Retry(NoBackoff(), 0)  # `Server` retries instead
     options = {"protocol": 2, "socket_timeout": SECONDS, "socket_connect_timeout": SECONDS, "retry": retry}
     try:
         return {"single": _single, "sentinel": _sentinel, "cluster": _cluster}[kind](url, options)
-    except (ValueError, TypeError) as error:  # the client takes the query of the address as keyword arguments
-        raise StoreError(f"store {named(address)!r}: no address of a server: {error}") from error
+    except (ValueError, TypeError) as error:  # the client reads the query of the address as keyword arguments
+        raise StoreError(f"store {named(address)!r}: not the address of a server: {error}") from error
 
 
 def _single(url: str, options: dict[str, Any]) -> Callable[[], Any]:
     database = urlsplit(url).path.strip("/")
     if not url.startswith("unix") and database and not database.isdecimal():
-        raise ValueError(f"{database!r} is no number of a database")
+        raise ValueError(f"{database!r} is not the number of a database")
     pool = redis.ConnectionPool.from_url(url, **options)
-    pool.make_connection()  # does not connect yet: it only checks the arguments
+    pool.make_connection()  # does not connect, only checks the arguments
     return lambda: redis.Redis.from_pool(pool)
 
 
 def _sentinel(url: str, options: dict[str, Any]) -> Callable[[], Any]:
-    """Find the master through sentinels: `redis+sentinel://HOST[:PORT][,HOST…]/SERVICE[/DB]`."""
+    """Find the master for `redis+sentinel://HOST[:PORT][,HOST…]/SERVICE[/DB]`."""
     service, _, db = urlsplit(url).path.strip("/").partition("/")
     if not service:
-        raise ValueError("after the sentinels comes the name of the service, as in redis+sentinel://HOST:26379/SERVICE")
+        raise ValueError("the name of the service is missing, as in redis+sentinel://HOST:26379/SERVICE")
     hosts, login = _hosts(url, 26379)
     make: Any = Sentinel
     client = make(hosts, **options).master_for(service, **{**options, **login, "db": int(db or 0)})
@@ -80,7 +80,7 @@ def _sentinel(url: str, options: dict[str, Any]) -> Callable[[], Any]:
 
 
 def _cluster(url: str, options: dict[str, Any]) -> Callable[[], Any]:
-    """Find the nodes of a cluster: `redis+cluster://HOST[:PORT][,HOST…]`."""
+    """Find the cluster for `redis+cluster://HOST[:PORT][,HOST…]`."""
     hosts, login = _hosts(url, 6379)
     make: Any = RedisCluster
     node: Any = ClusterNode
@@ -95,7 +95,7 @@ def _cluster(url: str, options: dict[str, Any]) -> Callable[[], Any]:
 
 
 def _hosts(url: str, port: int) -> tuple[list[tuple[str, int]], dict[str, Any]]:
-    """Return the hosts and ports in an address, and its other parts."""
+    """Return the hosts and ports in an address, and its other parts as options of the client."""
     parts = urlsplit(url)
     parse_url: Any = redis.connection.parse_url
     login, at, names = parts.netloc.rpartition("@")

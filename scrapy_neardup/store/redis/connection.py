@@ -1,4 +1,4 @@
-"""One connection to a server. While the server is down, all commands fail at once, and a thread reconnects."""
+"""One connection to a server. While the server is down, commands fail at once, and a thread reconnects."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from .scripts import SCRIPTS
 
 Argument = str | bytes | int | float
 Command = Sequence[Argument]
-PAUSES = (0.1, 10.0)  # seconds between two attempts to reconnect, at first and at most
+PAUSES = (0.1, 10.0)  # the first and the maximum number of seconds between two attempts to reconnect
 _LOADING: Sequence[Command] = [("SCRIPT", "LOAD", each.text) for each in SCRIPTS.values()]
 
 
 class Connection:
-    """Sends commands and returns the answers. Use it in one thread at a time; its own thread is separate."""
+    """Sends commands and returns the answers. Use it in one thread at a time, besides its own thread."""
 
     def __init__(self, connect: Connect) -> None:
         self.process = ""
-        """Identifies the server's process. Another process may have lost earlier writes."""
+        """The id of the server's process. A restarted server may have lost earlier writes."""
         self.number = 0
-        """The number of connections so far."""
+        """The number of connections opened so far."""
         self._connect = connect
         self._wire: Any = None
         self._away: Exception | None = None
@@ -36,8 +36,10 @@ class Connection:
         self._is_closed = False
 
     def open(self) -> int:
-        """Connect if necessary. Return the number of the connection. Raise the client's errors, at once while the
-        server is down."""
+        """Connect if necessary, and return the number of the connection.
+
+        Raise the client's errors. While the server is down, raise the last one at once.
+        """
         if self._away:
             raise self._away.with_traceback(None)
         if self._wire is None:
@@ -45,15 +47,17 @@ class Connection:
         return self.number
 
     def exchange(self, commands: Sequence[Command]) -> list[Any]:
-        """Return the answers to commands, including refusals. Raise the client's errors, and close the connection
-        then."""
+        """Send commands and return the answers, in which errors of single commands are values.
+
+        Raise the client's errors, and errors that require a new connection. The connection is closed then.
+        """
         try:
             self.open()
             answers = _exchanged(self._wire, commands)
             if void := next(filter(is_void, answers), None):
                 raise void
         except BaseException:
-            self._drop()  # an answer may be half read
+            self._drop()  # an answer may be partly read
             raise
         self._failures = 0
         return answers
@@ -79,13 +83,13 @@ class Connection:
             wire.disconnect()
 
     def leave(self, error: Exception | None) -> None:
-        """Mark the server as down, with the reason; None marks it as up."""
+        """Mark the server as down with this error, or as up with None."""
         with self._changed:
             self._away = error
             self._changed.notify_all()
 
     def wait(self, seconds: float) -> None:
-        """Wait until the server is up."""
+        """Wait until the server is up, at most this many seconds."""
         self._wait(lambda: not self._away, seconds)
 
     def _wait(self, holds: Callable[[], object], seconds: float) -> bool:
@@ -101,8 +105,7 @@ class Connection:
     # The thread
 
     def keep(self, renew: Callable[[], object], seconds: float) -> None:
-        """Start the thread, which reconnects while the server is down, and else calls `renew` every `seconds`
-        seconds."""
+        """Start the thread. It calls `renew` every `seconds` seconds, and reconnects while the server is down."""
         Thread(target=self._keep, args=(renew, seconds), name="neardup-redis", daemon=True).start()
 
     def _keep(self, renew: Callable[[], object], seconds: float) -> None:
@@ -112,19 +115,19 @@ class Connection:
                     renew()
                 elif self._away and not self._wait(lambda: self._is_closed, self._pause()):
                     self._dial()
-            except Exception as error:  # whatever failed, the next attempt may succeed
+            except Exception as error:  # of any kind, since the next attempt may succeed
                 if self._away or isinstance(error, TIMEOUT):
                     self.leave(error)
 
     def _pause(self) -> float:
-        """Return the seconds to wait, with jitter, and increase them for the next time."""
+        """Return the seconds to wait, with jitter. They double with each call."""
         pause = min(PAUSES[1], PAUSES[0] * 2.0**self._failures)
         self._failures = min(self._failures + 1, 30)
         return pause * Random().uniform(0.5, 1)
 
 
 def told_in(info: Any) -> dict[str, str]:
-    """Return the fields in an answer to INFO; none if it is forbidden."""
+    """Return the fields of an answer to INFO. If INFO is forbidden, there are none."""
     lines = info.decode().splitlines() if isinstance(info, bytes) else []
     return dict(line.partition(":")[::2] for line in lines if ":" in line)
 

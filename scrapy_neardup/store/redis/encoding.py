@@ -1,6 +1,6 @@
 """Encode rows, keys and SimHashes as arguments of the scripts. No I/O.
 
-The place of a row is 8 bytes: the code of its run (4), its kind (1 bit) and its number (31 bits).
+The place of a row is 8 bytes: the code of its run (32 bits), its kind (1 bit) and its number (31 bits).
 """
 
 from __future__ import annotations
@@ -18,32 +18,32 @@ from ..interface import DOCUMENT, HOST, LINK, META, RUN, Entry, Postings, Record
 from ..keys import id_of, key_of, kind_of, place_of
 
 KINDS = (DOCUMENT, LINK)
-NAMED = (RUN, META, HOST)  # rows with a name instead of a place: each kind is one hash
+NAMED = (RUN, META, HOST)  # kinds of rows that have a name instead of a place, with one hash for each kind
 CODE, PLACE, KEY, SIMHASH = 4, 8, 7, 8  # bytes
-BUCKETS = 18  # bits of a key: more waste memory for few documents, fewer let buckets grow into tables
-_NUMBER = 31  # bits
-_REST, _UNUSED = 64 - BUCKETS, 32 - BUCKETS  # 50 bits are unique but for very few keys
+BUCKETS = 18  # bits of a key for its bucket: more waste memory in small stores, fewer make buckets full tables
+_NUMBER = 31  # bits of a row number
+_REST, _UNUSED = 64 - BUCKETS, 32 - BUCKETS  # 50 bits of a key are used, and nearly always unique
 _FIELD = 0xFFFFFFFF
 _ENTRY = np.dtype([("place", f"V{PLACE}"), ("simhash", ">u8")])
 
 Operation = list[Any]
-"""The name and arguments of an operation, as in scripts/write.lua."""
+"""The name and arguments of an operation of scripts/write.lua."""
 
 
 @cache
 def code(run: str) -> bytes:
-    """Return the first bytes of the places of a run. Two runs with one code can't be in one store."""
+    """Return the code of a run. A store can't have two runs with the same code."""
     return blake2b(run.encode(), digest_size=CODE).digest()
 
 
 def place(key: str) -> bytes:
-    """Return the place of a row. Raise IndexError for a number that is too high."""
+    """Return the place of a row. Raise IndexError if its number is too high."""
     run, number = place_of(id_of(key))
     return places(kind_of(key), run)[number].to_bytes(PLACE, "big")
 
 
 def places(kind: str, run: str) -> range:
-    """Return all possible places of a kind of rows in a run, as integers, by number."""
+    """Return all possible places of the rows of a kind and run, as integers by row number."""
     first = int.from_bytes(code(run), "big") << 32 | KINDS.index(kind) << _NUMBER
     return range(first, first + (1 << _NUMBER))
 
@@ -60,18 +60,18 @@ def pieces(packed: bytes, size: int) -> Iterator[bytes]:
 
 
 def packed_keys(keys: Iterable[int]) -> bytes:
-    """Return keys in a row, each as its bucket (3 bytes) and the field in it (4 bytes)."""
+    """Return keys as bytes, each as its bucket (3 bytes) and the field in the bucket (4 bytes)."""
     return b"".join([(key >> _REST << 32 | key >> _UNUSED & _FIELD).to_bytes(KEY, "big") for key in keys])
 
 
 def packed(postings: Postings) -> tuple[bytes, bytes]:
-    """Return the packed keys and the SimHash of postings."""
+    """Return the packed keys and the SimHash of postings; b"" without a SimHash."""
     simhash = postings.simhash
     return packed_keys(dict.fromkeys(postings.keys)), b"" if simhash is None else simhash.to_bytes(SIMHASH, "big")
 
 
 class Hold(NamedTuple):
-    """A held document, pending."""
+    """A pending document as arguments of the scripts, and its record."""
 
     place: bytes
     value: bytes
@@ -81,12 +81,12 @@ class Hold(NamedTuple):
 
 
 def holding(entry: Entry) -> Hold:
-    """Return the arguments that hold a document, pending."""
+    """Return the arguments that hold a document as pending."""
     return Hold(place(entry.key), records.dump(entry.key, entry.record), *packed(entry.postings), entry.record)
 
 
 def writing(entry: Entry, held: Mapping[bytes, Hold]) -> Operation:
-    """Return the operation that writes a row. `held` has held documents by place."""
+    """Return the operation that writes a row. `held` has the pending documents by place."""
     kind, value = kind_of(entry.key), records.dump(entry.key, entry.record)
     if kind in NAMED:
         return ["set", kind, id_of(entry.key), value, kind != META and not entry.keeps_place]
@@ -107,7 +107,7 @@ def deletion(entry: Entry) -> Operation:
 
 
 def blocks(simhash: int, distance: int) -> bytes:
-    """Return the names of the buckets with SimHashes within a distance: the block and its 16 bits."""
+    """Return the buckets of SimHashes within a distance, each as number of the block (1 byte) and value (2 bytes)."""
     values = np.array([simhash], ">u8").view(">u2")
     which, flipped = _probes(distance)
     names = np.empty(len(which), [("block", "u1"), ("value", ">u2")])
@@ -123,7 +123,10 @@ def _probes(distance: int) -> tuple[Any, Any]:
 
 
 def nearest(entries: bytes, simhash: int, distance: int, left_out: Iterable[bytes]) -> Sequence[bytes]:
-    """Return the places of SimHashes within a distance, nearest first. Raise ValueError for damage."""
+    """Return the places of SimHashes within a distance, nearest first, except `left_out`.
+
+    Raise ValueError if the entries are damaged.
+    """
     table = np.frombuffer(entries, _ENTRY)
     far = np.bitwise_count(table["simhash"] ^ np.uint64(simhash))
     near = (far <= distance).nonzero()[0]

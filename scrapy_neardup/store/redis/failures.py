@@ -1,4 +1,4 @@
-"""Explain errors of the server and the client: the reason, and advice. No I/O."""
+"""Convert errors of the server and the client library to StoreError, with advice. No I/O."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _VOID = (
     *(exceptions.NoScriptError, exceptions.ReadOnlyError),
     *(exceptions.AskError, exceptions.TryAgainError, exceptions.ClusterDownError),
 )
-_UNHELD = "neardup: the run is not held"  # as in scripts/common.lua
-_ADVICE = {  # the client removes the first word of a server's error
-    "used memory": "it is full: give it more memory, or forget what is old",
-    "authenticat": "it wants a password",
+_UNHELD = "neardup: the run is not held"  # the same text as in scripts/common.lua
+_ADVICE = {  # keys are parts of errors, of which the client library removes the first word
+    "used memory": "it is full; give it more memory, or forget old documents",
+    "authenticat": "it needs a password",
     "username-password": "the user or the password is wrong",
     "invalid password": "the password is wrong",
-    "permissions": "this user may not do that",
-    "user executing the script": "this user may not do that",
+    "permissions": "this user lacks a permission",
+    "user executing the script": "this user lacks a permission",
     "wrong kind of value": "a key is damaged, or somebody else's: `scrapy neardup verify` says which",
     "bad argument": "it is damaged: `scrapy neardup verify` says what to do",
     "read only replica": "it is a replica; name the master",
@@ -30,12 +30,15 @@ _ADVICE = {  # the client removes the first word of a server's error
 
 
 def explained(name: str, error: BaseException) -> StoreError:
-    """Return the StoreError for an error of the client."""
+    """Return the StoreError for an error of the client library."""
     why = " ".join(str(error).split()) or type(error).__name__
     advice = next((f"; {text}" for sign, text in _ADVICE.items() if sign in why.lower()), "")
-    return StoreError(f"store {name!r} can't be asked: {why}{advice}")
+    return StoreError(f"store {name!r} can't be used: {why}{advice}")
 
 
 def is_void(answer: object) -> bool:
-    """Return whether a refusal requires a new connection: to another server, with the scripts, or with the runs."""
+    """Return whether an answer is an error that a new connection may cure.
+
+    A new connection finds the right server, loads the scripts, and takes the leases of the runs again.
+    """
     return isinstance(answer, _VOID) or (isinstance(answer, exceptions.RedisError) and _UNHELD in str(answer))

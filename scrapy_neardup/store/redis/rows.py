@@ -17,7 +17,7 @@ AT_ONCE = 500  # rows to read at a time
 
 
 class Rows:
-    """The rows of one namespace, including those that this process holds."""
+    """The rows of one namespace, including pending documents of this process."""
 
     def __init__(self, server: Server, *, writes: bool) -> None:
         self.server = server
@@ -30,7 +30,7 @@ class Rows:
         return {run.decode(): code for code, run in zip(names[::2], names[1::2], strict=True)}
 
     def _key(self, place: bytes) -> str:
-        """Return the key of the row at a place. Raise ValueError if no run has its code."""
+        """Return the key of the row at a place. Raise ValueError if its run is unknown."""
         code = place[:CODE]
         if code not in self._runs:
             self._runs = {code: run for run, code in self.names().items()}
@@ -49,14 +49,13 @@ class Rows:
         commands = [("HGET", self.server.key(kind_of(key)), id_of(key)) for key in keys]
         for key, value in zip(keys, self.server.run(commands) if commands else [], strict=True):
             if value is not None:
-                if (
-                    self._writes and kind_of(key) == META
-                ):  # remembered, since a server that lost its data needs it again
+                # If the server loses its data, this row is written again.
+                if self._writes and kind_of(key) == META:
                     self.server.writes.remember(["add", META, id_of(key), value])
                 yield Row(key, value)
 
     def _rows_at(self, places: Iterable[bytes]) -> dict[bytes, Row]:
-        """Return the existing rows by place."""
+        """Return the existing rows at these places, by place."""
         wanted = list(places)
         found: dict[bytes, Row] = {}
         for at in range(0, len(wanted), AT_ONCE):
@@ -65,13 +64,13 @@ class Rows:
         return found
 
     def _ask(self, questions: Sequence[Any], places: bytes = b"") -> tuple[list[Any], list[Any]]:
-        """Return the rows at places, and the answers to lookups."""
+        """Return the rows found, and the answers to lookups. Rows at `places` are included."""
         packed = msgpack.packb([questions, places], use_bin_type=False)
         [[told, answers]] = self.server.run([self.server.script("find", packed)])
         return told, answers
 
     def _told(self, told: Sequence[Any]) -> dict[bytes, Row]:
-        """Return rows by place, without documents that this process held and withdrew."""
+        """Return rows by place, without pending documents that this process has withdrawn."""
         rows, own, held = {}, {*map(encoding.code, self.server.runs)}, self.server.writes.held
         for place, value, is_pending in zip(told[::3], told[1::3], told[2::3], strict=True):
             is_own = is_pending and place[:CODE] in own

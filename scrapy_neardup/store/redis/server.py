@@ -1,4 +1,4 @@
-"""One namespace of a server: commands are sent after all queued writes, and the leases of runs are renewed."""
+"""Send commands and queued writes for one namespace of a server, and renew the leases of runs."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from .failures import ERRORS, TIMEOUT, explained
 from .scripts import SCRIPTS
 from .writes import Writes
 
-VERSION = 3  # of the keys and their contents
+VERSION = 3  # the version of the layout of keys and values
 LEASE = 10.0  # seconds without renewal after which a process counts as dead
-_ELSEWHERE, _KEPT, _FREE = range(3)  # as in scripts/run.lua
+_ELSEWHERE, _KEPT, _FREE = range(3)  # the results of scripts/run.lua
 logger = logging.getLogger(__name__)
 
 
@@ -33,9 +33,8 @@ class Server:
 
     def __init__(self, address: str, namespace: str) -> None:
         self.name = named(address)
-        self.root = (
-            f"{{neardup:{quote(namespace, safe='')}:{VERSION}}}"  # the braces keep all keys on one node of a cluster
-        )
+        # The braces keep all keys on one node of a cluster.
+        self.root = f"{{neardup:{quote(namespace, safe='')}:{VERSION}}}"
         self.connection = Connection(connecting(address, self.root))
         self.writes = Writes()
         self.runs: set[str] = set()
@@ -50,13 +49,13 @@ class Server:
         return f"{self.root}:{suffix}"
 
     def script(self, name: str, *arguments: Argument) -> Command:
-        """Return the command that runs a script on behalf of the runs of this process."""
+        """Return the command that runs a script."""
         return ("EVALSHA", SCRIPTS[name].sha, 1, self.root, *arguments)
 
     def run(self, commands: Sequence[Command], *, checks: bool = True) -> list[Any]:
-        """Return the answers to commands, which are sent after all queued writes. Raise StoreError.
+        """Send queued writes, then commands, and return the answers to the commands.
 
-        Without `checks`, refusals are returned as answers.
+        Raise StoreError if the server fails or refuses a command. Without `checks`, refusals are returned as answers.
         """
         with self._lock, self.told():
             answers = self._tried(commands)
@@ -80,13 +79,16 @@ class Server:
         return answers[len(batches) :]
 
     def _exchanged(self, commands: Iterable[Command], runs: Iterable[str]) -> list[Any]:
-        """Return the answers to commands. The server refuses scripts unless this process holds the runs."""
+        """Send commands and return the answers. The server refuses scripts unless this process holds the runs."""
         fence = self._token + b"".join(map(code, runs))
         fenced = [(*each[:4], fence, *each[4:]) if each[0] == "EVALSHA" else each for each in commands]
         return self.connection.exchange(fenced) if fenced else []
 
     def flush(self, *, tells: bool) -> None:
-        """Send the queue. Raise StoreError for failed writes; for damage only with `tells`, and once."""
+        """Send the queue. Raise StoreError if writes fail.
+
+        An error of a damaged key is raised only with `tells`, and only once.
+        """
         self.run([("PING",)])
         while self.writes and not self.writes.refused:
             self.run(())
@@ -97,34 +99,31 @@ class Server:
             raise explained(self.name, error) from error
 
     def reach(self) -> None:
-        """Wait a little for a server that is down."""
+        """Wait some seconds for a server that is down."""
         self.connection.wait(LEASE)
 
     def memory(self) -> dict[str, str]:
-        """Return the server's figures on its memory."""
+        """Return the server's figures on its memory, by name."""
         return told_in(self.run([("INFO", "memory")])[0])
 
-    # Runs. Each connection has a token, so that late commands of an old connection are refused.
+    # Runs. Each connection has its own token, so that the server refuses late commands of an old connection.
 
     def _resume(self) -> None:
-        """Hold the runs again over a new connection, and queue writes again that the server may have lost."""
+        """After a reconnect, take the leases of the runs again. Queue writes again that the server may have lost."""
         number = self.connection.open()
         if self._resumed_on == number:
             return
-        before, self._process = self._process, ""  # until all are held
+        before, self._process = self._process, ""  # stays unknown until all leases are taken
         self._token = f"{self._id}{number:08}".encode()
         states = self._take_all()
         if _ELSEWHERE in states:
             raise StoreError(
-                f"store {self.name!r} heard nothing of this run for {LEASE:.0f} seconds, so another process took it for"
-                " dead and has it now"
+                f"store {self.name!r} gave this run to another process, since its lease of {LEASE:.0f} seconds expired"
             )
         if before != self.connection.process or _FREE in states:
             self.writes.repeat()
         if _FREE in states:
-            logger.warning(
-                "Store %r has lost this run, or took it for dead: its last rows are written again", self.name
-            )
+            logger.warning("Store %r lost this run or its lease; its last rows are written again", self.name)
         self._process, self._resumed_on = self.connection.process, number
 
     def _take_all(self) -> list[Any]:
@@ -134,15 +133,15 @@ class Server:
         return self.script("run", code(run), run, int(1000 * seconds))
 
     def take(self, run: str) -> bool:
-        """Take a run. Return False if a living process has it."""
+        """Take the lease of a run. Return False if another living process has it."""
         if self.run([self._taking(run, LEASE)]) == [_ELSEWHERE]:
             return False
-        self.runs = self.runs | {run}  # a new set, since the thread may iterate over the old one
+        self.runs = self.runs | {run}  # a new set, since the thread may be iterating over the old one
         self.writes.add(["add", "names", code(run), run])
         return True
 
     def release(self, run: str) -> None:
-        """Release a run."""
+        """Release the lease of a run."""
         if run in self.runs:
             self.runs = self.runs - {run}
             self.run([self._taking(run, 0)])
@@ -154,11 +153,11 @@ class Server:
     def _renew(self) -> None:
         with self._lock:
             if self._resumed_on == self.connection.number and any(each != _KEPT for each in self._take_all()):
-                self._process, self._resumed_on = "", 0  # the next command holds the runs again
+                self._process, self._resumed_on = "", 0  # the next command calls `_resume`
 
     @contextmanager
     def told(self) -> Iterator[None]:
-        """Convert errors of the client and of damaged bytes to StoreError."""
+        """Convert errors of the client library and of damaged bytes to StoreError."""
         try:
             yield
         except ERRORS as error:
@@ -169,12 +168,12 @@ class Server:
             raise StoreError(f"store {self.name!r} is damaged: {why}; {advice}") from error
 
     def close(self) -> None:
-        """Close the connection. The leases expire, and the queue is not sent."""
+        """Close the connection. The queue is not sent, and the leases expire."""
         self.connection.close()
 
 
 def _checked(answers: list[Any]) -> list[Any]:
-    """Return answers. Raise the first error among them."""
+    """Return answers. Raise the first error among them, if any."""
     for answer in answers:
         if isinstance(answer, Exception):
             raise answer

@@ -1,4 +1,4 @@
-"""Verify a server: the rows of all namespaces, and the lists that lead to them. Read-only."""
+"""Verify the rows of all namespaces of a server, and their index. Read-only."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from .encoding import KEY, PLACE, SIMHASH, packed, pieces, place
 from .namespaces import namespaces
 from .server import Server
 
-AT_ONCE = 200  # rows
-_KINDS = (META, RUN, LINK, DOCUMENT, HOST)  # links first, since their documents were written before them
+AT_ONCE = 200  # rows to verify at a time
+_KINDS = (META, RUN, LINK, DOCUMENT, HOST)  # links before documents, since a document is written before its links
 _HASHES = ("names", "last", "pending", "run", "meta", "host")
 _TYPES = {**dict.fromkeys(_HASHES, "hash"), "news": "stream"}
 
 
 def inspect(address: str, survey: Survey) -> None:
-    """Read all namespaces of a server. Raise StoreError if it can't be reached."""
+    """Verify all namespaces of a server. Raise StoreError if it can't be reached."""
     names = namespaces(address)
     survey.read["namespaces"] = len(names)
     for name in names:
@@ -48,7 +48,7 @@ def _inspect_namespace(backend: RedisBackend, rows: Verification) -> None:
 
 
 def _is_quiet(backend: RedisBackend) -> bool:
-    """Return whether no process seems to be about to write."""
+    """Return whether no living process has a run open."""
     try:
         return not any(map(backend.is_held, backend.names()))
     except (StoreError, *DAMAGE):
@@ -56,7 +56,7 @@ def _is_quiet(backend: RedisBackend) -> bool:
 
 
 def _check_types(server: Server, rows: Verification) -> None:
-    """Note keys of a wrong type."""
+    """Add findings for keys of a wrong type."""
     told = server.run([("TYPE", server.key(name)) for name in _TYPES])
     for (name, wanted), found in zip(_TYPES.items(), told, strict=True):
         if found.decode() not in (wanted, "none"):
@@ -76,30 +76,33 @@ def _inspect_kind(backend: RedisBackend, kind: str, rows: Verification) -> None:
 
 
 def _inspect_lists(backend: RedisBackend, taken: Mapping[str, Record], rows: Verification) -> None:
-    """Note rows that are missing in a list. Others may have rewritten or deleted them since they were read."""
+    """Add findings for rows that are missing in the index.
+
+    Missing rows are read again first, since another process may have rewritten or deleted them.
+    """
     if lost := _unfound(backend.server, taken):
         again = {row.key: records.load(row.key, row.value) for row in backend.get(lost) if isinstance(row.value, bytes)}
-        costs = "copies of their pages are stored once more, or their URLs are fetched again"
+        costs = "copies of their pages are stored again, or their URLs are fetched again"
         for key in _unfound(backend.server, again):
-            rows.note("rows are not found by all that should lead to them", costs, count=1, example=repr(key))
+            rows.note("rows are missing in their index", costs, count=1, example=repr(key))
 
 
 def _unfound(server: Server, rows: Mapping[str, Record]) -> list[str]:
-    """Return the keys of rows that are missing in one of their lists."""
+    """Return the keys of rows that are missing in one of their lists in the index."""
     leading = {key: dict(_leading(key, record)) for key, record in rows.items()}
     lists = _lists(server, list({name for each in leading.values() for name in each}))
     return [key for key, each in leading.items() if not all(entry in lists[name] for name, entry in each.items())]
 
 
 def _leading(key: str, record: Record) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the names of the lists of a row, each with its entry."""
+    """Yield the names of the lists of a row, each with the entry of the row."""
     (keys, simhash), at = packed(postings(record)), place(key)
     yield from ((b"k" + each, at) for each in pieces(keys, KEY))
     yield from ((b"n" + bytes([n]) + block, at + simhash) for n, block in enumerate(pieces(simhash, 2)))
 
 
 def _lists(server: Server, names: Sequence[bytes]) -> dict[bytes, set[bytes]]:
-    """Return the entries of lists. An unreadable list has none."""
+    """Return the entries of lists by name. A list that can't be read has none."""
     root = server.root.encode()
     asked = [("HGET", root + name[:4], name[4:]) if name[:1] == b"k" else ("GET", root + name) for name in names]
     found = dict(zip(names, server.run(asked, checks=False), strict=True))

@@ -1,4 +1,4 @@
-"""The queue of write operations, and those to repeat if the server loses them. No I/O."""
+"""The queue of write operations, and operations to repeat if the server loses them. No I/O."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Any
 from ..interface import HOST, StoreError
 from .encoding import Hold, Operation
 
-BATCH = 100  # operations in one call of a script
-REMEMBERED = 10_000  # rows to write again if the server loses them: about 10 MB
+BATCH = 100  # operations in one call of the script
+REMEMBERED = 10_000  # rows to write again if the server loses them, about 10 MB
 MOST = 100_000  # the maximum number of queued operations
 
 
 class Writes:
-    """The queue. An operation may be executed twice, but never out of order."""
+    """The queue of operations. An operation may be executed twice, but never out of order."""
 
     def __init__(self) -> None:
         self.held: dict[bytes, Hold] = {}
-        """Pending documents of this process by place."""
+        """The pending documents of this process by place."""
         self.refused: Exception | None = None
-        """The error of the last attempt to send the queue."""
+        """The error of the last attempt to send the queue; None if it succeeded."""
         self.damage: Exception | None = None
-        """The error of writes that can never succeed, since it was last raised."""
+        """The first error of a write that can never succeed, since `Server.flush` last raised one."""
         self._again: list[Operation] = []
         self._queue: list[Operation] = []
         self._rows: OrderedDict[Any, Operation] = OrderedDict()
@@ -33,7 +33,7 @@ class Writes:
         return len(self._again) + len(self._queue)
 
     def add(self, *operations: Operation) -> None:
-        """Queue operations. Documents among them are no longer pending. Raise StoreError if the queue is full."""
+        """Queue operations. Their documents are no longer pending. Raise StoreError if the queue is full."""
         if len(self._queue) + len(operations) > MOST:
             raise StoreError(f"more than {MOST:,} rows wait for the server")
         self._queue += operations
@@ -42,7 +42,7 @@ class Writes:
             self.remember(operation)
 
     def remember(self, operation: Operation) -> None:
-        """Remember the operation that writes a row, to repeat it if the server loses it."""
+        """Remember the last operation that writes a row, to repeat it if the server loses the row."""
         name, first, second, *rest = operation
         if name in ("set", "add"):
             kept, key, exists = self._rows if first == HOST else self._named, (first, second), bool(rest[0])
@@ -55,18 +55,18 @@ class Writes:
             self._rows.popitem(last=False)
 
     def repeat(self) -> None:
-        """Queue all remembered operations again, without replacing rows that others may have written since."""
+        """Queue all remembered operations again. Rows with a name are written only if they are missing."""
         named = [["add", *each[1:4]] for each in self._named.values()]
         rows = [["add", *each[1:4]] if each[0] == "set" else each for each in self._rows.values()]
         self._again = [*named, *rows, *(["hold", *hold[:4]] for hold in self.held.values())]
 
     def batches(self) -> list[list[Operation]]:
-        """Return the queue in batches; after a failure, only the first batch."""
+        """Return the queue in batches. After a failure, return only the first batch."""
         made = [some[at : at + BATCH] for some in (self._again, self._queue) for at in range(0, len(some), BATCH)]
         return made[:1] if self.refused else made
 
     def settle(self, batches: Sequence[Sequence[Operation]], results: Sequence[Any]) -> None:
-        """Remove executed operations from the queue. Refused ones stay."""
+        """Remove executed operations from the queue. Refused operations stay in it."""
         self.refused = None
         for batch, result in zip(batches, results, strict=False):
             if isinstance(result, Exception):

@@ -1,4 +1,4 @@
-"""The scripts that a server runs, each in one atomic step."""
+"""Lua scripts, which a server runs atomically."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Script(NamedTuple):
-    """A script with the name by which a server knows it."""
+    """A script with its SHA-1, by which a server identifies it."""
 
     text: bytes
     sha: bytes
@@ -20,4 +20,4 @@ def _read(name: str) -> Script:
 
 
 SCRIPTS = {name: _read(name) for name in ("compact", "find", "run", "write")}
-"""Scripts by name. Each begins with the code that all share."""
+"""The scripts by name. Each begins with common.lua."""

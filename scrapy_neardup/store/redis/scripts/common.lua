@@ -1,10 +1,11 @@
--- What the scripts share. KEYS[1]: what all keys begin with. ARGV[1]: the token of the process that asks, then the codes
--- of the runs that it must have.
+-- Shared code, placed before each script.
+-- KEYS[1]: the prefix of all keys.
+-- ARGV[1]: the token of the connection (40 bytes), then the codes of the runs whose leases it must hold.
 local root, token = KEYS[1], string.sub(ARGV[1], 1, 40)
 local call, sub, concat, floor = redis.call, string.sub, table.concat, math.floor
-local CODE, PLACE, ENTRY, KEY = 4, 8, 16, 7 -- bytes of a run's code; of a row's place; of that with a SimHash; of a key
-local SHORT = 63 -- bytes of a list in its bucket: a longer value would turn the bucket into a full table
-local EXACT = 4096 -- bytes of SimHashes up to which they take no more room than they need
+local CODE, PLACE, ENTRY, KEY = 4, 8, 16, 7 -- bytes of a run's code; a place; a place with SimHash; a key
+local SHORT = 63 -- max. bytes of a list in its bucket; a longer value would make the bucket a full hash table
+local EXACT = 4096 -- bytes of a list of SimHashes up to which it is stored without spare room
 local rows, pending = root .. 'r', root .. ':pending'
 
 local function lease_of(code) return root .. ':lease.' .. code end
@@ -19,27 +20,27 @@ local function block_key(simhash, block)
   return root .. 'n' .. string.char(block) .. sub(simhash, 2 * block + 1, 2 * block + 2)
 end
 
--- Does some work on one key. A script that goes on after damage replaces it.
+-- Calls a function that works on one key. write.lua replaces `each`, to continue after damaged keys.
 local function each(work, ...) work(...) end
 
--- Returns where an entry is in a list of entries of its length.
+-- Returns the position of an entry in a list of entries of the same length, or nil.
 local function find(list, entry)
   local at = string.find(list, entry, 1, true)
   while at and (at - 1) % #entry ~= 0 do at = string.find(list, entry, at + 1, true) end
   return at
 end
 
--- Returns a key's bucket, and its field there; and where its list is if that is long.
+-- Returns the bucket and the field of a key. `long` returns the name of its list if the list is long.
 local function names(key) return root .. 'k' .. sub(key, 1, 3), sub(key, 4) end
 local function long(key) return root .. 'K' .. key end
 
--- Returns a key's list of places.
+-- Returns the list of places of a key.
 local function places_of(key)
   local list = call('HGET', names(key))
   return list == '' and call('GET', long(key)) or list or ''
 end
 
--- Puts a list of places in place of a key's.
+-- Replaces the list of places of a key.
 local function put(key, list)
   local bucket, field = names(key)
   local is_long = #list > SHORT
@@ -47,12 +48,12 @@ local function put(key, list)
   if list == '' then call('HDEL', bucket, field) else call('HSET', bucket, field, is_long and '' or list) end
 end
 
--- Puts a list of SimHashes in place of a block's.
+-- Replaces the list of SimHashes of a block.
 local function put_block(key, list)
   if list == '' then call('DEL', key) else call('SET', key, list) end
 end
 
--- Adds a place to a key's list. `again`: it may be there, however long the list is.
+-- Adds a place to the list of a key. `again`: a long list may already have the place, so search it.
 local function add(key, place, again)
   local bucket, field = names(key)
   if call('HSETNX', bucket, field, place) == 1 then return end
@@ -70,7 +71,7 @@ local function add_to_block(key, entry, again)
   if #list < EXACT then call('SET', key, list .. entry) else call('APPEND', key, entry) end
 end
 
--- Adds a place to the lists of keys, but for those where it was `added`, and of a SimHash.
+-- Adds a place to the lists of its keys, except those in `added`, and to the lists of its SimHash.
 local function add_all(keys, simhash, place, again, added)
   for at = 1, #keys, KEY do
     local key = sub(keys, at, at + KEY - 1)
@@ -79,7 +80,7 @@ local function add_all(keys, simhash, place, again, added)
   for block = 0, #simhash / 2 - 1 do each(add_to_block, block_key(simhash, block), place .. simhash, again) end
 end
 
--- Holds a document, unless it is held already.
+-- Holds a document as pending, unless it is pending already.
 local function hold(added, place, value, keys, simhash)
   if call('HSETNX', pending, place, value) == 1 then add_all(keys, simhash, place, false, added) end
 end

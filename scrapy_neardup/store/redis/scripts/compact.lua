@@ -1,8 +1,8 @@
--- Removes from some buckets what leads to rows that are gone. ARGV[2]: `k` for buckets of keys, `n` for those of
--- SimHashes; the first bucket, the last one.
+-- Removes the entries of deleted rows from a range of buckets.
+-- ARGV[2]: `k` for buckets of keys, `n` for buckets of SimHashes. ARGV[3], ARGV[4]: the first and the last bucket.
 local what, first, final = unpack(ARGV, 2)
 
--- Returns the entries of a list whose rows are there.
+-- Returns the entries of a list whose rows exist.
 local function left(list, width)
   local kept = {}
   for at = 1, #list, width do

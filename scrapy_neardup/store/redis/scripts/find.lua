@@ -1,13 +1,17 @@
--- Answers questions, and holds documents. ARGV[2], in MessagePack: the questions, and places of rows that are wanted.
--- A question: keys; of each how many rows are wanted, a byte; blocks of SimHashes; what is to be held if nothing is
--- found (place, value, keys, SimHash) or false; the last place of each key that is known: then only newer ones matter.
--- Returns rows (place, value, whether it is pending), and of each question: hits (which key, place), the last places,
--- the entries of the blocks, whether the document is held.
+-- Answers lookups, and holds documents.
+-- ARGV[2], in MessagePack: the lookups, and the places of further rows to return. A lookup has
+-- - keys,
+-- - the maximum number of rows for each key, one byte each,
+-- - blocks of SimHashes,
+-- - the document to hold if the keys find nothing (place, value, keys, SimHash), or false,
+-- - optionally the last known place of each key. The document is then held if no key has a newer place.
+-- Returns rows (place, value, 1 if pending), and for each lookup: hits (number of the key, place), the last place of
+-- each key, the entries of the blocks, and 1 if the document is held.
 local NONE = string.rep('\0', PLACE)
-local LOOKED = 256 -- places of one key that are looked at, where most have no rows
+local LOOKED = 256 -- max. places of a key to look at, in case most of them have no rows
 local known, told = {}, {}
 
--- Returns whether a place has a row, and takes it into the answer.
+-- Returns whether a row exists at a place, and adds the row to the answer.
 local function take(place)
   if known[place] == nil then
     local value, waits = call('GET', rows .. place), 0
@@ -23,7 +27,7 @@ local function take(place)
   return known[place]
 end
 
--- Takes the newest rows of a key into the answer; returns its last place.
+-- Adds the newest rows of a key to the answer. Returns the last place of the key.
 local function newest(hits, n, key, most, own)
   local list = call('HGET', names(key))
   if not list then return NONE end
@@ -39,7 +43,8 @@ local function newest(hits, n, key, most, own)
   return sub(list, -PLACE)
 end
 
--- Adds a place to a key of which nothing is known, as of most. A server that is full refuses: what is known is found.
+-- Adds a place to a key without rows, as most keys are, and returns whether it did. A full server refuses to write;
+-- the lookup goes on then.
 local function add_unknown(key, place)
   local bucket, field = names(key)
   return redis.pcall('HSETNX', bucket, field, place) == 1

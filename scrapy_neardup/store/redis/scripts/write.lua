@@ -1,16 +1,19 @@
--- Does operations in order. ARGV[2], in MessagePack, of each its name and arguments:
--- `row` place, value, keys, SimHash, keys that it was not held with or false, keeps its place, is news
--- `hold` place, value, keys, SimHash   `free`, if it is held, and `drop` place, keys, SimHash
--- `set` hash, name, value or false, is news   `add`, if it is not there, hash, name, value
--- Returns why something can't ever be written, or nothing.
-local KEPT = 100000 -- news
+-- Executes operations in order. ARGV[2], in MessagePack: the operations, each with its name and arguments:
+-- `row` (place, value, keys, SimHash, others, keeps, is_news) writes the row of a document or link. `others`: the keys
+--   that a pending document was not held with, or false. `keeps`: an existing row needs no new postings.
+-- `hold` (place, value, keys, SimHash) holds a document as pending.
+-- `drop` (place, keys, SimHash) deletes a row. `free`, with the same arguments, does so if it is pending.
+-- `set` (hash, name, value or false, is_news) writes or deletes another row. `add` (hash, name, value) writes it only
+--   if it is missing.
+-- Returns the error of an operation that can never succeed, or false.
+local KEPT = 100000 -- entries of the stream of news
 local IS_HEARD = call('EXISTS', root .. ':hears') == 1
 local operations, last = {}, {}
-local gone = { keys = {}, blocks = {} } -- by key, what was dropped and is still in its list
+local gone = { keys = {}, blocks = {} } -- by key, dropped entries that are still in its list
 
-local damage = false -- why something can't ever be done
+local damage = false -- the error of an operation that can never succeed
 
--- Does some work. What can't ever be done, as a key is damaged, is left; for all else that fails the script ends.
+-- Calls a function. An error of a damaged key is noted, and the script continues; any other error ends the script.
 local function attempt(work, ...)
   local is_done, why = pcall(work, ...)
   if is_done then return end
@@ -66,7 +69,7 @@ end
 local function thin_key(key, entries) put(key, thin(places_of(key), entries)) end
 local function thin_block(key, entries) put_block(key, thin(call('GET', key) or '', entries)) end
 
--- Takes what was dropped out of the lists: of many rows with one key its list is written once.
+-- Removes dropped entries from the lists. A list is written once, even for many dropped rows.
 local function thin_all()
   for key, entries in pairs(gone.keys) do attempt(thin_key, key, entries) end
   for key, entries in pairs(gone.blocks) do attempt(thin_block, key, entries) end

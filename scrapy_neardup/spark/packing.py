@@ -1,0 +1,24 @@
+"""Pack values into the types of Spark. No Spark."""
+
+from __future__ import annotations
+
+import msgpack
+
+from ..fingerprints.sketch import Sketch
+
+
+def encode_text(text: str) -> bytes:
+    return text.encode("utf8", "surrogatepass")  # URLs and titles may hold lone surrogates
+
+
+def decode_text(stored: bytes) -> str:
+    return stored.decode("utf8", "surrogatepass")
+
+
+def signed(value: int) -> int:
+    """Return an unsigned 64-bit integer as a signed one."""
+    return value - (1 << 64) if value >> 63 else value
+
+
+def unpack_sketch(packed: bytes) -> Sketch:
+    return Sketch(*msgpack.unpackb(packed))
