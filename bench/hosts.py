@@ -30,8 +30,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from scrapy_neardup.mirrors.hosts import Finding, Hosts
-from scrapy_neardup.mirrors.relations import BOUND, Outcome
+from scrapy_neardup.hosts.relations import BOUND, Outcome
+from scrapy_neardup.hosts.rules import Finding, Hosts
 
 KINDS = {"mirror": 0.5, "partial": 0.12, "subtree": 0.08, "turned": 0.1, "alike": 0.12, "copied": 0.08}
 AFTER = (10, 20, 30, 50, 100, 200, 500, 1000, 2000)

@@ -29,10 +29,10 @@ from statistics import fmean
 import mmh3
 
 from scrapy_neardup import Deduplicator, Document
+from scrapy_neardup.hosts.rules import Finding, Hosts
 from scrapy_neardup.matching.claim import Claim
 from scrapy_neardup.matching.evidence import compare
 from scrapy_neardup.mirrors.advice import Mirrors
-from scrapy_neardup.mirrors.hosts import Finding, Hosts
 
 A, B = "http://a.example", "http://b.example"
 BOUNDS = (0.5, 0.7, 0.8, 0.85, 0.87, 0.88, 0.89, 0.9, 0.95)

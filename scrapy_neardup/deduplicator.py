@@ -16,11 +16,11 @@ from .detectors.preparation import sign
 from .detectors.registry import build_detectors
 from .document import Document
 from .feeds.reviews import Reviews
+from .hosts.rules import Change, Finding
 from .matching.candidates import Matcher
 from .matching.claim import Claim
 from .matching.evidence import Rule
 from .mirrors.deliveries import SCHEME, Deliveries
-from .mirrors.hosts import Change, Finding
 from .mirrors.preference import Preference
 from .mirrors.visits import Visits, urls
 from .settings import Config

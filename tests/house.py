@@ -11,7 +11,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).parents[1] / "scrapy_neardup"
 ROOMS = (
     *("native", "atomic", "progress", "keywords", "text", "fingerprints", "settings", "signature", "verdict"),
-    *("document", "items", "stats", "index", "papers", "detectors", "feeds", "mirrors", "matching", "store"),
+    *("document", "items", "stats", "index", "papers", "detectors", "feeds", "hosts", "store", "mirrors", "matching"),
     *("deduplicator", "quality", "report", "crawl", "addon", "commands", "spark"),
 )
 """Rooms and modules of the root, from the ground up: each imports only from those before it."""
@@ -34,21 +34,32 @@ def room(module: str) -> str:
 
 
 def imports(module: str, *, late: bool = False) -> set[str]:
-    """Return the modules that a module imports when it is run; `late`: and those that its functions import."""
+    """Return the modules that a module imports when it is run; `late`: also in functions, and for types only."""
     return {target for node in _statements(modules()[module], late) for target in _targets(module, node)} - {module}
 
 
-def _statements(tree: ast.AST, late: bool) -> Iterator[ast.ImportFrom]:
+def outside(module: str) -> set[str]:
+    """Return the packages of others that a module imports, also in functions, and for types only."""
+    found = list(_statements(modules()[module], late=True))
+    names = [alias.name for node in found if isinstance(node, ast.Import) for alias in node.names]
+    names += [str(node.module) for node in found if isinstance(node, ast.ImportFrom) and not node.level]
+    return {name.partition(".")[0] for name in names}
+
+
+def _statements(tree: ast.AST, late: bool) -> Iterator[ast.ImportFrom | ast.Import]:
     for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.ImportFrom):
+        if isinstance(node, (ast.ImportFrom, ast.Import)):
             yield node
-        elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            continue
+        elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING" and not late:
+            yield from (each for other in node.orelse for each in _statements(ast.Module([other], []), late))
         elif late or not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
             yield from _statements(node, late)
 
 
-def _targets(module: str, node: ast.ImportFrom) -> Iterator[str]:
+def _targets(module: str, node: ast.ImportFrom | ast.Import) -> Iterator[str]:
+    if isinstance(node, ast.Import):
+        yield from (name for alias in node.names if (name := alias.name.removeprefix("scrapy_neardup.")) in modules())
+        return
     is_package = (PACKAGE / module.replace(".", "/")).is_dir()
     parts = module.split(".") if module else []
     base = parts[: len(parts) - node.level + is_package] if node.level else []

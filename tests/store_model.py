@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from scrapy_neardup.fingerprints.sketch import Sketch
-from scrapy_neardup.mirrors.relations import Row
+from scrapy_neardup.hosts.relations import Row
 from scrapy_neardup.signature import Evidence
 from scrapy_neardup.store import Forgotten, Selection
 

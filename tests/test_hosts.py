@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 import pytest
 
-from scrapy_neardup.mirrors import hosts as module
-from scrapy_neardup.mirrors.hosts import Finding, Hosts
-from scrapy_neardup.mirrors.relations import WINDOW, Outcome, Tally, beta_quantile, confidence, judge
+from scrapy_neardup.hosts import rules as module
+from scrapy_neardup.hosts.relations import WINDOW, Outcome, Tally, beta_quantile, confidence, judge
+from scrapy_neardup.hosts.rules import Finding, Hosts
 from scrapy_neardup.text.shapes import Shape, counterpart, place, shape, site
 
 A, B = "http://a.example", "http://b.example"

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 
 import pytest
-from house import PACKAGE, ROOMS, chain, imports, modules, room
+from house import PACKAGE, ROOMS, chain, imports, modules, outside, room
 
 VERBS = "commands"  # whose modules are named as the verbs of the command
 
@@ -19,6 +19,13 @@ def test_every_room_has_its_place() -> None:
 def test_a_module_imports_from_its_room_and_those_below(module: str) -> None:
     allowed = ROOMS if not module else ROOMS[: ROOMS.index(room(module)) + 1]
     assert {room(each) for each in imports(module, late=True)} - {""} <= {*allowed}
+
+
+def test_only_the_glue_imports_scrapy() -> None:
+    assert {room(module) for module in modules() if "scrapy" in outside(module)} <= {
+        *("crawl", "commands", "addon"),
+        "feeds",  # an archive's pages are decoded as Scrapy decodes responses
+    }
 
 
 def test_imports_go_in_no_circle_and_not_too_deep() -> None:

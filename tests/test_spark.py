@@ -235,7 +235,7 @@ def test_rows_of_several_files_are_numbered_as_dedupe_reads_them(spark: SparkSes
 def test_inputs_that_can_not_be_told(spark: SparkSession) -> None:
     with pytest.raises(FeedError, match="archive: unknown format"):
         read(spark, ["archive"])
-    with pytest.raises(FeedError, match="two kinds, jsonl and parquet"):
+    with pytest.raises(FeedError, match="two formats, jsonl and parquet"):
         read(spark, ["a.jsonl", "b.parquet"])
 
 

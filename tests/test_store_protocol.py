@@ -25,7 +25,7 @@ from store_model import PAIR, Document, Known, Model, Trial, Url
 from tiers import slow
 
 from scrapy_neardup.fingerprints.sketch import Sketch
-from scrapy_neardup.mirrors.relations import Row
+from scrapy_neardup.hosts.relations import Row
 from scrapy_neardup.signature import Evidence, Link, Signature
 from scrapy_neardup.store import Selection, Store, memory_store, open_store
 from scrapy_neardup.store.redis.backend import RedisBackend

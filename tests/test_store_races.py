@@ -15,7 +15,7 @@ from helpers import python, settle
 from store_kinds import URL, Place, commit, fill_numbered, held, numbered, on_disk
 from store_model import PAIR
 
-from scrapy_neardup.mirrors.relations import Row
+from scrapy_neardup.hosts.relations import Row
 from scrapy_neardup.store import Selection, Store, StoreError
 from scrapy_neardup.store.local.arrays import write_arrays
 from scrapy_neardup.store.local.locks import RunLock

@@ -13,7 +13,7 @@ from helpers import hashes, link, names, signature, sketch, text
 from store_kinds import KINDS, URL, Place, commit, fill_numbered, held, on_disk, put, wait_for
 
 from scrapy_neardup import Document
-from scrapy_neardup.mirrors.relations import Row
+from scrapy_neardup.hosts.relations import Row
 from scrapy_neardup.signature import Evidence, Link, Signature, Visit
 from scrapy_neardup.store import Selection, StoreError
 from scrapy_neardup.store.meta import FORMAT

@@ -11,9 +11,9 @@ from scrapy.settings import BaseSettings
 
 from ..deduplicator import Deduplicator
 from ..feeds import Feeds, writing
+from ..hosts.relations import Relation
+from ..hosts.rules import Hosts
 from ..items import item_document
-from ..mirrors.hosts import Hosts
-from ..mirrors.relations import Relation
 from ..report.data import SNIPPET, HostMirror, RunSummary, build
 from ..report.page import write_page
 from ..settings import Config

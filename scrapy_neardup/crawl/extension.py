@@ -17,7 +17,7 @@ from scrapy.utils.job import job_dir
 
 from ..deduplicator import Deduplicator
 from ..document import Document
-from ..mirrors.hosts import Change
+from ..hosts.rules import Change
 from ..settings import Config, ConfigError
 from ..stats import BY_DETECTOR, PREFIX, Stat, plural, summary
 from ..text.extractors import ExtractorError

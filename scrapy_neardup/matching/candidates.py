@@ -14,9 +14,9 @@ from ..detectors import Exact, SimHash
 from ..document import Document
 from ..feeds.reviews import WHY_APART, Reviews
 from ..fingerprints.simhash import hamming
-from ..mirrors.hosts import Finding
+from ..hosts.relations import judge
+from ..hosts.rules import Finding
 from ..mirrors.preference import Preference
-from ..mirrors.relations import judge
 from ..signature import Evidence, Link, Signature
 from ..text.shapes import site
 from ..text.urls import canonical_url, domain, host

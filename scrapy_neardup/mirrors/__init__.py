@@ -1,1 +1,1 @@
-"""Knowledge of URLs and hosts: advice before a fetch, and mirrors with their evidence. No Scrapy."""
+"""Advice on URLs before a fetch and on dead links, and the record of visits. No Scrapy."""

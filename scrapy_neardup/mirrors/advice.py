@@ -10,14 +10,14 @@ from urllib.parse import urlsplit
 
 from ..feeds.reviews import Reviews
 from ..fingerprints.hashes import hash_text
+from ..hosts.relations import SHORT
+from ..hosts.rules import Counterpart, Hosts
 from ..settings import Config
 from ..signature import Link, Signature
 from ..text.shapes import site
 from ..text.urls import canonical_url, host
 from .deliveries import Deliveries
-from .hosts import Counterpart, Hosts
 from .preference import Preference
-from .relations import SHORT
 
 if TYPE_CHECKING:
     from ..store import Store

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from ..mirrors.relations import Row as Trial
+from ..hosts.relations import Row as Trial
 from ..progress import watched
 from ..signature import Link, Signature
 from ..text.shapes import named_site, site

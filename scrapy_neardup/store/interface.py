@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
-from ..mirrors.relations import Row as Trial
+from ..hosts.relations import Row as Trial
 from .runs import Run
 
 if TYPE_CHECKING:

@@ -22,8 +22,8 @@ from typing import Any
 import msgpack
 
 from ..fingerprints.sketch import Sketch
-from ..mirrors.relations import Outcome
-from ..mirrors.relations import Row as Trial
+from ..hosts.relations import Outcome
+from ..hosts.relations import Row as Trial
 from ..signature import Evidence, Link, Signature, Visit
 from .damage import DAMAGE
 from .interface import DOCUMENT, HOST, LINK, META, RUN, HostNews, Record

@@ -14,8 +14,8 @@ from contextlib import suppress
 from typing import Any
 
 from ..detectors.detector import Detector
-from ..mirrors.hosts import Hosts
-from ..mirrors.relations import Row as Trial
+from ..hosts.relations import Row as Trial
+from ..hosts.rules import Hosts
 from ..signature import Link, Signature, Visit
 from ..text.shapes import site
 from . import erasure
