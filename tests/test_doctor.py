@@ -53,19 +53,19 @@ def test_nothing_is_said_where_all_is_well(settings: dict[str, Any]) -> None:
         ({"DOWNLOADER_MIDDLEWARES": {MirrorMiddleware: 75}}, "warning: the pipeline is not enabled"),
         (
             {**ORIGINS, "ITEM_PIPELINES": {NearDupPipeline: 300}, "DOWNLOADER_MIDDLEWARES": {MirrorMiddleware: 600}},
-            "warning: MirrorMiddleware stands at 600",
+            "warning: MirrorMiddleware is at 600",
         ),
         (
             {"ITEM_PIPELINES": {NearDupPipeline: 300}, "DOWNLOADER_MIDDLEWARES": {MirrorMiddleware: 75}},
-            "warning: ItemOrigins is not enabled: items are known by their own URLs alone",
+            "warning: ItemOrigins is not enabled, so items are identified by their own URLs only",
         ),
         ({**ADD_ON, "NEARDUP_ENABLED": False}, "warning: NEARDUP_ENABLED = False"),
-        ({**ADD_ON, "ITEM_PIPELINES": {"shop.pipelines.Save": 200}}, "note: shop.pipelines.Save: not after"),
+        ({**ADD_ON, "ITEM_PIPELINES": {"shop.pipelines.Save": 200}}, "note: shop.pipelines.Save: is not placed after"),
         (
             {**ADD_ON, "SPIDER_MIDDLEWARES": {"scrapy_deltafetch.DeltaFetch": 100}, "DELTAFETCH_ENABLED": True},
             "warning: scrapy_deltafetch.DeltaFetch is enabled",
         ),
-        ({**ADD_ON, "HTTPCACHE_ENABLED": True}, "note: HTTPCACHE_ENABLED without end"),
+        ({**ADD_ON, "HTTPCACHE_ENABLED": True}, "note: HTTPCACHE_ENABLED without expiry"),
         ({**ADD_ON, "NEARDUP_ACTION": "tag"}, 'warning: NEARDUP_ACTION = "tag" with NEARDUP_SKIP_MIRRORS'),
         ({**ADD_ON, "NEARDUP_ACTION": "audit", "NEARDUP_REVISIT": "drop"}, "note: NEARDUP_REVISIT = 'drop' has no"),
         (
@@ -165,7 +165,7 @@ def test_a_bad_value_of_a_setting_of_others_is_named(settings: dict[str, Any], s
 
 
 def test_ours_is_off_however_that_is_said() -> None:
-    assert advised({**ADD_ON, "NEARDUP_ENABLED": "no"}) == ["warning: NEARDUP_ENABLED = False: nothing is done"]
+    assert advised({**ADD_ON, "NEARDUP_ENABLED": "no"}) == ["warning: NEARDUP_ENABLED = False: the plugin is off"]
 
 
 def test_the_worst_comes_first() -> None:

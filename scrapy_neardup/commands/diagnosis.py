@@ -1,7 +1,7 @@
 """Advice on settings that are wrong, contradict each other, or have no effect. No I/O.
 
-Each check is a generator of advice; `on_settings` runs them all. A bad value of our own settings raises ConfigError
-before.
+Each check is a generator of advice. `on_settings` runs all of them. A bad value of our own settings raises ConfigError
+earlier.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ADDON, PIPELINE, MIDDLEWARE, ORIGINS = (
     f"scrapy_neardup.{name}" for name in ("Addon", "NearDupPipeline", "MirrorMiddleware", "ItemOrigins")
 )
 Level = Literal["error", "warning", "note"]
-RETRY = 550  # where Scrapy's own retries stand among the downloader middlewares
+RETRY = 550  # the place of RetryMiddleware among the downloader middlewares
 _TUNES = {"simhash_distance": "simhash", "imatch_lexicons": "imatch", "lexicon": "imatch", "synonyms": "dwdcs"}
 
 
@@ -31,11 +31,11 @@ _READ: Mapping[str, tuple[Callable[[BaseSettings, str], int], str]] = {
     "HTTPCACHE_EXPIRATION_SECS": (BaseSettings.getint, "a whole number"),
     "DELTAFETCH_ENABLED": (BaseSettings.getbool, "True or False"),
 }
-"""Settings of others that are read here: how, and what is allowed."""
+"""Settings of other components that are read here: the reader and the allowed values."""
 
 
 class Advice(NamedTuple):
-    """One thing that is wrong (error), likely not meant (warning), or good to know (note)."""
+    """A finding: wrong (error), probably a mistake (warning), or good to know (note)."""
 
     level: Level
     what: str
@@ -43,7 +43,7 @@ class Advice(NamedTuple):
 
 
 def on_settings(settings: BaseSettings, config: Config) -> list[Advice]:
-    """Return advice on a project's settings, worst first; `config`: what of them is ours."""
+    """Return advice on the settings of a project, worst first. `config` has our own settings."""
     found = [advice for check in (_values, _paths, _components, _others) for advice in check(settings)]
     found += [advice for check in (_modes, _times, _rules, _fleet) for advice in check(config)]
     found += _without_effect(settings, config)
@@ -51,7 +51,7 @@ def on_settings(settings: BaseSettings, config: Config) -> list[Advice]:
 
 
 def _values(settings: BaseSettings) -> Iterator[Advice]:
-    """Values of settings of others that stop a crawl, or a component, at its start."""
+    """Yield advice on values of other components that stop a crawl, or a component, at its start."""
     bad = [(name, settings[name], allowed) for name, (_, allowed) in _READ.items() if _read(settings, name) is None]
     for name in _COMPONENTS:
         wrong = {part: at for part, at in settings.getdict(name).items() if not _is_component(part, at)}
@@ -59,62 +59,64 @@ def _values(settings: BaseSettings) -> Iterator[Advice]:
             bad.append((name, wrong, "a dictionary of classes, or their import paths, to a number or None"))
     for name, value, allowed in bad:
         what = f"{name} = {value!r} is not allowed; allowed is {allowed}"
-        yield Advice("error", what, "mend the setting: what reads it stops at its start")
+        yield Advice("error", what, "correct the setting: its component stops at its start")
 
 
 def _paths(settings: BaseSettings) -> Iterator[Advice]:
-    """Import paths of ours that lead nowhere; those of others are their own."""
+    """Yield advice on wrong import paths of this package."""
     for setting in _COMPONENTS:
         for path in _named(settings, setting):
             if path.split(".")[0] == "scrapy_neardup" and isinstance(found := _loaded(path), Exception):
-                yield Advice("error", f"{setting}: {path!r} can't be loaded: {found}", "mend the path")
+                yield Advice("error", f"{setting}: {path!r} can't be loaded: {found}", "correct the path")
 
 
 def _components(settings: BaseSettings) -> Iterator[Advice]:
-    """Yield advice on which of our components are on, and where."""
+    """Yield advice on missing or misplaced components of this package."""
     if _place(settings, "ADDONS", ADDON) is not None:
         return
     pipeline = _place(settings, "ITEM_PIPELINES", PIPELINE)
     middleware = _place(settings, "DOWNLOADER_MIDDLEWARES", MIDDLEWARE)
     add_on = 'ADDONS = {"scrapy_neardup.Addon": 500} enables all'
     if pipeline is None and middleware is None:
-        yield Advice("error", "neither the pipeline nor the middleware is enabled: nothing is done", add_on)
+        yield Advice("error", "neither the pipeline nor the middleware is enabled, so the plugin does nothing", add_on)
     elif middleware is None:
-        yield Advice("note", "the middleware is not enabled: no request is skipped, no dead link sent on", add_on)
+        yield Advice(
+            "note", "the middleware is not enabled, so no request is skipped, and no dead link is redirected", add_on
+        )
     elif pipeline is None:
-        yield Advice("warning", "the pipeline is not enabled: this crawl learns nothing", add_on)
+        yield Advice("warning", "the pipeline is not enabled, so this crawl learns nothing", add_on)
     if pipeline is not None and _place(settings, "SPIDER_MIDDLEWARES", ORIGINS) is None:
-        what = "ItemOrigins is not enabled: items are known by their own URLs alone, and no request is skipped for them"
+        what = "ItemOrigins is not enabled, so items are identified by their own URLs only, and nothing is skipped"
         yield Advice("warning", what, add_on)
     if middleware is not None and middleware > RETRY:
-        what = f"MirrorMiddleware stands at {middleware}, after the retries: a link counts as dead at the first failure"
-        yield Advice("warning", what, "put it at 75 in DOWNLOADER_MIDDLEWARES")
+        what = f"MirrorMiddleware is at {middleware}, after the retries, so a link counts as dead at the first failure"
+        yield Advice("warning", what, "place it at 75 in DOWNLOADER_MIDDLEWARES")
 
 
 def _others(settings: BaseSettings) -> Iterator[Advice]:
-    """Components of others that do what ours do, or hide from ours what they need."""
+    """Yield advice on other components that conflict with the plugin."""
     place = _place(settings, "ITEM_PIPELINES", PIPELINE)
     ours = 200 if place is None else place
     placed = _named(settings, "ITEM_PIPELINES").items()
     early = [name for name, at in placed if at <= ours and not (_is(name, ORIGINS) or _is(name, PIPELINE))]
     if early:
-        what = f"{', '.join(sorted(early))}: not after NearDupPipeline ({ours}), so duplicates reach it"
-        yield Advice("note", what, f"what stores items belongs after {ours} in ITEM_PIPELINES")
+        what = f"{', '.join(sorted(early))}: is not placed after NearDupPipeline ({ours}), so it gets duplicates"
+        yield Advice("note", what, f"place pipelines that store items after {ours} in ITEM_PIPELINES")
     deltafetch = [name for name in _named(settings, "SPIDER_MIDDLEWARES") if name.endswith("DeltaFetch")]
     if deltafetch and _read(settings, "DELTAFETCH_ENABLED"):
-        what = f"{deltafetch[0]} is enabled: it never lets a page be fetched again that gave an item, changed or not"
+        what = f"{deltafetch[0]} is enabled: it never fetches a page with an item again, changed or not"
         yield Advice("warning", what, 'DELTAFETCH_ENABLED = False and NEARDUP_REVISIT = "skip"')
     if _read(settings, "HTTPCACHE_ENABLED") and _read(settings, "HTTPCACHE_EXPIRATION_SECS") == 0:
-        what = "HTTPCACHE_ENABLED without end: a page that has changed or gone is never noticed"
-        yield Advice("note", what, "set HTTPCACHE_EXPIRATION_SECS, or switch the cache off for crawls that count")
+        what = "HTTPCACHE_ENABLED without expiry: changed and dead pages are never noticed"
+        yield Advice("note", what, "set HTTPCACHE_EXPIRATION_SECS, or turn the cache off in production")
 
 
 def _modes(config: Config) -> Iterator[Advice]:
     if not config.enabled:
-        yield Advice("warning", "NEARDUP_ENABLED = False: nothing is done", "remove it")
+        yield Advice("warning", "NEARDUP_ENABLED = False: the plugin is off", "remove it")
     if config.action == "tag" and config.skip_mirrors:
-        what = 'NEARDUP_ACTION = "tag" with NEARDUP_SKIP_MIRRORS: the next run skips the URLs of what is tagged now'
-        yield Advice("warning", what, "NEARDUP_SKIP_MIRRORS = False, if all items are wanted")
+        what = 'NEARDUP_ACTION = "tag" with NEARDUP_SKIP_MIRRORS: the next run skips URLs of tagged duplicates'
+        yield Advice("warning", what, "NEARDUP_SKIP_MIRRORS = False, if you want all items")
     if config.action == "audit" and config.revisit != "keep":
         what = f'NEARDUP_REVISIT = {config.revisit!r} has no effect with NEARDUP_ACTION = "audit"'
         yield Advice("note", what, "remove one of them")
@@ -122,7 +124,7 @@ def _modes(config: Config) -> Iterator[Advice]:
         what = f"NEARDUP_DROPPED has no effect with NEARDUP_ACTION = {config.action!r}: no item is dropped"
         yield Advice("note", what, "remove one of them")
     if config.revisit == "skip" and not config.skip_mirrors:
-        what = 'NEARDUP_REVISIT = "skip" with NEARDUP_SKIP_MIRRORS = False: revisits are fetched, and then dropped'
+        what = 'NEARDUP_REVISIT = "skip" with NEARDUP_SKIP_MIRRORS = False: revisits are fetched and then dropped'
         yield Advice("warning", what, 'NEARDUP_SKIP_MIRRORS = True, or NEARDUP_REVISIT = "drop"')
     if config.skip_start and not config.skip_mirrors:
         yield Advice("note", "NEARDUP_SKIP_START has no effect with NEARDUP_SKIP_MIRRORS = False", "remove one of them")
@@ -134,42 +136,42 @@ def _modes(config: Config) -> Iterator[Advice]:
 def _times(config: Config) -> Iterator[Advice]:
     if config.ttl is not None and config.ttl < config.mirror_ttl:
         what = f"NEARDUP_TTL ({config.ttl:.0f} s) is shorter than NEARDUP_MIRROR_TTL ({config.mirror_ttl:.0f} s)"
-        yield Advice("warning", f"{what}: what is skipped is forgotten before it is looked at again", "make it longer")
+        yield Advice("warning", f"{what}: skipped pages are forgotten before they are fetched again", "make it longer")
     if config.skip_mirrors and not config.recheck:
-        what = "NEARDUP_RECHECK = 0: a skipped page that has changed is not noticed before NEARDUP_MIRROR_TTL is over"
-        yield Advice("note", what, "leave it at 0.01")
+        what = "NEARDUP_RECHECK = 0: changes of skipped pages are not noticed before NEARDUP_MIRROR_TTL ends"
+        yield Advice("note", what, "the default is 0.01")
 
 
 def _rules(config: Config) -> Iterator[Advice]:
     both = sorted(set(config.mirror_hosts) & set(config.preferred_hosts))
     if both:
-        what = f"NEARDUP_MIRROR_HOSTS and NEARDUP_PREFERRED_HOSTS both name {', '.join(both)}: those rules are not used"
-        yield Advice("warning", what, "take them out of one of the two")
+        what = f"NEARDUP_MIRROR_HOSTS and NEARDUP_PREFERRED_HOSTS both name {', '.join(both)}: these rules are ignored"
+        yield Advice("warning", what, "remove them from one of the two")
     if config.unheld_mirrors != "leave" and not config.mirror_hosts and not config.learn_hosts:
-        what = f"NEARDUP_UNHELD_MIRRORS = {config.unheld_mirrors!r} has no effect: no host is known to mirror another"
+        what = f"NEARDUP_UNHELD_MIRRORS = {config.unheld_mirrors!r} has no effect without rules on hosts"
         yield Advice("note", what, "NEARDUP_LEARN_HOSTS = True, or rules in NEARDUP_MIRROR_HOSTS")
 
 
 def _fleet(config: Config) -> Iterator[Advice]:
     if is_server(config.store or "") and config.revisit == "keep":
-        what = 'NEARDUP_REVISIT = "keep" on a server: workers share what they gave, so no feed has everything by itself'
-        yield Advice("note", what, 'put the feeds of all workers together, or NEARDUP_REVISIT = "drop"')
+        what = 'NEARDUP_REVISIT = "keep" on a server: workers share their deliveries, so no single feed is complete'
+        yield Advice("note", what, 'join the feeds of all workers, or set NEARDUP_REVISIT = "drop"')
 
 
 def _without_effect(settings: BaseSettings, config: Config) -> Iterator[Advice]:
-    """Settings of detectors that are not used."""
+    """Yield advice on settings of detectors that are not in use."""
     for name, detector in _TUNES.items():
         if settings.get(setting := PREFIX + name.upper()) and detector not in config.detectors:
             yield Advice("note", f"{setting} has no effect without {detector!r} in NEARDUP_DETECTORS", "remove it")
 
 
 def _place(settings: BaseSettings, setting: str, component: str) -> int | None:
-    """Return where a component stands, None where it is off."""
+    """Return the place of a component; None if it is off."""
     return next((at for name, at in _named(settings, setting).items() if _is(name, component)), None)
 
 
 def _named(settings: BaseSettings, setting: str) -> Mapping[str, int]:
-    """Return the components of a setting that are on, by their import paths; without what `_values` tells of."""
+    """Return the places of enabled components by import path, without those that `_values` reports."""
     found: dict[Any, Any] = settings.getdict(setting)
     return {_path(name): at for name, at in found.items() if at is not None and _is_component(name, at)}
 
@@ -179,7 +181,7 @@ def _is_component(name: Any, at: Any) -> bool:
 
 
 def _read(settings: BaseSettings, name: str) -> int | None:
-    """Return a flag or a number of others; None for what is neither."""
+    """Return a flag or number of another component; None if it is neither."""
     try:
         return _READ[name][0](settings, name)
     except (TypeError, ValueError):
@@ -197,8 +199,8 @@ def _is(path: str, component: str) -> bool:
 
 @cache
 def _loaded(path: str) -> Any:
-    """Return what an import path leads to; the error where that fails."""
+    """Return the object at an import path, or the error."""
     try:
         return load_object(path)
-    except Exception as error:  # whatever a module of the user's does when it is imported
+    except Exception as error:  # a module of the user's may raise anything on import
         return error
