@@ -1,4 +1,13 @@
-"""scrapy-neardup: keep a crawl from fetching and storing the same content twice."""
+"""scrapy-neardup: keep a crawl from fetching and storing the same content twice.
+
+The way of an item: crawl/origins, crawl/pipeline, items, document, detectors, store, matching/candidates,
+matching/evidence, matching/claim, crawl/judge, crawl/outcome, store.
+
+The way of a request: crawl/middleware, mirrors/advice, then fetched, skipped (crawl/waitlist) or redirected
+(crawl/detours).
+
+docs/architecture.md explains each step.
+"""
 
 from __future__ import annotations
 

@@ -36,9 +36,9 @@ from pyspark.sql import Row, SparkSession
 
 from scrapy_neardup.spark import dedupe
 from scrapy_neardup.spark.__main__ import main
+from scrapy_neardup.spark.codec import signed
 from scrapy_neardup.spark.components import components
 from scrapy_neardup.spark.inputs import read
-from scrapy_neardup.spark.packing import signed
 from scrapy_neardup.spark.pairs import near, previous
 
 # Spark is started once: with --dist loadgroup one worker has all of these tests.

@@ -28,7 +28,7 @@ from ..store.runs import Run
 from ..text import tokens
 from ..text.json_text import json_text
 from ..verdict import Verdict
-from .packing import decode_text, unpack_sketch
+from .codec import decode_text, unpack_sketch
 
 Row = Mapping[str, Any]
 """The fields of a `signatures.Record`, with `component` and, if needed, `text`."""

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's own pag
 from ..index.kinds import NEWEST
 from ..index.near import BLOCK_BITS, BLOCKS, CROWD, flips, most_flips
 from ..matching.evidence import Rule, compare
-from .packing import unpack_sketch
+from .codec import unpack_sketch
 from .signatures import Ways
 
 PAIRS = "a long, b long, site long"

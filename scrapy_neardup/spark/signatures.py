@@ -20,7 +20,7 @@ from ..settings import Config, ConfigError
 from ..signature import Signature
 from ..store.postings import salt
 from ..text.urls import canonical_url, host
-from .packing import encode_text, signed
+from .codec import encode_text, signed
 
 
 class Record(NamedTuple):
