@@ -92,10 +92,8 @@ class Deduplicator:
     ) -> Deduplicator:
         """Open the store of a configuration. `run` is the id of a run to resume, "" for a new run, None for reading
         only."""
-        detectors, reviews = (
-            build_detectors(config),
-            Reviews(config),
-        )  # before the store, so that a bad setting opens none
+        # Before the store, so that a bad setting opens none.
+        detectors, reviews = build_detectors(config), Reviews(config)
         store = open_store(
             config.store, detectors, namespace=config.namespace, unclean_run=config.unclean_run, run=run, writer=writer
         )

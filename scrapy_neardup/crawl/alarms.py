@@ -24,9 +24,7 @@ T = TypeVar("T")
 ITEMS = 50  # items that must show a problem before the warning
 PAGES = 200  # pages of a host that must be seen before a warning on repeated text
 SHARE = 0.05  # the share of a host's pages with one original that gives a warning
-ORIGINALS = (
-    40  # originals to count for each host: at most 20 can have more than SHARE of its pages, and half are always kept
-)
+ORIGINALS = 40  # to count for each host: at most 20 can have more than SHARE of its pages, and half are kept
 HOSTS = 256
 _SHOWN = 80  # characters of a title in a message
 _SEPARATOR = re.compile(r"\s+[|–—·»:_-]+\s+|:\s+|(?<=[^\x00-\x7f])[|_-]+|[|_-]+(?=[^\x00-\x7f])|｜")

@@ -105,9 +105,8 @@ class MirrorMiddleware:
             return False
         self.neardup.count("requests/rechecked")
         self.neardup.rechecks.add(request.url, advice)
-        request.meta["neardup_recheck"] = (
-            request.url
-        )  # the URL, so that the mark does not hold for requests made from this one's meta
+        # The URL, so that the mark does not hold for requests that are made from this one's meta.
+        request.meta["neardup_recheck"] = request.url
         return True
 
     def _skip(self, request: Request, advice: Advice) -> NoReturn:

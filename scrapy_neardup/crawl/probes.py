@@ -17,10 +17,7 @@ if TYPE_CHECKING:
     from .access import Access
 
 PROBES = 2  # pages of such a host in flight at once
-PAUSE, PAUSES = (
-    0.05,
-    10_000,
-)  # seconds of a pause, and the number of pauses for all waiting pages of a host: about a minute
+PAUSE, PAUSES = 0.05, 10_000  # seconds, and the number for all waiting pages of a host: about a minute
 
 
 class Probes:

@@ -145,9 +145,8 @@ def _fault(error: csv.Error | UnicodeDecodeError, lines: _Lines) -> str:
 
 
 def _reader(lines: Any, delimiter: str) -> Any:
-    csv.field_size_limit(
-        max(LARGEST, csv.field_size_limit())
-    )  # a global limit: its default of 128 KB is too low for many pages
+    # A global limit, whose default of 128 KB is too low for many pages.
+    csv.field_size_limit(max(LARGEST, csv.field_size_limit()))
     return csv.reader(lines, delimiter=delimiter, strict=True)
 
 

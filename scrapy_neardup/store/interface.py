@@ -19,10 +19,6 @@ class StoreError(Exception):
     """The store can't be read or written. The message names the store, the reason and a remedy."""
 
 
-class DamageError(StoreError):
-    """A row of the store is damaged."""
-
-
 class Selection(NamedTuple):
     """A selection of records to forget. Exactly one field is set."""
 

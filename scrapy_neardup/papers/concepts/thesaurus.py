@@ -19,9 +19,7 @@ from pathlib import Path
 from ...text.tokens import normalize
 from .terms import stem
 
-THRESHOLD = (
-    0.5  # Rel_thr: the paper leaves it to the user; docs/algorithms/dwdcs.md has the node counts behind this value
-)
+THRESHOLD = 0.5  # Rel_thr: the paper leaves it to the user; docs/algorithms/dwdcs.md has the node counts behind it
 LARGEST = 64  # words in a group: larger ones are lists (cities, plants), not synonyms
 
 _CILIN = re.compile(r"[A-L][a-z]\d\d[A-Z]\d\d[=#@] ?")
