@@ -46,6 +46,8 @@ class Keywords(TypedDict, total=False):
     synonyms: Sequence[str]
     skip_mirrors: bool
     skip_start: bool
+    close_after_seen: int
+    stop_listing: int
     dead_links: bool
     dead_http_codes: Iterable[int] | str
     mirror_hosts: Mapping[str, str]

@@ -24,6 +24,7 @@ Stat = Literal[
     "requests/wrongly_skipped",
     "requests/wrongly_skipped_share",
     "requests/redirected",
+    "requests/stopped",
     "mirror_hosts/learned",
     "mirror_hosts/dropped",
     "dead_links/seen",

@@ -551,3 +551,15 @@ def read_when_told(html):
 
 
 read_when_told.heavy = True
+
+
+class PagedSpider(ListSpider):
+    """Reads paged lists: follows the links to items, an item a page, and then the link to the next page."""
+
+    async def start(self):
+        for url in self.spec["urls"]:
+            yield scrapy.Request(url, self.listing)
+
+    def listing(self, response):
+        yield from response.follow_all(css="li a", callback=self.page, errback=self.failed, priority=1)
+        yield from response.follow_all(css="a.next", callback=self.listing, errback=self.failed)

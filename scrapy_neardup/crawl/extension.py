@@ -29,6 +29,7 @@ from .outcome import Outcomes
 from .reactor import pause
 from .rechecks import Rechecks
 from .refusal import shorten
+from .streaks import Streaks
 from .waitlist import Waitlist
 from .workers import Workers
 
@@ -67,6 +68,7 @@ class NearDup:
         self.waitlist = Waitlist(crawler, self)
         self.rechecks = Rechecks()
         self.leads = Leads(self._keep_fetching)
+        self.streaks = Streaks(config, self.close_spider)
         if self._run_file:
             self._run_file.write_text(self.dedup.store.run)
         self.workers = Workers(self.dedup.detectors, config.workers, config.extractor)
@@ -213,10 +215,15 @@ class NearDup:
             self._is_away = True
             what = "The crawl stops because of NEARDUP_STORE_REQUIRED" if self.config.store_required else _PASSING
             logger.warning("%s: %s", what, error)
+        if self.config.store_required:
+            self.close_spider("neardup_store_failed")
+
+    def close_spider(self, reason: str) -> None:
+        """Close the spider, unless it is closing."""
         engine = self.crawler.engine
-        if self.config.store_required and not self._is_closing and engine and engine.spider:
+        if not self._is_closing and engine and engine.spider:
             self._is_closing = True
-            deferred_from_coro(engine.close_spider_async(reason="neardup_store_failed"))
+            deferred_from_coro(engine.close_spider_async(reason=reason))
 
     def _keep_fetching(self, url: str) -> None:
         """Fetch a URL from now on although it is known as a copy."""

@@ -77,6 +77,9 @@ class MirrorMiddleware:
     async def process_request(self, request: Request) -> Request | None:
         disown(request)
         self.neardup.leads.follow(request)
+        if self.neardup.streaks.is_stopped(request) and not is_sent_after_all(request):
+            self.neardup.count("requests/stopped")
+            raise IgnoreRequest("its start request gave only seen items lately")
         if not self._skips or not is_ours(request):
             return None
         await self._probes.wait(request)
@@ -111,6 +114,7 @@ class MirrorMiddleware:
 
     def _skip(self, request: Request, advice: Advice) -> NoReturn:
         self.neardup.count("requests/skipped")
+        self.neardup.streaks.note(request, is_seen=True)
         self.neardup.count("bytes_saved", advice.size)
         if advice.document:
             self.neardup.waitlist.add(request, advice.document, advice.size)

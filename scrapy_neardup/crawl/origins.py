@@ -9,6 +9,7 @@ from scrapy.spidermiddlewares.base import BaseSpiderMiddleware
 from .extension import NearDup
 
 if TYPE_CHECKING:
+    from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
@@ -18,7 +19,12 @@ class ItemOrigins(BaseSpiderMiddleware):
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
-        self._outcomes = NearDup.from_crawler(crawler).outcomes
+        neardup = NearDup.from_crawler(crawler)
+        self._outcomes, self._streaks = neardup.outcomes, neardup.streaks
+
+    def get_processed_request(self, request: Request, response: Response | None) -> Request:
+        self._streaks.mark(request, response.request if response else None)
+        return request
 
     def get_processed_item(self, item: Any, response: Response | None) -> Any:
         if response is not None:

@@ -78,10 +78,13 @@ class NearDupPipeline:
             self._keep_fetching(in_hand.response)
             logger.exception("An item passes without a verdict", extra={"item": item})
             return item
+        request = in_hand.response.request if in_hand.response else None
         if claim is None:
+            self.neardup.streaks.note(request, is_seen=False)
             return item
         await self._judge.judge_by_response(claim, in_hand.response)
         self._count(claim)
+        self.neardup.streaks.judge(request, claim.verdict)
         return self._act(item, in_hand, claim)
 
     async def _claim(self, item: Any, in_hand: ItemInHand) -> Claim | None:
