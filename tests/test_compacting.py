@@ -123,7 +123,7 @@ def killed(after: float, *arguments: str) -> None:
     assert process.stdout.readline() == b"begun\n"
     time.sleep(after)
     process.kill()
-    process.communicate()
+    process.communicate(timeout=120)
     assert process.returncode == -signal.SIGKILL
 
 

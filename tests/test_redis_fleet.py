@@ -107,7 +107,7 @@ def test_worker_that_is_killed_costs_nothing(crawl, a, b, request, kill) -> None
     others = [fleet.start(seed, "worker") for seed in (1, 2)]
     until(lambda: asked_by("victim", a, b) > 90 * (kill + 1) // (KILLS + 1), 180)
     victim[1].kill()
-    victim[1].communicate()
+    victim[1].communicate(timeout=120)
     fleet.end_lease(run)
     again = fleet.start(0)
     assert fleet.kept(*others, again) == Counter({str(label): 1 for label in range(70)})

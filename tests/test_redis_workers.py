@@ -86,7 +86,7 @@ def test_workers_that_are_killed_lose_nothing(server: Server, tmp_path: Path) ->
         feed, enough = tmp_path / f"dies{kill}", random.Random(kill).randrange(1, 5)
         until(lambda feed=feed, enough=enough, victim=victim: len(kept(feed)) >= enough or victim.poll() is not None)
         victim.kill()
-        if victim.communicate()[0]:
+        if victim.communicate(timeout=120)[0]:
             ended += kept(feed)
     assert survivor.communicate(timeout=60) == ("closed\n", None)
     until(lambda: not server.tell("KEYS", "*lease*"))

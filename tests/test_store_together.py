@@ -61,7 +61,7 @@ def test_two_writers_and_who_tidies_up_behind_them(tmp_path: Path, count: int) -
         compact(path)
         with export_rows(path, "") as rows:
             assert [row["type"] for row in rows][-1] == "end"
-    ends = [writer.communicate() for writer in writers]
+    ends = [writer.communicate(timeout=120) for writer in writers]
     assert [writer.returncode for writer in writers] == [0, 0], ends
     with closing(open_store(path, detectors(), run=None)) as store:
         expected = [number for first in starts for number in range(first, first + count)]
