@@ -1,11 +1,11 @@
-"""What setup.cfg can't say: the compiled part. Where it can't be built it is left out: all works, less quickly."""
+"""The compiled part, which setup.cfg cannot describe. If it cannot be built, the Python functions are used."""
 
 import os
 
 from setuptools import Extension, setup
 
 FOLDER = "scrapy_neardup/native"
-HEADERS = ("call", "words", "dictionary", "han", "sets", "prints", "near", "markup")
+HEADERS = ("call", "words", "dictionary", "han", "sets", "prints", "markup")
 setup(
     ext_modules=[
         Extension(

@@ -53,7 +53,7 @@ __all__ = [
     "Verdict",
 ]
 
-if not TYPE_CHECKING:  # else it would accept any name
+if not TYPE_CHECKING:  # type checkers would otherwise accept any name
 
     def __getattr__(name: str) -> Any:
         # Imported on access, so that modules without Scrapy do not load it.

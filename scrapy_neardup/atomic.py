@@ -12,7 +12,7 @@ from uuid import uuid4
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[str]:
-    """Give the name of a temporary file that replaces `path` at the end, or is removed after an error.
+    """Yield the name of a temporary file, which replaces `path` on exit and is removed after an error.
 
     The file is synced to disk before it replaces `path`, since a store may rely on it after a power failure. Each name
     is unique. If `path` is a symbolic link, its target is replaced. Raise OSError as `check_place` does.

@@ -1,4 +1,4 @@
-"""Claim documents, with verdicts from `matching/candidates.py`, and store them. No Scrapy."""
+"""Decide on documents, and store them with the outcome. No Scrapy."""
 
 from __future__ import annotations
 
@@ -60,15 +60,14 @@ class Deduplicator:
         lost: tuple[float, float] = (0.0, 0.0),
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Create it over a store. `started` is the start of the run in seconds since the epoch, None for now;
-        `lost`: see `Deliveries`."""
+        """`started` is the start of the run in seconds since the epoch, None for now. For `lost`, see `Deliveries`."""
         self.store = store
         self.deliveries = Deliveries(store, clock() if started is None else started, clock, lost=lost)
         self.visits = Visits(store, clock)
         self.detectors = list(detectors)
         self.matcher = Matcher(store, rule, reviews or Reviews(Config()), scope, preference)
         self.changes: list[Change] = []
-        """Rules on hosts that came into force or were dropped, to be logged."""
+        """Rules on hosts that came into force or were dropped, not yet logged."""
         self._learns_hosts = learns_hosts
         self._clock = clock
         self._pending: dict[Signature, Claim] = {}
@@ -109,13 +108,13 @@ class Deduplicator:
         return dedup
 
     def forget_older(self, seconds: float) -> None:
-        """Forget the documents that no URL gave for this many seconds."""
+        """Forget the documents that no URL has given for `seconds` seconds."""
         forgotten = self.store.forget(Selection(before=self._clock() - seconds))
         if forgotten.documents:
             logger.info("%d documents are forgotten, since no URL gave them within NEARDUP_TTL", forgotten.documents)
 
     def claim(self, document: Document) -> Claim:
-        """Decide on a document and hold it, pending. Documents after it are compared with it.
+        """Decide on a document, and hold it as pending. Later documents are compared with it.
 
         If it repeats a document that is pending in another process, wait for the outcome, at most `PATIENCE`.
         """
@@ -147,13 +146,13 @@ class Deduplicator:
         trip."""
         self._signed.clear()
         for document in documents:
-            with suppress(Exception):  # an error of a detector comes again at the claim
+            with suppress(Exception):  # the claim raises the error of a detector again
                 self._signed[document] = self.sign(document)
-        with suppress(StoreError):  # a lasting error comes again at the claim
+        with suppress(StoreError):  # the claim raises a lasting error again
             self.store.claims.foresee([each for each in self._signed.values() if each.sketch.tokens])
 
     def _enter(self, document: Document, signature: Signature) -> Match | None:
-        """Hold a document, pending, or return its match with a held one."""
+        """Hold a document as pending, or return its match with a held document."""
         match = None
         try:
             self.store.claims.intend(signature)
@@ -185,7 +184,7 @@ class Deduplicator:
         )
 
     def _has_changed(self, document: Document, signature: Signature) -> bool:
-        """Return whether a URL, or an item on its page, last gave another document that is still held."""
+        """Return whether the document's own URL last gave another document that is still held."""
         link = None if document.has_page_url or not document.url else self.store.resolve(document.url)
         if link is None or link.is_copy or link.firm != (document.url not in document.loose):
             return False
@@ -224,7 +223,10 @@ class Deduplicator:
             )
 
     def _take_place(self, document: Document, signature: Signature) -> None:
-        """Turn URLs of other hosts into copies of a document of a preferred host that they repeat."""
+        """Make a document of a preferred host the original of the documents that it repeats.
+
+        The URLs of these documents are recorded as copies, except those of preferred hosts.
+        """
         for match in list(self.matcher.outranked(document, signature)):
             if rival := self.pending(match.signature):
                 rival.when_settled(partial(self._take_place, document, signature))

@@ -54,7 +54,7 @@ class Document:
     has_page_url: bool = False
     """Whether the URL is that of the page, which may have given other items too, and not the item's own."""
     ready: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    """Fingerprints by detector that another process made."""
+    """Fingerprints that exist already, by detector."""
 
     @classmethod
     def from_field(
@@ -66,10 +66,9 @@ class Document:
         extractor: str | Extract = BUILTIN,
         tree: Tree | None = None,
     ) -> Document:
-        """Make a document of a text. Of HTML only the main text and the title are used.
+        """Make a document from a text. From HTML, only the main text and the title are taken.
 
-        `extractor` finds the main text, as NEARDUP_EXTRACTOR says. `tree` is the parsed page, which is not parsed
-        again.
+        `extractor` finds the main text; see NEARDUP_EXTRACTOR. `tree` is the page if it is parsed already.
         """
         if tree and value == tree.html:
             page = build_reader(extractor)(value, root=tree.root)
@@ -80,7 +79,7 @@ class Document:
 
     @classmethod
     def from_page(cls, page: Page, *, url: str | None = None, title: str = "") -> Document:
-        """Make a document of an extracted page."""
+        """Make a document from an extracted page."""
         return cls(url=url, text=page.text, title=title or page.title, layout=layout(page.elements), thin=page.thin)
 
     @cached_property
@@ -95,7 +94,7 @@ class Document:
 
     @cached_property
     def hashes(self) -> Hashes:
-        """The 128-bit hashes of the tokens, of shape (n, 2). All fingerprints are made of them."""
+        """The 128-bit hashes of the tokens, of shape (n, 2). All fingerprints are made from them."""
         return hash_lines(self.lines)
 
     @cached_property

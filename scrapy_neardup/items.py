@@ -1,4 +1,4 @@
-"""Make documents of items: the text to compare, and the URLs. Pure."""
+"""Make documents from items, with the text to compare and the URLs. Pure."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Fetch(NamedTuple):
 
 
 USUAL_FIELDS = ("text", "body", "content", "articleBody", "article_body", "article", "main_text", "html", "description")
-SNIFFED = 1445  # bytes at the beginning of a file that tell its type
+SNIFFED = 1445  # bytes at the beginning of a file that show its type
 _BINARY_BYTE = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 LONG = 50  # characters of a string that counts as text if no field has a usual name
 
@@ -49,10 +49,10 @@ def item_document(
 ) -> Document | None:
     """Make the document of an item. Return None if it has no text, or is of a type unknown to itemadapter.
 
-    `pages` has extracted pages by their HTML.
+    `pages` maps HTML to the extracted page. `fetch` is None for a row of a feed.
 
-    An item without a URL gets the URL of its fetch, which is not skipped for it. If its URL is none of the fetch's, as
-    for items of a list page, the fetch says nothing about the item's own page. `fetch` is None for a row of a feed.
+    An item without a URL gets the URL of its fetch, which is never skipped for this item. An item of a list page has
+    another URL than its fetch. Then the layout and canonical URLs of the fetch are ignored.
     """
     if not ItemAdapter.is_item(item):
         return None
@@ -69,7 +69,7 @@ def item_document(
     if not text.strip():
         return None
     title = title or next((part.title for part in parts if part.title), "")
-    # A list page says nothing about an item that has its own page elsewhere.
+    # The layout of a list page is not that of the item's own page.
     is_elsewhere = url not in (None, *fetch.urls) and canonical_url(url) not in map(canonical_url, fetch.urls)
     layouts = (fetch.tree.layout if fetch.tree and not is_elsewhere else 0, *(part.layout for part in parts))
     claimed = () if is_elsewhere else fetch.claimed
@@ -104,7 +104,7 @@ def has_text_in(item: Any, name: str) -> bool:
 
 
 def _urls(own: str, fetch: Fetch | None) -> tuple[str | None, tuple[str, ...], frozenset[str]]:
-    """Return the URL of an item, its aliases, and the loose ones among all of these."""
+    """Return the URL of an item, its aliases, and which of these URLs are loose."""
     if fetch is None:
         return own or None, (), frozenset()
     if not own:
@@ -143,7 +143,7 @@ def _identifying(adapter: ItemAdapter, config: Config) -> dict[str, list[str]]:
 
 
 def _values(value: Any) -> Iterator[str]:
-    """Yield strings and numbers in a normal form: case, whitespace and trailing zeros do not matter."""
+    """Yield strings and numbers in a normal form, without differences in case, white space and trailing zeros."""
     if isinstance(value, (int, float, Decimal)) and not isinstance(value, bool):
         if (number := Decimal(str(value))).is_finite():
             written = f"{number:f}"
@@ -158,7 +158,7 @@ def _values(value: Any) -> Iterator[str]:
 def _is_binary(data: bytes) -> bool:
     """Return whether bytes are not text, such as a PDF or an image.
 
-    As browsers decide (MIME Sniffing Standard, sections 5 and 7.1), but a page may have stray control characters.
+    Follows the MIME Sniffing Standard, sections 5 and 7.1, except that a page may have stray control characters.
     """
     if data.startswith((BOM_UTF8, BOM_UTF16_LE, BOM_UTF16_BE)) or data.lstrip()[:1] == b"<":
         return False

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, TypeVar
 
 T = TypeVar("T")
 Show: TypeAlias = Callable[[Iterable[Any], str, int | None], Iterable[Any]]
-"""Shows progress: takes an iterable, the unit of its items and their total number, if known; yields the items."""
+"""Takes an iterable, the unit of its items and their number, if known. Yields the items and shows the progress."""
 
 _show: ContextVar[Show | None] = ContextVar("neardup_show", default=None)
 

@@ -1,4 +1,4 @@
-"""The stored records: the signature of a document, and the link of a URL. No I/O."""
+"""The stored records, the signature of a document and the link of a URL. No I/O."""
 
 from __future__ import annotations
 
@@ -51,7 +51,10 @@ class Signature(_Weak):
     known_repeats: int | None = None
 
     def says_the_same(self, other: Signature) -> bool:
-        """Return whether two documents have equal text, as when two processes hold the same page at the same time."""
+        """Return whether two documents have equal sketches and identities.
+
+        Two processes may hold the same page at the same time.
+        """
         return (self.sketch, self.identity) == (other.sketch, other.identity)
 
     @property
@@ -93,7 +96,7 @@ class Link:
     evidence: Evidence | None = None
     """The evidence on a copy."""
     firm: bool = True
-    """False if the URL may give other content at the next fetch, so that it is never skipped for this."""
+    """False if the URL may give other content at the next fetch, so that it is never skipped for this document."""
     target: str | None = None
     """The id of the document; set by the store."""
     key: str = ""

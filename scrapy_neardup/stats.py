@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 PREFIX = "neardup/"
-BY_DETECTOR = "duplicates/"  # and the name of a detector
+BY_DETECTOR = "duplicates/"  # followed by the name of a detector
 
 Stat = Literal[
     "documents",
@@ -39,7 +39,7 @@ Stat = Literal[
     "errors",
     "workers/restarted",
 ]
-"""All names, without the prefix. Each detector with a duplicate has a further one."""
+"""All names, without the prefix. Each detector that found a duplicate has another one."""
 
 _SUMMED: tuple[tuple[Stat, str], ...] = (
     ("no_text", "items without text"),

@@ -1,4 +1,4 @@
-"""Records of a decision: the match and the verdict."""
+"""The match and the verdict of a decision."""
 
 from __future__ import annotations
 

@@ -180,7 +180,7 @@ def test_the_first_of_two_faults_is_told(project: Path) -> None:
 def test_a_row_that_kills_its_process_is_named(project: Path) -> None:
     made = neardup(project, *with_one(project, "die"), "2")
     assert (made.returncode, made.stderr.count("\n")) == (2, 1), made.stderr
-    assert "row 90: the process that made its fingerprints died" in made.stderr
+    assert "row 90: two worker processes died on it" in made.stderr
     assert not (project / "out.jsonl").exists()
 
 

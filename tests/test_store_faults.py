@@ -231,7 +231,7 @@ def test_directory_that_may_not_be_written_can_be_read(path: str) -> None:
     os.chmod(Path(path).parent, 0o500)
     refusal_elsewhere(path)
     assert_readable(path)
-    assert "make files in its directory" in refusal_elsewhere(f"{path}.new")
+    assert "create files in its directory" in refusal_elsewhere(f"{path}.new")
     os.chmod(Path(path).parent, 0o700)
 
 
@@ -254,7 +254,7 @@ def test_what_a_run_that_died_left_on_a_read_only_file_system_is_named(read_only
     for copy in read_only_disk.glob("*.copy"):
         copy.rename(str(copy).removesuffix(".copy"))
     Path(f"{path}-shm").unlink()
-    assert "make files in its directory" in refused(read_only_disk.parent, "stats", "--store", path)
+    assert "create files in its directory" in refused(read_only_disk.parent, "stats", "--store", path)
 
 
 # Damaged

@@ -1,4 +1,4 @@
-"""The components of a crawl: the pipeline, the middlewares and their shared state. Only this room uses Scrapy's engine.
+"""The pipeline and the middlewares of a crawl, with their shared state. Only this package uses Scrapy's engine.
 
 docs/architecture.md follows an item and a request through the files.
 """

@@ -1,7 +1,7 @@
-"""Access of a crawl to its store: one call at a time, in a thread if the store is on a server.
+"""Call the store of a crawl, one call at a time, in a thread if the store is on a server.
 
-A failure is logged and loses no item. The thread is used with asyncio too: decisions are plain code for any program,
-and one thread keeps them in order.
+A failure is logged and loses no item. Crawls under asyncio use the thread too, since decisions are synchronous code.
+One thread keeps them in order.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 FAILURES = (StoreError, OSError)
-AT_ONCE = 20  # documents
+AT_ONCE = 20  # documents to claim in one call
 MOST_LATE = 20_000_000  # the maximum size of the texts that wait to be claimed late, in characters
 
 
@@ -85,7 +85,7 @@ class Access:
         some = [self._claims.popleft() for _ in range(min(AT_ONCE, len(self._claims)))]
         some = [(document, future) for document, future in some if future.set_running_or_notify_cancel()]
         if len(some) > 1:
-            with suppress(Exception):  # any error comes again at the claims
+            with suppress(Exception):  # the claims raise any error again
                 self._dedup.foresee([document for document, _ in some])
         for document, future in some:
             try:
@@ -129,10 +129,10 @@ class Access:
         if not future.done():
             await arrived(future)
 
-    # Late documents: they passed while the store did not answer
+    # Late documents, which passed while the store did not answer
 
     def take_in_later(self, document: Document) -> None:
-        """Remember a document that passed without a verdict. The oldest are dropped if there are too many."""
+        """Remember a document that passed without a verdict. If there are too many, the oldest are dropped."""
         self._keep(replace(document))  # without its computed fields
         while self._late_size > MOST_LATE:
             self._next_late()
@@ -165,12 +165,12 @@ class Access:
         return len(some) < known
 
     async def catch_up_all(self) -> None:
-        """Claim all late documents, as far as the store answers."""
+        """Claim all late documents, until none of them can be claimed."""
         while any([await self.catch_up() for _ in range(0, len(self._late), AT_ONCE)]):
             pass
 
     def _claim_late(self, documents: list[Document]) -> None:
-        """Claim documents. Leave those whose claim is early."""
+        """Claim documents, and remove them from the list. Documents whose claim is early stay in it."""
         for document in list(documents):
             claim = self._dedup.try_claim(document)
             if not claim.is_early:

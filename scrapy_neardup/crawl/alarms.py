@@ -1,4 +1,4 @@
-"""Warnings about results that suggest a wrong setting, once a crawl each.
+"""Warn of results that suggest a wrong setting, once for each problem in a crawl.
 
 No Scrapy, no I/O. The counters stay bounded however long a crawl is.
 """
@@ -145,7 +145,7 @@ def _crowded(name: str, known: _Host) -> str:
 
 
 def _largest(counted: dict[str, T], most: int, size: Callable[[T], int]) -> dict[str, T]:
-    """Return the counts; if they are full, only the larger half."""
+    """Return the counts, or their larger half if there are `most` of them."""
     if len(counted) < most:
         return counted
     return dict(nlargest(most // 2, counted.items(), key=lambda pair: size(pair[1])))
@@ -175,7 +175,7 @@ class OtherTitles:
 
 
 def same_title(first: str, second: str) -> bool:
-    """Return whether two titles are equal but for the names of their sites."""
+    """Return whether two titles are equal apart from the names of their sites."""
     first, second = (squeeze(title).casefold() for title in (first, second))
     return first in second or second in first or _longest_part(first) == _longest_part(second)
 

@@ -1,7 +1,7 @@
-"""Requests to another URL in place of the requested one: the allowed ones, and their contents.
+"""Build and check detours, requests to another URL in place of the requested one.
 
-The safety rules of detours: another host gets no secrets of the first one, no public page leads into a private network,
-and marks on a request do not pass to requests that a spider makes from it.
+Three rules keep detours safe. Another host gets no secrets of the first one. No public page leads into a private
+network. Marks on a request do not pass to requests that a spider makes from it.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def redirects(request: Request) -> tuple[list[str], list[object]]:
 def mark(request: Request, name: str) -> Any:
     """Return a mark of a detour; None for any other request.
 
-    Spiders pass `response.meta` on to their own requests. Marks there belong to another request.
+    Spiders may copy `response.meta` into their own requests, so a mark counts only for the detour itself.
     """
     if request.meta.get(DETOUR) not in (request.url, *redirects(request)[0][:1]):
         return None

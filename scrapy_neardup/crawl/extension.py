@@ -1,4 +1,4 @@
-"""The shared state of a crawl's components: the store, the workers, the stats."""
+"""The shared state of a crawl's components, with the store, the workers and the stats."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ logger = logging.getLogger(__name__)
 
 FLUSH_INTERVAL = 0.5  # seconds: a committed row is durable within one second
 SUMMARY_INTERVAL = 60.0
-CALM = 20  # turns without an error until a store on disk counts as working: a failed write may report late
+CALM = 20  # syncs without an error until a store on disk counts as working: a write may fail late
 _PASSING = "Items pass. Writes are kept in memory and tried again"
-_SHARED = object()  # a signal
+_SHARED = object()  # the signal by which components find the shared state
 PAUSE = 0.05  # seconds between two reads of news, if there are many
 
 

@@ -77,7 +77,7 @@ class Judge:
             self._neardup.rechecks.fail(rechecked)
 
     def _judge_further(self, claim: Claim, response: Response, *, again: bool) -> None:
-        """Judge a further item of a response: equal text twice on one page is not a second visit."""
+        """Judge a later item of a response. Equal text twice on one page is not a second visit."""
         if again and self._neardup.config.revisit != "keep":
             claim.verdict = replace(claim.verdict, status="duplicate")
         if is_of_page(claim.document, response):
@@ -100,8 +100,11 @@ class Judge:
         self._neardup.count("dead_links/rescued" if same else "dead_links/unconfirmed")
 
     def is_dropped(self, verdict: Verdict) -> bool:
-        """Return whether the feeds have an item already: the feed of this run, or all feeds as the last content of
-        the URL."""
+        """Return whether an item repeats one that the feeds have already.
+
+        With NEARDUP_REVISIT = "keep" only the feed of this run counts. Otherwise the feeds of earlier runs count too,
+        unless the content of the URL has changed.
+        """
         if self._neardup.config.revisit == "keep":
             return verdict.status == "duplicate"
         return verdict.status != "unique" and not verdict.changed

@@ -1,6 +1,6 @@
-"""Find copies that link to further pages first, and so must not be skipped.
+"""Find copies that are the first to link to other pages, so that they are not skipped.
 
-Such a copy must be fetched: lists often share an introduction, and each leads to other pages.
+Lists often share an introduction but link to different pages, so such copies must be fetched.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ RECENT = 1_000  # recent pages with links, which may turn out to be copies
 
 
 class Leads:
-    """Finds copies with links, by the Referer of requests. Only requests that no other page led to come here."""
+    """Finds copies with links, by the Referer of requests. Scrapy filters repeated requests before they come here."""
 
     def __init__(self, keep_fetching: Callable[[str], object]) -> None:
         """`keep_fetching` is called with the URL of each copy with links."""

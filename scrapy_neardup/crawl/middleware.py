@@ -1,4 +1,4 @@
-"""The downloader middleware: follow the advice of `mirrors/advice.py` before a fetch and on dead links."""
+"""The downloader middleware, which follows the advice of `mirrors/advice.py` before a fetch and on dead links."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class MirrorMiddleware:
             return False
         self.neardup.count("requests/rechecked")
         self.neardup.rechecks.add(request.url, advice)
-        # The URL, so that the mark does not hold for requests that are made from this one's meta.
+        # The value is the URL, so that the mark does not count in requests that copy this meta.
         request.meta["neardup_recheck"] = request.url
         return True
 
@@ -123,8 +123,7 @@ class MirrorMiddleware:
         raise IgnoreRequest(f"content is held as {advice.url}")
 
     def _redirect(self, request: Request, url: str) -> Request | None:
-        """Return the request to the original host for a page that is not held. If it fails, the requested URL is
-        fetched."""
+        """Return the request to the original host for a page that is not held; None to send the request itself."""
         # If anything but the page comes, such as a redirect or an error, the requested URL is fetched.
         marks = {"neardup_mirror_of": request.url, **dict.fromkeys(FOR_DETOUR, True)}
         made = detour(request, url, marks)
@@ -152,8 +151,8 @@ class MirrorMiddleware:
             if isinstance(exception, DEAD) and not request.meta.get("proxy"):
                 self._gone[_place(request.url)] = True
             return restored
-        # A copy may be forbidden or broken in its own way. Then the next one is tried.
-        is_dead = isinstance(exception, DEAD) and not request.meta.get("proxy")  # the proxy may be what is dead
+        # A detour to a copy may fail with any error. Then the next copy is tried.
+        is_dead = isinstance(exception, DEAD) and not request.meta.get("proxy")  # the proxy itself may be dead
         if not is_dead and not mark(request, "neardup_dead_link"):
             return None
         return await self._rescue(request, type(exception).__name__)

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 
 class ItemOrigins(BaseSpiderMiddleware):
-    """Records the response of each item: a spider middleware, nearest to the engine, and the first item pipeline."""
+    """Records the response of each item.
+
+    It is the spider middleware nearest to the engine, and the first item pipeline.
+    """
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)

@@ -1,4 +1,4 @@
-"""Follow each item from its response through the pipelines to its outcome: scraped, dropped, failed or lost.
+"""Follow each item from its response to its outcome, which is scraped, dropped, failed or lost.
 
 A pipeline gets only the item, and may return another object. So `ItemOrigins` records the response of each item as a
 spider middleware, and puts it into a context variable as the first pipeline. The other pipelines, and the handlers of
@@ -59,7 +59,7 @@ class ItemInHand:
         self._lost = lost
 
     def lose(self, _: object = None) -> None:
-        """Mark the item as lost if it has no outcome: no signal can come any more."""
+        """Mark the item as lost if it has no outcome, since no signal can come any more."""
         if isinstance(self.claim, Claim):
             self._lost.append(self.claim)
             self.claim = None
@@ -85,7 +85,7 @@ class Outcomes:
         self._neardup = neardup
         self._access = neardup.access
         self._origins: LocalCache[int, tuple[Any, ref[Response]]] = LocalCache(MOST)
-        """The response of each item by the item's id. Both are kept, so that no other item gets the id."""
+        """The response of each item by the item's `id()`. The item is kept too, so that no other item gets its id."""
         self._lost: deque[Claim] = deque()
         self._giving_more: WeakSet[Response] = WeakSet()
         self._giving_many: WeakSet[Response] = WeakSet()
@@ -98,7 +98,7 @@ class Outcomes:
         connect(self._item_lost, signal=signals.item_dropped)
         connect(self._item_lost, signal=signals.item_error)
 
-    # The way of an item
+    # Following an item
 
     def note_origin(self, item: Any, response: Response) -> None:
         """Record the response of an item."""
@@ -200,7 +200,7 @@ class Outcomes:
 
 
 def is_of_page(document: Document, response: Response | None) -> bool:
-    """Return whether a document has a URL of its response, and not its own."""
+    """Return whether a document has a URL of its response, by redirects too, and no URL of its own."""
     if response is None or response.request is None:
         return False
     return not {document.url, *document.aliases}.isdisjoint((response.url, *redirects(response.request)[0]))

@@ -1,4 +1,4 @@
-"""The item pipeline: claim the document of each item, and drop, tag or count the item."""
+"""The item pipeline, which claims the document of each item, and drops, tags or counts the item."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class NearDupPipeline:
         return self._act(item, in_hand, claim)
 
     async def _claim(self, item: Any, in_hand: ItemInHand) -> Claim | None:
-        """Claim the document of an item. If it repeats a pending document, wait for the outcome of that."""
+        """Claim the document of an item. If it repeats a pending document, wait for the outcome of the pending one."""
         fetch = self._fetch(in_hand.response)
         document = item_document(item, self.neardup.config, fetch, await self._pages(item))
         self._alarms.see(item, has_text=bool(document and document.lines))
@@ -130,7 +130,7 @@ class NearDupPipeline:
         return {html: await workers.read(html) for html in item_pages(item, self.neardup.config)}
 
     def _keep_fetching(self, response: Response | None) -> None:
-        """Note that a response gave an item that is not held, besides any others."""
+        """Note that a response gave an item that is not held, so that its URLs are fetched again."""
         self.neardup.outcomes.note_unheld_item(response)
         self.neardup.access.later(self.neardup.dedup.visits.keep_fetching, Document(aliases=_urls(response)))
 
@@ -194,7 +194,7 @@ def _fetch(response: Response) -> Fetch:
         return Fetch()
     before = urls[1:]
     lasting = all(reason in (301, 308) for reason in redirects(response.request)[1])
-    # A login or error page says nothing about the next answer of its URL, or of URLs that redirected there for now.
+    # A URL that gave a login or error page, or a temporary redirect, may give something else at the next fetch.
     loose = urls if response.status >= 300 else () if lasting else before
     tree = _tree(response)
     claimed = tuple(_joined(response, canonical_links(tree.root))) if tree else ()
@@ -208,8 +208,10 @@ def _joined(response: Response, links: Iterable[str]) -> Iterator[str]:
 
 
 def _urls(response: Response | None) -> tuple[str, ...]:
-    """Return the URL of a response and the URLs that redirected to it, last redirect first; () if the request had
-    more than a URL."""
+    """Return the URL of a response and the URLs that redirected to it, last redirect first.
+
+    Return () if the URL alone does not describe the request.
+    """
     if response is None or response.request is None or not is_plain(response.request):
         return ()
     return response.url, *reversed(redirects(response.request)[0])

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .access import Access
 
 PROBES = 2  # pages of such a host in flight at once
-PAUSE, PAUSES = 0.05, 10_000  # seconds, and the number for all waiting pages of a host: about a minute
+PAUSE, PAUSES = 0.05, 10_000  # seconds; pauses of all waiting pages of a host: about a minute
 
 
 class Probes:
@@ -42,7 +42,7 @@ class Probes:
                 others = await self._access.ask(self._mirrors.suspects, request.url)
                 if not others:
                     break
-                # With both hosts in flight, this one would fall behind, and be taken for the mirror for that alone.
+                # If this host waited while the other is in flight, it would fall behind and seem to be the mirror.
                 if self._under_way({host}) < PROBES or self._under_way(others):
                     break
                 self._pauses[host] += 1

@@ -1,4 +1,4 @@
-"""Waiting, under any reactor or without one."""
+"""Wait for a time or a future, with any reactor or none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fetches of pages that could be skipped, to notice changes."""
+"""Track rechecks, fetches of pages that could be skipped, to notice changes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from scrapy.utils.datatypes import LocalCache
 
 from ..mirrors.advice import Advice
 
-MOST = 10_000  # that are remembered
+MOST = 10_000  # remembered reasons, and remembered failures
 
 
 class Rechecks:

@@ -43,11 +43,11 @@ class Streaks:
             request.meta[LISTING] = request.url if origin is None else origin.meta.get(LISTING, origin.url)
 
     def judge(self, request: Request | None, verdict: Verdict) -> None:
-        """Count an item with this verdict, and the request of its response."""
+        """Count an item by its verdict. `request` is that of its response."""
         self.note(request, is_seen=verdict.status != "unique" and not verdict.changed)
 
     def note(self, request: Request | None, *, is_seen: bool) -> None:
-        """Count a seen item, or end the streaks of a new one."""
+        """Count a seen item. A new item ends the streaks."""
         self._all = self._all + 1 if is_seen else 0
         if self._close_after and self._all == self._close_after:
             logger.info("The spider is closed: the last %d items were seen before", self._all)

@@ -38,7 +38,7 @@ QUEUED = 2  # documents queued for each process: more would delay the end of a s
 
 
 class WorkerError(Exception):
-    """A worker process could not do its work. The message says why."""
+    """A worker process could not do its work. The message gives the reason."""
 
 
 class _Failure(NamedTuple):

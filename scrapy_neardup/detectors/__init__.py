@@ -1,6 +1,6 @@
-"""Detectors: fingerprints of a document, and lookups of earlier documents by them.
+"""Detectors, which make fingerprints of a document and look up earlier documents by them.
 
-They propose generously; `matching/evidence.py` decides.
+They propose candidates generously. `matching/evidence.py` decides.
 """
 
 from ..papers.concepts.dwdcs import DWDCS, DWSWN

@@ -1,4 +1,4 @@
-"""Sign a document: make its fingerprints and its sketch."""
+"""Make the fingerprints and the sketch of a document."""
 
 from __future__ import annotations
 
@@ -32,4 +32,4 @@ def prepare(document: Document, detectors: Iterable[Detector]) -> None:
     for detector in detectors:
         if detector.name not in document.ready:
             document.ready[detector.name] = checked(detector.name, detector.fingerprints(document))
-    document.sketch  # noqa: B018 - made on being asked for
+    document.sketch  # noqa: B018 - computed on access

@@ -1,4 +1,4 @@
-"""Worker processes for fingerprints, which end with this process."""
+"""Run worker processes for fingerprints, which end with this process."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _given: ContextVar[Any] = ContextVar("neardup_given")  # data that a process get
 def start(count: int, given: object) -> ProcessPoolExecutor:
     """Start processes, in which `given()` returns the value given here. Do not wait for them."""
     _start_tracker()
-    # A pipe, as for arguments, would block until each process has read it: for ever, if one can't live.
+    # A pipe, as for arguments, would block until each process has read it, forever if one can't start.
     file = _written(given)
     # Not multiprocessing's, which would run the starting script again.
     context, arguments = get_context("loky"), (file, os.getpid())
@@ -40,7 +40,7 @@ def start(count: int, given: object) -> ProcessPoolExecutor:
     try:
         with _ctrl_c_held_up():
             pool.submit(int)  # starts them
-    except BaseException:  # Ctrl-C: nobody else can stop them yet
+    except BaseException:  # such as Ctrl-C: the caller has no pool to stop yet
         stop(pool)
         raise
     return pool

@@ -1,4 +1,4 @@
-"""The standard detectors: equal text, equal sets of lexicon terms, near SimHashes, shared shingles."""
+"""The standard detectors, for equal text, equal sets of lexicon terms, near SimHashes and shared shingles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Feeds of documents in files: a module for each format."""
+"""Feeds of documents in files, with a module for each format."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def writing(path: str, formats: Sequence[str], *, gzips: bool = True) -> Iterato
 
 @contextmanager
 def telling(path: str) -> Iterator[None]:
-    """Raise FeedError for an OSError on writing a file."""
+    """Turn an OSError on writing a file into a FeedError."""
     try:
         yield
     except OSError as error:

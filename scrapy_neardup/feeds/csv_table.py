@@ -1,4 +1,4 @@
-"""CSV: a row of column names, then one row for each document."""
+"""CSV, with a row of column names and then one row for each document."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Table(Kind):
     columns: tuple[str, ...]
     delimiter: str = ","
     head: bytes = field(default=b"", compare=False)
-    """The row of column names, as it stood in the file."""
+    """The row of column names, as it was in the file."""
 
     name = "CSV"
     names = (".csv", ".tsv")
@@ -145,7 +145,7 @@ def _fault(error: csv.Error | UnicodeDecodeError, lines: _Lines) -> str:
 
 
 def _reader(lines: Any, delimiter: str) -> Any:
-    # A global limit, whose default of 128 KB is too low for many pages.
+    # The limit is global. Its default of 128 KB is too low for many pages.
     csv.field_size_limit(max(LARGEST, csv.field_size_limit()))
     return csv.reader(lines, delimiter=delimiter, strict=True)
 

@@ -21,14 +21,14 @@ class BadRowError(FeedError):
 
 
 class NoRowError(ValueError):
-    """The reason why something is not a row. `below` is the number of lines after its first."""
+    """The reason why something is not a row. `below` is the number of lines from its first line to the error."""
 
     def __init__(self, why: str, below: int = 0) -> None:
         super().__init__(why)
         self._below = below
 
     def told(self, place: str) -> str:
-        """Return the message, given the place of the row's beginning, which ends in a line number."""
+        """Return the message, given the place of the row, which ends in the number of its first line."""
         before, _, number = place.rpartition(" ")
         return f"{f'{before} {int(number) + self._below}' if self._below else place}: {self}"
 
@@ -62,19 +62,19 @@ class Piece(NamedTuple):
 
 
 class Kind(ABC):
-    """A feed format: how rows are read and written.
+    """A feed format, which reads and writes rows.
 
-    It is sent to other processes, so it holds nothing open. Feeds of equal formats can be written as one.
+    Formats are sent to other processes, so they hold no open files. Feeds of equal formats can be written as one.
     """
 
     name: ClassVar[str]
-    """Its name for people."""
+    """The name of the format in messages."""
     names: ClassVar[tuple[str, ...]]
-    """The endings of its file names, in lower case."""
+    """The endings of file names of the format, in lower case."""
     gzips: ClassVar[bool] = True
     """Whether a whole file may be gzipped, with a name that ends in .gz."""
     settings: ClassVar[Mapping[str, Any]] = {}
-    """Settings that its rows require."""
+    """Settings that the rows require."""
 
     @classmethod
     def of(cls, path: str) -> Kind:
@@ -101,9 +101,9 @@ class Kind(ABC):
 
     @abstractmethod
     def writer(self, file: IO[bytes], *, gzipped: bool) -> AbstractContextManager[Callable[[Any], object]]:
-        """Give a function that writes an unparsed row. The file is complete when the context ends.
+        """Yield a function that writes an unparsed row. The file is complete when the context ends.
 
-        `gzipped` is whether its name ends in .gz. With `gzips` the caller compresses the file.
+        `gzipped` is whether the name of the file ends in .gz. With `gzips` the caller compresses the file.
         """
 
 

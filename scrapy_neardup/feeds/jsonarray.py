@@ -1,4 +1,4 @@
-"""JSON: an array of objects, read in pieces.
+"""JSON arrays of objects, read in pieces.
 
 Streaming JSON libraries return values and lose the original text. This module finds the end of each object and keeps
 its text.
@@ -20,8 +20,8 @@ from .jsonlines import parse_object
 CHUNK = 1 << 20
 _QUOTE = ord('"')
 _TOKEN = re.compile(rb'["\[\]{},]')
-# The content of a string. Escapes are not matched in one run, since the matcher would keep state for each.
 _BLANK = re.compile(rb"\s*")
+# The content of a string. The number of escapes in a match is limited, since the matcher keeps state for each.
 _INSIDE = re.compile(rb'[^"\\]*(?:\\.[^"\\]*){0,4096}', re.DOTALL)
 
 
@@ -73,7 +73,7 @@ class _Splitter:
         yield from self._rest()
 
     def _whole(self) -> Iterator[Piece]:
-        """Yield rows, up to an invalid one that contains others, or one without an end."""
+        """Yield rows. Stop before an invalid row that seems to contain others, and before a row without an end."""
         is_first = True
         for what in self._tokens():
             if self._depth == 0:
@@ -90,7 +90,10 @@ class _Splitter:
                 self._depth, is_first = int(what == b","), False
 
     def _later(self, end: int | None = None) -> int:
-        """Return the position in the row of a line that begins alike, with an object; 0 for none."""
+        """Return the position of a later line in the row that begins an object with the same indent; 0 for none.
+
+        Such a line is probably the next row.
+        """
         end, start = len(self._text) if end is None else end, _end(_BLANK, self._text, self._begin)
         if not self._depth or self._text.find(b"\n", start, end) < 0:
             return 0
@@ -99,7 +102,7 @@ class _Splitter:
         return found.start() + 1 if found else 0
 
     def _cut(self, later: int) -> Piece:
-        """End the row before that line. Parsing shows whether it is complete."""
+        """End the row before the line at `later`. Parsing shows whether the row is complete."""
         self._at, self._depth = later + 1, 1
         piece = self._piece()._replace(raw=self._row().removesuffix(b",").rstrip())
         self._at = later

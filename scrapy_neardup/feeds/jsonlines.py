@@ -1,4 +1,4 @@
-"""JSON lines: one object a line."""
+"""JSON lines, with one object a line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Labelled sets: documents with judged pairs, and the agreement of clusters with them.
+"""Labelled sets, documents with judged pairs, and the agreement of clusters with the labels.
 
 This module only reads and counts. Clusters are predicted elsewhere.
 """

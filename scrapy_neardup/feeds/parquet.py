@@ -162,7 +162,7 @@ def _opened(path: str) -> Iterator[Any]:
     try:
         with (
             reading(path, gzips=False) as file,
-            # Without these options it holds whole columns of a row group in memory.
+            # Without these options pyarrow holds whole columns of a row group in memory.
             pa.parquet.ParquetFile(file, buffer_size=1 << 20, pre_buffer=False) as opened,
         ):
             yield opened

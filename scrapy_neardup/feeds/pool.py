@@ -25,7 +25,7 @@ AHEAD = 3  # batches in memory for each process
 
 
 def ready_rows(lines: Iterable[Line], signer: Signer, workers: int) -> Generator[Ready, None, None]:
-    """Yield signed rows in order, made by up to `workers` processes; below 2 by this process.
+    """Yield signed rows in order, made by up to `workers` processes, or by this process if `workers` is below 2.
 
     Close the generator when done. Raise FeedError for a row that can't be read or signed, ConfigError for a detector
     that can't be sent to another process.
@@ -41,7 +41,7 @@ def ready_rows(lines: Iterable[Line], signer: Signer, workers: int) -> Generator
         elsewhere.close()
 
 
-# The data between processes: the number and bytes of each row there, and only what is needed back.
+# The data between processes: lines to the workers, and only the results back.
 
 Packed = tuple[Any, tuple[str | None, dict[str, tuple[int, ...]], Sketch, int, str, int, bool] | None, str | None]
 Answer = tuple[list[Packed], str | None]
@@ -121,7 +121,7 @@ class _Elsewhere:
             raise FeedError(failure)
 
     def _alone(self, lines: list[Line]) -> Answer:
-        """Try rows again in a process of their own. If it dies too, halve them, until the row is found."""
+        """Try rows again in a process of their own. If it dies too, halve the batch until the failing row is found."""
         pool = start(1, self._signer)
         try:
             _begun(pool)
@@ -141,7 +141,7 @@ class _Elsewhere:
 
 
 def _begun(pool: ProcessPoolExecutor) -> None:
-    """Wait for a new process. Raise FeedError if it can't start, which is no row's fault."""
+    """Wait for a new process. Raise FeedError if it can't start, since no row is the cause."""
     try:
         pool.submit(int).result()
     except BrokenExecutor as error:
@@ -149,7 +149,7 @@ def _begun(pool: ProcessPoolExecutor) -> None:
 
 
 def _batches(lines: Iterable[Line], end: list[FeedError]) -> Iterator[list[Line]]:
-    """Yield rows in batches. A final error is put into `end`, to be raised in its turn."""
+    """Yield rows in batches. A final error is put into `end`, to be raised after the rows before it."""
     batch: list[Line] = []
     size = 0
     try:

@@ -24,7 +24,7 @@ class Signed(Document):
         *,
         text: Callable[[], str],
     ) -> None:
-        # Set at once in the place of the cached properties: single assignments take several times as long.
+        # One update sets all fields and cached properties. Single assignments take several times as long.
         self.__dict__.update(
             url=url,
             ready=fingerprints,

@@ -1,4 +1,4 @@
-"""Pairs that people judged: a folder with a labelled set, to which each judgement is appended."""
+"""Pairs that people judged, in a folder with a labelled set to which each judgement is appended."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Reviews:
     def append(self, first: Document, second: Document, label: str) -> None:
         """Write a judgement of two documents with URLs. Raise FeedError if it can't be written."""
         a, b = (canonical_url(document.url or "") for document in (first, second))
-        # A pair without a label is different, so a copy gets a label with each copy of the same original.
+        # A pair without a label counts as different, so a new copy is paired with all known copies of the original.
         pairs = product(self._same(a), self._same(b)) if label == SAME else [(a, b)]
         labels = {pair: label for pair in map(frozenset, pairs) if len(pair) == 2 and pair not in self._labels}
         documents = {canonical_url(each.url or ""): each for each in (first, second)}

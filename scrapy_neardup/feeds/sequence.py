@@ -61,7 +61,7 @@ class Feeds:
 
 @contextmanager
 def writing_rows(path: str, kind: Kind) -> Iterator[Callable[[Line], object]]:
-    """Give a function that writes unparsed rows to a file, which appears when it is complete."""
+    """Yield a function that writes unparsed rows to a file. The file appears when it is complete."""
     check_name(path, kind.endings, gzips=kind.gzips, why=f"the feeds are {kind.name}, and so is the output")
     with (
         writing(path, kind.endings, gzips=kind.gzips) as file,

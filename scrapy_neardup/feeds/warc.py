@@ -39,7 +39,7 @@ class Warc(Kind):
     @classmethod
     def of(cls, path: str) -> Warc:
         try:
-            import warcio  # noqa: F401 - so that it is told before the work begins
+            import warcio  # noqa: F401 - its absence is reported before the work begins
         except ImportError as error:
             raise FeedError(f"{path}: WARC needs warcio: pip install 'scrapy-neardup[warc]'") from error
         return cls()
@@ -63,7 +63,7 @@ class Warc(Kind):
         assert isinstance(raw, Span)
         said = io.StringIO()
         try:
-            # warcio reports unpacking errors there, and continues.
+            # warcio reports unpacking errors on stderr, and continues.
             with reading(raw.path, gzips=False) as file, redirect_stderr(said):
                 file.seek(raw.start)
                 # Closed, since its reference cycle would keep its memory until garbage collection.
@@ -86,7 +86,7 @@ class Warc(Kind):
 
 
 def _copy(source: IO[bytes], size: int, file: IO[bytes], *, gzipped: bool) -> None:
-    """Copy a record unchanged. It is only compressed or unpacked if the two files differ in this."""
+    """Copy a record unchanged. Compress or unpack it if only one of the two files is gzipped."""
     start = source.tell()
     is_same = (source.read(len(GZIP)) == GZIP) == gzipped
     source.seek(start)

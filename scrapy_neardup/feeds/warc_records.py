@@ -58,7 +58,7 @@ def _place(file: IO[bytes], start: int, size: int, *, packed: bool) -> Place:
 
 
 def _next(file: IO[bytes], at: int, *, packed: bool) -> int | None:
-    # Also for a plain file, as far as is known: its first byte may be the damaged one.
+    # Search a plain file for gzipped records too: it may be gzipped with a damaged first byte.
     return (None if packed else _next_plain(file, at)) or _next_member(file, at)
 
 

@@ -1,1 +1,1 @@
-"""Fingerprint algorithms: pure functions of tokens or their hashes. No Scrapy, no store."""
+"""Fingerprint algorithms, as pure functions of tokens or their hashes. No Scrapy, no store."""

@@ -37,7 +37,7 @@ def hash_lines(lines: bytes) -> Hashes:
 
 
 def hashes_in(data: bytes) -> Hashes:
-    """Return the hashes in bytes, eight bytes each."""
+    """Decode hashes from bytes, eight bytes each."""
     return np.frombuffer(data, _STORED).astype(np.uint64, copy=False)
 
 
@@ -82,7 +82,7 @@ class HashSet:
     def __init__(self, hashes: Hashes) -> None:
         self._hashes = distinct(hashes)
         self._shift = np.uint64(64 - min(20, 4 + len(hashes).bit_length()))
-        # By the first bits of a hash, whether the set has any such hash: this answers for most absent ones.
+        # For each value of the first bits, whether the set has such a hash. This rejects most absent hashes.
         self._heads = np.zeros(1 << 64 - int(self._shift), dtype=bool)
         self._heads[self._hashes >> self._shift] = True
 

@@ -1,4 +1,4 @@
-"""I-Match: a digest of the set of lexicon terms, and digests for randomized lexicons."""
+"""I-Match, digests of the set of lexicon terms, also for randomized lexicons."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _names(terms: Hashes, lexicons: int) -> tuple[bytes, ...]:
         return native.compiled.imatch_names(terms, lexicons)
     terms = terms[np.argsort(terms[:, 0])]
     names = terms[:, 0].astype(">u8")
-    kept = _membership(terms[:, 1], lexicons).ravel().nonzero()[0]  # of the first randomized lexicon, then …
+    kept = _membership(terms[:, 1], lexicons).ravel().nonzero()[0]  # of one randomized lexicon after another
     ends = kept.searchsorted(np.arange(lexicons + 1) * len(names)) * names.itemsize
     rest = names.take(kept % len(names)).tobytes()
     return (names.tobytes(), *(rest[start:end] for start, end in pairwise(ends.tolist())))

@@ -1,4 +1,4 @@
-"""The layout of a page: a SimHash of its elements, independent of its text."""
+"""The layout of a page, a SimHash of its elements that does not depend on its text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One-permutation MinHash: the smallest hash in each bin represents the set.
+"""One-permutation MinHash, which represents a set by the smallest hash in each bin.
 
 The probability that two sets have equal minima in a bin is about their resemblance, so the minima can be compared in
 place of the sets.

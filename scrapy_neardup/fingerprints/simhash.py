@@ -1,4 +1,4 @@
-"""SimHash: 64 bits that differ little if the features of two documents differ little."""
+"""SimHash, 64 bits that differ little if the features of two documents differ little."""
 
 from __future__ import annotations
 

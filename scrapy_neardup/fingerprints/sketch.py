@@ -1,4 +1,4 @@
-"""The sketch: the stored sample of a text, for later comparisons.
+"""The sketch, a stored sample of a text for later comparisons.
 
 It has two parts: minima of the shingles, for resemblance and containment, and a sample of the figures (tokens that
 begin with a digit), since texts of one form, such as two weekly market reports, differ in little else.
@@ -72,14 +72,14 @@ def _codes(shingles: Hashes) -> bytes:
 
 
 class Overlap(NamedTuple):
-    """The numbers of bins in which two sketches …"""
+    """The comparison of the codes of two sketches, in numbers of bins."""
 
     any: int
-    """… have a code in at least one of them,"""
+    """Bins with a code in at least one sketch."""
     both: int
-    """… have a code in both,"""
+    """Bins with a code in both sketches."""
     equal: int
-    """… have equal codes."""
+    """Bins with equal codes."""
 
     @property
     def shared(self) -> float:
@@ -117,7 +117,7 @@ def containment(a: Sketch, b: Sketch, shared: float) -> float:
 
 
 def missing_figures(a: Sketch, b: Sketch) -> float:
-    """Estimate how many figures of the document with fewer of them the other one lacks; 0.0 if one has none.
+    """Estimate the number of figures of the document with fewer figures that the other lacks; 0.0 if one has none.
 
     The samples are compared below the largest value that both cover.
     """

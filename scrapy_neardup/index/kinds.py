@@ -1,4 +1,4 @@
-"""The kinds of lookups: equal fingerprints, near SimHashes, or a detector's own index."""
+"""The kinds of lookups, by equal fingerprints, near SimHashes or a detector's own index."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NEWEST = 16  # the maximum number of documents for one fingerprint: more share o
 
 @dataclass(frozen=True)
 class Equal:
-    """A lookup in the store by an equal fingerprint. Fingerprints of very many documents prove little."""
+    """A lookup in the store by an equal fingerprint. A fingerprint that very many documents share proves little."""
 
     newest: int = NEWEST
     """The maximum number of documents for one fingerprint; the newest are returned."""

@@ -14,7 +14,7 @@ BLOCKS, BLOCK_BITS = 4, 16
 
 SHORT = 64  # entries of a bucket to check one by one
 FEW = 30_000  # up to this size, checking all SimHashes is faster
-CROWD = 1024  # entries of a bucket to check, the newest: beyond that lies a common template
+CROWD = 1024  # newest entries of a bucket to check; more entries mean a common template
 _ALL = (1 << 64) - 1
 _BUCKETS = 1 << BLOCK_BITS
 

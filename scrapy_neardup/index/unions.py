@@ -1,4 +1,4 @@
-"""Union-find: join pairs to clusters. Pure."""
+"""Join pairs to clusters by union-find. Pure."""
 
 from __future__ import annotations
 

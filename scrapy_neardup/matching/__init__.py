@@ -1,1 +1,1 @@
-"""The comparison of documents: candidates, the evidence on a pair, and the claim of a document. No Scrapy."""
+"""Compare documents, by candidates, evidence on pairs, and claims. No Scrapy."""

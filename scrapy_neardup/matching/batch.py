@@ -1,7 +1,7 @@
-"""Cluster a batch by shingles: compare documents that share a super-shingle, and join the copies.
+"""Cluster a batch by shingles, comparing only documents that share a super-shingle.
 
 Broder et al. 1997, sections 3 and 4. The paper estimates resemblance from the number of shared shingles. Here the
-shingles of both documents are in memory, and only pairs with a common super-shingle are compared.
+shingles of both documents are in memory, so their resemblance is exact.
 """
 
 from __future__ import annotations

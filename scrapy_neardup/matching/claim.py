@@ -1,4 +1,4 @@
-"""The claim of a document: its place in the store while its item is on its way."""
+"""The claim of a document, its place in the store while its item is on its way."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Claim:
         self._observers: list[Callable[[], object]] = []
 
     def when_settled(self, callback: Callable[[], object]) -> None:
-        """Call back once, when the claim is committed or withdrawn; at once if it is settled."""
+        """Call `callback` once, when the claim is committed or withdrawn; at once if it is settled already."""
         if self.state == "pending":
             self._observers.append(callback)
         else:
@@ -68,7 +68,7 @@ class Claim:
         if self.state != "pending":
             return
         self.state = state
-        with ExitStack() as stack:  # call all of them, whatever one raises
+        with ExitStack() as stack:  # call all of them, even if one raises
             for callback in reversed(self._observers):
                 stack.callback(callback)
             self._on_settled(self)

@@ -1,4 +1,4 @@
-"""Verify a pair: decide from sketches and thresholds whether one document repeats the other.
+"""Verify a pair of documents, by comparing their sketches with thresholds.
 
 Detectors propose generously. The decision is made here, from the sketches alone.
 """
@@ -29,7 +29,7 @@ class Comparison(NamedTuple):
     figures: int
     """Figures of the document with fewer of them; 0 if one has none."""
     missing_figures: float
-    """The number of these that the other document lacks."""
+    """The number of those figures that the other document lacks."""
 
 
 def compare(a: Sketch, b: Sketch) -> Comparison:
@@ -58,20 +58,19 @@ class Rule:
     min_tokens: int
     short_text: str = "unique"
     allowance: float = 0.12
-    """Added to it for texts of up to `LONG` tokens. For longer texts it shrinks in proportion."""
+    """Added to the required resemblance of texts of up to `LONG` tokens. For longer texts it shrinks in proportion."""
     short_allowance: float = 8.0
-    """Shingles that may not differ in a short text; used if it is stricter. Neither applies to a `resemblance` by
-    length."""
+    """The allowance of short texts in shingles. The stricter one is used, and none for a `resemblance` by length."""
     family_discount: float = 0.13
-    """The share by which more may differ if the original already has copies."""
+    """The share by which the allowed difference grows if the original already has copies."""
     figure_share: float = 0.1
-    """The share of the figures that may differ …"""
+    """The share of the figures that may differ."""
     tokens_a_figure: float = 200.0
-    """… plus one figure for this many tokens."""
+    """Tokens for each further figure that may differ."""
     near: float = 0.7
-    """The resemblance from which all figures may differ …"""
+    """The resemblance from which all figures may differ, if a text has few of them."""
     few_figures: float = 0.08
-    """… if they are at most this share of the tokens."""
+    """The maximum share of figures among the tokens of a text with few figures."""
 
     @classmethod
     def from_config(cls, config: Config) -> Rule:

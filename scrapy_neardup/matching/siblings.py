@@ -42,14 +42,14 @@ from ..text.urls import host
 HOSTS = 256  # remembered hosts; those seen longest ago are forgotten
 PAGES = 128  # remembered pages of a host, the last ones
 RARE = 1  # the number of other pages on which a rare shingle may stand
-OWN = 0.5  # share of a page's rare shingles that the earlier page must have …
-OWN_OF_FORM = 0.9  # … and the share if titles leave a doubt and the page is of a form …
-FORM = 0.2  # … which it is if this share of its shingles is not rare; in proportion below that
-SUBJECT = 0.35  # share of the shingles around its subject that the earlier page must have …
-SUBJECT_SHINGLES = 2  # … if at least this many are known
-PASSAGE = 20  # words of a passage that only one text has, at least …
-PASSAGE_SHARE = 0.08  # … or this share of the text, if that is more …
-PASSAGE_SHINGLES = 8  # … if at least this many of its shingles are known
+OWN = 0.5  # share of a page's rare shingles that the earlier page must have
+OWN_OF_FORM = 0.9  # the same for a page of a form, if the titles leave a doubt
+FORM = 0.2  # share of shingles that are not rare in a page of a form; less of a form requires less in proportion
+SUBJECT = 0.35  # share of the shingles around its subject that the earlier page must have
+SUBJECT_SHINGLES = 2  # minimum number of known shingles around the subject
+PASSAGE = 20  # minimum words of a passage that only one text has
+PASSAGE_SHARE = 0.08  # the minimum as a share of the text, if that is more
+PASSAGE_SHINGLES = 8  # minimum number of known shingles in the passage
 FAR = 0.7  # resemblance below which a copy is not near
 NAME = 3  # the maximum number of words in which titles of one form differ
 
@@ -237,7 +237,8 @@ class Siblings:
 def may_hide_form(copy: Signature, original: Signature, resemblance: float) -> bool:
     """Return whether to remember a copy anyway, so that a wrong verdict does not hide its form.
 
-    Such a copy is not near. If one host gave titles to both pages, these tell enough.
+    Only copies that are not near are remembered. If both pages have titles and one host, the titles are enough to
+    recognise siblings.
     """
     have_titles = bool(copy.title and original.title)
     return resemblance < FAR and not (have_titles and host(copy.url or "") == host(original.url or ""))

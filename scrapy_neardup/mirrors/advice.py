@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..store import Store
 
 MAX_COPIES = 1000  # URLs of one document to consider
-MANY = 8  # URLs of one host with one text, from which the text belongs to no page
+MANY = 8  # from this many URLs of one host on, a text belongs to no page
 DAY = 86_400.0
 SKIP, REDIRECT, LEAVE = "skip", "redirect", "leave"
 
@@ -167,9 +167,11 @@ class Mirrors:
         return link.signature is not None and _is_long(link.signature) and not self._is_placeholder(link)
 
     def _is_placeholder(self, link: Link) -> bool:
-        """Return whether many URLs of one host give a text, such as a login wall: any may give another text
-        tomorrow."""
-        if link.signature is None or link.signature.repeats + 1 < MANY:  # one gave it first
+        """Return whether many URLs of one host give a text, such as a login wall.
+
+        Any of these URLs may give another text at the next fetch.
+        """
+        if link.signature is None or link.signature.repeats + 1 < MANY:  # plus one for the original
             return False
         links, name = islice(self._store.links(link.signature), MAX_COPIES), host(link.url)
         of_host = islice((other for other in links if host(other.url) == name), MANY)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ..store import Store
 
 SCHEME = "neardup:"  # the scheme of a made-up URL for a document that its own URL no longer gives
-OWN_HOST = "own-host:"  # its prefix if a URL of the original's host gave the document; only for preferred hosts
+OWN_HOST = "own-host:"  # follows the scheme if the original's own host gave the document; only for preferred hosts
 
 
 class Deliveries:

@@ -8,7 +8,7 @@ from ..text.urls import host
 
 
 class Preference:
-    """NEARDUP_PREFERRED_HOSTS: pages of these hosts are never dropped or skipped for another host's page."""
+    """The hosts in NEARDUP_PREFERRED_HOSTS. Their pages are never dropped or skipped for another host's page."""
 
     def __init__(self, hosts: Collection[str] = ()) -> None:
         self._hosts = frozenset(host(f"//{name}") for name in hosts)

@@ -50,7 +50,7 @@ class Visits:
         for url in urls:
             firm = url not in document.loose
             known = None if (firm and not is_copy) or not url else self._store.resolve(url)
-            # A URL with a document of its own is no copy, whatever else it gives or lists elsewhere say.
+            # A URL with a document of its own does not become a copy, whatever else it or a list page gives.
             if not (known and known.signature and not known.is_copy and (is_copy or known.firm)):
                 self._store.record(Link(url, signature, is_copy, self._clock(), document.size, evidence, firm))
 

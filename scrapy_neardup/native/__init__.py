@@ -1,6 +1,6 @@
-"""The compiled part: C twins of Python functions, faster and with equal results.
+"""The compiled part, C twins of Python functions that are faster and give equal results.
 
-Without it (no compiler at installation, a big-endian machine) the Python functions are used.
+The Python functions are used where it was not built: without a compiler at installation, or on a big-endian machine.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import numpy.typing as npt
 VERSION = 5
 
 Array: TypeAlias = "bytes | npt.NDArray[Any]"
-"""Bytes, or a contiguous array. Raise ValueError for an unsuitable one."""
+"""Bytes or a contiguous array. The functions raise ValueError if its size does not fit."""
 
 
 class Compiled(Protocol):
-    """The compiled functions. Each equals the function in Python that names it."""
+    """The compiled functions. `_native.c` and its headers name the Python twin of each."""
 
     VERSION: int
 
@@ -44,7 +44,7 @@ def _load() -> Compiled | None:
     except ImportError:
         return None
     found: Compiled = made
-    return found if found.VERSION == VERSION else None  # an old build of an earlier version
+    return found if found.VERSION == VERSION else None  # a build of an earlier version
 
 
 compiled = _load()

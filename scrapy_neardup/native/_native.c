@@ -1,9 +1,10 @@
-/* The compiled part: twins of functions in Python, quicker and equal to the last bit.
+/* The compiled part: C twins of Python functions, faster and with equal results to the last bit.
 
-Each does what the function does that is named above it; that one says what it is for, and where it is from. Integers
-have 64 bits and lie as in arrays of numpy; a row is two of them, such as a token's hash. Nothing is kept between two
-calls, nothing is changed in place, and the memory that is read need not be aligned. What a call reads no other thread
-may change meanwhile. */
+The comment above each twin names its Python function, whose docstring has the purpose and the source. Integers have 64
+bits, in the layout of numpy arrays. A row is two integers, such as the hash of a token.
+
+No state is kept between calls, and arguments are not modified. Memory that is read need not be aligned. No other thread
+may change the arguments during a call. */
 
 #include "call.h"
 #include "words.h"
@@ -13,7 +14,7 @@ may change meanwhile. */
 #include "prints.h"
 #include "markup.h"
 
-enum { VERSION = 5 }; /* to be raised with native.VERSION where a call changes */
+enum { VERSION = 5 }; /* raise it together with native.VERSION when a signature changes */
 
 #define CALLED(twin, kinds)                                                                 \
     static PyObject *call_##twin(PyObject *module, PyObject *const *args, Py_ssize_t count) \

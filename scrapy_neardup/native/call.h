@@ -1,4 +1,4 @@
-/* What a twin is called with, checked, and what it gives back. */
+/* Check the arguments of twins, and build their results. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -32,8 +32,9 @@ static int fail(const char *message)
     return 0;
 }
 
-/* Take one argument: `b` bytes, `h` items of 8 bytes such as hashes, `r` rows, `n` a number from 0
-to MOST. Say whether it is one. */
+/* Read one argument into the call. Return 0 with an error set if it is not of its kind.
+
+Kinds: `b` bytes, `h` items of 8 bytes such as hashes, `r` rows, `n` a number from 0 to MOST. */
 static int take(Call *call, PyObject *argument, char kind, int *buffers, int *numbers)
 {
     if (kind == 'n') {
@@ -51,7 +52,7 @@ static int take(Call *call, PyObject *argument, char kind, int *buffers, int *nu
     return data->len % size == 0 || fail("an array ends within an item");
 }
 
-/* Call a twin with arguments of these kinds, after they are checked. */
+/* Check the arguments against `kinds`, one letter each, and call a twin with them. */
 static PyObject *run(Twin twin, const char *kinds, PyObject *const *args, Py_ssize_t count)
 {
     Call call = {.room = NULL};
@@ -65,7 +66,7 @@ static PyObject *run(Twin twin, const char *kinds, PyObject *const *args, Py_ssi
     return made;
 }
 
-/* Return room for so many rows, filled with 0; NULL with an error set. Once a call. */
+/* Allocate zeroed memory for `rows` rows; NULL with an error set. At most once in a call. */
 static Row *room(Call *call, Py_ssize_t rows)
 {
     call->room = PyMem_Calloc((size_t)rows + 1, sizeof(Row));
@@ -79,7 +80,7 @@ static uint64_t load(const void *data, Py_ssize_t place)
     return value;
 }
 
-/* Return the first integer of the row at a place of the first argument. */
+/* Return the first integer of a row of the first argument. `place` is the number of the row. */
 static uint64_t name(const Call *call, Py_ssize_t place)
 {
     return load(call->data[0].buf, 2 * place);

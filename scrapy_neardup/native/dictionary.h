@@ -1,9 +1,11 @@
-/* A dictionary in one array: after which characters which others may come, and what makes a word.
+/* A dictionary of Han words: a prefix tree in one array.
 
-A Han character is named by its place among those that jieba knows, from 0. The first HAN entries belong to words'
-first characters. Of the other entries, by open addressing, each belongs to an entry and one character more: so two
-beginnings of words are never taken for one. An entry is that key, and in its low bits what it says: 0 for one that is
-empty, 1 for characters with which words only begin, more for a word. */
+The name of a Han character is its position among the characters that jieba knows, from 0. The first HAN entries are the
+prefixes of one character. The other entries form a hash table with open addressing. Its key is the entry of a prefix
+and the name of the next character, so two prefixes never share an entry.
+
+An entry holds its key, and a value in its low SAYS_BITS bits: 0 for an empty entry, PREFIX for a prefix that is not a
+word, and more for a word. */
 
 #include <float.h>
 #include <math.h>
@@ -18,7 +20,7 @@ static const uint64_t SAYS = (UINT64_C(1) << SAYS_BITS) - 1;
 
 typedef struct {
     char *entries;
-    uint64_t mask; /* of the places after the first HAN */
+    uint64_t mask; /* of the positions in the hash table, after the first HAN entries */
     int shift;
 } Dictionary;
 
@@ -27,7 +29,7 @@ static Dictionary dictionary_of(char *entries, int bits)
     return (Dictionary){entries, (UINT64_C(1) << bits) - 1, 64 - bits};
 }
 
-/* Return the name of the Han character in UTF-8 at a place; HAN for any other. */
+/* Return the name of the UTF-8 character at `at`; HAN if jieba does not know it as a Han character. */
 static uint32_t han(const unsigned char *at, Py_ssize_t size)
 {
     if (at[0] < 0xE4 || at[0] > 0xE9 || size < 3 || at[1] >> 6 != 2 || at[2] >> 6 != 2)
@@ -36,16 +38,17 @@ static uint32_t han(const unsigned char *at, Py_ssize_t size)
     return name < HAN ? name : HAN;
 }
 
+/* Return the value of an entry. */
 static uint64_t says(const Dictionary *words, uint64_t entry)
 {
     return load(words->entries, (Py_ssize_t)entry) & SAYS;
 }
 
-/* Return the entry of one character more; where there is none, an empty one. */
+/* Return the entry of a prefix with one more character, `by`; an empty entry if there is none. */
 static uint64_t followed(const Dictionary *words, uint64_t entry, uint32_t by)
 {
     uint64_t key = entry << HAN_BITS | by, at = key * UINT64_C(0x9E3779B97F4A7C15) >> words->shift;
-    for (uint64_t tries = 0; tries < words->mask; tries++) { /* an array that is full comes from elsewhere */
+    for (uint64_t tries = 0; tries < words->mask; tries++) { /* bounded, since a foreign array may be full */
         uint64_t found = load(words->entries, (Py_ssize_t)(HAN + at));
         if (found == 0 || found >> SAYS_BITS == key)
             break;
@@ -54,12 +57,12 @@ static uint64_t followed(const Dictionary *words, uint64_t entry, uint32_t by)
     return HAN + at;
 }
 
-/* Add a word of Han characters, with what is to be said of it; return how many entries are new. */
+/* Add a word with the value `what`. Return the number of new entries. */
 static Py_ssize_t add(Dictionary *words, const unsigned char *word, Py_ssize_t size, uint64_t what)
 {
     for (Py_ssize_t i = 0; i < size; i += 3)
         if (han(word + i, size - i) == HAN)
-            return 0; /* never met, as only runs of Han characters are cut */
+            return 0; /* never looked up, since only runs of Han characters are cut */
     uint64_t entry = 0, key = 0;
     Py_ssize_t added = 0;
     for (Py_ssize_t i = 0; i < size; i += 3) {
@@ -76,7 +79,7 @@ static Py_ssize_t add(Dictionary *words, const unsigned char *word, Py_ssize_t s
     return added;
 }
 
-/* Return how often a line says that a word was seen: digits between two blanks, or a blank and the end; -1 for none. */
+/* Read the count of a word: digits up to a blank or the end of the line. Return -1 if it is invalid. */
 static int64_t count_of(const unsigned char *line, Py_ssize_t size)
 {
     int64_t count = -1;
@@ -88,7 +91,7 @@ static int64_t count_of(const unsigned char *line, Py_ssize_t size)
     return count;
 }
 
-/* Add the words of lines `WORD COUNT …`; return how often all were seen together, -1 for lines that don't fit. */
+/* Add the words of lines `WORD COUNT …`. Return the sum of the counts; -1 for an invalid line or too many words. */
 static int64_t add_lines(Dictionary *words, const unsigned char *text, Py_ssize_t size)
 {
     int64_t all = 0, count;
@@ -107,7 +110,8 @@ static int64_t add_lines(Dictionary *words, const unsigned char *text, Py_ssize_
     return all;
 }
 
-/* jieba.Tokenizer.gen_pfdict: the array, in which a word's entry says its count and 1; and all counts together. */
+/* jieba.Tokenizer.gen_pfdict. Return the array, in which the value of a word is its count + 1, and the sum of all
+counts. */
 static PyObject *dictionary(Call *call)
 {
     if (call->numbers[0] < 1 || call->numbers[0] > MOST_BITS)

@@ -1,10 +1,10 @@
-/* Chinese to words, by a dictionary and a model of what is in none. */
+/* Cut Chinese into words, by a dictionary and a model of new words. */
 
 typedef struct {
-    double best; /* the likelihood of what follows, cut in the best way */
-    uint32_t size; /* of the word that begins here, in characters */
+    double best; /* the log probability of the best cut from here to the end of the run */
+    uint32_t size; /* characters of the best word that begins here */
     uint16_t name;
-    uint8_t states; /* for each, which of two came before it; in the end, the one that it is */
+    uint8_t states; /* for each state, a bit that selects its predecessor in BEFORE; at the end, the chosen state */
 } Place;
 
 _Static_assert(sizeof(Place) <= sizeof(Row), "runs lie in room for rows");
@@ -12,7 +12,7 @@ _Static_assert(sizeof(Place) <= sizeof(Row), "runs lie in room for rows");
 typedef struct {
     Dictionary words;
     const char *scores, *model; /* doubles */
-    uint64_t most; /* what an entry may say */
+    uint64_t most; /* values of entries are below this */
 } Chinese;
 
 static double number(const char *doubles, uint64_t place)
@@ -27,7 +27,7 @@ static double score(const Chinese *data, uint64_t what)
     return number(data->scores, what < data->most ? what : PREFIX);
 }
 
-/* segmenter._Dictionary._best_ends, for one place */
+/* segmenter._Dictionary._best_ends, for one position */
 static void best_end(const Chinese *data, Place *run, Py_ssize_t size, Py_ssize_t start)
 {
     double most = -HUGE_VAL, sum;
@@ -59,12 +59,13 @@ static void put(Lines *lines, const unsigned char *text, Py_ssize_t size)
     lines->bytes[lines->size++] = '\n';
 }
 
-/* A word's first character, its last, one between them, a word of one; in the order of their letters. */
+/* States of a character: begin, end or middle of a word, or single. In alphabetical order, by which ties are broken. */
 enum { B, E, M, S };
 
 static const uint8_t BEFORE[4][2] = {{E, S}, {B, M}, {B, M}, {E, S}};
 
-/* jieba.finalseg.viterbi: the model is how likely each state is at first, after each, and with each character. */
+/* jieba.finalseg.viterbi. The model has the log probabilities of each first state (4), of each transition (16), and of
+each character in each state. */
 static void find_states(const char *model, Place *text, Py_ssize_t size)
 {
     const char *after = model + 8 * 4, *with = after + 8 * 16;
@@ -79,7 +80,7 @@ static void find_states(const char *model, Place *text, Py_ssize_t size)
             double here = number(with, 4u * text[i].name + state);
             double one = was[before[0]] + number(after, 4u * before[0] + state) + here;
             double other = was[before[1]] + number(after, 4u * before[1] + state) + here;
-            sums[i & 1][state] = other >= one ? other : one; /* of equal ones the last letter */
+            sums[i & 1][state] = other >= one ? other : one; /* ties go to the last letter */
             text[i].states |= (uint8_t)((other >= one) << state);
         }
     }
@@ -92,7 +93,7 @@ static void find_states(const char *model, Place *text, Py_ssize_t size)
     }
 }
 
-/* segmenter._Dictionary._left_over, and jieba.finalseg.cut */
+/* segmenter._Dictionary._left_over and jieba.finalseg.cut */
 static void put_left_over(const Chinese *data, Place *run, Py_ssize_t size, const unsigned char *text, Lines *lines)
 {
     int is_new = size > 1 && !is_word(&data->words, run, size);
@@ -124,7 +125,7 @@ static void put_run(const Chinese *data, Place *run, Py_ssize_t size, const unsi
     put_left_over(data, run + start, size - start, text + 3 * start, lines);
 }
 
-/* Take the characters of the run that begins at a place; return how many they are. */
+/* Read the run of Han characters at the beginning of `text`. Return its number of characters. */
 static Py_ssize_t take_run(const unsigned char *text, Py_ssize_t size, Place *run)
 {
     Py_ssize_t count = 0;
@@ -133,7 +134,7 @@ static Py_ssize_t take_run(const unsigned char *text, Py_ssize_t size, Place *ru
     return count;
 }
 
-/* Take the arguments after the text; say whether nothing that they say leads beyond their ends. */
+/* Read the arguments after the text. Return 0 with an error set if their sizes do not fit together. */
 static int take_chinese(const Call *call, Chinese *data)
 {
     int bits = 1;
@@ -146,7 +147,7 @@ static int take_chinese(const Call *call, Chinese *data)
            fail("this is no dictionary with scores and a model");
 }
 
-/* Say whether a character is punctuation that parts words, alone and beside any other: the common one of Chinese. */
+/* Return whether a code point is common Chinese punctuation, which separates words whatever its neighbours. */
 static int is_punctuation(uint32_t c)
 {
     return (c >= 0xFF01 && c <= 0xFF0F) || (c >= 0xFF1A && c <= 0xFF20) || (c >= 0xFF3B && c <= 0xFF40) ||
@@ -154,7 +155,7 @@ static int is_punctuation(uint32_t c)
            (c >= 0x2010 && c <= 0x2016) || (c >= 0x2018 && c <= 0x203D) || c == 0xA0 || c == 0xB7;
 }
 
-/* Return the character of two or three bytes in UTF-8 at a place, and in `step` how many; 0 for any other. */
+/* Decode the UTF-8 character of two or three bytes at `at`, and set `step` to its size; return 0 for any other. */
 static uint32_t character(const unsigned char *at, Py_ssize_t size, Py_ssize_t *step)
 {
     *step = at[0] >> 5 == 6 ? 2 : 3;
@@ -163,7 +164,7 @@ static uint32_t character(const unsigned char *at, Py_ssize_t size, Py_ssize_t *
     return *step == 2 ? (at[0] & 31u) << 6 | (at[1] & 63u) : (at[0] & 15u) << 12 | (at[1] & 63u) << 6 | (at[2] & 63u);
 }
 
-/* the first step of tokens._plain_chinese_lines: the text with blanks for punctuation, None for any other text */
+/* The first step of tokens._plain_chinese_lines. Return the text with blanks for punctuation; None for other text. */
 static PyObject *plain_chinese(Call *call)
 {
     const unsigned char *text = call->data[0].buf;
@@ -195,7 +196,7 @@ static PyObject *cut_lines(Call *call)
     const unsigned char *text = call->data[0].buf;
     Chinese data;
     Place *run = take_chinese(call, &data) ? (Place *)room(call, call->sizes[0] / 3 + 1) : NULL;
-    /* Three bytes may be a word, with a line end before and after it. */
+    /* In the worst case, three bytes of text become a word with a line end before and after it. */
     PyObject *made = run ? PyBytes_FromStringAndSize(NULL, 2 * call->sizes[0]) : NULL;
     if (made == NULL)
         return NULL;

@@ -1,11 +1,11 @@
-/* What stands in the markup of a page. */
+/* Read attributes from the markup of a page. */
 
 static int is_blank(unsigned char byte)
 {
     return byte == ' ' || (byte >= '\t' && byte <= '\r' && byte != '\v');
 }
 
-/* Say whether the name of the attribute that ends at a place, before a sign of equality, is `class`. */
+/* Return whether the attribute name that ends at `end`, before the equals sign, is `class`. */
 static int ends_class(const unsigned char *page, Py_ssize_t begin, Py_ssize_t end)
 {
     while (end > begin && is_blank(page[end - 1]))
@@ -18,13 +18,13 @@ static int ends_class(const unsigned char *page, Py_ssize_t begin, Py_ssize_t en
     return 1;
 }
 
-/* Return where the value ends that begins at a place, its quotes left out of `begin` and that; -1 for none. */
+/* Return the end of the value that begins at `begin`; -1 for none. Move `begin` past blanks and an opening quote. */
 static Py_ssize_t value_end(const unsigned char *page, Py_ssize_t size, Py_ssize_t *begin)
 {
     while (*begin < size && is_blank(page[*begin]))
         (*begin)++;
     Py_ssize_t end = *begin;
-    if (end == size || page[end] == '\\') /* markup that a script holds, in quotes */
+    if (end == size || page[end] == '\\') /* escaped markup within a script */
         return -1;
     if (page[end] == '"' || page[end] == '\'') {
         const unsigned char *quote = memchr(page + end + 1, page[end], (size_t)(size - end - 1));
@@ -47,7 +47,7 @@ static PyObject *class_lines(Call *call)
         i = sign - page + 1;
         Py_ssize_t begin = i, end = ends_class(page, past, i - 1) ? value_end(page, size, &begin) : -1;
         if (end <= begin)
-            continue; /* an empty value says nothing */
+            continue; /* no value, or an empty one */
         for (Py_ssize_t at = begin; at < end; at++)
             out[made++] = (char)(page[at] == '\n' ? ' ' : page[at]);
         out[made++] = '\n';

@@ -1,8 +1,9 @@
-/* The fingerprints and the sketch. */
+/* Make fingerprints and sketches. */
 
 static const uint64_t EACH_BYTE = UINT64_C(0x0101010101010101);
 
-/* Add up what lanes of eight bits have counted: lane `byte` of sum `shift` is for bit 8 byte + shift. */
+/* Move the counts from lanes of eight bits to `ones`, and clear the lanes. Lane n of sums[shift] counts bit
+8 * n + shift. */
 static void spill(uint64_t sums[8], uint64_t ones[64])
 {
     for (int bit = 0; bit < 64; bit++)
@@ -35,7 +36,7 @@ static PyObject *simhash(Call *call)
     return PyLong_FromUnsignedLongLong(made);
 }
 
-/* Write the names of the terms that a lexicon has, the first byte first; return how many bytes. */
+/* Write the names of the terms in a lexicon, big-endian. Return the number of bytes. Lexicon 0 has all terms. */
 static Py_ssize_t kept(const Row *terms, Py_ssize_t count, uint64_t lexicon, char *out)
 {
     const uint64_t salt = lexicon * MULTIPLIER, least = UINT64_C(5) << 60;
@@ -65,7 +66,7 @@ static PyObject *imatch_names(Call *call)
     return made;
 }
 
-/* minhash.minima, with room for as many behind them */
+/* minhash.minima. The memory after the minima has room for as many again. */
 static uint64_t *minima(Call *call, Py_ssize_t bins)
 {
     uint64_t *smallest = (uint64_t *)room(call, bins);
@@ -78,11 +79,11 @@ static uint64_t *minima(Call *call, Py_ssize_t bins)
     return smallest;
 }
 
-/* minhash._densified: put what becomes of the minima behind them. */
+/* minhash._densified. Write the result after the minima. */
 static void densify(uint64_t *smallest, Py_ssize_t bins)
 {
     Py_ssize_t lender = 0;
-    for (Py_ssize_t i = 2 * bins - 1; i >= 0; i--) { /* twice: the last ones borrow from the first */
+    for (Py_ssize_t i = 2 * bins - 1; i >= 0; i--) { /* two passes, since the last bins borrow from the first */
         uint64_t value = smallest[i % bins], lent = smallest[lender % bins];
         if (value != 0)
             lender = i;
@@ -134,7 +135,7 @@ static PyObject *overlap(Call *call)
     return Py_BuildValue("iii", any, both, equal);
 }
 
-/* Put the first 16 bits of the hash of each line that begins with a digit into a row; return how many these are. */
+/* Write the first 16 bits of the hash of each line that begins with a digit. Return the number of these lines. */
 static Py_ssize_t find_figures(const Call *call, Row *found)
 {
     const char *text = call->data[1].buf;

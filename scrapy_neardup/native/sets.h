@@ -1,10 +1,10 @@
-/* Sets of hashes: they are sorted. */
+/* Sets of hashes, as sorted arrays. */
 
 enum { FEW = 32 };
 
 static const uint64_t MULTIPLIER = UINT64_C(0x9E3779B97F4A7C15);
 
-/* Sort rows by their names; give up where they are far from sorted, so that it never takes long. */
+/* Sort rows that are nearly sorted by name. Stop and return 0 after too many moves, so that the time stays linear. */
 static int insertion_sort(Row *rows, Py_ssize_t count)
 {
     Py_ssize_t moves = 0;
@@ -18,7 +18,7 @@ static int insertion_sort(Row *rows, Py_ssize_t count)
     return moves <= FEW * count;
 }
 
-/* Sort rows by the eight bits of their names from `shift` on, leaving those with equal ones in their order. */
+/* Sort rows by eight bits of their names, from bit `shift` up. The sort is stable. */
 static void sort_by_byte(Row *rows, Row *spare, Py_ssize_t count, int shift)
 {
     Py_ssize_t places[257] = {0};
@@ -31,8 +31,8 @@ static void sort_by_byte(Row *rows, Row *spare, Py_ssize_t count, int shift)
     memcpy(rows, spare, (size_t)count * sizeof(Row));
 }
 
-/* Sort rows by their names. `spare` has room for as many. Hashes are all but sorted by their first bits; whatever else
-the names are, by all bits. */
+/* Sort rows by name. `spare` has room for as many rows. Hashes are nearly sorted after a sort by their first bits, and
+an insertion sort does the rest. Names that are not random are sorted by all bits. */
 static void sort(Row *rows, Row *spare, Py_ssize_t count)
 {
     int shift = count < FEW ? 64 : count < 4096 ? 48 : 40;
@@ -43,7 +43,7 @@ static void sort(Row *rows, Row *spare, Py_ssize_t count)
             sort_by_byte(rows, spare, count, byte);
 }
 
-/* Return the rows that the first argument gives, sorted, with room for as many behind them. */
+/* Return a sorted copy of the rows in the first argument, with room for as many rows after it. */
 static Row *sorted(Call *call)
 {
     Py_ssize_t count = call->sizes[0];
@@ -55,14 +55,14 @@ static Row *sorted(Call *call)
     return rows;
 }
 
-/* hashing.mix */
+/* hashes.mix */
 static uint64_t mix(uint64_t value)
 {
     value = (value ^ value >> 32) * UINT64_C(0xD6E8FEB86659FD93);
     return value ^ value >> 32;
 }
 
-/* hashing.counted */
+/* hashes.counted */
 static PyObject *counted(Call *call)
 {
     Py_ssize_t count = call->sizes[0], distinct = 0;
@@ -80,7 +80,7 @@ static PyObject *counted(Call *call)
     return Py_BuildValue("y#y#", rows, distinct * ROW, counts, distinct * 8);
 }
 
-/* hashing.shingle_hashes, of the run that begins at a place */
+/* hashes.shingle_hashes, for the run that begins at `start` */
 static uint64_t shingle(const Call *call, Py_ssize_t start, Py_ssize_t width)
 {
     uint64_t value = name(call, start);
@@ -89,7 +89,7 @@ static uint64_t shingle(const Call *call, Py_ssize_t start, Py_ssize_t width)
     return mix(value);
 }
 
-/* hashing.shingles */
+/* hashes.shingles */
 static PyObject *shingles(Call *call)
 {
     Py_ssize_t tokens = call->sizes[0], width = call->numbers[0] < tokens ? call->numbers[0] : tokens;
@@ -107,16 +107,16 @@ static PyObject *shingles(Call *call)
     return PyBytes_FromStringAndSize((char *)names, 8 * distinct);
 }
 
-/* Say whether a hash is one of some, ascending. */
+/* Return whether a hash is among `count` ascending hashes. */
 static int is_among(uint64_t hash, const void *hashes, Py_ssize_t count)
 {
     Py_ssize_t low = 0, half;
-    for (; (half = count / 2) > 0; count -= half) /* without branches, which could not be foreseen */
+    for (; (half = count / 2) > 0; count -= half) /* without branches, which would be unpredictable */
         low += load(hashes, low + half) <= hash ? half : 0;
     return count > 0 && load(hashes, low) == hash;
 }
 
-/* hashing.HashSet.among */
+/* hashes.HashSet.among */
 static PyObject *among(Call *call)
 {
     const char *rows = call->data[0].buf, *heads = call->data[2].buf;

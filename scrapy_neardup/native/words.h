@@ -1,6 +1,6 @@
-/* Words and their hashes. */
+/* Split text into words, and hash them. */
 
-static unsigned char LETTERS[256]; /* in lower case; a line end for what belongs to no word */
+static unsigned char LETTERS[256]; /* each byte in lower case; a line end for bytes outside words */
 
 static void set_letters(void)
 {
@@ -10,7 +10,7 @@ static void set_letters(void)
     }
 }
 
-/* Lines that are made, and whether there is a word that a line end does not yet end. */
+/* Output lines. `was_letter`: the last word has no line end yet. */
 typedef struct {
     unsigned char *bytes;
     Py_ssize_t size;
@@ -21,11 +21,11 @@ static void put_letter(Lines *lines, unsigned char letter)
 {
     int is_letter = letter != '\n';
     lines->bytes[lines->size] = letter;
-    lines->size += is_letter | lines->was_letter; /* of what parts two words the first is kept */
+    lines->size += is_letter | lines->was_letter; /* only the first of several separators is kept */
     lines->was_letter = is_letter;
 }
 
-/* Give back lines without the last end of one. */
+/* Shrink `made` to its lines, without a final line end. */
 static PyObject *ended(PyObject *made, const Lines *lines)
 {
     _PyBytes_Resize(&made, lines->size - (lines->size > 0 && !lines->was_letter));
@@ -57,7 +57,7 @@ static uint64_t murmur_end(uint64_t value)
     return value ^ value >> 33;
 }
 
-/* Return 0 to 15 bytes as two integers, of which the rest is 0; so many may be read. */
+/* Load 0 to 15 bytes into two integers, padded with 0. `readable` is the number of bytes that may be read. */
 static Row load_few(const char *data, Py_ssize_t size, Py_ssize_t readable)
 {
     Row row = {0, 0};
@@ -65,13 +65,13 @@ static Row load_few(const char *data, Py_ssize_t size, Py_ssize_t readable)
         memcpy(&row, data, (size_t)size);
         return row;
     }
-    memcpy(&row, data, sizeof(Row)); /* to read more and drop it is quicker */
+    memcpy(&row, data, sizeof(Row)); /* faster than reading the exact size */
     row.name &= size < 8 ? (UINT64_C(1) << 8 * size) - 1 : ~UINT64_C(0);
     row.bits &= size < 8 ? 0 : (UINT64_C(1) << 8 * (size - 8)) - 1;
     return row;
 }
 
-/* mmh3.hash_bytes: MurmurHash3 for x64 with 128 bits, seed 0; by Austin Appleby, in the public domain. */
+/* mmh3.hash_bytes: MurmurHash3, x64, 128 bits, seed 0. By Austin Appleby, in the public domain. */
 static Row murmur(const char *data, Py_ssize_t size, Py_ssize_t readable)
 {
     const uint64_t one = UINT64_C(0x87C37B91114253D5), two = UINT64_C(0x4CF5AD432745937F);
@@ -102,14 +102,14 @@ static Py_ssize_t count_lines(const char *text, Py_ssize_t size)
     return count;
 }
 
-/* Return where the line ends that begins at a place. */
+/* Return the end of the line that contains `at`. */
 static Py_ssize_t line_end(const char *text, Py_ssize_t size, Py_ssize_t at)
 {
     const char *end = memchr(text + at, '\n', (size_t)(size - at));
     return end ? end - text : size;
 }
 
-/* hashing.hash_lines */
+/* hashes.hash_lines */
 static PyObject *hash_lines(Call *call)
 {
     const char *text = call->data[0].buf;

@@ -23,9 +23,10 @@ FIELDS = (
 def dedupe(rows: DataFrame, *, id_field: str | None = None, order: str | None = None, **settings: Any) -> DataFrame:
     """Return rows with a column `neardup`: the verdict on each, null for a row without text.
 
-    `id_field`: the column with the id of a row, else its URL or number. `order`: a column of unique integers that
-    orders the rows; without it they keep their order, which must be equal at each computation. Settings are keywords in
-    lower case, without prefix. All verdicts are made before this returns. Raise ConfigError for a bad setting.
+    `id_field`: the column with the ids of rows; without it, the id of a row is its URL or number. `order`: a column of
+    unique integers that orders the rows; without it they keep their order, which must be equal at each computation.
+    Settings are keywords in lower case, without prefix. All verdicts are made before this returns. Raise ConfigError
+    for a bad setting.
     """
     from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's own pages call it
 

@@ -60,7 +60,7 @@ def decide(rows: Iterable[Row], config: Config, began: float, run: str) -> Itera
 
 
 def _decided(members: Iterator[Row], make: Callable[[], _Component], *, alone: bool) -> Iterator[Said]:
-    """Decide on a component. A component of one document (`alone`) needs no comparison."""
+    """Decide on a component. With `alone`, a single document is unique without a comparison."""
     first = next(members)
     second = next(members, None)
     if second is None and alone:

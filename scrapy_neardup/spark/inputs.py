@@ -1,4 +1,4 @@
-"""Read inputs as DataFrames of numbered rows: JSON lines and Parquet, in files, folders or patterns."""
+"""Read JSON lines and Parquet, in files, folders or patterns, as DataFrames of numbered rows."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def read(spark: SparkSession, paths: Sequence[str], kind: str | None = None) -> 
 
 
 def of_frame(frame: DataFrame, order: str | None) -> Source:
-    """Take the rows of a DataFrame in their order, or in that of a column of unique integers from 0."""
+    """Return the rows of a DataFrame in their order, or in that of a column of unique integers from 0."""
     rows = frame.select(F.struct("*").alias(ROW))
     if order is None:
         return _numbered(rows.withColumn(FILE, F.spark_partition_id()), (FILE,), Reader(is_lines=False))

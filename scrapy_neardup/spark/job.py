@@ -1,4 +1,4 @@
-"""The stages of a job: signatures, pairs, components, decisions."""
+"""Run the stages of a job, which are signatures, pairs, components and decisions."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ _PARTITIONS = "spark.sql.shuffle.partitions"
 class Job:
     """Decides on the rows of a source. Intermediate results are cached until the context ends.
 
-    Meanwhile the number of shuffle partitions follows the work. Spark's default of 200 costs too much for few
-    documents, and makes partitions too large for many.
+    Until then, the number of shuffle partitions depends on the number of documents. Spark's default of 200 costs too
+    much for few documents, and makes partitions too large for many.
     """
 
     def __init__(self, source: Source, config: Config, id_field: str | None = None) -> None:
@@ -52,7 +52,7 @@ class Job:
 
     @cached_property
     def documents(self) -> int:
-        """The number of rows with text. Raise the error of a row."""
+        """The number of rows with text. Raises the error of a row that can't be signed."""
         return int(self._records.count())
 
     def verdicts(self, began: float = 0.0, run: str = "") -> DataFrame:

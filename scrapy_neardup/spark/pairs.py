@@ -1,4 +1,4 @@
-"""Pair documents that may repeat each other: join on fingerprints, then compare sketches."""
+"""Pair documents that may repeat each other, by a join on fingerprints and a comparison of sketches."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def previous(values: DataFrame, most: int) -> DataFrame:
 def near(values: DataFrame, distance: int, crowd: int) -> DataFrame:
     """Pair documents with unequal values within a Hamming distance; see `NearTable`.
 
-    For each value the first documents take part, for each bucket the first `crowd` values.
+    Only the first documents of each value are paired, and the first `crowd` values of each bucket.
     """
     numbers = F.slice(F.array_sort(F.collect_list("number")), 1, NEWEST)
     table = values.groupBy("value").agg(numbers.alias("numbers")).withColumn("first", F.col("numbers")[0])
@@ -95,7 +95,7 @@ def accepted(pairs: DataFrame, records: DataFrame, rule: Rule) -> DataFrame:
 def _accepted(pairs: Iterable[Any], rule: Rule) -> Iterator[tuple[int, int, int | None]]:
     for pair in pairs:
         sketches = unpack_sketch(pair.sketch_a), unpack_sketch(pair.sketch_b)
-        # With the lower threshold for originals that have copies, since they may have some by then.
+        # Use the lower threshold of originals that have copies, since the earlier document may have copies by then.
         may_accept = rule.may_accept(*sketches, repeated=True) and rule.accepts(compare(*sketches), repeated=True)
         if pair.equal or may_accept:
             one_site = pair.site_a is not None and pair.site_a == pair.site_b and pair.page_a != pair.page_b

@@ -1,4 +1,4 @@
-"""Sign rows independently: the work that Spark distributes. No Spark."""
+"""Sign rows independently, the work that Spark distributes. No Spark."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Ways(NamedTuple):
 
     @classmethod
     def of(cls, detectors: Iterable[Detector]) -> Ways:
-        """Raise ConfigError for a detector whose index can only find one document at a time."""
+        """Return the lookups of detectors. Raise ConfigError for a detector with an index of its own."""
         indexes = {detector.name: detector.index() for detector in detectors}
         for name, index in indexes.items():
             if not isinstance(index, (Equal, Near)):

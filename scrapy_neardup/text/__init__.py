@@ -1,1 +1,1 @@
-"""Text: extraction from HTML, tokens, lexicons, URLs. No Scrapy."""
+"""Extraction of text from HTML, tokens, lexicons and URLs. No Scrapy."""

@@ -45,7 +45,7 @@ _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _HIDING_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
 
 _MIN_MARKED = 0.3  # share of a page's text that an element marked as its main part must have
-_MOST_LEFT_OUT = 1.9  # times the remaining text
+_MOST_LEFT_OUT = 1.9  # the maximum text that names remove, as a multiple of the remaining text
 _MOST_READINGS = 4
 _MIN_UNSCRIPTED = 3 * MIN_SCORE  # more than a notice that the page needs scripts
 
@@ -146,7 +146,7 @@ def _spine(element: etree._Element) -> Iterator[etree._Element]:
 
 
 def _say_more(left_out: list[_LeftOut], letters: float) -> bool:
-    """Return whether elements have more than this many letters outside links. Stop reading as soon as it is clear."""
+    """Return whether elements have more than this many letters outside links. Stop as soon as the answer is clear."""
     said, most = 0, sum(map(_most_of, left_out))
     for each in sorted(left_out, key=_most_of, reverse=True):
         if said > letters or said + most <= letters:

@@ -1,4 +1,4 @@
-"""Choose the extractor of main text: the built-in one, trafilatura, or the user's function.
+"""Choose the extractor of main text, built-in, trafilatura or the user's function.
 
 The title always comes from the built-in extractor, so that it does not depend on this choice.
 """

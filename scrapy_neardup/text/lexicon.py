@@ -1,4 +1,4 @@
-"""I-Match lexicons: the kept terms, the file format, and the built-in lexicon.
+"""The lexicons of I-Match, with their file format and the built-in lexicon.
 
 The digest is in `fingerprints`. Document frequencies come from the callers.
 """

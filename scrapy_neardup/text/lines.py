@@ -22,7 +22,7 @@ _MOST_IN_FRAME = 200
 _MOST_LOOSE = 40
 _WIDE_LETTER = "[\u1100-\u11ff\u3041-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]"
 _WIDE = re.compile(f"{_WIDE_LETTER}{_WIDE_LETTER}*")  # faster than "+" for text without such letters
-_WIDTH = 2.5  # the number of letters of other scripts that one of these equals
+_WIDTH = 2.5  # letters of other scripts that one such letter equals
 
 
 def word_set(names: str) -> frozenset[str]:
@@ -171,10 +171,9 @@ class Lines:
         return Part(self.said, self._best, self._core)
 
     def main(self, part: Part) -> Main:
-        """Return the lines of the best element without lines of links; if nothing stands out, all lines without the
-        frame.
+        """Return the lines of the best element without lines of links.
 
-        A page of links has no frame.
+        If nothing stands out, return all lines without the frame. A page of links has no frame.
         """
         indices = range(len(self.all))
         best = self._no_links(indices[part.best.lines])

@@ -16,9 +16,9 @@ from .jieba_data import load_tables
 
 Cut = Callable[[str], list[str]]
 Segmenter = Callable[[list[str]], bytes]
-"""Returns the words of a text in UTF-8, one a line. The text is a list: text before the first run, the run, text
-between, …, text after the last run. In the text around runs each word is between blanks, and everything else is
-blanks."""
+"""Returns the words of a text in UTF-8, one a line. The text is a list in which the text around runs of Han characters
+and the runs take turns. The first and the last element are text around runs, in which each word is between blanks and
+everything else is blanks."""
 
 _RUN = re.compile("([\u4e00-\u9fd5]+)")  # of the characters that jieba knows; each other one is a word
 

@@ -33,9 +33,9 @@ class Shape(NamedTuple):
     """
 
     prefixes: tuple[str, str] = ("", "")
-    """Such as `("", "/mirror")`, never with a final slash."""
+    """The prefixes of the paths, such as `("", "/mirror")`, never with a final slash."""
     endings: tuple[str, str] = ("", "")
-    """Such as `(".html", ".htm")` or `("", "/")`; empty if both end alike."""
+    """The endings of the paths, such as `(".html", ".htm")` or `("", "/")`; empty if both are equal."""
 
     def flip(self) -> Shape:
         """Return the shape with the hosts in the other order."""

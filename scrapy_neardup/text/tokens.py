@@ -30,7 +30,7 @@ _INVISIBLE = re.compile("[\u00ad\u200b-\u200d\u2060\ufeff]")
 _ASCII = bytes(range(128))
 _ASCII_WORDS = bytes(c if c > 127 else ord(chr(c).lower()) if chr(c).isalnum() else ord(" ") for c in range(256))
 _MORE = "\n"
-_SHORT, _MANY = 8, 1 << 13  # characters; texts
+_SHORT, _MANY = 8, 1 << 13  # limits of the cache: characters of a text, and texts
 
 
 def normalize(text: str) -> str:
@@ -88,9 +88,9 @@ def _apart(normal: str, words: list[str]) -> str:
 
 
 class _Between(dict[str, str]):
-    """Text between runs of Han characters: most of it is short and comes again.
+    """A cache of the text between runs of Han characters, most of which is short and repeated.
 
-    Maps a text to its words between blanks, or to _MORE if it contains such runs itself after normalization.
+    It maps a text to its words between blanks, or to _MORE if normalization gives the text such runs too.
     """
 
     def __missing__(self, text: str) -> str:

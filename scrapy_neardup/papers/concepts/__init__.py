@@ -1,1 +1,1 @@
-"""Key concepts and small worlds: the algorithms DWDCS and DWSWN."""
+"""The algorithms DWDCS and DWSWN, with key concepts and small worlds."""

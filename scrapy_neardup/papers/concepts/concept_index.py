@@ -65,9 +65,9 @@ class ConceptIndex(Generic[T]):
     def _candidates(self, counts: Mapping[int, int]) -> set[int]:
         """Return the numbers of all documents that may be similar: they have one of the rarest concepts.
 
-        Section 3.5, step 3, looks up the first n dimensions by rank. Here the rarest concepts are looked up, as many as
-        needed: the cosine with a document that lacks them is at most the length of the rest of the vector over its
-        whole length. When that reaches the least cosine, the rest need not be looked up.
+        Section 3.5, step 3, looks up the first n dimensions by rank. Here concepts are looked up from the rarest on.
+        The cosine with a document that lacks these is at most the length of the rest of the vector over its whole
+        length. When this bound falls to the least cosine, no more lookups are needed.
         """
         rest = _square(counts)
         enough = self._least_cosine**2 * rest * (1 - 1e-9)

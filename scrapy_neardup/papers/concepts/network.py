@@ -38,7 +38,7 @@ def co_occurrence(sentences: Iterable[Sequence[str]]) -> Graph:
 
 
 def main_part(graph: Graph) -> Graph:
-    """Return the largest connected part, the first of equal ones; {} for no nodes.
+    """Return the largest connected part, in a tie the first; {} for no nodes.
 
     曹玉娟 et al. 2011, section 3.2.2, step 4.
     """

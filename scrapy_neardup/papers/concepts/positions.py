@@ -20,8 +20,8 @@ Vector: TypeAlias = Mapping[int, Sequence[int]]
 def pack(positions: Mapping[str, Sequence[int]]) -> tuple[int, ...]:
     """Return a fingerprint for each occurrence of a concept: 40 bits of its hash above 24 bits of its position.
 
-    Takes the ascending positions of each concept; () for none. In the order of the concepts, the first `OCCURRENCES` of
-    each. Positions above 24 bits become the largest one.
+    Takes the ascending positions of each concept; () for none. Each concept gives its first `OCCURRENCES` positions, in
+    the order of the concepts. Positions above 24 bits become the largest one.
 
     曹玉娟 et al. 2011, formula 8.
     """

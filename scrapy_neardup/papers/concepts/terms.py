@@ -1,4 +1,4 @@
-"""Split a text into the terms of a concept network: stemmed sentences without stop words.
+"""Split a text into the terms of a concept network, by sentence, stemmed and without stop words.
 
 There are stop words and stems for English and Chinese. Words of other languages are all kept unchanged.
 """

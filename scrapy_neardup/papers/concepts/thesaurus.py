@@ -1,4 +1,4 @@
-"""Concepts: words of one meaning, from the built-in synonyms or the user's files.
+"""Merge words of one meaning into concepts, from the built-in synonyms or the user's files.
 
 synonyms/NOTICE.en and synonyms/NOTICE.zh describe the origin and the licences of the built-in ones.
 """
@@ -48,12 +48,16 @@ class Concepts:
     def load(cls, *paths: str | os.PathLike[str], threshold: float = THRESHOLD) -> Concepts:
         """Return the concepts in files of synonyms, in any order. A process reads them once.
 
-        A line is one of these: words between tabs, as a group of synonyms; a line of 同义词词林 (a code that ends in
-        `=`,
-        words between blanks; groups marked `#` or `@` are not synonyms and are left out); a line of an Open
-        Multilingual Wordnet .tab file; a line of a data file of Princeton's WordNet. Lines that begin with `# ` or two
-        blanks are comments. Raise OSError if a file can't be read, ValueError if it is not text in UTF-8 or GB 18030 or
-        has no group of synonyms.
+        A line has one of these forms:
+
+        - words between tabs, as a group of synonyms
+        - a line of 同义词词林: a code that ends in `=`, then words between blanks; groups marked `#` or `@` are not
+          synonyms and are left out
+        - a line of an Open Multilingual Wordnet .tab file
+        - a line of a data file of Princeton's WordNet
+
+        Lines that begin with `# ` or two blanks are comments. Raise OSError if a file can't be read, ValueError if it
+        is not text in UTF-8 or GB 18030 or has no group of synonyms.
         """
         return _load(tuple(sorted({os.fspath(path) for path in paths})), threshold)
 

@@ -1,1 +1,1 @@
-"""Feature codes: documents with the same characters around a full stop."""
+"""Feature codes, which find documents with the same characters around a full stop."""

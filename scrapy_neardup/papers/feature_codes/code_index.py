@@ -22,16 +22,16 @@ class OrderedIndex(Generic[T]):
     `find` returns all codes of equal length n with a common subsequence of at least n - `tolerance` characters (Zhang
     et al. 2002; Peng et al., section 2.2: one or two short of the whole code, in a balanced search tree).
 
-    A code is cut into `tolerance` + 1 pieces. If the other code lacks any `tolerance` of its characters, one piece is
-    still complete in it, with at most `tolerance` foreign characters before or within. So each code stands in one
-    sorted list for each piece, rotated so that the piece comes first. To find similar codes, possible pieces are spelt
-    out of the code character by character, as long as a binary search finds an entry that begins so. Entries that begin
-    with a whole piece are compared.
+    A code is cut into `tolerance` + 1 pieces. If the other code lacks any `tolerance` of its characters, it still
+    contains one piece completely, with at most `tolerance` foreign characters before or within the piece. So each code
+    is in one sorted list for each piece, rotated so that the piece comes first. To find similar codes, possible pieces
+    are spelt from the code character by character, as long as a binary search finds an entry with this beginning.
+    Entries that begin with a whole piece are compared.
 
     Among 97,000 codes of ten characters with a tolerance of two, `find` takes 0.2 ms (60 searches, 7 comparisons),
     where comparing all takes 230 ms; `add` takes 23 µs and 520 bytes. Among 36,000 codes of 30 letters it takes 0.7 ms,
     and 280 ms for all. Dictionaries of the pieces would be 3 times faster in 1.8 times the memory. A balanced tree of
-    whole codes finds equal ones only. Entering each code under all of its subsequences would take 56 keys a code.
+    whole codes finds only equal codes. Adding each code under all of its subsequences would take 56 keys a code.
     """
 
     def __init__(self, width: int, tolerance: int) -> None:

@@ -1,4 +1,4 @@
-"""Feature codes (特征码): the characters on either side of a full stop, and their similarity.
+"""Feature codes (特征码), the characters on either side of a full stop, and their similarity.
 
 Navigation and adverts rarely contain a full stop. A full stop marks running text, and the few characters around it
 identify that text.
@@ -16,11 +16,12 @@ LETTERS = 3
 about 11 (Shannon 1951, table I: 4.14, 3.56, 3.3)."""
 CODE_POINTS, CODE_POINT_BITS = 3, 21  # in an integer of 64 bits
 
-_HAN = "\u3041-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # and kana, which is written without spaces too
+_HAN = "\u3041-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # and kana, which has no spaces either
 _CLOSING = "\"'”’»)\\]}」』》】"
-# The full-width point of Chinese and Japanese is the ASCII one by now. That ends a sentence only between Han characters
-# or before a space, since it stands in figures and addresses too. Three points end no sentence, but cut headlines.
-# Question and exclamation marks stand in headlines too; with them, precision and recall are lower.
+# `normalize` has turned the full-width stop of Chinese and Japanese into the ASCII one. An ASCII stop ends a sentence
+# only between Han characters or before a space, since figures and addresses contain stops too. Three stops in a row end
+# no sentence, since they cut headlines. Question and exclamation marks are left out, since headlines have them too.
+# With them, precision and recall are lower.
 _STOP = re.compile(
     f"(?P<han>。|(?<=[{_HAN}])\\.(?=[{_CLOSING}]*(?:[{_HAN}]|\\s|$)))|[।॥۔።]|(?<!\\.)\\.(?=[{_CLOSING}]*(?:\\s|$))"
 )

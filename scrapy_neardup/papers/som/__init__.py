@@ -1,1 +1,1 @@
-"""The self-organising map: clusters of a whole batch of documents by weighted terms."""
+"""The self-organising map, which clusters a whole batch of documents by weighted terms."""

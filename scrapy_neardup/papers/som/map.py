@@ -1,10 +1,10 @@
-"""Cluster a batch with a Kohonen map: join near vectors on one unit or on adjacent ones.
+"""Cluster a batch with a Kohonen map, by joining near vectors on the same unit or adjacent ones.
 
 As in the paper, the map is trained on selected terms. The paper does not say which of the documents on near units are
 duplicates. Here all terms decide, since unrelated texts may share the few selected ones.
 
-Wang, Liu, Zhang 2011, An improved algorithm for removing duplicate web pages (in Chinese); equation numbers are its
-own. The map is MiniSom's, from the extra `som`. Choices that the paper leaves open are made here.
+Wang, Liu, Zhang 2011, An improved algorithm for removing duplicate web pages (in Chinese), with its equation numbers.
+The map is MiniSom's, from the extra `som`.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from .vectors import (
 
 STEPS, STEPS_A_DOCUMENT = 1000, 10  # the paper's number, for 50 to 100 pages; more documents need more
 RATE = 0.9
-UNITS = 5.0  # times the root of the number of documents, MiniSom's rule of thumb …
-UNITS_A_DOCUMENT = 0.5  # … but at most this, since copies of one text would lie on distant units
+UNITS = 5.0  # times the root of the number of documents: MiniSom's rule of thumb
+UNITS_A_DOCUMENT = 0.5  # the maximum: with more units, copies of one text would lie on distant ones
 
 
 class MissingExtraError(ImportError):
@@ -122,7 +122,7 @@ def train(library: Any, vectors: Floats, seed: int) -> Integers:
         sigma_decay_function="linear_decay_to_one",
         random_seed=seed,
     )
-    weights = som.get_weights()  # the map's own, not a copy
+    weights = som.get_weights()  # the weights of the map itself, not a copy
     np.abs(weights, out=weights)  # step 1: small random numbers from 0 to 1
     order = np.random.RandomState(seed).randint(len(vectors), size=steps)
     for step, number in enumerate(watched(order, "steps", len(order))):

@@ -1,8 +1,8 @@
 """Turn documents into unit vectors of weighted, selected terms. Pure.
 
-All but the last two parts of Wang, Liu, Zhang 2011, An improved algorithm for removing duplicate web pages (in
-Chinese); equation numbers are its own. Equations 5 and 7 are misprinted there. Equation 6, which is said to equal 5,
-and the usual chi-square are used instead.
+All but the last two functions follow Wang, Liu, Zhang 2011, An improved algorithm for removing duplicate web pages (in
+Chinese), with its equation numbers. Equations 5 and 7 are misprinted there. They are replaced by equation 6, which the
+paper calls equal to 5, and by the usual chi-square.
 """
 
 from __future__ import annotations
@@ -173,8 +173,8 @@ def class_numbers(classes: Sequence[Hashable]) -> Integers:
 def rough_classes(vectors: Floats, rounds: int = 10) -> Integers:
     """Return √(n/2) classes for documents without given classes, by spherical k-means; shape (documents,).
 
-    It is deterministic: the first centres are documents at equal steps through the batch. A class may end up empty; the
-    next one gets its number then.
+    It is deterministic: the first centres are documents at equal steps through the batch. A class may end up empty.
+    The numbers of the others are consecutive then.
 
     Dhillon, Modha 2001, Concept decompositions for large sparse text data using clustering, section 3.
     """
