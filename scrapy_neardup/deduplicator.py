@@ -1,4 +1,4 @@
-"""Decide on documents, and store them with the outcome. No Scrapy."""
+"""The Python interface, which claims documents one after another and stores them. No Scrapy."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ PAUSES = (0.001, 0.05)  # seconds between two checks on another process, at firs
 
 
 class Deduplicator:
-    """Decides on documents one after another. Each is compared with earlier originals.
+    """Claims documents one after another. Each is compared with earlier originals.
 
     Use it in one thread, and create it with `open`. As a context manager it closes its store. If an exception leaves
     the block, the run counts as dead, and NEARDUP_UNCLEAN_RUN decides on its documents.

@@ -51,8 +51,8 @@ def item_document(
 
     `pages` maps HTML to the extracted page. `fetch` is None for a row of a feed.
 
-    An item without a URL gets the URL of its fetch, which is never skipped for this item. An item of a list page has
-    another URL than its fetch. Then the layout and canonical URLs of the fetch are ignored.
+    An item without a URL gets the fetched URL. That URL is never skipped because this item is held. If an item has a
+    different URL from the page it came from, as on a list page, the layout and canonical URLs of that page are ignored.
     """
     if not ItemAdapter.is_item(item):
         return None

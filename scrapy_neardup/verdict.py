@@ -1,4 +1,4 @@
-"""The match and the verdict of a decision."""
+"""The match and the verdict of a decision, and the sentence that explains it."""
 
 from __future__ import annotations
 

@@ -18,8 +18,8 @@ WARM_UP = 12  # documents, however low the bound
 WINDOW = 200  # only the last paths count, so that a rule can be unlearned
 PENALTY = 10  # one different page weighs as much as this many equal ones
 RISK = 0.05  # the probability that the share of equal pages is below the confidence
-BRANCH = 2  # equal pages in a directory before the rule applies to it …
-BRANCHES = 5  # … unless this many directories have some
+BRANCH = 2  # equal pages that a directory needs before the rule applies to it
+BRANCHES = 5  # directories with equal pages, after which the rule applies to all directories
 CONTAINED = 0.99  # of the shorter text: the missing part is no more than the error of the sketch
 SHORT = 40  # tokens: the text of shorter pages is too often their frame
 
@@ -170,9 +170,10 @@ class Relation:
 def confidence(tally: Tally) -> float:
     """Return a lower bound of the share of paths with equal content, at a risk of 5 %.
 
-    It is the quantile of the Beta posterior under a uniform prior: 23 equal pages alone give .05 ** (1 / 24) = .883. A
-    different page counts as many failures. Near copies are failures too, since two versions of a site have many of them
-    besides some different pages; but not in a full window without any different page.
+    It is the quantile of the Beta posterior under a uniform prior: 23 equal pages alone have .05 ** (1 / 24) = .883.
+    Each different page counts as `PENALTY` failures. Near copies count as failures too, because two versions of one
+    site have many near copies along with some different pages. In a full window without a different page, near copies
+    count as equal.
     """
     near = tally.near if tally.different or sum(tally) < WINDOW else 0
     same = tally.same + tally.claimed + tally.near - near

@@ -1,4 +1,4 @@
-"""Find the held document that a document repeats. No Scrapy."""
+"""Decide whether a document is a copy, by the best match among the candidates. No Scrapy."""
 
 from __future__ import annotations
 

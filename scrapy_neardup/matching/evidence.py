@@ -1,6 +1,6 @@
-"""Verify a pair of documents, by comparing their sketches with thresholds.
+"""Measure a pair of documents by their sketches, and apply the thresholds.
 
-Detectors propose generously. The decision is made here, from the sketches alone.
+Detectors propose candidates generously, so the thresholds decide.
 """
 
 from __future__ import annotations

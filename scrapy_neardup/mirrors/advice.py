@@ -167,9 +167,9 @@ class Mirrors:
         return link.signature is not None and _is_long(link.signature) and not self._is_placeholder(link)
 
     def _is_placeholder(self, link: Link) -> bool:
-        """Return whether many URLs of one host give a text, such as a login wall.
+        """Return whether many URLs of one host serve the text of a link, as with a login wall.
 
-        Any of these URLs may give another text at the next fetch.
+        Each of these URLs may serve its real text at the next fetch.
         """
         if link.signature is None or link.signature.repeats + 1 < MANY:  # plus one for the original
             return False

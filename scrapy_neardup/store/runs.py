@@ -48,7 +48,7 @@ class Run:
         return replace(self, closed=now, sealed=max(self.sealed, last), paused=paused, forgotten=self.forgotten + lost)
 
     def without(self, last: int) -> Run:
-        """Return the record after all rows, up to `last`, were forgotten."""
+        """Return the record with all rows up to `last` marked as forgotten."""
         return replace(self, sealed=max(self.sealed, last), forgotten=((1, last),) if last else ())
 
     def with_stats(self, stats: Mapping[str, int]) -> Run:
