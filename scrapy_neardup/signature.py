@@ -25,6 +25,8 @@ class Visit(NamedTuple):
     """Seconds since the epoch."""
     size: int
     """Bytes of the response; 0 where unknown."""
+    before: str | None = None
+    """See `Link.before`."""
 
 
 @dataclass(eq=False, slots=True)
@@ -101,3 +103,6 @@ class Link:
     """The id of the document; set by the store."""
     key: str = ""
     """The key of its row; "" until a store has it."""
+    before: str | None = None
+    """The id of the document that the URL gave before this one; "" if it is unknown, None for a new URL. Set by the
+    store."""

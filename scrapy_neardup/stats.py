@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 PREFIX = "neardup/"
 BY_DETECTOR = "duplicates/"  # followed by the name of a detector
+CHANGES = "changes/"  # followed by a kind of change
 
 Stat = Literal[
     "documents",
@@ -32,6 +33,11 @@ Stat = Literal[
     "dead_links/rescued",
     "dead_links/unconfirmed",
     "bytes_saved",
+    "changes/new",
+    "changes/changed",
+    "changes/back",
+    "changes/moved",
+    "changes/gone",
     "store/documents",
     "store/errors",
     "store/unjudged",

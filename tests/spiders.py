@@ -123,6 +123,12 @@ class ListSpider(scrapy.Spider):
         self.crawler.stats.inc_value(f"test/failed/{failure.type.__name__}")
 
 
+class OtherSpider(ListSpider):
+    """Does the same under another name."""
+
+    name = "other"
+
+
 class ManySpider(ListSpider):
     """Yields an item for each paragraph of a page."""
 

@@ -18,6 +18,7 @@ from helpers import edited, signature, text
 from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document
+from scrapy_neardup.report.changes import KINDS
 from scrapy_neardup.report.data import HostMirror, RunSummary, build
 from scrapy_neardup.report.page import write_page
 from scrapy_neardup.signature import Evidence, Link, Signature
@@ -133,6 +134,14 @@ def test_runs_come_oldest_first() -> None:
     assert runs["writer"] == ["news", ""]
     assert (runs["id"], runs["documents"], runs["closed"]) == (["first", "second"], [9, 7], [int(NOW) - 800, -1])
     assert (runs["skipped"], runs["rescued"], runs["bytes"]) == ([4, 0], [0, 0], [5_000_000, 0])
+    assert runs["changes"] == ["", ""]
+
+
+def test_runs_have_the_changes_that_they_counted() -> None:
+    stats = {f"neardup/changes/{kind}": count for kind, count in zip(KINDS, (3, 0, 1, 0, 0), strict=True)}
+    counted, quiet = RunSummary("counted", "", NOW, None, stats), RunSummary("quiet", "", NOW, None, {**stats, "x": 1})
+    quiet.stats.update(dict.fromkeys(stats, 0))
+    assert build(store(), (), [counted, quiet], NOW)["runs"]["changes"] == ["3 new, 1 back", "no changes"]
 
 
 def test_passwords_and_folders_are_left_out() -> None:

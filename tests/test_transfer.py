@@ -321,10 +321,10 @@ DOCUMENT = {
     "identity": 0,
     "fingerprints": {"exact": {"base64": "AQAAAAAAAAA="}},
     "sketch": SKETCH,
-    "own": [1.0, 5],
+    "own": [1.0, 5, None],
 }
 LINK = {"type": "link", "key": "r/000001", "url": URL, "target": None, "is_copy": False, "seen": 1.0, "size": 0}
-LINK |= {"firm": True, "evidence": None}
+LINK |= {"firm": True, "evidence": None, "before": None}
 EVIDENCE = ["exact", 3, 0.9, 1.0, 1.0, None]
 TRIAL: list[Any] = [["a", "b"], ["", ""], ["", ""], 1, 0, 1, 1, 0, 1.0, False]
 HOST: dict[str, Any] = {"type": "host", "key": "r/000001", "trials": [], "met": {}}
@@ -364,7 +364,7 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Place:
         ({**DOCUMENT, "key": "../r/000001"}, "its key is"),
         ({**DOCUMENT, "key": "r/x"}, "its key is"),
         ({**DOCUMENT, "key": "none/000001"}, "of a run that has no row"),
-        ({**DOCUMENT, "own": [-1.0, 5]}, "its own is Visit(seen=-1.0, size=5); allowed is"),
+        ({**DOCUMENT, "own": [-1.0, 5]}, "its own is Visit(seen=-1.0, size=5, before=None); allowed is"),
         ({**DOCUMENT, "own": [1.0, 2**64]}, "its own is"),
         ({**DOCUMENT, "own": 7}, "no document"),
         ({**DOCUMENT, "fingerprints": {"exact": [1]}}, "its fingerprints are invalid"),

@@ -31,6 +31,7 @@ VERBS = {
     "mirrors": "list the hosts that mirror each other",
     "resolve": "list other URLs with the content of a URL",
     "clusters": "list the originals of a store with their copies",
+    "changes": "list the pages that are new, changed, moved or gone since the crawl before",
     "runs": "list the runs of a store and how they ended",
     "forget": "remove documents and URLs from a store",
     "report": "write a report on a store as one HTML page",

@@ -18,8 +18,9 @@ from scrapy.utils.job import job_dir
 from ..deduplicator import Deduplicator
 from ..document import Document
 from ..hosts.rules import Change
+from ..report.changes import changes, counted, in_words
 from ..settings import Config, ConfigError
-from ..stats import BY_DETECTOR, PREFIX, Stat, plural, summary
+from ..stats import BY_DETECTOR, CHANGES, PREFIX, Stat, plural, summary
 from ..text.extractors import ExtractorError
 from .access import FAILURES, Access
 from .default_store import default_store
@@ -138,6 +139,9 @@ class NearDup:
         self.outcomes.withdraw_lost()
         await self.access.catch_up_all()
         await self._tell()
+        is_paused = self._run_file is not None and reason != "finished"
+        if self.config.count_changes and not is_paused:
+            await self._count_changes()
         if left := self.access.late:
             logger.warning("%d documents were lost to the store, which did not answer until the end", left)
         self.log_summary()
@@ -191,6 +195,20 @@ class NearDup:
         if self.access.caught_up:
             self.set("store/caught_up", self.access.caught_up)
         self._tell_of_hosts(await self.access.ask(self.dedup.take_changes) or ())
+
+    async def _count_changes(self) -> None:
+        """Set the stats of the changes that this run found, and log them."""
+        counts = await self.access.ask(self._changes)
+        for kind, count in (counts or {}).items():
+            self.stats.set_value(f"{PREFIX}{CHANGES}{kind}", count)
+        if counts is not None:
+            logger.info("Since the crawl before: %s", in_words(counts))
+
+    def _changes(self) -> dict[str, int]:
+        store = self.dedup.store
+        store.flush()
+        run = next(run for run in store.runs() if run.id == store.run)
+        return counted(changes(store, run, self.config))
 
     def _tell_of_hosts(self, changes: Iterable[Change]) -> None:
         for relation, in_force in changes:

@@ -75,6 +75,8 @@ class RunRow(NamedTuple):
     writer: str
     started: int
     closed: int
+    changes: str
+    """The changes of the site as a phrase; "" if they were not counted."""
     documents: int
     duplicates: int
     skipped: int

@@ -10,8 +10,10 @@ from urllib.parse import urlsplit
 
 from ..progress import watched
 from ..signature import Evidence, Link, Signature
+from ..stats import CHANGES
 from ..store import Store
 from ..text.urls import canonical_url
+from .changes import KINDS, in_words
 from .columns import (
     IN_FORCE,
     NAMED,
@@ -198,4 +200,6 @@ def _run(run: RunSummary) -> RunRow:
     stats = {name.removeprefix("neardup/"): value for name, value in run.stats.items()}
     names = ("documents", "duplicates", "requests/skipped", "dead_links/rescued", "bytes_saved")
     closed = UNKNOWN if run.closed is None else int(run.closed)
-    return RunRow(run.id, run.writer, int(run.started), closed, *(int(stats.get(name, 0)) for name in names))
+    counts = {kind: int(stats[CHANGES + kind]) for kind in KINDS if CHANGES + kind in stats}
+    changes = in_words(counts) if counts else ""
+    return RunRow(run.id, run.writer, int(run.started), closed, changes, *(int(stats.get(name, 0)) for name in names))

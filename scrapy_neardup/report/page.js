@@ -43,6 +43,7 @@ function drawRuns(runs, box) {
     return el("figure", {}, el("figcaption", {}, title, el("b", {}, format(total(runs[name])))), chart);
   });
   const columns = [["Run", "name"], ["Spider or command", "name"], ["Started", ""], ["Closed", ""], ...SAVINGS.map(([, title]) => [title, "number"])];
+  if (runs.changes.some(Boolean)) columns.push(["Changes", "name"]);
   const shownOf = rows > LAST_RUNS ? `, the last ${LAST_RUNS} of ${count(rows)} drawn` : "";
   return box.append(
     el("p", { class: "hint" }, `In all, and run by run from the oldest${shownOf}.`),
@@ -51,7 +52,8 @@ function drawRuns(runs, box) {
       const n = rows - 1 - place;
       const closed = runs.closed[n] === UNKNOWN ? "not closed" : moment(runs.closed[n]);
       const saved = SAVINGS.map(([name, , format]) => format(runs[name][n]));
-      return [shown(runs.id[n]), shown(runs.writer[n]) || "–", moment(runs.started[n]), closed, ...saved];
+      const row = [shown(runs.id[n]), shown(runs.writer[n]) || "–", moment(runs.started[n]), closed, ...saved, runs.changes[n] || "–"];
+      return row.slice(0, columns.length);
     }, 10));
 }
 

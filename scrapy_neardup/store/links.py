@@ -158,8 +158,10 @@ class Links:
         try:
             rows = self._rows(link.url) if link.url else []
         except StoreError:
+            link.before = ""
             self._put(link, [])
             raise
+        link.before = _before(_newest(rows), link)
         self._put(link, rows)
 
     def _put(self, link: Link, rows: Rows, key: str = "") -> None:
@@ -187,12 +189,14 @@ class Links:
             rows = self._rows(document.url) if document.own and document.url else []
         except StoreError:
             link, document.own = own_link(document), None
+            link.before = ""
             self._write([entry])
             self._put(link, [])
             raise
         rewritten, deleted = self._begun(document, rows)
         keys, simhash = entry.postings
         if document.own and document.url:
+            document.own = document.own._replace(before=_before(_newest(rows), own_link(document)))
             keys = [*keys, url_key(document.url)]
         self._write([*rewritten, entry._replace(postings=Postings(keys, simhash))], deleted)
 
@@ -298,7 +302,8 @@ def own_link(document: Signature) -> Link:
     """Return a document's own visit as a link."""
     assert document.own
     assert document.url
-    return Link(document.url, document, False, document.own.seen, document.own.size, target=document.id)
+    seen, size, before = document.own
+    return Link(document.url, document, False, seen, size, target=document.id, before=before)
 
 
 def _newest(rows: Rows) -> Link | None:
@@ -308,6 +313,13 @@ def _newest(rows: Rows) -> Link | None:
 
 def tells_same(one: Link, other: Link) -> bool:
     return (one.target, one.is_copy) == (other.target, other.is_copy)
+
+
+def _before(known: Link | None, link: Link) -> str | None:
+    """Return `Link.before` for the new link of a URL, given its known link."""
+    if known is None:
+        return None
+    return known.before if tells_same(known, link) else known.target or known.before or ""
 
 
 def _is_later(link: Link, known: Link | None) -> bool:

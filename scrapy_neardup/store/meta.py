@@ -7,7 +7,7 @@ from typing import Any
 
 from .damage import DAMAGE
 
-FORMAT = 7  # the version of the rows and their fields
+FORMAT = 8  # the version of the rows and their fields
 KEY = "meta/made"
 COUNTS = "meta/counts"  # numbers of documents and URLs to add to the counts of runs, after an import
 INDEX = "meta/index"  # the names of the valid files of the index

@@ -5,7 +5,7 @@ holds data only, so a file from a stranger can't run code. The body is a list of
 the kind `meta`:
 
 - document: `fingerprints` are packed as 64-bit little-endian integers; `sketch` is `[tokens, shingles, figures, codes,
-  figure_sample]`; `own` is `[seen, size]` of the visit of its own URL, or nil if a link is newer;
+  figure_sample]`; `own` is `[seen, size, before]` of the visit of its own URL, or nil if a link is newer;
 - link: `target` is the id of its document, `RUN/NUMBER`, or nil for a URL to be fetched each time; `evidence` is
   `[detector, hamming, resemblance, containment, length_ratio, kind]` or nil;
 - host: `trials` are `relations.Row`; `met` has the time of the first page by host.
@@ -33,7 +33,7 @@ from .runs import Run
 FIELDS = {
     RUN: ("started", "closed", "sealed", "paused", "forgotten", "documents", "urls", "stats", "writer"),
     DOCUMENT: ("url", "title", "first_seen", "fingerprints", "sketch", "layout", "identity", "own"),
-    LINK: ("url", "target", "is_copy", "seen", "size", "firm", "evidence"),
+    LINK: ("url", "target", "is_copy", "seen", "size", "firm", "evidence", "before"),
     HOST: ("trials", "met"),
 }
 _ERRORS = "surrogatepass"  # URLs and titles may contain lone surrogates
@@ -125,8 +125,9 @@ def _document(key: str, body: Any) -> Signature:
 
 
 def _link(key: str, body: Any) -> Link:
-    url, target, is_copy, seen, size, firm, evidence = body
-    return Link(url, None, is_copy, seen, size, Evidence(*evidence) if evidence else None, firm, target, key)
+    url, target, is_copy, seen, size, firm, evidence, before = body
+    found = Evidence(*evidence) if evidence else None
+    return Link(url, None, is_copy, seen, size, found, firm, target, key, before)
 
 
 def _host(key: str, body: Any) -> HostNews:

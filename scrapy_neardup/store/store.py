@@ -175,6 +175,10 @@ class Store:
         """Yield all held documents, including the pending ones of this process."""
         return self.documents.all()
 
+    def document(self, id: str) -> Signature | None:
+        """Return the held document with this id, or None."""
+        return next(map(self.documents.held, self.backend.get([f"{DOCUMENT}/{id}"])), None)
+
     def runs(self) -> list[Run]:
         """Return the records of all runs, oldest first."""
         return sorted(self.session.runs.values(), key=lambda run: run.started)
