@@ -48,6 +48,7 @@ class Keywords(TypedDict, total=False):
     skip_start: bool
     close_after_seen: int
     stop_listing: int
+    max_copies: int
     count_changes: bool
     dead_links: bool
     dead_http_codes: Iterable[int] | str

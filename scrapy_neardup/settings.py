@@ -236,6 +236,7 @@ class Config:
     skip_start: bool = _setting(False, _flag)
     close_after_seen: int = _setting(0, _number(0, kind=int))
     stop_listing: int = _setting(0, _number(0, kind=int))
+    max_copies: int = _setting(0, _number(0, kind=int))
     count_changes: bool = _setting(False, _flag)
     dead_links: bool = _setting(True, _flag)
     dead_http_codes: frozenset[int] = _setting(frozenset({404, 410}), _codes)

@@ -26,6 +26,7 @@ Stat = Literal[
     "requests/wrongly_skipped_share",
     "requests/redirected",
     "requests/stopped",
+    "requests/over_budget",
     "mirror_hosts/learned",
     "mirror_hosts/dropped",
     "dead_links/seen",

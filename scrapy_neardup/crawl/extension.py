@@ -31,6 +31,7 @@ from .reactor import pause
 from .rechecks import Rechecks
 from .refusal import shorten
 from .streaks import Streaks
+from .traps import Traps
 from .waitlist import Waitlist
 from .workers import Workers
 
@@ -70,6 +71,7 @@ class NearDup:
         self.rechecks = Rechecks()
         self.leads = Leads(self._keep_fetching)
         self.streaks = Streaks(config, self.close_spider)
+        self.traps = Traps(config)
         if self._run_file:
             self._run_file.write_text(self.dedup.store.run)
         self.workers = Workers(self.dedup.detectors, config.workers, config.extractor)

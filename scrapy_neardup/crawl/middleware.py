@@ -82,6 +82,9 @@ class MirrorMiddleware:
             raise IgnoreRequest("its start request gave only seen items lately")
         if not self._skips or not is_ours(request):
             return None
+        if self.neardup.traps.has(request.url) and not (is_start(request) or is_sent_after_all(request)):
+            self.neardup.count("requests/over_budget")
+            raise IgnoreRequest("its directory has too many URLs with the same content")
         await self._probes.wait(request)
         advice = await self._advice(request)
         if advice is None:

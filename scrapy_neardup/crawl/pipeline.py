@@ -85,6 +85,8 @@ class NearDupPipeline:
         await self._judge.judge_by_response(claim, in_hand.response)
         self._count(claim)
         self.neardup.streaks.judge(request, claim.verdict)
+        if request:
+            self.neardup.traps.judge(request.url, claim)
         return self._act(item, in_hand, claim)
 
     async def _claim(self, item: Any, in_hand: ItemInHand) -> Claim | None:
