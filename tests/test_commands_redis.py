@@ -65,6 +65,7 @@ def both(folder: Path) -> Iterator[tuple[str, str]]:
     [
         ("clusters", ["--limit", "0"]),
         ("mirrors", []),
+        ("changes", []),
         ("runs", []),
         ("resolve", ["http://b.example/1", "http://b.example/99", "http://c.example/1"]),
         ("explain", ["http://b.example/1"]),
