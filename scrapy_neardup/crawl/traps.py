@@ -34,7 +34,7 @@ class Traps:
         place = _place(url)
         pair = place, claim.match.signature.id
         self._copies[pair] = count = self._copies.get(pair, 0) + 1
-        if count == self._max_copies and place not in self._closed:
+        if place and count == self._max_copies and place not in self._closed:
             self._closed[place] = True
             logger.warning(
                 "%d URLs such as %s have the content of %s. No more URLs of this directory are requested in this run "
@@ -47,7 +47,9 @@ class Traps:
 
 
 def _place(url: str) -> str:
-    """Return the site, the directory and the names of the query parameters of a URL."""
+    """Return the site, the directory and the names of the query parameters of a URL; "" if it is not HTTP."""
+    if not site(url):
+        return ""
     parts = urlsplit(url)
     names = sorted({name for name, _ in parse_qsl(parts.query, keep_blank_values=True)})
     return f"{site(url)}{parts.path.rpartition('/')[0]}/?{'&'.join(names)}"
