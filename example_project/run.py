@@ -39,7 +39,7 @@ class Run(NamedTuple):
     fetched: dict[str, list[str]]  # site -> paths
     stats: dict[str, float]
     dropped: dict[str, str]  # URL -> reason
-    redirected: dict[str, str]  # dead link -> the mirror that answered
+    redirected: dict[str, str]  # dead link -> the copy that answered
 
     def stat(self, name: str) -> int:
         return int(self.stats.get(name, 0))
@@ -83,8 +83,8 @@ def tell(run: Run, stand: Newsstand) -> None:
         print(short(f"    {url}: {reason}", stand))
     print("  dead links:", run.stat("neardup/dead_links/seen"))
     print("  dead links rescued:", run.stat("neardup/dead_links/rescued"))
-    for url, mirror in run.redirected.items():
-        print(short(f"    {url}: answered by {mirror}", stand))
+    for url, copy in run.redirected.items():
+        print(short(f"    {url}: answered by {copy}", stand))
 
 
 def short(text: str, stand: Newsstand) -> str:
@@ -115,7 +115,7 @@ def story(stand: Newsstand, first: Run, second: Run, third: Run) -> dict[str, bo
     dropped = set(first.dropped)
     fetched_again = {stand.sites[name].url + path for name, paths in second.fetched.items() for path in paths}
     return {
-        "run 1 dropped every mirror and reprint": copies <= dropped,
+        "run 1 dropped every copy and reprint": copies <= dropped,
         "run 1 dropped no look-alike and no other page": dropped <= {*copies, stand.gazette_urls[papers.CUT]},
         "run 2 fetched nothing that run 1 had dropped": not dropped & fetched_again,
         "run 3 rescued every dead copy": third.stat("neardup/dead_links/rescued") == len(dropped),

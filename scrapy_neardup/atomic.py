@@ -14,8 +14,8 @@ from uuid import uuid4
 def replacing(path: str | os.PathLike[str]) -> Iterator[str]:
     """Yield the name of a temporary file, which replaces `path` on exit and is removed after an error.
 
-    The file is synced to disk before it replaces `path`, since a store may rely on it after a power failure. Each name
-    is unique. If `path` is a symbolic link, its target is replaced. Raise OSError as `check_place` does.
+    The file is synced to disk before it replaces `path`, since a store may rely on it after a power failure. Each
+    temporary name is unique. If `path` is a symbolic link, its target is replaced. Raise OSError as `check_place` does.
     """
     check_place(path)
     target = os.path.realpath(path)

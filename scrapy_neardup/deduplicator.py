@@ -1,4 +1,4 @@
-"""The Python interface, which claims documents one after another and stores them. No Scrapy."""
+"""The Python interface: claim documents one after another, and store them. No Scrapy."""
 
 from __future__ import annotations
 
@@ -40,10 +40,11 @@ PAUSES = (0.001, 0.05)  # seconds between two checks on another process, at firs
 
 
 class Deduplicator:
-    """Claims documents one after another. Each is compared with earlier originals.
+    """Claims documents one after another. Each document is compared with earlier originals.
 
-    Use it in one thread, and create it with `open`. As a context manager it closes its store. If an exception leaves
-    the block, the run counts as dead, and NEARDUP_UNCLEAN_RUN decides on its documents.
+    Create it with `open`, and use it in one thread. As a context manager, it closes its store at the end of the block.
+    If an exception leaves the block, the run counts as dead, and NEARDUP_UNCLEAN_RUN decides whether to keep its
+    documents.
     """
 
     def __init__(
@@ -79,7 +80,7 @@ class Deduplicator:
     def open(
         cls, store: str | PathLike[str] | None = None, *, run: str = "", **settings: Unpack[Keywords]
     ) -> Deduplicator:
-        """Open a store at a path, or in memory for None. Settings are keywords in lower case, without prefix.
+        """Open the store at a path; for None, a store in memory. Settings are keywords in lower case, without prefix.
 
         Raise ConfigError for a bad setting, StoreError if the store can't be read.
         """
@@ -89,8 +90,7 @@ class Deduplicator:
     def from_config(
         cls, config: Config, *, run: str | None = "", writer: str = "", clock: Callable[[], float] = time.time
     ) -> Deduplicator:
-        """Open the store of a configuration. `run` is the id of a run to resume, "" for a new run, None for reading
-        only."""
+        """Open the store of a configuration. `run` is the id of a run to resume, "" for a new run, None to read."""
         # Before the store, so that a bad setting opens none.
         detectors, reviews = build_detectors(config), Reviews(config)
         store = open_store(
@@ -108,15 +108,15 @@ class Deduplicator:
         return dedup
 
     def forget_older(self, seconds: float) -> None:
-        """Forget the documents that no URL has given for `seconds` seconds."""
+        """Forget the documents that no URL has returned for `seconds` seconds."""
         forgotten = self.store.forget(Selection(before=self._clock() - seconds))
         if forgotten.documents:
-            logger.info("%d documents are forgotten, since no URL gave them within NEARDUP_TTL", forgotten.documents)
+            logger.info("%d documents forgotten: no URL returned them within NEARDUP_TTL", forgotten.documents)
 
     def claim(self, document: Document) -> Claim:
         """Decide on a document, and hold it as pending. Later documents are compared with it.
 
-        If it repeats a document that is pending in another process, wait for the outcome, at most `PATIENCE`.
+        If it repeats a document that is pending in another process, wait for the outcome, at most `PATIENCE` seconds.
         """
         end, moment = time.monotonic() + PATIENCE, PAUSES[0]
         while (claim := self.try_claim(document)).is_early and claim.rival is None and time.monotonic() < end:
@@ -142,7 +142,7 @@ class Deduplicator:
         return Claim(document, signature, match, verdict, rival=rival, is_early=is_early, settle=self.settle)
 
     def foresee(self, documents: Iterable[Document]) -> None:
-        """Prefetch the lookups of documents that are claimed next, in this order. On a server this takes one round
+        """Prefetch the lookups of the documents that are claimed next, in this order. On a server this takes one round
         trip."""
         self._signed.clear()
         for document in documents:
@@ -184,7 +184,7 @@ class Deduplicator:
         )
 
     def _has_changed(self, document: Document, signature: Signature) -> bool:
-        """Return whether the document's own URL last gave another document that is still held."""
+        """Return whether the document's own URL last returned another document, which is still held."""
         link = None if document.has_page_url or not document.url else self.store.resolve(document.url)
         if link is None or link.is_copy or link.firm != (document.url not in document.loose):
             return False
@@ -249,7 +249,7 @@ class Deduplicator:
                 self.store.learn(trials)
 
     def _look(self, signature: Signature, url: str) -> Finding | None:
-        """Compare a document with the held document of a URL."""
+        """Compare a document with the document that is held for a URL."""
         link = self.store.resolve(url)
         return self.matcher.trial(signature, link) if link else None
 
@@ -270,7 +270,7 @@ class Deduplicator:
             pass
 
     def close(self, *, clean: bool = True) -> None:
-        """Withdraw pending documents, flush, and close the run. If not `clean`, the run counts as dead. Repeated
+        """Withdraw pending documents, flush, and close the run. If not `clean`, the run counts as dead. Further
         calls do nothing."""
         if self._closed:
             return

@@ -39,8 +39,8 @@ class Document:
     aliases: tuple[str, ...] = ()
     """Further URLs of the same fetch, such as redirects."""
     loose: frozenset[str] = frozenset()
-    """The URLs that may give other content at the next fetch, so that they are never skipped for this document:
-    temporary redirects, error pages, and the item's own URL if another URL was fetched."""
+    """The URLs that may return other content at the next fetch: temporary redirects, error pages, and the item's own
+    URL if another URL was fetched. They are never skipped because this document is held."""
     size: int = 0
     """Bytes of the response; 0 if unknown."""
     layout: int = 0
@@ -50,11 +50,11 @@ class Document:
     identity: int = 0
     """The hash of the fields that identify the item, such as its name or number; 0 without such fields."""
     thin: bool = False
-    """Whether the text is under half of the text outside links on its page, or the page has almost only links."""
+    """Whether the text is less than half of all text outside links on its page, or the page has almost only links."""
     has_page_url: bool = False
-    """Whether the URL is that of the page, which may have given other items too, and not the item's own."""
+    """True if the item had no URL of its own. The URL is then that of the page, which may have had other items too."""
     ready: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    """Fingerprints that exist already, by detector."""
+    """Fingerprints that were made before, by detector."""
 
     @classmethod
     def from_field(
@@ -66,9 +66,9 @@ class Document:
         extractor: str | Extract = BUILTIN,
         tree: Tree | None = None,
     ) -> Document:
-        """Make a document from a text. From HTML, only the main text and the title are taken.
+        """Make a document from plain text or HTML. Of HTML, only the main text and the title are used.
 
-        `extractor` finds the main text; see NEARDUP_EXTRACTOR. `tree` is the page if it is parsed already.
+        `extractor` finds the main text; see NEARDUP_EXTRACTOR. `tree` is the parsed page, if there is one.
         """
         if tree and value == tree.html:
             page = build_reader(extractor)(value, root=tree.root)
@@ -109,5 +109,5 @@ class Document:
 
     @cached_property
     def sketch(self) -> Sketch:
-        """The stored sample of the text, for comparison with others."""
+        """The stored sample of the text, for comparison with other documents."""
         return make_sketch(len(self.hashes), self.shingles, figures_of(self.hashes, self.lines))

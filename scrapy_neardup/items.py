@@ -24,12 +24,12 @@ from .text.urls import canonical_url
 
 
 class Fetch(NamedTuple):
-    """The fetch that gave items."""
+    """The fetch that items come from."""
 
     urls: tuple[str, ...] = ()
     """The URL that answered, then the URLs that redirected to it, last redirect first."""
     loose: frozenset[str] = frozenset()
-    """The URLs that may give other content at the next fetch."""
+    """The URLs that may return other content at the next fetch."""
     size: int = 0
     """Bytes of the response."""
     tree: Tree | None = None
@@ -41,7 +41,7 @@ class Fetch(NamedTuple):
 USUAL_FIELDS = ("text", "body", "content", "articleBody", "article_body", "article", "main_text", "html", "description")
 SNIFFED = 1445  # bytes at the beginning of a file that show its type
 _BINARY_BYTE = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
-LONG = 50  # characters of a string that counts as text if no field has a usual name
+LONG = 50  # the minimum characters of a string that counts as text, if no field has a usual name
 
 
 def item_document(
@@ -51,8 +51,8 @@ def item_document(
 
     `pages` maps HTML to the extracted page. `fetch` is None for a row of a feed.
 
-    An item without a URL gets the fetched URL. That URL is never skipped because this item is held. If an item has a
-    different URL from the page it came from, as on a list page, the layout and canonical URLs of that page are ignored.
+    An item without a URL gets the fetched URL. That URL is never skipped because this item is held. If the URL of an
+    item differs from that of its page, as on a list page, the layout and canonical URLs of the page are ignored.
     """
     if not ItemAdapter.is_item(item):
         return None

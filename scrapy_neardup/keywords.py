@@ -1,4 +1,4 @@
-"""Types of settings as keyword arguments."""
+"""The types of the settings as keyword arguments."""
 
 from __future__ import annotations
 

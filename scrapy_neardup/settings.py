@@ -165,7 +165,7 @@ _HOSTS = "a dictionary of mirror host to original host, each with or without por
 
 
 def _resemblance(value: Any) -> Any:
-    """Read a share, or a dictionary of shares by the least number of tokens."""
+    """Read a share, or a dictionary from minimum numbers of tokens to shares."""
     value = literal(value)
     try:
         if not isinstance(value, Mapping):
@@ -206,7 +206,7 @@ def _setting(default: Any, check: Check) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """All settings: `Config(min_tokens=20)` for NEARDUP_MIN_TOKENS = 20. Raise ConfigError for a bad value."""
+    """All settings. `Config(min_tokens=20)` means NEARDUP_MIN_TOKENS = 20. A bad value raises ConfigError."""
 
     enabled: bool = _setting(True, _flag)
     store: str | None = _setting(None, _optional(_path))
@@ -281,6 +281,6 @@ class Config:
         return cls(**given)
 
     def without_identity(self, name: str | None) -> Config:
-        """Return the configuration without one identity field, which names the rows of a feed and does not identify
-        items."""
+        """Return the configuration without one identity field. Use this for a field that names the rows of a feed, and
+        does not identify items."""
         return replace(self, identity_fields=tuple(other for other in self.identity_fields if other != name))

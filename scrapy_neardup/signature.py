@@ -1,4 +1,4 @@
-"""The stored records, the signature of a document and the link of a URL. No I/O."""
+"""The two stored records: the signature of a document and the link of a URL. No I/O."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Signature(_Weak):
     id: str = ""
     """`RUN/NUMBER`; "" until a store holds it."""
     own: Visit | None = None
-    """The visit in which its own URL gave the document; None if that URL gave something else since."""
+    """The visit in which its own URL returned the document; None if that URL has returned something else since."""
     count: Callable[[str], int] | None = None
     """Counts the copies of a document by its id; set by the store that holds it."""
     known_repeats: int | None = None
@@ -88,9 +88,9 @@ class Link:
     url: str
     """The URL as it was requested; "" for a copy without URL."""
     signature: Signature | None
-    """The document that it gave; None if it also gave content that is not held, so that it must be fetched."""
+    """The document that it returned; None if it also returned content that is not held, so that it must be fetched."""
     is_copy: bool
-    """Whether it repeats a document that another URL gave."""
+    """Whether it repeats a document that another URL returned."""
     seen: float
     """Seconds since the epoch."""
     size: int = 0
@@ -98,11 +98,11 @@ class Link:
     evidence: Evidence | None = None
     """The evidence on a copy."""
     firm: bool = True
-    """False if the URL may give other content at the next fetch, so that it is never skipped for this document."""
+    """False if the URL may return other content at the next fetch. Then it is never skipped for this document."""
     target: str | None = None
     """The id of the document; set by the store."""
     key: str = ""
     """The key of its row; "" until a store has it."""
     before: str | None = None
-    """The id of the document that the URL gave before this one; "" if it is unknown, None for a new URL. Set by the
+    """The id of the document that the URL returned before this one; "" if it is unknown, None for a new URL. Set by the
     store."""

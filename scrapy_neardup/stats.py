@@ -1,4 +1,4 @@
-"""The stats of a crawl by name, and its summary line."""
+"""Name the stats of a crawl, and format its summary line."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ Stat = Literal[
     "errors",
     "workers/restarted",
 ]
-"""All names, without the prefix. Each detector that found a duplicate has another one."""
+"""The names of all stats, without the prefix. A detector that found a duplicate has a stat too, see `BY_DETECTOR`."""
 
 _SUMMED: tuple[tuple[Stat, str], ...] = (
     ("no_text", "items without text"),
@@ -61,7 +61,7 @@ _SUMMED: tuple[tuple[Stat, str], ...] = (
     ("store/errors", "errors of the store"),
     ("errors", "errors"),
 )
-"""Parts of the summary line that are left out at 0."""
+"""Parts of the summary line that are left out if their count is 0."""
 
 
 def summary(stats: Mapping[str, Any], per_minute: int | None = None) -> str:
@@ -98,7 +98,7 @@ def _number(stats: Mapping[str, Any], name: Stat) -> int:
 
 
 def sized(count: float) -> str:
-    """Return a number of bytes for people, such as 1.5 kB."""
+    """Return a number of bytes with a readable unit, such as 1.5 kB."""
     units = ["B", "kB", "MB", "GB"]
     while count >= 1000 and len(units) > 1:
         count, units = count / 1000, units[1:]

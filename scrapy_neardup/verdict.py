@@ -1,4 +1,4 @@
-"""The match and the verdict of a decision, and the sentence that explains it."""
+"""The verdict on a document, the match behind it, and the sentence that explains it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Verdict:
     """The decision on a document with its evidence. Values are None if nothing was compared."""
 
     status: str
-    """`unique`, `duplicate` or `revisit`. A revisit is the same URL again or, in a crawl that keeps revisits, held
-    content that comes for the first time in its run."""
+    """`unique`, `duplicate` or `revisit`. A revisit is a document that its own URL returned before or, in a crawl that
+    keeps revisits, held content that is returned for the first time in the run."""
     duplicate_of: str | None = None
     detector: str | None = None
     """The first detector that proposed the original."""
@@ -29,9 +29,9 @@ class Verdict:
     kind: str | None = None
     """The kind of a copied page; see `page_kind`."""
     copies: int = 0
-    """Other URLs with the content of the original."""
+    """The number of other URLs with the content of the original."""
     changed: bool = False
-    """Whether the URL last gave another document that is still held."""
+    """Whether the URL last returned another document, which is still held."""
 
     def sentence(self, url: str | None) -> str:
         """Return the decision on the document with this URL as a sentence."""
@@ -53,7 +53,7 @@ UNIQUE = Verdict("unique")
 
 
 class Point(NamedTuple):
-    """A check of two documents."""
+    """One check in the comparison of two documents."""
 
     text: str
     """The measure and its threshold: "resemblance 0.76, needed 0.43"."""
@@ -62,7 +62,7 @@ class Point(NamedTuple):
 
 
 def in_words(status: str, points: Sequence[Point]) -> str:
-    """Return a decision as a sentence: for a unique document the failed points, else all points."""
+    """Return a decision as a sentence with its points: for a unique document only the failed ones, if there are any."""
     missed = [point for point in points if not point.is_met] if status == "unique" else []
     return f"{status}: {'; '.join(point.text for point in missed or points)}"
 
@@ -71,8 +71,8 @@ def page_kind(resemblance: float, layout: int, earlier: int) -> str | None:
     """Name the kind of a copied page; None if a layout is unknown.
 
     `full`: same content, same layout. `content`: same content, other layout. `layout`: part of the content, same
-    layout. `partial`: part of the content, other layout. These are the four kinds of the notes on search engines (1.1).
-    Same content is a resemblance of SAME_CONTENT or more.
+    layout. `partial`: part of the content, other layout. "Same content" means a resemblance of SAME_CONTENT or more.
+    The four kinds are from the notes on search engines (1.1).
     """
     if not layout or not earlier:
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -63,6 +64,21 @@ def test_fields_that_tell_records_apart_are_logged_for_each_type_of_item(crawl, 
     line = "Items of type {}: text from description; identified by name, sku"
     for kind in ("dict", "Record"):
         assert result.log.count(line.format(kind)) == 1
+
+
+@pytest.mark.parametrize(("revisit", "later"), [("keep", 4), ("drop", 0)])
+def test_records_of_one_page_with_one_description_are_all_delivered(crawl, a, revisit, later):
+    a.pages["/boots"] = Page("".join(f"<p>{article(1)}</p><b>N-{size}</b>" for size in (36, 37)))
+    for items in (4, later):
+        result = crawl("RecordSpider", {"NEARDUP_REVISIT": revisit}, urls=[f"{a.url}/boots"])
+        assert len(result.items) == items
+
+
+def test_a_new_price_at_a_known_url_is_a_new_item(crawl, a):
+    for price, items in (("1.00", 1), ("1.00", 0), ("2.00", 1)):
+        a.pages["/boot"] = Page(json.dumps([{"description": article(1), "price": price}]))
+        result = crawl("JsonSpider", {"NEARDUP_REVISIT": "drop"}, urls=[f"{a.url}/boot"])
+        assert len(result.items) == items
 
 
 def test_a_page_is_not_skipped_for_an_item_without_url(crawl, a, b):

@@ -1,4 +1,4 @@
-"""Progress bars on stderr, shown only on a terminal."""
+"""Show progress bars on stderr, only on a terminal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def counted(things: Iterable[T], unit: str, total: int | None = None) -> Iterator[T]:
-    """Yield `things` while a bar shows their number, the rate and, given a `total`, the remaining time.
+    """Yield `things`, and show a bar with their number, the rate and, given a `total`, the remaining time.
 
     The bar disappears at the end.
     """
@@ -21,7 +21,7 @@ def counted(things: Iterable[T], unit: str, total: int | None = None) -> Iterato
 
 
 def through(feeds: Feeds, rows: Iterable[T]) -> Iterator[T]:
-    """Yield rows made from feeds while a bar shows the rate and, from the bytes read, the remaining time."""
+    """Yield rows made from feeds, and show a bar with the rate and, from the bytes read, the remaining time."""
     with _FeedBar(total=feeds.size) as bar:
         for row in rows:
             bar.come(feeds.at)
@@ -33,7 +33,7 @@ class _FeedBar(tqdm):  # type: ignore[type-arg]
 
     def __init__(self, total: int) -> None:
         self.rows = 0
-        # miniters: some rows come from bytes that were read before.
+        # miniters=0, since some rows come from bytes that were read before.
         super().__init__(
             total=total,
             disable=None,
@@ -43,7 +43,7 @@ class _FeedBar(tqdm):  # type: ignore[type-arg]
         )
 
     def come(self, at: int) -> None:
-        """Count a row. `at`: bytes read so far."""
+        """Count a row. `at` is the number of bytes read so far."""
         self.rows += 1
         self.update(at - self.n)
 

@@ -14,8 +14,8 @@ EXAMPLES = """examples:
   scrapy neardup compact
   scrapy neardup compact --store neardup.sqlite
 
-A store reuses its free space, so this pays only after much was forgotten, or before a backup. Crawls may run meanwhile;
-their writes wait some seconds a gigabyte. On a server, the sizes include all that the server holds.
+A store reuses its free space, so this helps only after much was forgotten, or before a backup. Crawls may run
+meanwhile. Their writes wait for some seconds per gigabyte. On a server, the sizes include all that the server holds.
 """
 
 

@@ -13,17 +13,17 @@ from .options import columns
 from .streams import shown
 
 CONTEXT = 2  # equal lines to show before and after a difference
-_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")  # of a sentence
+_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")  # the end of a sentence
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|\w+|\W")
 _COLOURS = ("\x1b[31m", "\x1b[32m")
 _PLAIN = "\x1b[0m"
 
 Marked: TypeAlias = Sequence[tuple[str, bool]]
-"""The characters of a line, each with a flag: in a word that the other line lacks."""
+"""The characters of a line, each with a flag: whether it is in a word that the other line lacks."""
 
 
 def side_by_side(left: str, right: str, width: int, *, coloured: bool = False) -> Iterator[str]:
-    """Yield lines with a sentence of each text; `|` marks a difference, `<` and `>` a sentence of one text only.
+    """Yield lines with a sentence of each text; `|` marks a difference, `<` and `>` a sentence of only one text.
 
     Long runs of equal sentences are folded.
     """

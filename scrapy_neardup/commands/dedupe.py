@@ -26,7 +26,7 @@ from .bars import through
 from .feed_options import BadRows, add_feeds, add_fields, check_fields, taking_bad_rows, with_fields
 from .options import add_json, add_store, check_apart, print_outcome, read_config, whole
 
-WORTH, MOST = 16 << 20, 8  # bytes of feeds from which worker processes pay; the default maximum of workers
+WORTH, MOST = 16 << 20, 8  # worker processes save time from this many bytes of feeds on; the default maximum of workers
 
 EXAMPLES = """examples:
   scrapy neardup dedupe items.jsonl -o unique.jsonl --duplicates duplicates.jsonl
@@ -125,8 +125,8 @@ class _Job:
         self._report = report
         self._bad = bad
         self._ids: dict[int, Any] = {}
-        """Row ids by the hash of their documents: of rows that repeat a document held before these feeds, and of rows
-        whose id is not their URL. Hashes, so that documents need not stay in memory."""
+        """Row ids by the hash of their documents, so that documents need not stay in memory. Only rows that repeat a
+        document held before these feeds, and rows with an id that is not their URL, are in it."""
 
     def take(self, row: Ready) -> None:
         if row.fault:
@@ -165,7 +165,7 @@ class _Job:
         return line + (f", {without} without text" if without else "") + self._bad.summary()
 
     def _is_dropped(self, claim: Claim) -> bool:
-        """Return whether a row is dropped. For revisits of earlier documents NEARDUP_REVISIT decides."""
+        """Return whether a row is dropped. NEARDUP_REVISIT decides on revisits of earlier documents."""
         assert claim.match
         if claim.verdict.status != "revisit" or self._config.revisit != "keep":
             return True
@@ -181,6 +181,6 @@ class _Job:
 
 
 def _hashed(signature: Signature) -> int:
-    """Return a hash that is unique to a held document: of two with equal URL and sketch, the later one is a copy."""
+    """Return a hash that no other held document has: of two documents with equal URL and sketch, one is a copy."""
     found: int = mmh3.hash64(repr((signature.url, signature.sketch)))[0]
     return found

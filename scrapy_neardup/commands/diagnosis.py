@@ -1,7 +1,7 @@
-"""Advice on settings that are wrong, contradict each other, or have no effect. No I/O.
+"""Give advice on settings that are wrong, contradict each other, or have no effect. No I/O.
 
-Each check is a generator of advice. `on_settings` runs all of them. A bad value of our own settings raises ConfigError
-earlier.
+Each check is a generator of advice. `on_settings` runs all checks. Bad values of the plugin's own settings are not
+checked here, since they raise ConfigError before.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _READ: Mapping[str, tuple[Callable[[BaseSettings, str], int], str]] = {
     "HTTPCACHE_EXPIRATION_SECS": (BaseSettings.getint, "a whole number"),
     "DELTAFETCH_ENABLED": (BaseSettings.getbool, "True or False"),
 }
-"""Settings of other components that are read here: the reader and the allowed values."""
+"""Settings of other components that are read here, each with its reader and the allowed values."""
 
 
 class Advice(NamedTuple):
@@ -43,7 +43,7 @@ class Advice(NamedTuple):
 
 
 def on_settings(settings: BaseSettings, config: Config) -> list[Advice]:
-    """Return advice on the settings of a project, worst first. `config` has our own settings."""
+    """Return advice on the settings of a project, worst first. `config` has the plugin's own settings."""
     found = [advice for check in (_values, _paths, _components, _others) for advice in check(settings)]
     found += [advice for check in (_modes, _times, _rules, _fleet) for advice in check(config)]
     found += _without_effect(settings, config)
@@ -51,7 +51,7 @@ def on_settings(settings: BaseSettings, config: Config) -> list[Advice]:
 
 
 def _values(settings: BaseSettings) -> Iterator[Advice]:
-    """Yield advice on values of other components that stop a crawl, or a component, at its start."""
+    """Yield advice on settings of other components with values that stop a crawl, or a component, at its start."""
     bad = [(name, settings[name], allowed) for name, (_, allowed) in _READ.items() if _read(settings, name) is None]
     for name in _COMPONENTS:
         wrong = {part: at for part, at in settings.getdict(name).items() if not _is_component(part, at)}
@@ -171,7 +171,7 @@ def _place(settings: BaseSettings, setting: str, component: str) -> int | None:
 
 
 def _named(settings: BaseSettings, setting: str) -> Mapping[str, int]:
-    """Return the places of enabled components by import path, without those that `_values` reports."""
+    """Return the places of enabled components by import path, without the bad ones that `_values` reports."""
     found: dict[Any, Any] = settings.getdict(setting)
     return {_path(name): at for name, at in found.items() if at is not None and _is_component(name, at)}
 

@@ -93,7 +93,7 @@ def _on_project(opts: argparse.Namespace, settings: BaseSettings) -> Iterator[Ad
 
 
 def _of_store(config: Config, job: str | None) -> BaseSettings:
-    """Return the settings that name the store. `{spider}` in the namespace means all namespaces."""
+    """Return the settings that name the store. A namespace with `{spider}` means all namespaces."""
     namespace = "" if "{spider}" in config.namespace else config.namespace
     return BaseSettings({"NEARDUP_STORE": config.store, "NEARDUP_NAMESPACE": namespace, "JOBDIR": job})
 
@@ -121,7 +121,7 @@ def _on_store(
 
 
 def _on_missing(path: str, *, by_hand: bool, in_data_folder: bool) -> Advice:
-    """Return advice on a store that does not exist: whether the first crawl can create it."""
+    """Return advice on a store that does not exist yet: a note if the first crawl can create it, else an error."""
     if by_hand:
         return Advice("error", f"store {path!r} does not exist", "name an existing store with --store")
     try:

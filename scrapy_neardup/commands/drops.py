@@ -82,7 +82,7 @@ class Drops:
                         _add(self._kept, name, data, config)
 
     def _rows(self) -> Iterator[tuple[Mapping[str, Any], Config, Mapping[str, Any] | None]]:
-        """Yield each row, its configuration and its tag. A row of `dedupe --duplicates` is its own tag."""
+        """Yield each row, its configuration and its tag or None. A row of `dedupe --duplicates` is its own tag."""
         for path in self._opts.feeds:
             feeds = Feeds([path])
             config = with_fields(self._config, self._opts, feeds.kind)
@@ -110,7 +110,7 @@ class Drops:
 
 
 def _name(value: Any) -> str:
-    """Return a URL as text. Item loaders make lists of values."""
+    """Return a URL as text, also from a list, which item loaders make of a value."""
     if isinstance(value, (list, tuple)):
         value = next(iter(value), None)
     return "" if value is None else str(value)

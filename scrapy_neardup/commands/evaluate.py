@@ -26,8 +26,8 @@ EXAMPLES = """examples:
   scrapy neardup evaluate news --shuffle 1 -s NEARDUP_RESEMBLANCE=0.5
 
 A folder holds docs.jsonl, a document a line: {"id": …, "text": …}, and pairs.jsonl, a judged pair a line:
-{"a": id, "b": id, "label": …}. Pairs labelled "dup" are duplicates; "partial" and "rewrite" are not counted. Where
-"template" is not counted either, F1 is called lenient; where "rewrite" counts as duplicate, hard.
+{"a": id, "b": id, "label": …}. Pairs labelled "dup" are duplicates; "partial" and "rewrite" are not counted. For
+the lenient F1, "template" is not counted either. For the hard F1, "rewrite" counts as a duplicate.
 """
 
 ALL = "all"

@@ -32,7 +32,7 @@ EXAMPLES = """examples:
   scrapy neardup explain http://example.com/a.html
   scrapy neardup explain --files a.html b.txt --json
 
-Shown are the thresholds of today's settings, for the length of the document, or of the shorter of two files. The
+The thresholds come from the current settings, for the length of the document, or of the shorter of two files. The
 last sentence names the deciding points.
 """
 _BEGINNING = 400  # characters of a text to show
@@ -87,7 +87,7 @@ def _explain_url(dedup: Deduplicator, config: Config, url: str) -> dict[str, Any
 
 
 def _said_of_copy(evidence: Mapping[str, Any] | None, thresholds: Mapping[str, Any], *, is_apart: bool) -> str:
-    """Return the sentence on a copy: the measures of its last fetch beside the thresholds of today."""
+    """Return the sentence on a copy: the measures of its last fetch beside the thresholds of the current settings."""
     if is_apart:
         return in_words("unique", [Point(WHY_APART, False)])
     if evidence is None:

@@ -48,7 +48,7 @@ def add_text_field(parser: argparse.ArgumentParser) -> None:
 
 
 def with_fields(config: Config, opts: argparse.Namespace, kind: Kind | None = None) -> Config:
-    """Return a configuration with the fields from the options, or with those of the feed format."""
+    """Return a configuration with the fields that the options name, else with the fields of the feed format."""
     text, url = opts.text_field, getattr(opts, "url_field", None)
     if kind and kind.settings and (text or url):
         raise FeedError(f"--{'text' if text else 'url'}-field {text or url}: {kind.name} has no fields to choose from")
@@ -59,7 +59,7 @@ def with_fields(config: Config, opts: argparse.Namespace, kind: Kind | None = No
 
 
 def check_fields(opts: argparse.Namespace, rows: int, documents: int, located: int) -> None:
-    """Raise FeedError for an option that names a field of no row. `located`: documents with a URL."""
+    """Raise FeedError if an option names a field that no row has. `located` is the number of documents with a URL."""
     if opts.text_field and rows and not documents:
         raise FeedError(f"--text-field {opts.text_field}: no row has text in it")
     if opts.url_field and documents and not located:
@@ -92,6 +92,6 @@ class BadRows:
 
 @contextmanager
 def taking_bad_rows(opts: argparse.Namespace, feeds: Feeds) -> Iterator[BadRows]:
-    """Give a handler of unreadable rows."""
+    """Yield a handler of unreadable rows, for the file of `--bad-rows`."""
     with writing_rows(opts.bad_rows, feeds.kind) if opts.bad_rows else nullcontext() as write:
         yield BadRows(opts.bad_rows, write)

@@ -26,7 +26,7 @@ EXAMPLES = """examples:
   scrapy neardup forget --before 2026-08-01
 
 Forgotten content is new again: the next page with it is stored. A document is forgotten with all URLs that led to it.
-Running crawls follow within a second. The command is a run: `scrapy neardup runs` lists it, and like any run it first
+Running crawls notice this within a second. The command is a run: `scrapy neardup runs` lists it. Like any run, it first
 ends dead runs, see NEARDUP_UNCLEAN_RUN.
 """
 _DATE = re.compile(r"\d{4}-\d\d-\d\d([T ].+)?")
@@ -67,7 +67,7 @@ def _forget(config: Config, what: Selection) -> Forgotten:
         forgotten = store.forget(what)
         store.stats = {"forgot/documents": forgotten.documents, "forgot/urls": forgotten.links}
     except BaseException as error:
-        store.close(clean=isinstance(error, StoreError))  # in that case nothing was forgotten
+        store.close(clean=isinstance(error, StoreError))  # after a StoreError nothing was forgotten
         raise
     store.close()
     return forgotten

@@ -21,8 +21,8 @@ EXAMPLES = """examples:
   scrapy neardup import held.jsonl.gz
   scrapy neardup import monday.jsonl tuesday.jsonl --store merged.sqlite
 
-The store is created if it does not exist. Its documents stay. Of two links of one URL, the later one holds. Forgotten
-runs do not come back. The command is idempotent: if it was stopped, run it again.
+The store is created if it does not exist. Documents that it holds stay. Of two links of one URL, the later one is kept.
+Forgotten runs do not come back. The command is idempotent: if it was stopped, run it again.
 """
 
 

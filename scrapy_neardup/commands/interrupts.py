@@ -1,4 +1,4 @@
-"""End a command on a signal as on Ctrl-C: no half-written file, no process left behind."""
+"""End a command on a signal as on Ctrl-C, without half-written files or leftover processes."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def add_store(
 
 
 def _address(text: str) -> str:
-    # An empty value is an unset variable of the shell. The project's store would be the wrong one then.
+    # An empty value comes from an unset variable of the shell. The project's store would then be the wrong one.
     return _allowed(text, str, str.strip, "a path, or redis://…")
 
 
@@ -93,7 +93,7 @@ def existing_store(opts: argparse.Namespace, settings: BaseSettings) -> str:
 
 
 def with_store(opts: argparse.Namespace, settings: BaseSettings, *, writes: bool = False) -> Config:
-    """Read the settings, with the address of a store. `writes` creates the folder of the default store.
+    """Read the settings, with the address of the store. With `writes`, create the folder of the default store.
 
     Raise ConfigError for a bad setting, StoreError if no store is named.
     """
@@ -110,7 +110,7 @@ def with_store(opts: argparse.Namespace, settings: BaseSettings, *, writes: bool
 
 
 def check_apart(**files: str | list[str] | None) -> None:
-    """Raise FeedError if one file has two roles. A store on a server is not a file."""
+    """Raise FeedError if a file is given for two options. A store on a server is not a file."""
     seen: dict[object, str] = {}
     for what, names in files.items():
         for name in names if isinstance(names, list) else filter(None, [names]):
@@ -120,7 +120,7 @@ def check_apart(**files: str | list[str] | None) -> None:
 
 
 def _file(name: str) -> object:
-    """Return a key that is equal for all names of a file, links included."""
+    """Return a key that is equal for all names of a file, also through links."""
     try:
         found = os.stat(name)
     except OSError:
@@ -164,7 +164,7 @@ def print_sentence(sentence: str) -> None:
 
 
 def cut(line: str, width: int) -> str:
-    """Return both ends of a line, `width` terminal columns in all, with a mark for the missing middle."""
+    """Return the two ends of a line with a mark for the missing middle, `width` terminal columns in all."""
     ends = list(accumulate(map(columns, line), initial=0))
     if ends[-1] <= width:
         return line

@@ -1,4 +1,4 @@
-"""List the points of a comparison, each measure beside its threshold."""
+"""List the points of a comparison, each with a measure and its threshold."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def rule_points(found: Comparison, rule: Rule, proposed_by: list[str], *, same_u
 
 
 def limit_points(found: Mapping[str, Any], thresholds: Mapping[str, Any]) -> Iterator[Point]:
-    """Yield each figure beside its threshold."""
+    """Yield each measure beside its threshold."""
     for name, text, is_met in _LIMITS:
         if name in found:
             value, limit = round(found[name], 4), thresholds[name]

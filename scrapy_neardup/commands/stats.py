@@ -29,7 +29,7 @@ VERBOSE = ("detectors", "bytes_rows", "bytes_index", "eviction", "memory")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--verbose", action="store_true", help="also print inner figures; --json always does")
+    parser.add_argument("--verbose", action="store_true", help="also print internal figures; --json always does")
     add_store(parser)
     add_json(parser)
 
@@ -63,14 +63,14 @@ def _summary(store: Store, detectors: Sequence[Detector]) -> dict[str, object]:
 
 
 def _readable(figures: Mapping[str, object], *, verbose: bool) -> dict[str, object]:
-    """Return figures for people: with units, and inner ones only if `verbose`."""
+    """Return the counts with readable units. Counts in `VERBOSE` are left out unless `verbose`."""
     shown = {name: value for name, value in figures.items() if verbose or name not in VERBOSE}
     sizes = {name for name in shown if name.startswith("bytes") or name == "memory"}
     return {name: sized(value) if name in sizes and isinstance(value, int) else value for name, value in shown.items()}
 
 
 def _private_memory() -> int | None:
-    """Return the bytes of private memory of this process; None where the system does not say."""
+    """Return the bytes of private memory of this process; None if the system does not tell it."""
     try:
         lines = Path("/proc/self/status").read_text().splitlines()
     except OSError:

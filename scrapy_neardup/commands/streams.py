@@ -1,4 +1,4 @@
-"""Keep stdout and stderr usable: for any character, and when they are closed or full."""
+"""Make stdout and stderr accept any character, and go on if they are closed or full."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any, TextIO, cast
 
 
 class StdoutError(Exception):
-    """Stdout can't be written; the message says why. Not an OSError: verbs raise those for their own files."""
+    """Stdout can't be written. The message gives the reason. Not an OSError, which verbs raise for their own files."""
 
 
 def prepare() -> None:
     """Make stdout and stderr accept all characters. Those they can't encode are written as `\\u2192`."""
     for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # closed
+        if getattr(sys, name) is None:  # it is closed
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - for as long as there is a process
         if reconfigure := getattr(getattr(sys, name), "reconfigure", None):
             reconfigure(errors="backslashreplace")
@@ -64,15 +64,15 @@ class _Stream:
         try:
             yield
         except OSError as error:
-            # Without this the interpreter fails at its exit to write what is left in the buffer.
+            # Otherwise the interpreter fails when it writes the rest of the buffer at its exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), self._file.fileno())
             self._lost(error)
 
     def _lost(self, error: OSError) -> None:
-        """Handle the error. Nothing to do for stderr: the exit code says what counts."""
+        """Handle the error. On stderr there is nothing to do, since the exit code gives the outcome."""
 
 
 class _Stdout(_Stream):
     def _lost(self, error: OSError) -> None:
-        if not isinstance(error, BrokenPipeError):  # a closed pipe: the reader has seen enough
+        if not isinstance(error, BrokenPipeError):  # a closed pipe is no error: the reader has seen enough
             raise StdoutError(error.strerror or error) from error

@@ -1,7 +1,7 @@
 """Call the store of a crawl, one call at a time, in a thread if the store is on a server.
 
-A failure is logged and loses no item. Crawls under asyncio use the thread too, since decisions are synchronous code.
-One thread keeps them in order.
+A failure is logged and loses no item. Crawls under asyncio use the thread too, since decisions are synchronous code. A
+single thread keeps the calls in order.
 """
 
 from __future__ import annotations
@@ -129,10 +129,10 @@ class Access:
         if not future.done():
             await arrived(future)
 
-    # Late documents, which passed while the store did not answer
+    # Late documents: their items passed while the store did not answer
 
     def take_in_later(self, document: Document) -> None:
-        """Remember a document that passed without a verdict. If there are too many, the oldest are dropped."""
+        """Remember a document that got no verdict. Drop the oldest documents if the texts exceed `MOST_LATE`."""
         self._keep(replace(document))  # without its computed fields
         while self._late_size > MOST_LATE:
             self._next_late()
@@ -152,7 +152,7 @@ class Access:
         return len(self._late)
 
     async def catch_up(self) -> bool:
-        """Claim some late documents. Return whether any could be claimed."""
+        """Claim some late documents. Return whether at least one was claimed."""
         some = [self._next_late() for _ in range(min(AT_ONCE, len(self._late)))]
         known = len(some)
         try:
@@ -170,7 +170,7 @@ class Access:
             pass
 
     def _claim_late(self, documents: list[Document]) -> None:
-        """Claim documents, and remove them from the list. Documents whose claim is early stay in it."""
+        """Claim documents, and remove them from the list. Documents with an early claim stay in the list."""
         for document in list(documents):
             claim = self._dedup.try_claim(document)
             if not claim.is_early:

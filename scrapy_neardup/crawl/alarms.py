@@ -24,8 +24,8 @@ T = TypeVar("T")
 ITEMS = 50  # items that must show a problem before the warning
 PAGES = 200  # pages of a host that must be seen before a warning on repeated text
 SHARE = 0.05  # the share of a host's pages with one original that gives a warning
-ORIGINALS = 40  # to count for each host: at most 20 can have more than SHARE of its pages, and half are kept
-HOSTS = 256
+ORIGINALS = 40  # counted originals of a host: at most 20 can have more than SHARE of its pages, and half are kept
+HOSTS = 256  # counted hosts
 _SHOWN = 80  # characters of a title in a message
 _SEPARATOR = re.compile(r"\s+[|–—·»:_-]+\s+|:\s+|(?<=[^\x00-\x7f])[|_-]+|[|_-]+(?=[^\x00-\x7f])|｜")
 
@@ -104,7 +104,7 @@ class _Original:
 
 
 class _Host:
-    """The number of documents of a host, and its originals by URL."""
+    """A host with its number of documents, and its originals by URL."""
 
     __slots__ = ("documents", "originals")
 
@@ -145,7 +145,7 @@ def _crowded(name: str, known: _Host) -> str:
 
 
 def _largest(counted: dict[str, T], most: int, size: Callable[[T], int]) -> dict[str, T]:
-    """Return the counts, or their larger half if there are `most` of them."""
+    """Return the counts. If there are `most` of them, return only the larger half."""
     if len(counted) < most:
         return counted
     return dict(nlargest(most // 2, counted.items(), key=lambda pair: size(pair[1])))

@@ -19,8 +19,8 @@ def default_store(settings: BaseSettings) -> Path:
     folder = _data_folder() or settings.get("JOBDIR")
     if not folder:
         raise ConfigError(
-            "NEARDUP_STORE = None is not allowed where no scrapy.cfg tells the project's folder, as on scrapyd; "
-            "allowed are a path, the address of a server, or None with JOBDIR, in which the store then lies"
+            "NEARDUP_STORE = None is not allowed without a scrapy.cfg that marks the project's folder, as on scrapyd; "
+            "allowed are a path, the address of a server, or None with JOBDIR, which then holds the store"
         )
     return Path(folder, STORE_NAME)
 

@@ -16,7 +16,7 @@ from scrapy.http.request import NO_CALLBACK
 from ..text.urls import is_private
 
 DETOUR = "neardup_detour"  # the meta key with the URL of the detour, to which the other marks belong
-FOR_DETOUR = ("dont_redirect", "dont_retry")  # meta of a request to the original host in place of a mirror
+FOR_DETOUR = ("dont_redirect", "dont_retry")  # set in the meta of a request to the original host in place of a mirror
 _DEPTH, _INHERITED = "neardup_depth", "neardup_inherited"
 HARMLESS = frozenset(b"Accept Accept-Charset Accept-Encoding Accept-Language Referer User-Agent".split())
 # Meta keys that are useless to another host, or secret.
@@ -36,7 +36,7 @@ def is_plain(request: Request) -> bool:
 
 
 def is_open(request: Request) -> bool:
-    """Return whether anybody would get the same answer: the request has no secrets and no proxy."""
+    """Return whether any client would get the same response: the request has no secrets and no proxy."""
     if request.cookies or "@" in urlsplit(request.url).netloc:
         return False
     return HARMLESS.issuperset(request.headers) and not any(name in request.meta for name in _OF_ITS_HOST)
@@ -57,7 +57,7 @@ def disown(request: Request) -> None:
         return
     request.meta.update({_DEPTH: depth, _INHERITED: len(request.meta.get("redirect_urls", ()))})
     request.meta.pop("neardup_rescued", None)
-    if request.meta.get(DETOUR, request.url) != request.url:  # otherwise the spider retries the detour
+    if request.meta.get(DETOUR, request.url) != request.url:  # if equal, the spider retries the detour
         names = (*_MARKS, *FOR_DETOUR) if "neardup_mirror_of" in request.meta else _MARKS
         for name in names:
             request.meta.pop(name, None)
@@ -69,7 +69,7 @@ def is_start(request: Request) -> bool:
 
 
 def redirects(request: Request) -> tuple[list[str], list[object]]:
-    """Return the URLs that redirected to a request, first one first, and the reasons."""
+    """Return the URLs that redirected to a request, in the order of the redirects, and the reasons."""
     meta, before = request.meta, request.meta.get(_INHERITED, 0)
     return list(meta.get("redirect_urls", ()))[before:], list(meta.get("redirect_reasons", ()))[before:]
 
@@ -77,7 +77,7 @@ def redirects(request: Request) -> tuple[list[str], list[object]]:
 def mark(request: Request, name: str) -> Any:
     """Return a mark of a detour; None for any other request.
 
-    Spiders may copy `response.meta` into their own requests, so a mark counts only for the detour itself.
+    Spiders may copy `response.meta` into their own requests, so a mark counts only on the detour itself.
     """
     if request.meta.get(DETOUR) not in (request.url, *redirects(request)[0][:1]):
         return None

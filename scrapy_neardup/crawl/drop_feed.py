@@ -34,11 +34,11 @@ class DroppedFeed:
             self._exporter = FeedExporter(cast("Crawler", _CrawlerOfOneFeed(crawler, uri)))
             self._exporter.open_spider(self._spider)
         except Exception as error:  # a storage may raise anything for an invalid URI
-            allowed = "a feed URI with a scheme of FEED_STORAGES and a suffix of FEED_EXPORTERS, and what these need"
+            allowed = "a feed URI with a scheme of FEED_STORAGES and a suffix of FEED_EXPORTERS"
             raise ConfigError(f"NEARDUP_DROPPED = {uri!r} is not allowed: {error!r}; allowed is {allowed}") from error
 
     def write(self, item: Any, url: str | None, verdict: Verdict) -> None:
-        """Write a dropped item. Rows that can't be written are counted, and the first one is logged."""
+        """Write a dropped item. Rows that can't be written are counted, and the first error is logged."""
         try:
             self._exporter.item_scraped(self._row(item, url, verdict), self._spider)
         except Exception as error:  # neither a full disk nor a value in the item may harm the crawl
@@ -61,7 +61,7 @@ class DroppedFeed:
 class _CrawlerOfOneFeed:
     """A crawler whose only feed is that of dropped items.
 
-    Its signals are its own, so that handlers of the crawl's feeds do not see this one.
+    It has its own signals, so that signal handlers for the crawl's feeds do not see this feed.
     """
 
     def __init__(self, crawler: Crawler, uri: str) -> None:

@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 
 
 class Judge:
-    """Judges claims, and decides whether the feeds have an item already."""
+    """Judges claims, and decides whether an item is in the feeds already."""
 
     def __init__(self, neardup: NearDup) -> None:
         self._neardup = neardup
         self._ask = neardup.access.ask
         self._given: WeakKeyDictionary[Response, set[Signature]] = WeakKeyDictionary()
         self._delivering: dict[Signature, Claim] = {}
-        """Claims on earlier documents that come for the first time in this run."""
+        """The claim that returns a held document for the first time in this run, by that document."""
 
     async def judge_by_run(self, claim: Claim) -> None:
-        """Judge by the items of this run: the first item with held content is a revisit, others are duplicates.
+        """Make the first item of this run with a held document a revisit, and other items with it duplicates.
 
-        Only NEARDUP_REVISIT = "keep" depends on runs.
+        This is for NEARDUP_REVISIT = "keep" only. With the other values, verdicts do not depend on the run.
         """
         if claim.match is None or self._neardup.config.revisit != "keep":
             return
@@ -77,7 +77,7 @@ class Judge:
             self._neardup.rechecks.fail(rechecked)
 
     def _judge_further(self, claim: Claim, response: Response, *, again: bool) -> None:
-        """Judge a later item of a response. Equal text twice on one page is not a second visit."""
+        """Judge an item that is not the first of its response. A text that is on one page twice is not a revisit."""
         if again and self._neardup.config.revisit != "keep":
             claim.verdict = replace(claim.verdict, status="duplicate")
         if is_of_page(claim.document, response):
@@ -86,7 +86,7 @@ class Judge:
                 self._neardup.outcomes.note_several_items(response)
 
     async def _judge_stand_in(self, claim: Claim, document: Signature) -> None:
-        """Judge a copy that stands in for its original. After two runs it takes the original's place."""
+        """Judge a copy that was fetched in place of its original. After two runs it takes the original's place."""
         deliveries = self._neardup.dedup.deliveries
         if not await self._ask(deliveries.is_delivered, document):
             claim.verdict = replace(claim.verdict, status="revisit")
@@ -100,7 +100,7 @@ class Judge:
         self._neardup.count("dead_links/rescued" if same else "dead_links/unconfirmed")
 
     def is_dropped(self, verdict: Verdict) -> bool:
-        """Return whether an item repeats one that the feeds have already.
+        """Return whether an item repeats an item that is in the feeds already.
 
         With NEARDUP_REVISIT = "keep" only the feed of this run counts. Otherwise the feeds of earlier runs count too,
         unless the content of the URL has changed.

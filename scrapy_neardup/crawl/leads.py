@@ -1,6 +1,6 @@
-"""Find copies that are the first to link to other pages, so that they are not skipped.
+"""Find copies that were the first to link to another page, and keep fetching them.
 
-Lists often share an introduction but link to different pages, so such copies must be fetched.
+List pages often share an introduction but link to different pages. If such copies were skipped, pages would be missed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ RECENT = 1_000  # recent pages with links, which may turn out to be copies
 
 
 class Leads:
-    """Finds copies with links, by the Referer of requests. Scrapy filters repeated requests before they come here."""
+    """Finds copies with links, by the Referer of requests. Scrapy filters repeated requests before they arrive here."""
 
     def __init__(self, keep_fetching: Callable[[str], object]) -> None:
         """`keep_fetching` is called with the URL of each copy with links."""
@@ -30,7 +30,7 @@ class Leads:
         self._recent: LocalCache[str, bool] = LocalCache(RECENT)
 
     def follow(self, request: Request) -> None:
-        """Note the page that led to a request."""
+        """Note the page that a request comes from."""
         if referer := (request.headers.get("Referer") or b"").decode(errors="replace"):
             self._recent[referer] = True
             if self._copies.pop(referer, None):

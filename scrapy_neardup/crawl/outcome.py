@@ -49,7 +49,7 @@ class ItemInHand:
     __slots__ = ("_lost", "claim", "has_ended", "is_judged", "outer", "response")
 
     def __init__(self, response: Response | None, outer: ItemInHand | None, lost: deque[Claim]) -> None:
-        """`outer` is the item whose pipeline sent this one and waits for it. `lost` receives a claim without an
+        """`outer` is the item that a pipeline was processing when it sent this one. `lost` collects claims without an
         outcome."""
         self.response = response
         self.outer = outer
@@ -59,7 +59,7 @@ class ItemInHand:
         self._lost = lost
 
     def lose(self, _: object = None) -> None:
-        """Mark the item as lost if it has no outcome, since no signal can come any more."""
+        """Give up the claim of an item that has no outcome, since no signal can arrive any more."""
         if isinstance(self.claim, Claim):
             self._lost.append(self.claim)
             self.claim = None
@@ -124,7 +124,7 @@ class Outcomes:
         return taken
 
     def _end(self, response: Response | None) -> ItemInHand | None:
-        """Return the item that a signal ends; None if it is not followed."""
+        """Return the item of a signal, and mark it as ended; None if it is not followed."""
         item = _current()
         if item is None or item.response not in (None, response):
             return None
@@ -190,17 +190,17 @@ class Outcomes:
     # Responses
 
     def note_unheld_item(self, response: Response | None) -> None:
-        """Note that a response gave content that is not held, so that its URL is not a copy."""
+        """Note that a response had content that is not held, so that its URL is not a copy."""
         if response:
             self._giving_more.add(response)
 
     def note_several_items(self, response: Response) -> None:
-        """Note that a response gave several documents, so that its URL stands for none of them."""
+        """Note that a response had several documents, so that its URL stands for none of them."""
         self._giving_many.add(response)
 
 
 def is_of_page(document: Document, response: Response | None) -> bool:
-    """Return whether a document has a URL of its response, by redirects too, and no URL of its own."""
+    """Return whether a document has the URL of its response, or a URL that redirected to it."""
     if response is None or response.request is None:
         return False
     return not {document.url, *document.aliases}.isdisjoint((response.url, *redirects(response.request)[0]))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .access import Access
 
 PROBES = 2  # pages of such a host in flight at once
-PAUSE, PAUSES = 0.05, 10_000  # seconds; pauses of all waiting pages of a host: about a minute
+PAUSE, PAUSES = 0.05, 10_000  # seconds of a pause; the maximum of pauses of a host's pages: about a minute in all
 
 
 class Probes:
@@ -34,7 +34,7 @@ class Probes:
         self._pauses: Counter[str] = Counter()
 
     async def wait(self, request: Request) -> None:
-        """Return when a request may be sent; at once unless its host may be a mirror."""
+        """Wait until a request may be sent. Only requests to a host that may be a mirror have to wait."""
         host = urlparse_cached(request).netloc
         self._waiting.add(request)
         try:
@@ -42,7 +42,7 @@ class Probes:
                 others = await self._access.ask(self._mirrors.suspects, request.url)
                 if not others:
                     break
-                # If this host waited while the other is in flight, it would fall behind and seem to be the mirror.
+                # If this host waited for pages of the other, it would fall behind and look like the mirror.
                 if self._under_way({host}) < PROBES or self._under_way(others):
                     break
                 self._pauses[host] += 1
@@ -51,7 +51,7 @@ class Probes:
             self._waiting.discard(request)
 
     def _under_way(self, hosts: set[str]) -> int:
-        """Count the requests to these hosts that are sent and not yet handled."""
+        """Return the number of requests to these hosts that were sent and are not yet handled."""
         engine = self._crawler.engine
         if engine is None:
             return 0

@@ -1,4 +1,4 @@
-"""Track rechecks, fetches of pages that could be skipped, to notice changes."""
+"""Track rechecks: fetches of pages that could be skipped, which show whether the pages have changed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MOST = 10_000  # remembered reasons, and remembered failures
 
 
 class Rechecks:
-    """Remembers the rules and originals behind wrong skips. They cause no more skips in this run."""
+    """Remembers the rules and originals that led to wrong skips. They cause no more skips in this run."""
 
     def __init__(self) -> None:
         self._reasons: LocalCache[str, str] = LocalCache(MOST)
@@ -23,7 +23,7 @@ class Rechecks:
             self._reasons[url] = _reason(advice)
 
     def fail(self, url: str) -> None:
-        """Note that a recheck gave content that is not held."""
+        """Note that a recheck returned content that is not held."""
         if reason := self._reasons.pop(url, None):
             self._failed[reason] = True
 

@@ -1,4 +1,4 @@
-"""Log one line for a crawl that is refused at its start.
+"""Log one line in place of a traceback for a crawl that can't start.
 
 Scrapy does not handle an error of a component's `from_crawler`. asyncio or Twisted logs it with a traceback of fifty
 lines and more, which does not help with a wrong setting or an unreadable store.
@@ -14,7 +14,7 @@ _LOGGERS = ("asyncio", "twisted")
 class _Shortened(logging.Filter):
     """Replaces the traceback of one error by its message.
 
-    It does not keep the error, since Twisted logs it only once nothing refers to it.
+    It keeps no reference to the error, since Twisted logs an error only when nothing refers to it any more.
     """
 
     def __init__(self, message: str) -> None:
@@ -33,7 +33,7 @@ class _Shortened(logging.Filter):
 
 
 def shorten(error: Exception) -> None:
-    """Log an error that is about to be raised in one line instead of its traceback."""
+    """Make an error that is about to be raised appear in the log as one line, without its traceback."""
     shortened = _Shortened(str(error))
     for name in _LOGGERS:
         logging.getLogger(name).addFilter(shortened)

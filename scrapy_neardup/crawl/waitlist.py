@@ -1,4 +1,4 @@
-"""Skipped requests that are sent if their original fails."""
+"""Hold skipped requests, and send them if no URL returns their content in this run."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class _Waiting:
         self.is_tried = False
 
     def take(self) -> list[tuple[Request, int]]:
-        """Return one request; at the next call all others, since the first did not give the document either."""
+        """Return one request. At the next call return all others, since the first did not fetch the document."""
         count = len(self.requests) if self.is_tried else 1
         taken, self.requests = self.requests[:count], self.requests[count:]
         self.is_tried = True
@@ -46,10 +46,10 @@ class _Waiting:
 
 
 class Waitlist:
-    """Sends skipped requests if no URL gave their content in this run.
+    """Sends skipped requests if no URL returned their content in this run.
 
-    A request is dropped when its content came in this run. When the spider is idle, one request is sent for each
-    missing document; when it is idle again, the others.
+    A request is dropped once a URL has returned its content. When the spider is idle, one request is sent for each
+    document that is still missing. When the spider is idle again, the other requests are sent.
     """
 
     def __init__(self, crawler: Crawler, neardup: NearDup) -> None:
@@ -92,8 +92,8 @@ class Waitlist:
         try:
             for document in await self._neardup.access.ask(partial(self._come, list(self._waiting))) or ():
                 self.let_go(document)
-        except Exception:  # no error of ours may lose the requests
-            logger.exception("Skipped requests are sent, since an error hides whether their content came")
+        except Exception:  # no error of the plugin may lose the requests
+            logger.exception("Skipped requests are sent, since an error prevents the check for their content")
         finally:
             self._is_asking = False
         for document, waiting in list(self._waiting.items()):

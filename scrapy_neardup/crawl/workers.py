@@ -1,9 +1,9 @@
-"""Processes that make slow fingerprints and main texts, so that the reactor never waits.
+"""Make slow fingerprints and main texts in worker processes, so that the reactor never waits.
 
-Other fingerprints are made at the claim, since passing them between processes would cost more.
+Fast fingerprints are made at the claim, since passing them between processes would take longer.
 
-A document can kill its worker process. It gets a second try in a process of its own, never in the crawl's process. If
-that dies too, the item passes without a verdict.
+A document can kill its worker process. The document is then tried again in a process of its own, never in the crawl's
+process. If that process dies too, the item passes without a verdict.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Detectors, which make fingerprints of a document and look up earlier documents by them.
+"""Detectors, which make fingerprints of a document, and look up earlier documents by fingerprint.
 
-They propose candidates generously. `matching/evidence.py` decides.
+They propose many candidates. `matching/evidence.py` decides on each.
 """
 
 from ..papers.concepts.dwdcs import DWDCS, DWSWN

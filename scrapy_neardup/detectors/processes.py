@@ -1,4 +1,4 @@
-"""Run worker processes for fingerprints, which end with this process."""
+"""Start worker processes for fingerprints, and end them with this process."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _given: ContextVar[Any] = ContextVar("neardup_given")  # data that a process get
 
 
 def start(count: int, given: object) -> ProcessPoolExecutor:
-    """Start processes, in which `given()` returns the value given here. Do not wait for them."""
+    """Start processes without waiting for them. In each, the function `given` returns the value passed here."""
     _start_tracker()
-    # A pipe, as for arguments, would block until each process has read it, forever if one can't start.
+    # Not a pipe, which would block until each process has read it: forever, if one can't start.
     file = _written(given)
-    # Not multiprocessing's, which would run the starting script again.
+    # Not the context of multiprocessing, which would run the starting script again.
     context, arguments = get_context("loky"), (file, os.getpid())
     pool = ProcessPoolExecutor(count, context=context, timeout=None, initializer=_begin, initargs=arguments)
     finalize(pool, os.unlink, file)  # a process may start later, in place of a dead one
@@ -52,7 +52,7 @@ def stop(pool: ProcessPoolExecutor) -> None:
 
 
 def _written(given: object) -> str:
-    """Return the path of a file that only this user can read or write."""
+    """Write a value to a file that only this user can read or write. Return the path."""
     with tempfile.NamedTemporaryFile(prefix="neardup-", delete=False) as file:
         cloudpickle.dump(given, file)
     return file.name

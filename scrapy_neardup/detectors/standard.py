@@ -11,8 +11,8 @@ from ..index.kinds import Equal, Near
 from ..signature import SIMHASH
 from ..text.lexicon import Lexicon
 
-MIN_TERMS = 8  # distinct lexicon terms: with fewer, different texts agree too easily
-MIN_SHARE = 0.05  # of the distinct tokens: with less, the lexicon is of another language
+MIN_TERMS = 8  # distinct lexicon terms: with fewer, different texts often have the same ones
+MIN_SHARE = 0.05  # share of the lexicon among the distinct tokens: with less, the lexicon is of another language
 BANDS, ROWS = 12, 2  # a key is shared by half of the pairs with a resemblance of .24, and by 99.9 % of those with .66
 
 

@@ -1,4 +1,4 @@
-"""Feeds of documents in files, with a module for each format."""
+"""Read and write feeds, which are files of documents. Each format has a module; sequence.py has the list of formats."""
 
 from __future__ import annotations
 

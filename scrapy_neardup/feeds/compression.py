@@ -1,4 +1,4 @@
-"""Open feed files, plain or gzipped, and write them so that they appear complete or not at all."""
+"""Open feed files for reading and writing, plain or gzipped. A written file appears only once it is complete."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import IO, cast
 from ..atomic import replacing
 from .feed import LARGEST, FeedError
 
-_BUFFER = 1 << 18  # bytes: holds two typical rows of some thousand words
+_BUFFER = 1 << 18  # bytes, enough for two typical rows of some thousand words each
 
 
 def is_gzipped(path: str) -> bool:
@@ -42,28 +42,29 @@ def lines_of(file: IO[bytes], path: str) -> Iterator[bytes]:
 
 
 def position(file: IO[bytes]) -> int:
-    """Return the number of bytes read from a file, before unpacking."""
+    """Return the number of bytes read from a file. For a gzipped file, compressed bytes are counted."""
     return int(getattr(file, "fileobj", file).tell())
 
 
 @contextmanager
 def writing(path: str, formats: Sequence[str], *, gzips: bool = True) -> Iterator[IO[bytes]]:
-    """Open a file that appears under its name only when it is complete.
+    """Open a file for writing. It appears under its name only when it is complete.
 
-    `formats` are the allowed endings of its name, with `gzips` also followed by .gz. Raise FeedError.
+    `formats` are the allowed endings of its name. With `gzips`, .gz may follow the ending, and the file is compressed
+    then. Raise FeedError for another name, or if the file can't be written.
     """
     check_name(path, formats, gzips=gzips)
     with telling(path), replacing(path) as part, open(part, "wb", _BUFFER) as file:
         if not gzips or not is_gzipped(path):
             yield file
         else:
-            with gzip.GzipFile(path, "wb", fileobj=file) as packed:  # with its final name in the gzip header
+            with gzip.GzipFile(path, "wb", fileobj=file) as packed:  # the gzip header gets the final name
                 yield cast("IO[bytes]", packed)
 
 
 @contextmanager
 def telling(path: str) -> Iterator[None]:
-    """Turn an OSError on writing a file into a FeedError."""
+    """Convert an OSError from writing a file to a FeedError that names the file."""
     try:
         yield
     except OSError as error:
@@ -71,13 +72,13 @@ def telling(path: str) -> Iterator[None]:
 
 
 def check_name(path: str, formats: Sequence[str], *, gzips: bool = True, why: str = "unknown file format") -> None:
-    """Raise FeedError for a name with another ending."""
+    """Raise FeedError if the name of a file has none of the endings `formats`. `why` is the reason in the message."""
     if not has_ending(path, formats, gzips=gzips):
         also = f", {'each ' * (len(formats) > 1)}also with .gz" if gzips else ""
         raise FeedError(f"{path}: {why}; allowed is {', '.join(formats)}{also}")
 
 
 def has_ending(path: str, formats: Sequence[str], *, gzips: bool) -> bool:
-    """Return whether the name of a file has one of these endings."""
+    """Return whether the name of a file has one of these endings. With `gzips`, .gz may follow the ending."""
     name = path.lower()
     return (name.removesuffix(".gz") if gzips else name).endswith(tuple(formats))

@@ -1,4 +1,4 @@
-"""CSV, with a row of column names and then one row for each document."""
+"""Read and write CSV and TSV. The first row has the column names, and each further row is a document."""
 
 from __future__ import annotations
 
@@ -19,12 +19,15 @@ _QUOTED = re.compile(rb'"[^"]*"')
 
 @dataclass(frozen=True)
 class Table(Kind):
-    """CSV with these columns. Feeds with equal columns fit together, however their first rows are written."""
+    """CSV with these columns and this delimiter.
+
+    Feeds with the same columns and delimiter can be written as one, even if their first rows are quoted differently.
+    """
 
     columns: tuple[str, ...]
     delimiter: str = ","
     head: bytes = field(default=b"", compare=False)
-    """The row of column names, as it was in the file."""
+    """The row of column names as it was in the file."""
 
     name = "CSV"
     names = (".csv", ".tsv")
@@ -39,19 +42,19 @@ class Table(Kind):
 
     @classmethod
     def of(cls, path: str) -> Table:
-        """Read the names of the columns."""
+        """Return the format of a file, given its delimiter and column names. Raise FeedError for invalid names."""
         with reading(path) as file:
             line = next((line for line in lines_of(file, path) if line.strip()), b"")
         delimiter = _delimiter(line, is_tsv=has_ending(path, cls.names[1:], gzips=True))
         with reading(path) as file:
             first = next(_records(file, delimiter, path), None)
-        if first is None:  # such as the feed of a crawl without items
+        if first is None:  # no rows, as in the feed of a crawl without items
             return cls(())
         _check_head(first, path)
         return cls(tuple(first.cells), delimiter, _ended(first.raw, b"\n"))
 
     def split(self, path: str) -> Iterator[Piece]:
-        """Yield the rows after the first, without blank ones."""
+        """Yield the rows after the column names. Skip blank rows."""
         end = b"\r\n" if self.head.endswith(b"\r\n") else b"\n"
         with reading(path) as file:
             records = _records(file, self.delimiter, path)
@@ -73,7 +76,10 @@ class Table(Kind):
 
 
 def _delimiter(head: bytes, *, is_tsv: bool) -> str:
-    """Return the most frequent of `DELIMITERS` in the first line; for TSV a tab, unless there is none."""
+    """Return the most frequent of `DELIMITERS` in the first line.
+
+    For TSV, return a tab, unless the line has only other delimiters.
+    """
     unquoted = _QUOTED.sub(b"", head)
     counts = {each: unquoted.count(each.encode()) for each in DELIMITERS}
     return "\t" if is_tsv and (counts["\t"] or not any(counts.values())) else max(counts, key=counts.__getitem__)
@@ -87,7 +93,7 @@ class _Record(NamedTuple):
 
 
 class _Lines:
-    """The lines of a file as text. `taken` holds the lines of the current row."""
+    """Yields the lines of a file as text, for `csv.reader`. `taken` holds the lines of the current row as bytes."""
 
     def __init__(self, lines: Iterator[bytes]) -> None:
         self._lines = lines
@@ -114,13 +120,17 @@ class _Lines:
         self.taken, self._size = [], 0
 
     def give_back(self) -> None:
-        """Read all lines of the row except the first again."""
+        """Put back all lines of the current row except the first, so that they are read again."""
         self._again.extendleft(reversed(self.taken[1:]))
         del self.taken[1:]
 
 
 def _records(file: IO[bytes], delimiter: str, path: str) -> Iterator[_Record]:
-    """Yield the rows. Of an unreadable row only the first line is skipped, since the next lines may be rows."""
+    """Yield the rows of a file.
+
+    If a row can't be read, yield its first line with a `fault`, and continue with its second line. That line may begin
+    another row, if the first line lacks a closing quote.
+    """
     lines = _Lines(lines_of(file, path))
     reader = _reader(lines, delimiter)
     while True:
@@ -145,13 +155,13 @@ def _fault(error: csv.Error | UnicodeDecodeError, lines: _Lines) -> str:
 
 
 def _reader(lines: Any, delimiter: str) -> Any:
-    # The limit is global. Its default of 128 KB is too low for many pages.
+    # The limit on the size of a field is global. Its default of 128 KB is too low for many pages.
     csv.field_size_limit(max(LARGEST, csv.field_size_limit()))
     return csv.reader(lines, delimiter=delimiter, strict=True)
 
 
 def _ended(raw: bytes, end: bytes) -> bytes:
-    """Return the last row of a file with the line end of the others."""
+    """Return a row, with the line end `end` added if it has none, as the last row of a file may."""
     return raw if raw.endswith((b"\n", b"\r")) else raw + end
 
 

@@ -1,4 +1,4 @@
-"""The protocol of a feed format, and the rows of a feed."""
+"""The base class of feed formats (`Kind`), and the rows of a feed."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import IO, Any, ClassVar, NamedTuple, TypeAlias
 
-SPREAD = 1 << 23  # bytes of a multi-line row: beyond this, a quote or bracket is assumed to be missing
-LARGEST = 1 << 28  # bytes of a row: beyond this, a quote or bracket was never closed
+SPREAD = 1 << 23  # bytes; in a larger row of several lines, a quote or bracket is assumed to be missing
+LARGEST = 1 << 28  # the maximum bytes of a row; in a larger one, a quote or bracket was never closed
 
 
 class FeedError(ValueError):
@@ -21,21 +21,24 @@ class BadRowError(FeedError):
 
 
 class NoRowError(ValueError):
-    """The reason why something is not a row. `below` is the number of lines from its first line to the error."""
+    """A row is invalid. The message is the reason. `below` is the line of the error in the row, counted from 0."""
 
     def __init__(self, why: str, below: int = 0) -> None:
         super().__init__(why)
         self._below = below
 
     def told(self, place: str) -> str:
-        """Return the message, given the place of the row, which ends in the number of its first line."""
+        """Return the message with the place of the error, given the place of the row.
+
+        `place` must end in the number of the row's first line, such as `items.json, row 2, line 7`.
+        """
         before, _, number = place.rpartition(" ")
         return f"{f'{before} {int(number) + self._below}' if self._below else place}: {self}"
 
 
 @dataclass(frozen=True)
 class Span:
-    """The place of a row that is too large for memory."""
+    """The byte range of a row in a file, for a row that may be too large for memory."""
 
     path: str
     start: int
@@ -46,25 +49,26 @@ class Span:
 
 
 Raw: TypeAlias = bytes | Span
-"""A row as it stands in its file. Its `len` is in bytes."""
+"""An unparsed row, or its place in a file. Its `len` is the size in bytes."""
 
 
 class Piece(NamedTuple):
     """An unparsed row of a file."""
 
     place: str
-    """Its place, such as `line 3`."""
+    """The place of the row in its file, such as `line 3`."""
     raw: Raw
     at: int
     """The number of bytes of the file read so far."""
     fault: str | None = None
-    """The reason why it is not a row, if that is known without parsing."""
+    """The reason why the row is invalid, if that is known without parsing it; else None."""
 
 
 class Kind(ABC):
-    """A feed format, which reads and writes rows.
+    """A feed format, which splits files into rows, parses rows, and writes them.
 
-    Formats are sent to other processes, so they hold no open files. Feeds of equal formats can be written as one.
+    To add a format, write a subclass, and add it to `KINDS` in sequence.py. Formats are sent to other processes, so
+    they must not hold open files. Feeds can be written as one if their formats are equal.
     """
 
     name: ClassVar[str]
@@ -74,7 +78,7 @@ class Kind(ABC):
     gzips: ClassVar[bool] = True
     """Whether a whole file may be gzipped, with a name that ends in .gz."""
     settings: ClassVar[Mapping[str, Any]] = {}
-    """Settings that the rows require."""
+    """Values of settings that the rows of this format require."""
 
     @classmethod
     def of(cls, path: str) -> Kind:
@@ -83,12 +87,12 @@ class Kind(ABC):
 
     @property
     def endings(self) -> tuple[str, ...]:
-        """The allowed endings of a file with these rows."""
+        """The allowed endings for the name of a file to which these rows are written."""
         return self.names
 
     @property
     def is_empty(self) -> bool:
-        """Whether the feed has no rows, so that it fits together with any feed of the same name."""
+        """Whether the feed is empty. An empty feed can be written as one with any feed of a format with this `name`."""
         return False
 
     @abstractmethod
@@ -103,7 +107,8 @@ class Kind(ABC):
     def writer(self, file: IO[bytes], *, gzipped: bool) -> AbstractContextManager[Callable[[Any], object]]:
         """Yield a function that writes an unparsed row. The file is complete when the context ends.
 
-        `gzipped` is whether the name of the file ends in .gz. With `gzips` the caller compresses the file.
+        `gzipped`: whether the name of the file ends in .gz. If `gzips` is true, the caller compresses the file.
+        Otherwise the writer does.
         """
 
 
@@ -111,29 +116,30 @@ class Line(NamedTuple):
     """An unparsed row of a feed."""
 
     number: int
-    """From 1, over all feeds together."""
+    """The number of the row, counted from 1 over all feeds together."""
     place: str
     """The file and the line in it, for messages."""
     raw: Raw
-    """The row as it stood in the file."""
+    """The unparsed row."""
     kind: Kind
     fault: str | None = None
+    """As in `Piece`."""
 
 
 class Row(NamedTuple):
     """One row of a feed."""
 
     number: int
-    """From 1, over all feeds together."""
+    """The number of the row, counted from 1 over all feeds together."""
     raw: Raw
-    """The row as it stood in the file."""
+    """The unparsed row."""
     data: dict[str, Any]
     place: str
     """The file and the line in it, for messages."""
 
     @classmethod
     def of(cls, line: Line) -> Row:
-        """Parse a row. Raise BadRowError if it is not one."""
+        """Parse a line. Raise BadRowError if it is not a valid row."""
         try:
             if line.fault:
                 raise ValueError(line.fault)

@@ -1,7 +1,7 @@
-"""JSON arrays of objects, read in pieces.
+"""Read and write JSON arrays of objects. A file is read in pieces, so it need not fit in memory.
 
-Streaming JSON libraries return values and lose the original text. This module finds the end of each object and keeps
-its text.
+Streaming JSON libraries return only the parsed values, and a feed needs the original text of each row. So this module
+finds the end of each object itself.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ CHUNK = 1 << 20
 _QUOTE = ord('"')
 _TOKEN = re.compile(rb'["\[\]{},]')
 _BLANK = re.compile(rb"\s*")
-# The content of a string. The number of escapes in a match is limited, since the matcher keeps state for each.
+# The content of a string. The number of escapes in a match is limited, since `re` keeps state for each of them.
 _INSIDE = re.compile(rb'[^"\\]*(?:\\.[^"\\]*){0,4096}', re.DOTALL)
 
 
 @dataclass(frozen=True)
 class JsonArray(Kind):
-    """An array of objects. A file with several arrays, as crawls append them, is one feed."""
+    """A JSON array of objects. A file may have several arrays, since crawls append them; together they are one feed."""
 
     name = "JSON"
     names = (".json",)
@@ -53,19 +53,20 @@ class JsonArray(Kind):
 
 
 class _Splitter:
-    """Finds the beginning and end of rows."""
+    """Splits a file into rows, which are the elements of its arrays."""
 
     def __init__(self, path: str, file: IO[bytes]) -> None:
         self._path = path
         self._file = file
         self._text = b""
-        """The text from the beginning of the current row."""
+        """The part of the file in memory. It includes the current row as far as it was read."""
         self._begin = self._at = 0
-        """The beginning of the current row in the text, and the current position."""
+        """Positions in `_text`: the beginning of the current row, and the position up to which it was searched."""
         self._rows = self._arrays = self._depth = 0
         self._line = 1
 
     def pieces(self) -> Iterator[Piece]:
+        """Yield the rows, valid or not. Raise FeedError for text outside arrays."""
         yield from self._whole()
         while later := self._later():
             yield self._cut(later)
@@ -73,7 +74,7 @@ class _Splitter:
         yield from self._rest()
 
     def _whole(self) -> Iterator[Piece]:
-        """Yield rows. Stop before an invalid row that seems to contain others, and before a row without an end."""
+        """Yield rows. Stop before an invalid row that seems to contain other rows, and before a row without an end."""
         is_first = True
         for what in self._tokens():
             if self._depth == 0:
@@ -90,9 +91,10 @@ class _Splitter:
                 self._depth, is_first = int(what == b","), False
 
     def _later(self, end: int | None = None) -> int:
-        """Return the position of a later line in the row that begins an object with the same indent; 0 for none.
+        """Return the position at which the next row probably begins inside the current one; 0 if there is none.
 
-        Such a line is probably the next row.
+        This is the first line after the beginning of the current row that opens an object with the same indent. Only
+        the text before `end` is searched.
         """
         end, start = len(self._text) if end is None else end, _end(_BLANK, self._text, self._begin)
         if not self._depth or self._text.find(b"\n", start, end) < 0:
@@ -102,7 +104,11 @@ class _Splitter:
         return found.start() + 1 if found else 0
 
     def _cut(self, later: int) -> Piece:
-        """End the row before the line at `later`. Parsing shows whether the row is complete."""
+        """Return the text before the position `later` as one row, and begin the next row there.
+
+        The current row has no end, or contains what `_later` takes for the next row: a quote, bracket or comma is
+        missing. If only the comma is missing, the returned row is valid. Parsing shows whether it is.
+        """
         self._at, self._depth = later + 1, 1
         piece = self._piece()._replace(raw=self._row().removesuffix(b",").rstrip())
         self._at = later
@@ -110,18 +116,19 @@ class _Splitter:
         return piece
 
     def _rest(self) -> Iterator[Piece]:
+        """Yield the last row at the end of the file, and a fault if its array has no end."""
         self._at = len(self._text) + 1
         if self._depth == 0:
             if self._outside():
                 self._begin_array()
             return
-        if self._depth == 1 and self._row():  # as after a killed crawl: the last row is complete
+        if self._depth == 1 and self._row():  # the last row is complete, but not its array, as after a killed crawl
             yield self._piece()
             self._pass_over()
         yield self._piece("the file ends before the array; it is probably truncated")
 
     def _tokens(self) -> Iterator[bytes]:
-        """Yield opening, closing and separating characters outside strings. The current position is just after each."""
+        """Yield each bracket, brace and comma outside strings. The current position is then just after it."""
         while True:
             found = _TOKEN.search(self._text, self._at)
             end = self._string_end(found.end()) if found and found[0] == b'"' else found and found.end()
@@ -135,7 +142,7 @@ class _Splitter:
                 return
 
     def _string_end(self, at: int) -> int | None:
-        """Return the end of a string; None if it is not in the text so far."""
+        """Return the end of the string whose content begins at a position; None if the end was not read yet."""
         text = self._text
         while (at := _end(_INSIDE, text, at)) + 1 < len(text):
             if text[at] == _QUOTE:
@@ -143,18 +150,19 @@ class _Splitter:
         return at + 1 if text[at:] == b'"' else None
 
     def _read_on(self) -> bool:
+        """Read more of the file. Return False at its end, or if a large row probably contains the next one."""
         text = self._text[self._begin :]
         if len(text) > SPREAD and self._later():
             return False
         if len(text) > LARGEST:
             raise FeedError(f"{self._path}, {self._place()}: over {LARGEST} bytes: is a quote or a bracket missing?")
-        # Double the text, so that a very long row is not copied often.
+        # Double the text each time, so that a very long row is copied only a few times.
         more = self._file.read(max(CHUNK, len(text)))
         self._text, self._at, self._begin = text + more, self._at - self._begin, 0
         return bool(more)
 
     def _begin_array(self) -> None:
-        """Raise FeedError unless an array begins here."""
+        """Begin an array at the current position. Raise FeedError if none begins there."""
         found = self._outside()
         if found != b"[":
             shown = found[:20].decode(errors="replace")
@@ -165,7 +173,7 @@ class _Splitter:
         self._arrays += 1
 
     def _outside(self) -> bytes:
-        """Return the character at which an array may begin; b"" at the end of the file."""
+        """Return the stripped text since the last array. It is b"[" if an array begins here, b"" at the file's end."""
         return self._text[self._begin : self._at].strip().removeprefix(b"" if self._arrays else BOM_UTF8).lstrip()
 
     def _row(self) -> bytes:
@@ -173,6 +181,7 @@ class _Splitter:
         return self._text[self._begin : self._at - 1].strip()
 
     def _piece(self, fault: str | None = None) -> Piece:
+        """Count the current row, and return it."""
         piece = Piece(self._place(), self._row(), position(self._file), fault)
         self._rows += 1
         return piece
@@ -183,12 +192,13 @@ class _Splitter:
         return f"row {self._rows + 1}, line {line}"
 
     def _pass_over(self) -> None:
+        """Begin the next row at the current position."""
         self._line += self._text.count(b"\n", self._begin, self._at)
         self._begin = self._at
 
 
 def _end(pattern: re.Pattern[bytes], text: bytes, at: int) -> int:
-    """Return the end of the match at a position; the position itself without a match."""
+    """Return the end of the match at a position, or the position itself if nothing matches there."""
     found = pattern.match(text, at)
     return found.end() if found else at
 

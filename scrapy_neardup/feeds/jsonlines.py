@@ -1,4 +1,4 @@
-"""JSON lines, with one object a line."""
+"""Read and write JSON lines, which have one object on each line."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ FORMATS = (".jsonl", ".jsonlines", ".jl", ".ndjson")
 
 @dataclass(frozen=True)
 class JsonLines(Kind):
-    """JSON lines, under any of their names."""
+    """JSON lines, in a file with any of the endings in `FORMATS`."""
 
     name = "JSON lines"
     names = FORMATS
 
     def split(self, path: str) -> Iterator[Piece]:
-        """Yield the lines, each with one line end, without blank ones."""
+        """Yield the lines, each with one line end. Skip blank lines."""
         with reading(path) as file:
             for number, line in enumerate(lines_of(file, path), 1):
-                raw = line.removeprefix(BOM_UTF8) if number == 1 else line  # elsewhere in a file it is an error
+                raw = line.removeprefix(BOM_UTF8) if number == 1 else line  # only the beginning of a file may have it
                 if raw.strip():
                     yield Piece(f"line {number}", raw.rstrip(b"\r\n") + b"\n", position(file))
 
@@ -39,10 +39,10 @@ class JsonLines(Kind):
 
 
 def parse_object(raw: Raw) -> dict[str, Any]:
-    """Return a JSON object. Raise ValueError for anything else."""
+    """Parse a JSON object. Raise ValueError for anything else."""
     assert isinstance(raw, bytes)
     try:
-        # Decoded here, since json would guess the encoding of each line. Like json, ignore a byte order mark.
+        # Decode here, since json would guess the encoding of each line. Ignore a byte order mark, as json does.
         data = json.loads(raw.rstrip().removeprefix(BOM_UTF8).decode("utf-8", "surrogatepass"))
     except RecursionError as error:
         raise ValueError("no JSON: too deep") from error
@@ -56,7 +56,7 @@ def parse_object(raw: Raw) -> dict[str, Any]:
 
 
 def parse_row(raw: bytes, place: str) -> dict[str, Any]:
-    """Return the object in a line. Raise BadRowError with the place if it is not one."""
+    """Parse the JSON object in a line. Raise BadRowError for anything else; its message begins with `place`."""
     try:
         return parse_object(raw)
     except NoRowError as error:

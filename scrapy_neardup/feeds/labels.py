@@ -1,6 +1,6 @@
-"""Labelled sets, documents with judged pairs, and the agreement of clusters with the labels.
+"""Read labelled sets (documents with judged pairs), and score clusters by their agreement with the labels.
 
-This module only reads and counts. Clusters are predicted elsewhere.
+The clusters are predicted elsewhere.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Cluster: TypeAlias = Sequence[Any]
 
 
 class Mode(NamedTuple):
-    """The labels that count as duplicates, and those that are not counted. All other pairs are different."""
+    """The labels that count as duplicates, and the labels that are left out. All other pairs are different."""
 
     right: frozenset[str]
     ignored: frozenset[str]
@@ -36,8 +36,10 @@ MODES = {
 
 
 class Partition:
-    """Clusters, and the cluster of each document. Pairs are not enumerated, so a large cluster costs no more than
-    others."""
+    """Clusters, with the number of each document's cluster.
+
+    Pairs of documents are counted without listing them, so large clusters are cheap.
+    """
 
     def __init__(self, clusters: Iterable[Cluster]) -> None:
         self.number = {name: number for number, cluster in enumerate(clusters) for name in cluster}
@@ -51,7 +53,7 @@ class Partition:
 
 
 class Score(NamedTuple):
-    """The agreement of predicted pairs with labels. Shares without a pair are 0."""
+    """The agreement of predicted pairs with labels, as ratios and as numbers of pairs. A ratio of no pairs is 0."""
 
     precision: float
     recall: float
@@ -69,7 +71,7 @@ class Score(NamedTuple):
 
 @dataclass(frozen=True)
 class LabelledSet:
-    """Documents and their judged pairs. Every other pair is different."""
+    """Documents with judged pairs. Documents of any other pair are different."""
 
     name: str
     rows: Mapping[Any, dict[str, Any]]
@@ -78,7 +80,7 @@ class LabelledSet:
 
     @staticmethod
     def files(folder: str) -> tuple[str, str]:
-        """Return the names of the two files in a folder."""
+        """Return the paths of docs.jsonl and pairs.jsonl in a folder, each with .gz if only the gzipped file exists."""
         return _existing(Path(folder, "docs.jsonl")), _existing(Path(folder, "pairs.jsonl"))
 
     @classmethod
@@ -100,7 +102,7 @@ class LabelledSet:
         return cls(str(folder), {name: _without_id(row) for name, row in rows.items()}, labels)
 
     def score(self, predicted: Partition, mode: Mode) -> Score:
-        """Return the score of all pairs of the predicted clusters."""
+        """Return the score of the predicted clusters over all their pairs."""
         found = self.found(predicted)
         right = sum(found[label][0] for label in found if label in mode.right)
         missed = sum(found[label][1] for label in found if label in mode.right) - right
@@ -108,7 +110,7 @@ class LabelledSet:
         return Score.of(right, predicted.pairs - ignored - right, missed)
 
     def found(self, predicted: Partition) -> dict[str, tuple[int, int]]:
-        """Return for each label the numbers of predicted pairs and of all pairs."""
+        """Return two numbers for each label: its pairs within predicted clusters, and all its pairs."""
         total = Counter(self.labels.values())
         found = Counter(label for pair, label in self.labels.items() if predicted.joins(pair))
         return {label: (found[label], total[label]) for label in sorted(total)}
@@ -116,7 +118,8 @@ class LabelledSet:
     def agreement(self, predicted: Partition, mode: Mode) -> float:
         """Return the adjusted Rand index of predicted clusters and the clusters of the labels.
 
-        Unlike a score it leaves no pair out: pairs that a mode ignores count as wrong, unless other pairs imply them.
+        Unlike a score, the index leaves no pair out. A predicted pair that the mode ignores counts as wrong, unless
+        other pairs imply it.
         """
         unions: Unions[Any] = Unions()
         for pair, label in self.labels.items():
@@ -128,7 +131,7 @@ class LabelledSet:
 def adjusted_rand(a: Partition, b: Partition, documents: int) -> float:
     """Return the adjusted Rand index of two clusterings of `documents` documents: 1 for agreement, 0 for chance.
 
-    A document without a cluster forms its own. The index is 1.0 if neither clustering has a pair.
+    A document without a cluster forms one of its own. The index is 1.0 if neither clustering has a pair.
 
     Hubert, Arabie 1985, Comparing partitions, equation 5.
     """
@@ -165,7 +168,7 @@ def _without_id(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _existing(path: Path) -> str:
-    """Return the name of a file, or of its gzipped version if only that exists."""
+    """Return the path of a file, or of its gzipped version if only that exists."""
     gzipped = Path(f"{path}.gz")
-    # Path.exists would raise without access; opening the file gives the reason.
+    # Path.exists would raise if access is denied. Opening the file reports the reason later.
     return str(gzipped if os.path.exists(gzipped) and not os.path.exists(path) else path)

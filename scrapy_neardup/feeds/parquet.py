@@ -1,4 +1,4 @@
-"""Parquet, read and written with pyarrow. A row is an Arrow stream of this row alone."""
+"""Read and write Parquet with pyarrow. An unparsed row is an Arrow stream that has only this row."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from .compression import reading
 from .feed import FeedError, Kind, Piece, Raw
 
 ROWS = 256  # rows to read at a time
-GROUP, MOST = 1 << 25, 1 << 17  # bytes and rows of a row group
+GROUP, MOST = 1 << 25, 1 << 17  # bytes and rows after which a row group is written
 
 
 @dataclass(frozen=True, eq=False)
 class Parquet(Kind):
-    """Parquet with this schema. Feeds with equal columns fit together, whatever their metadata."""
+    """Parquet with this schema. Feeds with equal columns can be written as one, even if their metadata differ."""
 
     schema: bytes
     """The serialized Arrow schema, with its metadata."""
@@ -74,7 +74,7 @@ class Parquet(Kind):
 
 
 class _Group:
-    """Collects the rows of a row group."""
+    """Collects rows, and writes them in row groups."""
 
     def __init__(self, pa: ModuleType, writer: Any) -> None:
         self._pa = pa
@@ -98,7 +98,7 @@ class _Group:
     def _write(self, rows: Any) -> None:
         try:
             table = rows.cast(self._writer.schema)
-        except self._pa.ArrowInvalid:  # the dictionaries of several feeds together may have too many values
+        except self._pa.ArrowInvalid:  # merged dictionaries of several feeds may have too many values
             if (half := len(rows) // 2) == 0:
                 raise
             self._write(rows.slice(0, half))
@@ -108,7 +108,7 @@ class _Group:
 
 
 def _value(pa: ModuleType, column: Any) -> Any:
-    """Return the single value of a column; the text of a time beyond Python's range, or None."""
+    """Return the single value of a column. Return a time beyond Python's range as text, or as None if that fails."""
     try:
         return column[0].as_py()
     except (ValueError, OverflowError, LookupError):  # LookupError for an unknown time zone
@@ -120,7 +120,7 @@ def _value(pa: ModuleType, column: Any) -> Any:
 
 
 def _plain_schema(pa: ModuleType, schema: Any) -> Any:
-    """Return a schema without dictionaries and metadata, which each row would repeat."""
+    """Return a schema without dictionaries and metadata, since each unparsed row would repeat them."""
     return pa.schema([_plain_field(pa, field) for field in schema])
 
 
@@ -130,7 +130,7 @@ def _plain_field(pa: ModuleType, field: Any) -> Any:
 
 def _plain(pa: ModuleType, kind: Any) -> Any:
     if pa.types.is_dictionary(kind):
-        return kind if kind.ordered else kind.value_type  # its dictionary has the order of the values
+        return kind if kind.ordered else kind.value_type  # only the dictionary has the order of the values
     if pa.types.is_struct(kind):
         return pa.struct([_plain_field(pa, field) for field in kind])
     for is_list, make in ((pa.types.is_list, pa.list_), (pa.types.is_large_list, pa.large_list)):

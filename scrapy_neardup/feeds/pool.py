@@ -1,6 +1,6 @@
-"""Parse and sign rows of feeds in several processes, in their order.
+"""Parse and sign rows of feeds in several processes, and yield them in their order.
 
-One process decides on one row after another, so the result does not depend on the number of processes.
+The calling process decides on one row after another, so the result does not depend on the number of processes.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ AHEAD = 3  # batches in memory for each process
 
 
 def ready_rows(lines: Iterable[Line], signer: Signer, workers: int) -> Generator[Ready, None, None]:
-    """Yield signed rows in order, made by up to `workers` processes, or by this process if `workers` is below 2.
+    """Yield signed rows in order. Up to `workers` processes sign them, or this process if `workers` is below 2.
 
-    Close the generator when done. Raise FeedError for a row that can't be read or signed, ConfigError for a detector
+    Close the generator after use. Raise FeedError for a row that can't be read or signed, ConfigError for a detector
     that can't be sent to another process.
     """
     if workers < 2:
@@ -41,11 +41,11 @@ def ready_rows(lines: Iterable[Line], signer: Signer, workers: int) -> Generator
         elsewhere.close()
 
 
-# The data between processes: lines to the workers, and only the results back.
+# The data that processes exchange. Workers get lines, and send back only the results.
 
 Packed = tuple[Any, tuple[str | None, dict[str, tuple[int, ...]], Sketch, int, str, int, bool] | None, str | None]
 Answer = tuple[list[Packed], str | None]
-"""The results for rows up to a failed one, and its error."""
+"""The results for the rows before the first failed one, and the error of the failed row; None if no row failed."""
 
 
 def _answer(lines: list[Line]) -> Answer:
@@ -85,7 +85,7 @@ class _Elsewhere:
         end: list[FeedError] = []
         batches = _batches(lines, end)
         first = list(islice(batches, self._count))
-        self._count = len(first)  # a process without a batch would be useless
+        self._count = len(first)  # start no process that would get no batch
         for batch in chain(first, batches):
             self._waiting.append((batch, self._submitted(batch)))
             if len(self._waiting) > AHEAD * self._count:
@@ -103,7 +103,7 @@ class _Elsewhere:
         self._pool = self._pool or start(self._count, self._signer)
         try:
             made: Future[Answer] = self._pool.submit(_answer, lines)
-        except BrokenExecutor:  # the missing documents are tried again when they are needed
+        except BrokenExecutor:  # `_first` tries unanswered batches again
             stop(self._pool)
             self._pool = None
             return self._submitted(lines)
@@ -121,7 +121,10 @@ class _Elsewhere:
             raise FeedError(failure)
 
     def _alone(self, lines: list[Line]) -> Answer:
-        """Try rows again in a process of their own. If it dies too, halve the batch until the failing row is found."""
+        """Sign a batch again in a new process.
+
+        If this process dies too, halve the batch until the failing row is found.
+        """
         pool = start(1, self._signer)
         try:
             _begun(pool)
@@ -141,7 +144,7 @@ class _Elsewhere:
 
 
 def _begun(pool: ProcessPoolExecutor) -> None:
-    """Wait for a new process. Raise FeedError if it can't start, since no row is the cause."""
+    """Wait until a new process has started. Raise FeedError if it dies before it gets a row."""
     try:
         pool.submit(int).result()
     except BrokenExecutor as error:
@@ -149,7 +152,10 @@ def _begun(pool: ProcessPoolExecutor) -> None:
 
 
 def _batches(lines: Iterable[Line], end: list[FeedError]) -> Iterator[list[Line]]:
-    """Yield rows in batches. A final error is put into `end`, to be raised after the rows before it."""
+    """Yield rows in batches.
+
+    If reading fails, append the error to `end`. The caller raises it after the rows before it.
+    """
     batch: list[Line] = []
     size = 0
     try:

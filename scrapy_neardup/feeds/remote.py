@@ -1,4 +1,4 @@
-"""A document that was read by another process or machine."""
+"""A document that another process or machine has parsed and signed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..fingerprints.sketch import Sketch
 
 
 class Signed(Document):
-    """A document whose fingerprints and sketch exist. Its text is read when needed."""
+    """A document with fingerprints and sketch from elsewhere. Its text is read only when it is needed."""
 
     def __init__(
         self,
@@ -24,7 +24,7 @@ class Signed(Document):
         *,
         text: Callable[[], str],
     ) -> None:
-        # One update sets all fields and cached properties. Single assignments take several times as long.
+        # Set all fields and cached properties in one update, since single assignments take several times as long.
         self.__dict__.update(
             url=url,
             ready=fingerprints,

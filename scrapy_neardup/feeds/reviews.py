@@ -1,4 +1,4 @@
-"""Pairs that people judged, in a folder with a labelled set to which each judgement is appended."""
+"""Read and append judgements of people on pairs of documents. They are stored as a labelled set in a folder."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WHY_APART = "a person judged them different"
 
 
 def reviews_folder(config: Config) -> str | None:
-    """Return the folder in NEARDUP_REVIEWED, else the one beside the store; None for a store on a server."""
+    """Return the folder in NEARDUP_REVIEWED, or else the folder beside the store; None if the store is not a file."""
     if config.reviewed or not config.store or "://" in config.store:
         return config.reviewed
     return f"{config.store}.reviewed"
@@ -31,12 +31,12 @@ class Reviews:
     """The judgements of people on pairs of documents, by URL."""
 
     def __init__(self, config: Config) -> None:
-        """Read the folder of a configuration, which may be missing. Raise ConfigError for an invalid row."""
+        """Read the folder that the configuration names. It may be missing. Raise ConfigError for an invalid row."""
         self._config = config
         self._folder = reviews_folder(config)
         labelled = _read(self._folder) if self._folder else None
         self._ids = {canonical_url(str(name)): name for name in labelled.rows} if labelled else {}
-        """The id of each document in the folder by canonical URL."""
+        """The ids of the documents in the folder, by canonical URL."""
         labels = labelled.labels if labelled else {}
         self._labels = {frozenset(canonical_url(str(name)) for name in pair): labels[pair] for pair in labels}
 
@@ -61,7 +61,7 @@ class Reviews:
         self._write(map(self._row, fresh.values()), map(self._judgement, labels))
 
     def _same(self, url: str) -> list[str]:
-        """Return the URLs judged the same as a URL, including itself."""
+        """Return a URL, and all URLs that people judged to be the same."""
         return [url, *(other for pair, label in self._labels.items() if label == SAME for other in pair - {url}
                        if url in pair)]  # fmt: skip
 
@@ -83,14 +83,17 @@ class Reviews:
             files = LabelledSet.files(self._folder)
             for file in files:
                 Path(file).touch()
-            for file, rows in zip(files, (documents, pairs), strict=True):  # documents before pairs
+            for file, rows in zip(files, (documents, pairs), strict=True):  # documents first, since pairs refer to them
                 _append(file, rows)
         except OSError as error:
             raise FeedError(f"{self._folder}: can't be written: {error.strerror or error}") from error
 
 
 def _read(folder: str) -> LabelledSet | None:
-    """Read a folder; None if it has no pairs yet."""
+    """Return the labelled set in a folder; None if no pair was judged yet.
+
+    Raise ConfigError for an invalid row or label.
+    """
     try:
         os.stat(LabelledSet.files(folder)[1])
         labelled = LabelledSet.load(folder)
@@ -107,7 +110,7 @@ def _read(folder: str) -> LabelledSet | None:
 
 
 def _append(file: str, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Append rows to a file of JSON lines, whose last line may lack its end after editing."""
+    """Append rows to a file of JSON lines. First add a missing line end, since an editor may have removed it."""
     if file.endswith(".gz"):
         raise FeedError(f"{file}: gzipped files can't be appended to; unpack it first")
     with open(file, "ab+") as lines:

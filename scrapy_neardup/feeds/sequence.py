@@ -1,4 +1,4 @@
-"""Several feeds, read one after another and written as one."""
+"""The list of feed formats (`KINDS`), and feeds that are read one after another and written as one."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from .parquet import Parquet
 from .warc import Warc
 
 KINDS: tuple[type[Kind], ...] = (JsonLines, JsonArray, Table, Parquet, Warc)
+"""All feed formats. To add one, write a subclass of `Kind` (feed.py), and add it here."""
 
 BadRow: TypeAlias = Callable[[Line, str], object]
-"""Takes an unreadable row and the reason."""
+"""A function that takes an unreadable row and the reason."""
 
 
 class Feeds:
-    """Feeds of one format. Raise FeedError for feeds of several formats, and for files that can't be read."""
+    """Feeds of one format. Raise FeedError if their formats differ, or if a file can't be read."""
 
     def __init__(self, paths: Sequence[str], allowed: Sequence[type[Kind]] = KINDS) -> None:
         self.paths = paths
@@ -47,7 +48,7 @@ class Feeds:
             self.at = before = before + size
 
     def rows(self, bad: BadRow | None = None) -> Iterator[Row]:
-        """Yield the rows. Raise FeedError for an unreadable row, unless `bad` takes it."""
+        """Yield the parsed rows. Call `bad` with each unreadable row; without `bad`, raise FeedError."""
         for line in self.lines():
             try:
                 row = Row.of(line)
@@ -71,6 +72,7 @@ def writing_rows(path: str, kind: Kind) -> Iterator[Callable[[Line], object]]:
 
 
 def _common(paths: Sequence[str], allowed: Sequence[type[Kind]]) -> Kind:
+    """Return the format of all feeds. Raise FeedError if their formats or columns differ. Empty feeds fit."""
     classes = [_by_name(path, allowed) for path in paths]
     names = list(dict.fromkeys(each.name for each in classes))
     if len(names) > 1:
@@ -86,6 +88,7 @@ def _common(paths: Sequence[str], allowed: Sequence[type[Kind]]) -> Kind:
 
 
 def _by_name(path: str, allowed: Sequence[type[Kind]]) -> type[Kind]:
+    """Return the format of a file by the ending of its name. Raise FeedError for an unknown ending."""
     for kind in allowed:
         if has_ending(path, kind.names, gzips=kind.gzips):
             return kind
@@ -99,6 +102,6 @@ def _size(path: str) -> int:
         found = os.stat(path)
     except OSError as error:
         raise FeedError(f"{path}: can't be read: {error.strerror or error}") from error
-    if not S_ISREG(found.st_mode) and not S_ISDIR(found.st_mode):  # a pipe, but some formats are read more than once
+    if not S_ISREG(found.st_mode) and not S_ISDIR(found.st_mode):  # such as a pipe, but some formats read a file twice
         raise FeedError(f"{path}: can't be read: not a regular file")
     return found.st_size

@@ -1,6 +1,6 @@
-"""WARC and WET files, read and written with warcio.
+"""Read and write WARC and WET files with warcio.
 
-A row is a record. Pages have text. Other records are rows without text.
+Each record is a row. Only the records of pages have text.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .feed import LARGEST, FeedError, Kind, Piece, Raw, Span
 from .warc_records import GZIP, places
 
 CHUNK = 1 << 16
-SNIFFED = 5000  # bytes that tell the type of a response without a content type
+SNIFFED = 5000  # bytes by which to recognise the type of a response without Content-Type
 # The content codings in the IANA registry, without `identity`; gzip and compress also have names with `x-`.
 CODINGS = frozenset(["aes128gcm", "br", "compress", "dcb", "dcz", "deflate", "exi", "gzip", "pack200-gzip", "zstd"])
 
@@ -33,7 +33,7 @@ class Warc(Kind):
         "fields": ("text",),
         "url_field": "url",
         "title_field": "title",
-        "identity_fields": (),  # the id is that of the record
+        "identity_fields": (),  # none, since the field `id` is that of the record
     }
 
     @classmethod
@@ -56,7 +56,7 @@ class Warc(Kind):
                 raise FeedError(f"{path}, record {number + 1}: can't be read: {error}") from error
 
     def parse(self, raw: Raw) -> dict[str, Any]:
-        """Return id, URL and date, and for a page its text, HTML or plain."""
+        """Return the id, URL, date and text of a record. The text is HTML or plain text for a page, else None."""
         from warcio.archiveiterator import ArchiveIterator
         from warcio.exceptions import ArchiveLoadFailed
 
@@ -66,7 +66,7 @@ class Warc(Kind):
             # warcio reports unpacking errors on stderr, and continues.
             with reading(raw.path, gzips=False) as file, redirect_stderr(said):
                 file.seek(raw.start)
-                # Closed, since its reference cycle would keep its memory until garbage collection.
+                # Close it, since a reference cycle would keep its memory until garbage collection.
                 with closing(ArchiveIterator(file, no_record_parse=True)) as records:
                     data = _data(next(records))
         except ArchiveLoadFailed as error:
@@ -107,7 +107,7 @@ def _data(record: Any) -> dict[str, Any]:
 
 
 def _text(record: Any, url: str) -> str | None:
-    """Return the text of a page, HTML or plain; None for another record."""
+    """Return the HTML or plain text of a page; None for any other record."""
     if record.rec_type == "conversion":
         is_plain = (record.rec_headers.get_header("Content-Type") or "").lower().startswith("text/plain")
         return _read(record.raw_stream).decode(errors="replace") if is_plain else None
@@ -125,7 +125,7 @@ def _text(record: Any, url: str) -> str | None:
 
 
 def _html(record: Any, url: str) -> str | None:
-    """Decode HTML as Scrapy does."""
+    """Return the HTML of a response, decoded as Scrapy does; None if it is not HTML."""
     from scrapy.http import Headers, HtmlResponse
     from scrapy.responsetypes import responsetypes
 
@@ -139,7 +139,10 @@ def _html(record: Any, url: str) -> str | None:
 
 
 def _can_be_unpacked(record: Any) -> bool:
-    """Return whether warcio can unpack the content. Rename its coding for warcio."""
+    """Return whether warcio can unpack the content of a record.
+
+    Rewrite Content-Encoding to the name that warcio knows.
+    """
     from warcio.bufferedreaders import BufferedReader
 
     named = (record.http_headers.get_header("Content-Encoding") or "").lower().split(",")

@@ -11,7 +11,7 @@ from typing import IO, NamedTuple
 
 GZIP = b"\x1f\x8b"
 _MEMBER, _WARC = GZIP + b"\x08", b"WARC/"  # the beginning of a gzipped record, and of a plain one
-_BEGIN, _BEGIN_SIZE = re.compile(rb"\r\n\r\n(?=WARC/1\.[01]\r\n)"), 14  # the end of a record before the next one
+_BEGIN, _BEGIN_SIZE = re.compile(rb"\r\n\r\n(?=WARC/1\.[01]\r\n)"), 14  # a record's end, the next one's first line
 _OTHER = "its Content-Length does not match its end"
 _CUT = "the file ends before the record; it is probably truncated"
 _CHUNK = 1 << 14
@@ -21,16 +21,16 @@ _LENGTH = re.compile(rb"^content-length[ \t]*:[ \t]*(\d{1,18})[ \t]*\r?$", re.IG
 
 
 class Place(NamedTuple):
-    """The place of a record in bytes of the file."""
+    """The byte range of a record in its file."""
 
     start: int
     size: int
     fault: str | None = None
-    """The reason why it is not a record."""
+    """The reason why the record is invalid; None if it is valid."""
 
 
 def places(file: IO[bytes]) -> Iterator[Place]:
-    """Yield the places of the records of a file, plain or gzipped one by one.
+    """Yield the places of the records of a file. The records are plain, or each is gzipped on its own.
 
     An invalid record ends where the next one begins. Raise ValueError if the file may not be WARC at all.
     """
@@ -58,7 +58,7 @@ def _place(file: IO[bytes], start: int, size: int, *, packed: bool) -> Place:
 
 
 def _next(file: IO[bytes], at: int, *, packed: bool) -> int | None:
-    # Search a plain file for gzipped records too: it may be gzipped with a damaged first byte.
+    # Search for gzipped records even if the file seems plain: perhaps only its first byte is damaged.
     return (None if packed else _next_plain(file, at)) or _next_member(file, at)
 
 
@@ -118,7 +118,7 @@ def _member(file: IO[bytes], start: int) -> Place:
 
 
 def _head(text: bytes, file: IO[bytes] | None = None) -> tuple[int, int]:
-    """Return the length of a record's head and of its body; 0 if the file ends in the head."""
+    """Return the lengths of a record's head and body in bytes; zeros if the file ends within the head."""
     if not text.startswith(_WARC[: len(text)]):
         raise ValueError(f"{text[:20].decode(errors='replace')!r} in place of a record")
     while not (end := re.search(rb"\r?\n\r?\n", text)):

@@ -23,7 +23,7 @@ def minima(hashes: Hashes, bins: int) -> Hashes:
     Li, Owen, Zhang 2012, section 2 (one permutation hashing).
     """
     smallest = np.zeros(bins, dtype=np.uint64)
-    # Assigned from the end, so that the first of a run remains.
+    # Assigned from the end, so that the first hash of a bin remains.
     smallest[places(hashes, bins)[::-1]] = hashes[::-1]
     return smallest
 
@@ -37,7 +37,7 @@ def super_shingles(hashes: Hashes, bands: int, rows: int) -> tuple[int, ...]:
     """Return `bands` keys, each a hash of `rows` minima, given the ascending hashes of shingles; () for none.
 
     At resemblance r a key is equal with probability r^rows, and any key with 1 - (1 - r^rows)^bands. An empty bin
-    borrows from the next full one, modified by the distance.
+    borrows the minimum of the next full bin, changed by the distance to it.
 
     Broder et al. 1997, section 4 (super-shingles); Shrivastava, Li 2014, section 3 (borrowing: densification).
     """

@@ -119,7 +119,7 @@ def containment(a: Sketch, b: Sketch, shared: float) -> float:
 def missing_figures(a: Sketch, b: Sketch) -> float:
     """Estimate the number of figures of the document with fewer figures that the other lacks; 0.0 if one has none.
 
-    The samples are compared below the largest value that both cover.
+    The samples are compared up to the largest value that both cover.
     """
     sample_a, sample_b = _sample(a), _sample(b)
     if not sample_a or not sample_b:

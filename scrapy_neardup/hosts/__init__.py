@@ -1,1 +1,1 @@
-"""Evidence on hosts that mirror each other, and the rules that follow from it. No Scrapy, no I/O."""
+"""Collect evidence on hosts that mirror each other, and derive rules from it. No Scrapy, no I/O."""

@@ -1,4 +1,4 @@
-"""The evidence on two hosts whose URLs correspond, and the confidence that it gives."""
+"""Evidence that two hosts mirror each other, and the confidence of the rule that follows from it."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from typing import NamedTuple
 from ..text.shapes import Place, Shape, counterpart, place
 
 BOUND = 0.88
-"""The least confidence of a rule: 23 paths with equal content and no different one reach it."""
-WARM_UP = 12  # documents, however low the bound
-WINDOW = 200  # only the last paths count, so that a rule can be unlearned
+"""The minimum confidence of a rule. It is reached with 23 paths with equal content, and none with different content."""
+WARM_UP = 12  # the minimum number of equal or near documents for a rule, however low the bound
+WINDOW = 200  # the number of paths that count; older ones are dropped, so that a rule can be unlearned
 PENALTY = 10  # one different page weighs as much as this many equal ones
 RISK = 0.05  # the probability that the share of equal pages is below the confidence
 BRANCH = 2  # equal pages that a directory needs before the rule applies to it
 BRANCHES = 5  # directories with equal pages, after which the rule applies to all directories
-CONTAINED = 0.99  # of the shorter text: the missing part is no more than the error of the sketch
-SHORT = 40  # tokens: the text of shorter pages is too often their frame
+CONTAINED = 0.99  # the contained share of the shorter text; the rest is within the error of the sketch
+SHORT = 40  # tokens; the text of a shorter page is too often only the frame of the site
 
 
 class Outcome(IntEnum):
     """The result of comparing two documents at corresponding URLs."""
 
     SAME = 0
-    """Equal texts, or one contains the other, such as with a header or footer."""
+    """Equal texts, or one text contains the other, for example because it has a header or footer too."""
     NEAR = 1
-    """A partial repetition: pages of mirrors, or of two versions."""
+    """A partial repetition. The hosts may be mirrors, or two versions of a site."""
     DIFFERENT = 2
-    """Different documents. Skipping one for the other loses it."""
+    """Different documents. If one were skipped because of the other, it would be lost."""
     UNKNOWN = 3
-    """Retracted: the compared text was the frame of the page."""
+    """The evidence was retracted, for example because the compared text was only the frame of the page."""
 
 
 def judge(*, same_text: bool, duplicate: bool, containment: float, tokens: int) -> Outcome | None:
     """Return the outcome of a comparison; None if the texts are too short.
 
-    `duplicate`: verification accepts the pair; `containment` in 0 … 1; `tokens` of the shorter text.
+    `duplicate`: whether verification accepts the pair. `containment`: from 0 to 1. `tokens`: those of the shorter text.
     """
     if duplicate and (same_text or containment >= CONTAINED):
         return Outcome.SAME
@@ -50,18 +50,18 @@ def judge(*, same_text: bool, duplicate: bool, containment: float, tokens: int) 
 
 
 class Trial(NamedTuple):
-    """The last comparison at one path of both hosts."""
+    """The last comparison of two pages at the same path of both hosts."""
 
     outcome: Outcome
     content: int
-    """An id of the held document. One that lies at many paths counts once."""
+    """An id of the held document. A document at several paths counts once."""
     branch: int
     holder: int
-    """0 or 1: the host whose page was first; NOBODY for a third host."""
+    """The host that had the document first: 0 or 1, or NOBODY for a third host."""
     seen: float
     """Seconds since the epoch."""
     claimed: bool = False
-    """Whether the page named the held one as its canonical."""
+    """Whether the page named the URL of the held document as its canonical URL."""
 
 
 class Tally(NamedTuple):
@@ -71,7 +71,7 @@ class Tally(NamedTuple):
     near: int
     different: int
     claimed: int = 0
-    """The same trials with a canonical URL, which count twice."""
+    """The number of `same` trials that a canonical URL confirms. They count twice."""
 
 
 NOTHING = Tally(0, 0, 0)
@@ -79,13 +79,13 @@ NOBODY = 2
 
 
 class Row(NamedTuple):
-    """A stored trial, as JSON types. Rows of several processes and runs add up."""
+    """A stored trial, as JSON types. The evidence is made up of the rows of all processes and runs."""
 
     sites: tuple[str, str]
     prefixes: tuple[str, str]
     endings: tuple[str, str]
     path: int
-    """This and the following fields are as in `Trial`."""
+    """The hash of the path. The following fields are as in `Trial`."""
     outcome: int
     content: int
     branch: int
@@ -96,7 +96,7 @@ class Row(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class Relation:
-    """Two hosts in alphabetical order, and the correspondence of their URLs."""
+    """Two hosts in alphabetical order, the correspondence of their URLs, and the evidence on it."""
 
     sites: tuple[str, str]
     shape: Shape
@@ -111,7 +111,7 @@ class Relation:
 
     @property
     def is_promising(self) -> bool:
-        """Whether all trials so far support a rule that needs some more."""
+        """Whether all trials so far support a rule, but it needs some more to come into force."""
         return not self.in_force and 0 < self.tally.same < WINDOW // 4 and not self.tally.different
 
     def side(self, site: str) -> int:
@@ -153,16 +153,19 @@ class Relation:
         self._branches = Counter(t.branch for t in same.values())
 
     def covers(self, place: Place) -> bool:
-        """Return whether the evidence covers a place: hosts may share one directory only."""
+        """Return whether the evidence covers the directory of a place, since hosts may share only one directory.
+
+        If enough directories have equal pages, the evidence covers all directories.
+        """
         return self._branches[place.branch] >= BRANCH or len(self._branches) >= BRANCHES
 
     def original(self) -> int | None:
-        """Return the host whose pages were first at most paths, 0 or 1; None in a tie."""
+        """Return the host that had the page first at most paths, 0 or 1; None in a tie."""
         first, second = self.holders()
         return None if first == second else int(second > first)
 
     def holders(self) -> tuple[int, int]:
-        """Return the number of paths at which each host's page was first."""
+        """Return for each host the number of paths at which it had the page first."""
         holders = Counter(trial.holder for trial in self.trials.values())
         return holders[0], holders[1]
 
@@ -170,10 +173,10 @@ class Relation:
 def confidence(tally: Tally) -> float:
     """Return a lower bound of the share of paths with equal content, at a risk of 5 %.
 
-    It is the quantile of the Beta posterior under a uniform prior: 23 equal pages alone have .05 ** (1 / 24) = .883.
-    Each different page counts as `PENALTY` failures. Near copies count as failures too, because two versions of one
-    site have many near copies along with some different pages. In a full window without a different page, near copies
-    count as equal.
+    The bound is the 5 % quantile of the Beta posterior under a uniform prior. With 23 equal pages and no others, it is
+    .05 ** (1 / 24) = .883. Each different page counts as `PENALTY` failures. Near copies count as failures too, because
+    two versions of one site have many near copies along with some different pages. But in a full window without a
+    different page, near copies count as equal.
     """
     near = tally.near if tally.different or sum(tally) < WINDOW else 0
     same = tally.same + tally.claimed + tally.near - near
@@ -184,7 +187,7 @@ def confidence(tally: Tally) -> float:
 def beta_quantile(risk: float, a: int, b: int) -> float:
     """Return the x at which the Beta distribution with integer parameters reaches `risk`.
 
-    By bisection: P(X ≤ x) is the probability of at least `a` successes in a + b - 1 trials of probability x.
+    It is found by bisection: P(X ≤ x) is the chance of at least `a` successes in a + b - 1 trials of probability x.
     """
     low, high = 0.0, 1.0
     for _ in range(40):
@@ -197,7 +200,7 @@ def _beta_cdf(x: float, a: int, b: int) -> float:
     if b > a:  # the sum has b terms
         return 1 - _beta_cdf(1 - x, b, a)
     trials = a + b - 1
-    chance = trials * math.log(x)  # of no failure, then of one more failure each time
+    chance = trials * math.log(x)  # the logarithm of the probability of no failure, then of one more failure each time
     total = 0.0
     odds = math.log1p(-x) - math.log(x)
     for failures in range(b):

@@ -18,43 +18,43 @@ from .relations import BOUND, NOBODY, WARM_UP, Outcome, Relation, Row, Trial
 
 _Key: TypeAlias = tuple[tuple[str, str], Shape]
 
-PER_PAIR = 8  # relations of two hosts
-PER_PAGE = 32  # relations of a host to check: each costs a lookup
-TOTAL = 20_000  # relations
-SITES = 1_000_000  # hosts whose first page is remembered
-MAX_KNOWN = 16  # URLs of a document to consider: a page copied everywhere proves little
-CAUTION = 1 / 4  # of the remaining doubt: the share of URLs to fetch in spite of a rule
+PER_PAIR = 8  # the maximum number of relations of two hosts
+PER_PAGE = 32  # the maximum number of relations of a host to check for a page, since each costs a lookup
+TOTAL = 20_000  # the maximum number of relations
+SITES = 1_000_000  # the maximum number of hosts for which the time of the first page is remembered
+MAX_KNOWN = 16  # the maximum number of URLs of a document to consider; a page copied everywhere proves little
+CAUTION = 1 / 4  # the share of URLs to fetch in spite of a rule is this part of 1 - confidence
 
 
 class Finding(NamedTuple):
-    """The comparison of a document with the one held at another URL."""
+    """The result of comparing a document with the document held at another URL."""
 
     outcome: Outcome
     content: int
     """An id of the held document, below 2 ** 64 and equal in every process."""
     first: str = ""
-    """The host that gave it first; "" for the URL's own."""
+    """The host that gave the held document first; "" for the host of the URL itself."""
 
 
 class Counterpart(NamedTuple):
-    """A URL with the same content by a rule."""
+    """A URL on another host that has the same content according to a rule."""
 
     url: str
     """The canonical form, for lookups. Do not request it."""
     confidence: float
     relation: Relation
     is_original: bool
-    """Whether that host's pages came first, at most paths and overall. A host that copies a site later must not take
-    its place."""
+    """Whether the host of `url` came first, at most paths and overall. A host that copies a site later must not replace
+    the original host."""
 
     @property
     def recheck(self) -> float:
-        """The share of such URLs to fetch all the same. A young rule has more to prove."""
+        """The share of such URLs to fetch in spite of the rule. It is larger for a rule with little evidence."""
         return (1 - self.confidence) * CAUTION
 
 
 class Change(NamedTuple):
-    """A rule came into force, or was dropped."""
+    """A rule that came into force, or was dropped."""
 
     relation: Relation
     in_force: bool
@@ -63,7 +63,7 @@ class Change(NamedTuple):
 class Hosts:
     """Learns from fetched documents which hosts mirror each other.
 
-    The state of a URL itself outranks a rule, so ask for `counterparts` of unknown URLs only.
+    The known state of a URL takes precedence over a rule, so ask for `counterparts` of unknown URLs only.
     """
 
     def __init__(self, *, bound: float = BOUND, warm_up: int = WARM_UP) -> None:
@@ -84,9 +84,9 @@ class Hosts:
     ) -> tuple[list[Change], list[Row]]:
         """Learn from a document that was fetched at `url`. Return changed rules, and the evidence to store.
 
-        `known`: other URLs that gave this document. `look` compares it with the document held at a URL, and returns
-        None if there is none or the texts are too short. `now`: seconds since the epoch. `claimed`: the canonical URLs
-        that the page itself names. They prove nothing alone, but equal content counts twice with them.
+        `known`: other URLs that gave this document. `look` compares it with the document held at a URL. It returns None
+        if no document is held there, or the texts are too short. `now`: seconds since the epoch. `claimed`: the
+        canonical URLs that the page itself names. They prove nothing alone, but equal content counts twice with them.
         """
         own, itself = site(url), canonical_url(url)
         elsewhere = (other for other in known if site(other) and canonical_url(other) != itself)
@@ -109,7 +109,7 @@ class Hosts:
         return changes, rows
 
     def load(self, rows: Iterable[Row]) -> list[Change]:
-        """Load stored evidence in any order. Idempotent. Rows may come from JSON."""
+        """Load stored evidence, in any order. Loading a row twice changes nothing. Rows may come from JSON."""
         found: dict[_Key, list[Row]] = {}
         for row in sorted((Row(*row) for row in rows), key=lambda row: (row.seen, row.outcome)):  # retractions last
             (first, second), shape = row.sites, Shape(*map(_pair, (row.prefixes, row.endings)))
@@ -124,7 +124,7 @@ class Hosts:
     def counterparts(self, url: str, since: float = -math.inf) -> list[Counterpart]:
         """Return the counterparts of a URL by the rules in force, surest first.
 
-        Rules without confirmation `since` that time (seconds since the epoch) are left out.
+        Rules that were last confirmed before `since`, in seconds since the epoch, are left out.
         """
         own = site(url)
         found = (self._apply(relation, url, own) for relation in self._busiest(own) if relation.confirmed >= since)
@@ -138,25 +138,25 @@ class Hosts:
         return Counterpart(other, relation.confidence, relation, self._leads(relation, 1 - side))
 
     def _leads(self, relation: Relation, side: int) -> bool:
-        """Return whether one of two hosts was first: at most paths, and known no later than the other."""
+        """Return whether host `side` was first at most paths, and was not first seen later than the other host."""
         first, other = (self._met.get(relation.sites[each], math.inf) for each in (side, 1 - side))
         return relation.original() == side and first <= other
 
     def suspects(self, url: str) -> list[str]:
-        """Return possible counterparts of a URL, on hosts that look like mirrors but are unproven."""
+        """Return possible counterparts of a URL, on hosts that look like mirrors, but without enough evidence yet."""
         own = site(url)
         promising = [r for r in self._busiest(own) if r.is_promising and self._leads(r, 1 - r.side(own))]
         return [other for r in promising if (other := r.counterpart(url, r.side(own)))]
 
     def meet(self, url: str, when: float) -> bool:
-        """Note a page of a host at a time. A host cannot be a copy of one that was first seen later.
+        """Note that a page was seen at a time. Return whether this is earlier than any time known for its host.
 
-        Return whether this is earlier than known before.
+        A host can't be a copy of a host that was first seen later.
         """
         return self.meet_site(site(url), when)
 
     def meet_site(self, name: str, when: float) -> bool:
-        """Note a host at a time. Return whether this is earlier than known before."""
+        """Note that a host was seen at a time. Return whether this is earlier than any time known for it."""
         known = self._met.get(name)
         is_news = len(self._met) < SITES if known is None else when < known
         if is_news:
@@ -164,11 +164,11 @@ class Hosts:
         return is_news
 
     def met(self) -> Iterable[tuple[str, float]]:
-        """Return the time of the first page of each host."""
+        """Return each host with the time of its first page."""
         return self._met.items()
 
     def known(self, url: str) -> list[Row]:
-        """Return the evidence from a URL."""
+        """Return the evidence that the page at a URL gave."""
         own = site(url)
         places = (
             (relation, relation.place(url, relation.side(own))) for relation in self._by_site.get(own, {}).values()
@@ -176,13 +176,13 @@ class Hosts:
         return [r.row(p.path, r.trials[p.path]) for r, p in places if p and p.path in r.trials]
 
     def retract(self, rows: Iterable[Row]) -> list[Row]:
-        """Forget evidence. Return the rows that keep it forgotten."""
+        """Forget evidence. Return the rows to store, so that it stays forgotten."""
         found = [row._replace(outcome=Outcome.UNKNOWN) for row in rows]
         self.load(found)
         return found
 
     def relations(self) -> list[Relation]:
-        """Return all pairs of hosts with evidence, surest first, whether in force or not."""
+        """Return all pairs of hosts with evidence, surest first, even if their rules are not in force."""
         once = {key: relation for known in self._by_site.values() for key, relation in known.items()}
         return sorted(once.values(), key=lambda relation: (-relation.confidence, relation.sites, relation.shape))
 
@@ -200,7 +200,7 @@ class Hosts:
         return [Change(relation, relation.in_force)] if relation.in_force != before else []
 
     def _suspect(self, url: str, other: str) -> None:
-        """Note that two hosts share a document, if the URLs correspond."""
+        """Add a relation of the hosts of two URLs of one document, if the URLs correspond."""
         (first, a), (second, b) = sorted((site(u), u) for u in (url, other))
         if first != second and (found := shape(a, b)):
             self._relation((first, second), found)
@@ -221,7 +221,7 @@ class Hosts:
         pair = [relation for relation in self._by_site.get(sites[0], {}).values() if relation.sites == sites]
         if len(pair) >= PER_PAIR:
             self._drop(min(pair, key=_evidence))
-        if self._count >= TOTAL:  # several at once, since all must be examined
+        if self._count >= TOTAL:  # drop several at once, since this must examine all of them
             for relation in sorted(self.relations(), key=_evidence)[: TOTAL // 10]:
                 self._drop(relation)
 
@@ -247,7 +247,10 @@ def _evidence(relation: Relation) -> tuple[bool, int, float]:
 
 
 def _retractions(relation: Relation, own: str, twins: list[str], now: float) -> Iterator[Row]:
-    """Yield retractions for pages of one host with equal text: they differed only in the frame around it."""
+    """Yield retractions of DIFFERENT outcomes for the `twins`, which are pages of this host with the same text.
+
+    Such a text is only the frame of the pages, so it proves no difference.
+    """
     side = relation.side(own)
     for here in filter(None, (relation.place(twin, side) for twin in twins)):
         trial = relation.trials.get(here.path)
@@ -264,7 +267,10 @@ def _trials(
     *,
     frame: bool,
 ) -> Iterator[Row]:
-    """Yield the evidence of a document on one relation of its host. `frame`: it repeats a page of its own host."""
+    """Yield the evidence of a document on a relation of its host.
+
+    `frame`: whether it repeats another page of this host.
+    """
     side = relation.side(site(url))
     other, here = relation.counterpart(url, side), relation.place(url, side)
     found = look(other) if other and here else None

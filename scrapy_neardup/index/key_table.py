@@ -1,4 +1,4 @@
-"""A read-only table from keys to document numbers, five bytes an entry. It may lie in a file."""
+"""A read-only table from keys to document numbers, with five bytes for each entry. It may be mapped from a file."""
 
 from __future__ import annotations
 
@@ -14,22 +14,26 @@ Entries: TypeAlias = npt.NDArray[np.uint64]
 """A hash and a number in one integer, which sorts fast."""
 
 HASH_BITS, NUMBER_BITS = 36, 24
-MOST = 1 << NUMBER_BITS  # documents in one table
-SLICES = 64  # slices in which a large table is built, so that building takes little more memory than the table
+MOST = 1 << NUMBER_BITS  # the maximum number of documents in one table
+SLICES = 64  # a large table is built in this many slices, so that building it takes little more memory than the table
 _KEY_SHIFT = 64 - HASH_BITS
 _FILL_BITS = 3  # a bucket holds 8 to 16 entries
 
 
 class PackedTable:
-    """Sorted hashes of keys with numbers. The bucket implies the first bits of a hash; the others are stored as a tag.
+    """Sorted hashes of keys, each with a number.
 
-    36 bits of a key are kept. Among 10^8 entries, one lookup in 600 finds a wrong entry, which verification rejects.
-    The numbers of a key ascend, so the newest are found without reading the others.
+    The hash of a key is its first 36 bits. The first bits of a hash choose its bucket, and the others are stored as a
+    tag. Among 10^8 entries, one lookup in 600 finds a wrong entry, which verification rejects. The numbers of a key
+    ascend, so the newest are found without reading the others.
     """
 
     def __init__(self, columns: Mapping[str, Array]) -> None:
         self.columns = columns
-        """`starts` of the buckets; for each entry its `tags`, and its number as `low` 16 bits and `high` 8."""
+        """`starts`: the first entry of each bucket.
+
+        For each entry: `tags`, and its number as `low` 16 and `high` 8 bits.
+        """
         # memoryviews, since reading a single item of an array takes twenty times as long.
         self._starts, self._tags, self._low, self._high = (
             np.ascontiguousarray(columns[name]).data for name in ("starts", "tags", "low", "high")
@@ -42,14 +46,14 @@ class PackedTable:
 
     @classmethod
     def made(cls, keys: npt.NDArray[np.uint64], numbers: npt.NDArray[np.uint64]) -> PackedTable:
-        """Make a table from keys (well-mixed 64-bit integers) to numbers."""
+        """Make a table from keys, which are well-mixed 64-bit integers, and their numbers."""
         packed = (keys >> np.uint64(_KEY_SHIFT)) << np.uint64(NUMBER_BITS) | numbers
         packed.sort()
         return cls._of_slices(len(packed), [packed])
 
     @classmethod
     def merged(cls, tables: Sequence[tuple[PackedTable, int]]) -> PackedTable:
-        """Merge tables into one. The integer beside a table is added to its numbers."""
+        """Merge tables into one. The integer with each table is added to the numbers in it."""
         parts = [table._slices(SLICES, shift) for table, shift in tables]
         size = sum(len(table) for table, _ in tables)
         return cls._of_slices(size, (_sorted(group) for group in zip(*parts, strict=True)))
@@ -76,10 +80,10 @@ class PackedTable:
         return cls({"starts": starts, "tags": tags, "low": low, "high": high})
 
     def find(self, keys: Iterable[int], newest: int) -> Iterator[tuple[int, list[int]]]:
-        """Yield each found key with its numbers, ascending; at most the `newest` highest."""
+        """Yield each key found with its numbers, ascending. Only the highest `newest` numbers are included."""
         starts, tags, low, high = self._starts, self._tags, self._low, self._high
         tag_bits, mask = self._tag_bits, self._mask
-        for key in keys:  # most are not found, which takes one call to see
+        for key in keys:  # most keys are not found, which one bisection shows
             hashed = key >> _KEY_SHIFT
             bucket, tag = hashed >> tag_bits, hashed & mask
             end = starts[bucket + 1]

@@ -1,4 +1,4 @@
-"""The kinds of lookups, by equal fingerprints, near SimHashes or a detector's own index."""
+"""The kinds of lookups that a detector can choose from: equal fingerprints, near SimHashes, or its own index."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ from typing import Protocol, TypeVar
 
 T = TypeVar("T")
 
-NEWEST = 16  # the maximum number of documents for one fingerprint: more share only a set phrase
+NEWEST = 16  # the maximum number of documents for one fingerprint; if more have it, they share only a set phrase
 
 
 @dataclass(frozen=True)
 class Equal:
-    """A lookup in the store by an equal fingerprint. A fingerprint that very many documents share proves little."""
+    """A lookup in the store by equal fingerprints."""
 
     newest: int = NEWEST
-    """The maximum number of documents for one fingerprint; the newest are returned."""
+    """The maximum number of documents for one fingerprint; the newest are returned.
+
+    A fingerprint that very many documents share proves little.
+    """
 
 
 @dataclass(frozen=True)
@@ -30,11 +33,12 @@ class Near:
 class Index(Protocol[T]):
     """A detector's own index in RAM. The store fills it when it is opened.
 
-    It maps 64-bit fingerprints, several a document, to documents, which compare by identity.
+    It maps 64-bit fingerprints to documents. A document may have several fingerprints. Documents are compared by
+    identity.
     """
 
     def add(self, fingerprints: Sequence[int], document: T) -> None:
-        """Add a document under its fingerprints. Without fingerprints it is never found."""
+        """Add a document under its fingerprints. A document without fingerprints is never found."""
 
     def remove(self, fingerprints: Sequence[int], document: T) -> None:
         """Remove a document, given its fingerprints."""
@@ -44,7 +48,7 @@ class Index(Protocol[T]):
 
 
 def distinct(documents: Iterable[T]) -> Iterator[T]:
-    """Yield each document once, by identity, in order."""
+    """Yield each document once, in order. Documents are compared by identity."""
     seen: set[int] = set()
     for document in documents:
         if id(document) not in seen:

@@ -1,4 +1,4 @@
-"""A read-only table of SimHashes, searched by Hamming distance. It may lie in a file."""
+"""A read-only table of SimHashes that is searched by Hamming distance. It may be mapped from a file."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from .key_table import Array
 BLOCKS, BLOCK_BITS = 4, 16
 
 SHORT = 64  # entries of a bucket to check one by one
-FEW = 30_000  # up to this size, checking all SimHashes is faster
-CROWD = 1024  # newest entries of a bucket to check; more entries mean a common template
+FEW = 30_000  # in a table up to this size, checking all SimHashes is faster than looking up blocks
+CROWD = 1024  # the newest entries of a bucket to check; a bucket with more entries means a common template
 _ALL = (1 << 64) - 1
 _BUCKETS = 1 << BLOCK_BITS
 
@@ -22,19 +22,22 @@ _BUCKETS = 1 << BLOCK_BITS
 class NearTable:
     """SimHashes by each of their four 16-bit blocks.
 
-    Up to a distance of 3 one block is equal, so four lookups find all (Manku et al. 2007, section 3). Beyond that, near
-    blocks are looked up too, within the bounds of `most_flips` (Norouzi et al. 2012, multi-index hashing): 52 lookups
-    up to 6, 68 up to 7.
+    Two SimHashes within a distance of 3 have an equal block, so four lookups find all of them (Manku et al. 2007,
+    section 3). For larger distances, near blocks are looked up too, within the bounds of `most_flips` (Norouzi et al.
+    2012, multi-index hashing). This takes 52 lookups up to a distance of 6, and 68 up to a distance of 7.
 
-    The table of a block holds the SimHashes rotated so that this block comes first, sorted, with the next 32 bits.
-    These reject most entries without reading the whole SimHash.
+    There is one table for each block. It has the SimHashes in the order of this block, each with the 32 bits after the
+    block. These bits reject most entries without reading the whole SimHash.
     """
 
     def __init__(self, values: npt.NDArray[np.uint64], columns: Mapping[str, Array] | None = None) -> None:
         self.values = values
         """The SimHashes by document number."""
         self.columns = columns or _built(values)
-        """`starts` of the buckets; for each entry its `next` bits and `numbers`; all four blocks one after another."""
+        """`starts`: the first entry of each bucket.
+
+        For each entry: its `next` 32 bits and its number. The four blocks follow one another.
+        """
         self._starts, self._next, self._numbers = (self.columns[name] for name in ("starts", "next", "numbers"))
         # memoryviews, since reading a single item of an array takes twenty times as long.
         arrays = self._starts, self._next, self._numbers, values
@@ -42,20 +45,20 @@ class NearTable:
         self._flips: dict[int, tuple[npt.NDArray[np.int64], ...]] = {}
 
     def find(self, value: int, distance: int, most: int) -> dict[int, int]:
-        """Return the SimHashes within a distance by number, with their distances; at most the `most` nearest."""
+        """Return the distances of the `most` nearest SimHashes within `distance`, by their numbers."""
         few = len(self.values) <= FEW
         if not few and distance < BLOCKS and (found := self._found_in_short_buckets(value, distance)) is not None:
             return dict(sorted(sorted(found.items(), key=_by_distance)[:most]))
         numbers = np.arange(len(self.values)) if few else self._candidates(value, distance)
         far = np.bitwise_count((self.values if few else self.values.take(numbers)) ^ np.uint64(value))
         near = (far <= distance).nonzero()[0]
-        if len(near) > BLOCKS * most:  # each block may find it again
+        if len(near) > BLOCKS * most:  # each block may have found the same SimHash
             near = near[np.lexsort((numbers[near], far[near]))[: BLOCKS * most]]
         nearest = dict(sorted(zip(numbers[near].tolist(), far[near].tolist(), strict=True), key=_by_distance))
         return dict(sorted(list(nearest.items())[:most]))
 
     def _found_in_short_buckets(self, value: int, distance: int) -> dict[int, int] | None:
-        """Return the SimHashes with an equal block; None if a bucket is long, so that arrays are faster."""
+        """Return the near SimHashes with an equal block; None if a bucket is long, since arrays are faster then."""
         starts, following, numbers, values = self._views
         found: dict[int, int] = {}
         for block in range(BLOCKS):
@@ -72,7 +75,7 @@ class NearTable:
         return found
 
     def _candidates(self, value: int, distance: int) -> npt.NDArray[np.int64]:
-        """Return the numbers of SimHashes with a near block whose next two blocks are near enough."""
+        """Return the numbers of SimHashes with a near block, if the two blocks that follow it are near too."""
         blocks, probes = self._probes(distance)
         turned = [_turned(value, block) for block in range(BLOCKS)]
         buckets = np.array([bits >> 64 - BLOCK_BITS for bits in turned]).take(blocks) ^ probes
@@ -84,13 +87,13 @@ class NearTable:
         wanted = np.array([bits >> 16 & 0xFFFFFFFF for bits in turned], np.uint32).take(blocks)
         far = np.bitwise_count(self._next.take(places) ^ np.repeat(wanted, sizes))
         close = (far <= distance).nonzero()[0]
-        if len(close) > 4 * CROWD:  # each costs a read of its whole value
+        if len(close) > 4 * CROWD:  # a limit, since the whole value of each is read
             close = close[np.argsort(far[close], kind="stable")[: 4 * CROWD]]
         numbers: npt.NDArray[np.int64] = self._numbers.take(places[close]).astype(np.int64)
         return numbers
 
     def _probes(self, distance: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Return the blocks to look up, with the bits to flip."""
+        """Return the lookups: the number of the block, and the bits to flip in it."""
         if distance not in self._flips:
             pairs = [(block, flip) for block, most in enumerate(most_flips(distance)) for flip in flips(most)]
             self._flips[distance] = tuple(np.array(column, np.int64) for column in zip(*pairs, strict=True))
@@ -111,7 +114,7 @@ def _built(values: npt.NDArray[np.uint64]) -> dict[str, Array]:
         shift = np.uint64(BLOCK_BITS * block)
         turned = values << shift | values >> np.uint64(64) - shift if block else values
         blocks = (turned >> np.uint64(64 - BLOCK_BITS)).astype(np.uint16)
-        numbers[block] = np.argsort(blocks, kind="stable")  # a counting sort for 16 bits, so one pass
+        numbers[block] = np.argsort(blocks, kind="stable")  # NumPy sorts 16-bit integers by counting, in one pass
         following[block] = (turned >> np.uint64(16)).astype(np.uint32)[numbers[block]]
         starts[block, 1:] = np.cumsum(np.bincount(blocks, minlength=_BUCKETS))
         starts[block] += block * size
@@ -119,15 +122,16 @@ def _built(values: npt.NDArray[np.uint64]) -> dict[str, Array]:
 
 
 def _by_distance(pair: tuple[int, int]) -> tuple[int, int]:
-    """Return the sort key: the distance, then the number, so that ties go to the oldest."""
+    """Return the sort key, which is the distance, then the number. So ties go to the oldest."""
     return pair[1], pair[0]
 
 
 def most_flips(distance: int) -> list[int]:
-    """Return the maximum number of bits to flip in each block; below 0 a block is not looked up.
+    """Return the maximum number of bits to flip in each block. A block with a negative maximum is not looked up.
 
-    If each block differed in more bits than its bound, and the bounds add up to the distance less `BLOCKS` - 1, the
-    distance would be larger. So at distance 6 one block needs no flips (52 lookups, not 68).
+    The maxima add up to `distance` less `BLOCKS` - 1. If each block of two SimHashes differed in more bits than its
+    maximum, they would differ in more than `distance` bits. So a near SimHash is found by at least one block. At
+    distance 6, one block needs no flips, which takes 52 lookups, not 68.
 
     Qin et al. 2018 (GPH), the general pigeonhole principle with integer reduction.
     """

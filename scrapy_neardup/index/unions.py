@@ -1,4 +1,4 @@
-"""Join pairs to clusters by union-find. Pure."""
+"""Join pairs of members to clusters by union-find. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T", bound=Hashable)
 class Unions(Generic[T]):
     """Sets of members that were joined, directly or through others.
 
-    Tarjan 1975, Efficiency of a good but not linear set union algorithm; by path halving.
+    Tarjan 1975, Efficiency of a good but not linear set union algorithm. Paths are halved.
     """
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class Unions(Generic[T]):
             self._above[self.top(other)] = self.top(first)
 
     def clusters(self) -> list[list[T]]:
-        """Return the sets of two or more members, in the order of their members' arrival."""
+        """Return the sets of two or more members. Sets and members are in the order in which members were added."""
         sets: dict[T, list[T]] = {}
         for member in self._above:
             sets.setdefault(self.top(member), []).append(member)

@@ -1,1 +1,1 @@
-"""Compare documents, by candidates, evidence on pairs, and claims. No Scrapy."""
+"""Find the original of a document: candidates, evidence on pairs, and claims. No Scrapy."""

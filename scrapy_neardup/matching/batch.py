@@ -20,7 +20,7 @@ from ..text.urls import canonical_url
 from .evidence import Rule, compare
 
 BANDS, ROWS = 32, 2  # 99.6 % of the pairs with a resemblance of .4 share a key
-NEWEST = 16  # the number of documents with a key that a later one is compared with
+NEWEST = 16  # for each key, a document is compared with this many earlier documents
 
 
 class Text(NamedTuple):
@@ -42,9 +42,9 @@ def shingle_clusters(documents: Iterable[Document], rule: Rule) -> list[list[int
     """Return the clusters of two or more documents, as positions in the order of arrival, from 0.
 
     A document is compared with the last 16 earlier ones for each of its 32 keys, so the work is linear in the number of
-    documents. If more than 16 share a key, an older copy is found by another key, or through newer copies; otherwise it
-    is missed. Two documents that the rule rejects may share a cluster through others. Documents without text are in no
-    cluster.
+    documents. If more than 16 documents share a key, an older copy is found only by another key or through newer
+    copies. Two documents that the rule rejects may share a cluster through other documents. Documents without text are
+    in no cluster.
     """
     unions: Unions[int] = Unions()
     texts: list[Text] = []

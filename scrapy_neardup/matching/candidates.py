@@ -27,9 +27,9 @@ from .siblings import Page, Siblings, may_hide_form
 if TYPE_CHECKING:
     from ..store import Store
 
-MAX_CANDIDATES = 200  # of each detector, in a family of texts with much in common
-URL = "url"  # in place of a detector: the document's own URL gave the other document before
-NEAREST = 0.1  # matches whose resemblance differs by less than this count as equally near
+MAX_CANDIDATES = 200  # of each detector; a large family of similar texts has more
+URL = "url"  # in place of a detector's name: the document's own URL returned the other document before
+NEAREST = 0.1  # all matches with less than this below the highest resemblance count as nearest
 
 _cached = lru_cache(maxsize=10_000)
 _SCOPES: dict[str, Callable[[str], str]] = {"all": lambda url: "", "host": _cached(host), "domain": _cached(domain)}
@@ -56,11 +56,12 @@ class Matcher:
             self._siblings.learn(signature)
 
     def best(self, document: Document, signature: Signature) -> Match | None:
-        """Choose the match that this URL gave last or before; else, of the nearest matches, the one with most copies.
+        """Return the match to take as the original, or None.
 
-        Documents of preferred hosts come first. In a family of texts, the one with most copies is likely its middle;
-        choosing by resemblance alone would split the family by the order of arrival. Ties of equal text go to the
-        oldest.
+        Documents of preferred hosts come first, then the document that this URL returned last, then documents that it
+        returned before. Of the nearest matches, the one with most copies is chosen, since it is likely the middle of
+        its family of texts. Resemblance alone would split the family by the order of arrival. Of equal texts, the
+        oldest is chosen.
         """
         matches = list(self.matches(document, signature))
         matches = [match for match in matches if match.signature.url in self.preference] or matches
@@ -81,7 +82,7 @@ class Matcher:
         return min(same, key=lambda match: (match.signature.first_seen, match.signature.id), default=None)
 
     def matches(self, document: Document, signature: Signature) -> Iterator[Match]:
-        """Yield the held documents that the document repeats, and that may be kept in its place."""
+        """Yield the held documents that a document repeats, and that may be kept in its place."""
         return self._matches(document, signature, outranked=False)
 
     def outranked(self, document: Document, signature: Signature) -> Iterator[Match]:
@@ -105,9 +106,10 @@ class Matcher:
         return self._why_apart(document, self._siblings.page(document, signature, proposed), earlier)
 
     def _why_apart(self, document: Document, page: Page, earlier: Signature) -> str | None:
-        if any(self.reviews.differ(url, earlier.url) for url in (document.url, *document.aliases)):
+        is_own = self.is_own(document.url, earlier)
+        if not is_own and any(self.reviews.differ(url, earlier.url) for url in (document.url, *document.aliases)):
             return WHY_APART
-        return page.why_sibling_of(earlier)
+        return page.why_sibling_of(earlier, is_own=is_own)
 
     def candidates(self, document: Document, signature: Signature) -> Iterator[tuple[str, Signature]]:
         """Yield the candidates in the scope, each once, then the last document of the URL."""
@@ -127,7 +129,7 @@ class Matcher:
         self, document: Document, page: Page, signature: Signature, name: str, earlier: Signature
     ) -> Match | None:
         """Return the match of a document with a candidate; None if the rule rejects it."""
-        # Most pairs end here, so expensive checks come later, first of all counting copies.
+        # Most pairs end here, so expensive checks come later, above all the counting of copies.
         if not self.rule.may_accept(signature.sketch, earlier.sketch, repeated=True):
             return None
         repeated = earlier.repeats > 0
@@ -136,7 +138,7 @@ class Matcher:
         same_url = same_text and self.is_own(document.url, earlier)
         if not self.rule.accepts(found, same_text=same_text, same_url=same_url, repeated=repeated):
             return None
-        if not self.is_own(document.url, earlier) and self._why_apart(document, page, earlier):
+        if self._why_apart(document, page, earlier):
             return None
         evidence = Evidence(
             name,
@@ -149,7 +151,7 @@ class Matcher:
         return Match(earlier, evidence)
 
     def trial(self, signature: Signature, link: Link) -> Finding | None:
-        """Compare a document with the one held at a corresponding URL. Return None if that proves nothing."""
+        """Compare a document with the one that is held for a corresponding URL. Return None if that proves nothing."""
         held = link.signature
         if held is None or not link.firm:
             return None
@@ -163,12 +165,12 @@ class Matcher:
         return Finding(outcome, content, first) if outcome is not None else None
 
     def last(self, url: str | None) -> Signature | None:
-        """Return the document that a URL gave last as its own, or None."""
+        """Return the document that a URL returned last; None if the URL is unknown or a copy."""
         link = self._store.resolve(url) if url else None
         return link.signature if link and not link.is_copy else None
 
     def is_own(self, url: str | None, signature: Signature) -> bool:
-        """Return whether a URL is the document's own or an alias of it, and not that of a copy."""
+        """Return whether a URL is the document's own URL or an alias of it, and not the URL of a copy."""
         if not url or not signature.url:
             return False
         link = self._store.resolve(url)

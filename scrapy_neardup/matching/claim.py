@@ -24,15 +24,15 @@ class Claim:
         is_early: bool,
         settle: Callable[[Claim], object],
     ) -> None:
-        """Create a pending claim. `settle` is called once, with the claim, after its state changed."""
+        """Create a pending claim. `settle` is called once, with the claim, after its state has changed."""
         self.document = document
         self.signature = signature
         self.match = match
         self.verdict = verdict
         self.is_successor = False
-        """True for a copy that takes the place of an original whose URL no longer gives the document."""
+        """True for a copy that takes the place of an original whose URL no longer returns the document."""
         self.is_one_of_many = False
-        """True if the page gave other documents too, so that its URL stands for none of them."""
+        """True if the page had other documents too, so that its URL stands for none of them."""
         self.is_copy = self.verdict.status == "duplicate" and not self.verdict.changed
         self.state = "pending"
         """`pending`, `committed` or `withdrawn`."""

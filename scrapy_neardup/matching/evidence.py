@@ -1,6 +1,6 @@
 """Measure a pair of documents by their sketches, and apply the thresholds.
 
-Detectors propose candidates generously, so the thresholds decide.
+Detectors propose many candidates, so the thresholds decide.
 """
 
 from __future__ import annotations
@@ -53,20 +53,20 @@ class Rule:
     """The thresholds. They depend on length: a few changed words matter more in a short text."""
 
     resemblance: float | Mapping[int, float]
-    """The required resemblance of long texts, or by the least number of tokens, ascending."""
+    """The required resemblance of long texts; or required resemblances by minimum number of tokens, ascending."""
     length_ratio: float
     min_tokens: int
     short_text: str = "unique"
     allowance: float = 0.12
     """Added to the required resemblance of texts of up to `LONG` tokens. For longer texts it shrinks in proportion."""
     short_allowance: float = 8.0
-    """The allowance of short texts in shingles. The stricter one is used, and none for a `resemblance` by length."""
+    """The allowance of short texts, in shingles. The larger allowance is used. A `resemblance` by length has none."""
     family_discount: float = 0.13
-    """The share by which the allowed difference grows if the original already has copies."""
+    """If the original already has copies, the allowed difference grows by this share."""
     figure_share: float = 0.1
     """The share of the figures that may differ."""
     tokens_a_figure: float = 200.0
-    """Tokens for each further figure that may differ."""
+    """One more figure may differ for each of this many tokens."""
     near: float = 0.7
     """The resemblance from which all figures may differ, if a text has few of them."""
     few_figures: float = 0.08
@@ -81,9 +81,9 @@ class Rule:
     ) -> bool:
         """Return whether one document repeats the other. `same_text`: their normalized texts are equal.
 
-        A short text repeats an equal text of its own URL. It repeats another URL's only if the user chose so.
-        `repeated`: the original already has copies. Versions of one text differ more from one another than two copies
-        do, and the first version to come need not be the middle one.
+        A short text repeats an equal text of its own URL. With `short_text` "exact", it repeats an equal text of any
+        URL. `repeated`: the original already has copies. The rule is then less strict, since versions of one text
+        differ more from one another than two copies do, and the first version need not be the middle one.
         """
         if found.tokens < max(self.min_tokens, 1):
             return same_text and found.tokens > 0 and (same_url or self.short_text == "exact")
@@ -97,11 +97,11 @@ class Rule:
         return found.missing_figures <= self.allowed_figures(found.tokens, found.figures)
 
     def ignores_figures(self, found: Comparison) -> bool:
-        """Return whether figures do not matter: the texts are near and have few figures."""
+        """Return whether all figures may differ, since the texts are near and have few figures."""
         return found.resemblance >= self.near and found.figures <= self.few_figures * found.tokens
 
     def may_accept(self, a: Sketch, b: Sketch, *, repeated: bool = False) -> bool:
-        """Return whether two texts resemble each other, or are too short to tell. This is the quick part of
+        """Return whether two texts resemble each other, or are too short to tell. This is the fast part of
         `accepts`."""
         tokens = min(a.tokens, b.tokens)
         return tokens < self.min_tokens or sketch.resemblance(a, b) >= self.required_resemblance(

@@ -1,21 +1,21 @@
 """Recognise siblings, pages of one form with different subjects, which are not copies. Pure.
 
 Reference pages of a library, products of a shop and issues of a bulletin share most of their words. The shared words
-stand on other pages too, so they are no evidence of a copy. Two documents are siblings, and both are kept, if one of
-these holds (none is checked for a text without a URL):
+are on other pages too, so they are no evidence of a copy. Two documents are siblings, and both are kept, if one of
+these conditions holds (none is checked for a text without a URL):
 
-- Subject. Their titles differ, the words that only the later title has stand in the later text, and the earlier text
-  lacks the shingles around them.
-- Name. They are of one host, their titles differ in a few words at one place, and the later text has none of these
-  words: the compared text does not contain the subject of the pages.
-- Thin text. They are of one host, their titles differ, and the later text is a small part of its page.
+- Subject. The titles differ, the later text contains words that only the later title has, and the earlier text lacks
+  most of the shingles around these words.
+- Name. Both pages are of one host, the titles differ in a few words at one place, and the later text contains these
+  words of neither title: the subject of the pages is not in the compared text.
+- Thin text. Both pages are of one host, the titles differ, and the later text is a small part of its page.
 - Own. The later text has rare shingles, which few other pages have, and the earlier text lacks too many of them. If
-  the titles differ, or a third page has the same title, more of them must be shared, the more the text belongs to a
-  form.
-- Passage. They are of one host with too few known pages to tell rare shingles, the later text has a passage that the
-  earlier one lacks, and the earlier one lacks as much of the later.
+  the titles differ, or a third page has the same title, the earlier text must have more of them: the more, the larger
+  the share of the later text that is form.
+- Passage. Both pages are of one host, with too few known pages to tell which shingles are rare, and each text has a
+  passage that the other lacks.
 
-The other pages are the last ones of the later page's host that this process held, and all candidates.
+The "other pages" are the last pages of the later page's host that this process held, and all candidates.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ from ..text.urls import host
 
 HOSTS = 256  # remembered hosts; those seen longest ago are forgotten
 PAGES = 128  # remembered pages of a host, the last ones
-RARE = 1  # the number of other pages on which a rare shingle may stand
+RARE = 1  # the maximum number of other pages that have a rare shingle
 OWN = 0.5  # share of a page's rare shingles that the earlier page must have
-OWN_OF_FORM = 0.9  # the same for a page of a form, if the titles leave a doubt
-FORM = 0.2  # share of shingles that are not rare in a page of a form; less of a form requires less in proportion
+OWN_OF_FORM = 0.9  # the same share for a page of a form, if the titles differ or a third page has the same title
+FORM = 0.2  # share of shingles that are not rare in a page of a form; with less, proportionally less than OWN_OF_FORM
 SUBJECT = 0.35  # share of the shingles around its subject that the earlier page must have
 SUBJECT_SHINGLES = 2  # minimum number of known shingles around the subject
 PASSAGE = 20  # minimum words of a passage that only one text has
@@ -59,7 +59,7 @@ _TITLE_WORD = re.compile(rf"{_CHARACTER}|(?:(?!{_CHARACTER})[\w{MARKS}])+|[-+*/%
 
 
 class Own(NamedTuple):
-    """The shares that tell whether an earlier page has a page's own text."""
+    """How much of a page is its own text, and how much of that an earlier page has."""
 
     share: float
     """The share of the page's rare shingles that the earlier page has."""
@@ -68,7 +68,7 @@ class Own(NamedTuple):
 
 
 class Other(NamedTuple):
-    """A page that may share a form or a title with others."""
+    """Another page, which may share a form or a title with the judged page."""
 
     codes: bytes
     title: str
@@ -78,16 +78,19 @@ class Page:
     """The judged page. Values that are used for each earlier page are computed once."""
 
     def __init__(self, document: Document, signature: Signature, others: Mapping[str, Other]) -> None:
-        """`others` has pages by URL that may share its form or title."""
+        """`others` has other pages by URL."""
         self._document = document
         self._signature = signature
         self._others = others
 
-    def why_sibling_of(self, earlier: Signature) -> str | None:
-        """Return the reason why this page and an earlier one are siblings; None if they are not."""
+    def why_sibling_of(self, earlier: Signature, *, is_own: bool) -> str | None:
+        """Return the reason why this page and an earlier one are siblings; None if they are not.
+
+        `is_own`: both have the same URL. Then only another identity makes them siblings.
+        """
         if self._signature.identity and earlier.identity and self._signature.identity != earlier.identity:
             return "the items differ in a name, number or price"
-        if not self._document.url or not earlier.url:
+        if is_own or not self._document.url or not earlier.url:
             return None
         return self._why_by_titles(earlier) or self._why_by_texts(earlier)
 
@@ -120,7 +123,7 @@ class Page:
         return bool(title and earlier.title) and title_words(title) != title_words(earlier.title)
 
     def _is_doubted_by_title(self, earlier: Signature) -> bool:
-        """Return whether both have a title, and the titles differ or a third page has this one's."""
+        """Return whether both have a title, and the titles differ or a third page has this page's title."""
         title, thirds = self._signature.title, (other for url, other in self._others.items() if url != earlier.url)
         is_shared = bool(title and earlier.title) and any(third.title == title for third in thirds)
         return is_shared or self._differs_in_title(earlier)
@@ -130,7 +133,7 @@ class Page:
         return frozenset(self._document.tokens)
 
     def lacks_subject(self, earlier: Signature) -> bool:
-        """Return whether the earlier text lacks the shingles around the words that only this title has."""
+        """Return whether the earlier text lacks most of the shingles around the words that only this title has."""
         subject = self.words & (set(tokenize(self._signature.title)) - set(tokenize(earlier.title)))
         bins = self._bins_of(subject)
         is_there = _codes(earlier.sketch.codes)[bins] == self._codes[bins]
@@ -224,7 +227,7 @@ class Siblings:
             self._hosts.popitem(last=False)
 
     def page(self, document: Document, signature: Signature, proposed: Iterable[Signature]) -> Page:
-        """Return a page for comparison with candidates."""
+        """Return the page of a document, for comparison with its candidates."""
         url = document.url or ""
         others = dict(self._hosts.get(host(url), {}))
         others.update(
@@ -237,15 +240,15 @@ class Siblings:
 def may_hide_form(copy: Signature, original: Signature, resemblance: float) -> bool:
     """Return whether to remember a copy anyway, so that a wrong verdict does not hide its form.
 
-    Only copies that are not near are remembered. If both pages have titles and one host, the titles are enough to
-    recognise siblings.
+    Only copies that are not near are remembered. None is remembered if both pages have titles and one host: the titles
+    are then enough to recognise siblings.
     """
     have_titles = bool(copy.title and original.title)
     return resemblance < FAR and not (have_titles and host(copy.url or "") == host(original.url or ""))
 
 
 def required_own(form: float, *, is_doubted: bool) -> float:
-    """Return the share of rare shingles that an earlier page must have, given the share of the page that is form."""
+    """Return the share of a page's rare shingles that an earlier page must have, given the page's share of form."""
     return OWN + (OWN_OF_FORM - OWN) * min(1.0, form / FORM) * is_doubted
 
 

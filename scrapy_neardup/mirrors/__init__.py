@@ -1,1 +1,1 @@
-"""Advice on URLs before a fetch and on dead links, and the record of visits. No Scrapy."""
+"""Advise on URLs before a fetch and on dead links, and record visits. No Scrapy."""

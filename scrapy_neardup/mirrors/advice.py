@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..store import Store
 
 MAX_COPIES = 1000  # URLs of one document to consider
-MANY = 8  # from this many URLs of one host on, a text belongs to no page
+MANY = 8  # a text on this many URLs of one host belongs to no page: it may be a login wall
 DAY = 86_400.0
 SKIP, REDIRECT, LEAVE = "skip", "redirect", "leave"
 
@@ -36,14 +36,14 @@ class Advice(NamedTuple):
     url: str | None
     """The URL that has the content, or should have it."""
     size: int = 0
-    """Bytes of its last response; 0 if unknown."""
+    """Bytes of the URL's last response; 0 if unknown."""
     recheck: float = 0.0
     """The share of such URLs to fetch all the same, beyond the user's setting."""
     known_by: str = "page"
     """`page`: the URL itself was fetched; `rule`, or `setting` (NEARDUP_MIRROR_HOSTS): it was never fetched."""
     rule: Counterpart | None = None
     document: Signature | None = None
-    """The document for which the URL is skipped, if no URL gave it yet in this run."""
+    """The document for which the URL is skipped, if no URL has returned it in this run."""
 
 
 class Alternative(NamedTuple):
@@ -113,7 +113,7 @@ class Mirrors:
     def advise(self, url: str, before: Collection[str] = ()) -> Advice | None:
         """Return the advice on a URL; None to fetch it.
 
-        Its own fetches outrank every rule. `before` has the URLs that redirected to it.
+        The record of its own fetches outranks every rule. `before` has the URLs that redirected to it.
         """
         link = self._store.resolve(url)
         if link is not None:
@@ -133,12 +133,12 @@ class Mirrors:
         return Advice(SKIP, link.signature.url, link.size, document=self._awaited(link.signature, link))
 
     def _is_led_to(self, link: Link, before: Collection[str]) -> bool:
-        """Return whether the original's own URL redirects to a copy, so that no other URL delivers the document."""
+        """Return whether the original's own URL redirected to this one. Then no other URL returns the document."""
         leading = map(self._store.resolve, before)
         return any(other and not other.is_copy and other.signature is link.signature for other in leading)
 
     def _advise_unknown(self, url: str) -> Advice | None:
-        """Apply the rules: the first counterpart that is held, else the first that is unknown."""
+        """Return advice by the rules on hosts: on the first counterpart that is held, else on the first unknown one."""
         unheld: Advice | None = None
         for other, rule in self._counterparts(url):
             link = self._store.resolve(other)
@@ -157,7 +157,7 @@ class Mirrors:
         return unheld if self._unheld != LEAVE else None
 
     def _awaited(self, document: Signature, link: Link | None = None) -> Signature | None:
-        """Return a document that is still missing in this run; None if it came, or need not be fetched again."""
+        """Return a document if it is still missing in this run; None if it came, or need not be fetched again."""
         if self._deliveries is None or (link and not link.is_copy):
             return None
         is_alive = self._skip_revisits and self._clock() - self._deliveries.last(document) <= self._ttl
@@ -178,13 +178,13 @@ class Mirrors:
         return sum(1 for _ in of_host) >= MANY
 
     def suspects(self, url: str) -> set[str]:
-        """Return the hosts with this page that the URL's host may mirror; none if the URL itself is known."""
+        """Return the hosts with this page that the URL's host may mirror; no hosts if the URL itself is known."""
         if not self._learned or not self._skip_mirrors or self._store.resolve(url):
             return set()
         return {site(other) for other in self._learned.suspects(url) if self._store.resolve(other)}
 
     def rechecks(self, url: str, share: float = 0.0) -> bool:
-        """Return whether this URL belongs to the share that is fetched anyway. The share differs from run to run.
+        """Return whether a URL is in the share of URLs that is fetched anyway. Each run has a different share.
 
         `share` may raise the user's share, unless the user turned rechecks off.
         """
@@ -197,7 +197,7 @@ class Mirrors:
         """Yield other URLs with the content of a URL, best first.
 
         Visited URLs come first, by the day of the last visit, latest first; on the same day preferred hosts, then
-        https, then the shorter URL. URLs that only follow from rules come last.
+        https, then the shorter URL. URLs that are only known by rules come last.
         """
         seen = {canonical_url(known) for known in (url, *tried)}
         for other in self._copies(url):
@@ -259,7 +259,7 @@ def _is_long(signature: Signature) -> bool:
 
 
 def _requestable(url: str, counterpart: str) -> str:
-    """Return a counterpart in the spelling of its URL, since canonical URLs are only for comparison."""
+    """Return a counterpart in the spelling of the URL, since a canonical URL is for comparison only."""
     parts, other = urlsplit(url), urlsplit(counterpart)
     path = parts.path if other.path == urlsplit(canonical_url(url)).path else other.path
     return parts._replace(netloc=other.netloc, path=path).geturl()

@@ -1,4 +1,4 @@
-"""The time at which any URL last gave a held document. No Scrapy."""
+"""Record when any URL last returned a held document. No Scrapy."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from ..signature import Link, Signature
 if TYPE_CHECKING:
     from ..store import Store
 
-SCHEME = "neardup:"  # the scheme of a made-up URL for a document that its own URL no longer gives
-OWN_HOST = "own-host:"  # follows the scheme if the original's own host gave the document; only for preferred hosts
+SCHEME = "neardup:"  # the scheme of a made-up URL for a document that its own URL no longer returns
+OWN_HOST = "own-host:"  # follows the scheme if the original's own host returned the document; only for preferred hosts
 
 
 class Deliveries:
-    """Decides which documents were given in this run.
+    """Records deliveries, and decides which documents were delivered in this run. A document is delivered when any URL
+    returns it.
 
-    A document that was added since the run began was given in it. For an older document, the link of its own URL has
-    the time. If that URL is missing or gives something else (an item without URL, a page with several items, a dead
-    original with a live copy), a link of a made-up URL has the time.
+    A document that was added since the run began was delivered in the run. For an older document, the link of its own
+    URL has the time of the delivery. If that URL is missing or returns something else (an item without URL, a page with
+    several items, a dead original with a live copy), the link of a made-up URL has the time.
     """
 
     def __init__(
@@ -32,14 +33,14 @@ class Deliveries:
         *,
         lost: tuple[float, float] = (0.0, 0.0),
     ) -> None:
-        """`started` is the start of the run; `lost` the time span whose rows were lost."""
+        """`started` is the start of the run. Rows of the time span `lost` were forgotten, see `Store.lost`."""
         self._store = store
         self._started = started
         self._lost = lost
         self._clock = clock
 
     def is_delivered(self, document: Signature, *, by_own_host: bool = False) -> bool:
-        """Return whether any URL gave a document in this run; with `by_own_host`, a URL of its own host."""
+        """Return whether any URL returned a document in this run; with `by_own_host`, a URL of its own host."""
         if by_own_host:
             own = self._seen(document.url, document) if document.url else 0.0
             return self._is_of_run(max(own, self._seen(_made_up_url(document, OWN_HOST), document)))
@@ -47,8 +48,8 @@ class Deliveries:
         return self._is_of_run(came) or self._is_of_run(self.last(document))
 
     def _is_of_run(self, seen: float) -> bool:
-        """Return whether a visit belongs to this run. Items of a killed session may never have arrived, and do not
-        count."""
+        """Return whether a visit belongs to this run. Visits in a killed session do not count, since their items may
+        never have arrived."""
         return seen >= self._started and not self._lost[0] < seen < self._lost[1]
 
     def last(self, document: Signature) -> float:
@@ -70,7 +71,7 @@ class Deliveries:
             self._store.record(Link(_made_up_url(document, OWN_HOST), document, False, self._clock()))
 
     def remember(self, urls: Iterable[str], new: Signature) -> None:
-        """Remember the older documents that URLs gave in this run, before the URLs lead to a new document."""
+        """Record the older documents that URLs returned in this run, before the URLs are linked to a new document."""
         for link in filter(None, map(self._store.resolve, urls)):
             document = link.signature
             if document is None or document is new or link.is_copy or self._is_of_run(document.first_seen):

@@ -17,5 +17,5 @@ class Preference:
         return bool(self._hosts) and host(url or "") in self._hosts
 
     def outranks(self, url: str | None, other: str | None) -> bool:
-        """Return whether the page at a URL is preferred to another host's."""
+        """Return whether the page at a URL is preferred to the page of another host."""
         return url in self and host(url or "") != host(other or "")

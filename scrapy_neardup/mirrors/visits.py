@@ -1,4 +1,4 @@
-"""Record what the URLs of a document gave. No Scrapy."""
+"""Record which documents URLs returned. No Scrapy."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ class Visits:
         self._clock = clock
 
     def own(self, document: Document) -> Visit | None:
-        """Return the visit of a new document's own URL; None if the URL may give other documents too."""
+        """Return the visit of a new document's own URL; None if the URL may return other documents too."""
         if not document.url or document.url in document.loose:
             return None
         return Visit(self._clock(), document.size)
 
     def keep_fetching(self, document: Document) -> None:
-        """Note that the URLs of a document, if they are known as copies, also give content that is not held."""
+        """Note that the URLs of a document, if they are known as copies, also return content that is not held."""
         for url in urls(document):
             link = self._store.resolve(url)
             if link and link.is_copy:
                 self._store.record(Link(url, None, False, self._clock(), document.size))
 
     def unlink(self, document: Document) -> None:
-        """Note that the URLs of a document give several documents."""
+        """Note that the URLs of a document return several documents."""
         for url in urls(document):
             self._store.record(Link(url, None, False, self._clock(), document.size))
 
@@ -46,11 +46,11 @@ class Visits:
         is_copy: bool,
         evidence: Evidence | None = None,
     ) -> None:
-        """Record that URLs gave a document; "" stands for a copy without a URL."""
+        """Record that URLs returned a document; "" stands for a copy without a URL."""
         for url in urls:
             firm = url not in document.loose
             known = None if (firm and not is_copy) or not url else self._store.resolve(url)
-            # A URL with a document of its own does not become a copy, whatever else it or a list page gives.
+            # A URL with a document of its own does not become a copy, whatever else it or a list page returns.
             if not (known and known.signature and not known.is_copy and (is_copy or known.firm)):
                 self._store.record(Link(url, signature, is_copy, self._clock(), document.size, evidence, firm))
 

@@ -1,7 +1,7 @@
 """Learn thresholds for a target precision from labelled pairs.
 
-The threshold on resemblance falls with the length of the text, as r + s / tokens: the share of words in common by
-chance or by form falls with length.
+The required resemblance is r + s / tokens. It falls with the length of the text, since long texts have a smaller share
+of words in common by chance or by form.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Pairs(NamedTuple):
 
 @dataclass(frozen=True)
 class Fit:
-    """Thresholds with their results on the pairs that they were learned from."""
+    """Thresholds, and their results on the pairs from which they were learned."""
 
     level: float
     allowance: float
@@ -83,8 +83,8 @@ def calibrate(labelled: LabelledSet, config: Config, precision: float, mode: str
 
 
 def best_fit(pairs: Pairs, precision: float, margin: int = 1) -> Fit | None:
-    """Return the thresholds with the highest recall, and of several the nearest to the defaults; None if none reach
-    the precision.
+    """Return the thresholds with the highest recall, in a tie those nearest to the defaults; None if none reach the
+    precision.
 
     If any pair is wrong, the precision must hold with `margin` more wrong pairs: few errors in a sample say little
     about their true number.
@@ -99,7 +99,7 @@ def best_fit(pairs: Pairs, precision: float, margin: int = 1) -> Fit | None:
 
 def _fits(pairs: Pairs) -> Iterator[Fit]:
     for allowance, least in product(ALLOWANCES, MINIMA):
-        # The level that a pair just meets; equal texts meet any.
+        # The highest level that each pair meets; equal texts meet any.
         met = np.where(pairs.resemblance >= 1, np.inf, pairs.resemblance - allowance / pairs.tokens)
         met = np.where(pairs.tokens >= least, met, -np.inf)
         right, wrong = (np.sort(met[side]) for side in (pairs.right, ~pairs.right))
@@ -119,7 +119,7 @@ def _strangeness(fit: Fit) -> float:
 
 
 def compared(labelled: LabelledSet, config: Config, mode: str = "strict") -> Pairs:
-    """Compare every candidate pair that passes the rest of the rule."""
+    """Compare every candidate pair that passes the other thresholds of the rule."""
     right = {pair for pair, label in labelled.labels.items() if label in MODES[mode].right}
     found = [
         (tokens, resemblance, pair in right)

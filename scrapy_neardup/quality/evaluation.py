@@ -35,7 +35,7 @@ class Outcome:
 
 
 def decide(rows: Mapping[Any, Mapping[str, Any]], config: Config, *, verified: bool = True) -> Outcome:
-    """Decide on documents in order, in memory. Without `verified`, take the first candidate."""
+    """Decide on documents in order, in memory. Without `verified`, the first candidate is the original."""
     clusters: dict[Signature, list[Any]] = {}
     with Deduplicator.from_config(replace(config, store=None, reviewed=None)) as dedup:
         if not verified:
@@ -61,7 +61,7 @@ def _size(signature: Signature) -> int:
 
 
 def evaluate(labelled: LabelledSet, config: Config, *, verified: bool = True) -> dict[str, Any]:
-    """Return the agreement of a configuration's detectors, used together, with the labels of a set."""
+    """Compare the verdicts of a configuration, all detectors together, with the labels of a set. Return the results."""
     outcome = decide(labelled.rows, config, verified=verified)
     predicted = Partition(outcome.clusters)
     return {

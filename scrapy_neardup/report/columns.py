@@ -1,4 +1,4 @@
-"""Rows of a report as columns of numbers that refer to string tables. No I/O.
+"""Turn the rows of a report into columns of numbers and tables of strings. No I/O.
 
 Columns are shorter than objects, and faster to read. A missing number is -1.
 """
@@ -22,9 +22,9 @@ class ClusterRow(NamedTuple):
     degree: int
     """Copies, including those without a URL."""
     listed: int
-    """Number of its rows among the members, which come in the order of the clusters."""
+    """The number of its rows among the members. Members are in the order of their clusters."""
     age: int
-    """Seconds from its first visit to the making of the report."""
+    """Seconds between its first visit and the report."""
     snippet: str
     """The beginning of its text; "" where no feed has it."""
 
@@ -34,9 +34,9 @@ class MemberRow(NamedTuple):
 
     origin: int
     path: str | int
-    """0: the path of the original, as with most copies on mirrors."""
+    """The path of the URL; 0 if it is that of the original, as with most copies on mirrors."""
     age: int
-    """Seconds from its last visit to the making of the report."""
+    """Seconds between its last visit and the report."""
     size: int
     """Bytes of the response; 0 if unknown."""
     snippet: str

@@ -34,8 +34,8 @@ Report: TypeAlias = dict[str, Any]
 """The data by the names that the scripts of the page read."""
 
 NONE_LEARNED = (NO_RULE, UNKNOWN, UNKNOWN, UNKNOWN, "")
-MOST_EDGES = 10_000  # nobody reads more, and a large crawl has very many
-SNIPPET = 240  # characters
+MOST_EDGES = 10_000  # edges in a report: a large crawl has very many, and nobody reads more
+SNIPPET = 240  # characters of a text that are shown
 
 # User names and passwords in URLs are left out, since reports are passed on.
 _URL = re.compile(r"(https?://)(?:[^/?#]*@)?([^/?#]*)(.*)", re.IGNORECASE | re.DOTALL)
@@ -53,7 +53,7 @@ class HostMirror(NamedTuple):
     disagreeing: int = 0
     in_force: bool = True
     named: bool = False
-    """Whether the rule is from the settings; then the counts mean nothing."""
+    """Whether the rule is from the settings. The counts then mean nothing."""
     paths: str = ""
     """See `EdgeRow.paths`."""
 
@@ -176,7 +176,7 @@ def _host(origin: str) -> str:
 
 
 def _edges(pairs: Counter[tuple[str, str]], known: Iterable[HostMirror]) -> Report:
-    """Return the hosts and the edges between them: rules, and pairs with copies but no rule."""
+    """Return the hosts and the edges between them. An edge is a rule, or a pair of hosts with copies but no rule."""
     # Two hosts may correspond in several ways. The surest way is shown.
     rules = {(rule.mirror, rule.original): _rule(rule) for rule in sorted(known, key=_rule)}
     found = {pair: rules.get(pair, NONE_LEARNED) for pair in {**rules, **pairs}}

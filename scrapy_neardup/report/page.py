@@ -1,7 +1,7 @@
 """Write a report as one HTML page that loads nothing.
 
-All strings of a store are data: they go into the page as JSON, and from there into text nodes only. The page's policy
-allows no script but its own.
+All strings of a store are data: they go into the page as JSON, and from there into text nodes only. The page's
+Content-Security-Policy allows no script but its own.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _page() -> str:
 
 
 def _policy(style: str, script: str) -> str:
-    # An empty icon of its own, since a browser would request one.
+    # `data:` is for an empty icon in the page. Without it, a browser would request one.
     return (
         f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; img-src data:;"
         " base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"

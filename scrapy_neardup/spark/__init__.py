@@ -1,6 +1,6 @@
-"""`dedupe` on Apache Spark, for archives that are too large for one machine.
+"""Run `dedupe` on Apache Spark, for archives that are too large for one machine.
 
-Signatures, verification and verdicts are those of `scrapy neardup dedupe`. docs/spark.md explains it.
+Signatures, verification and verdicts are those of `scrapy neardup dedupe`. See docs/spark.md.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ FIELDS = (
 
 
 def dedupe(rows: DataFrame, *, id_field: str | None = None, order: str | None = None, **settings: Any) -> DataFrame:
-    """Return rows with a column `neardup`: the verdict on each, null for a row without text.
+    """Return the rows with a column `neardup`, which has the verdict on each row; null for a row without text.
 
-    `id_field`: the column with the ids of rows; without it, the id of a row is its URL or number. `order`: a column of
-    unique integers that orders the rows; without it they keep their order, which must be equal at each computation.
-    Settings are keywords in lower case, without prefix. All verdicts are made before this returns. Raise ConfigError
-    for a bad setting.
+    `id_field`: the column with the ids of rows. Without it, the id of a row is its URL or number. `order`: a column of
+    unique integers by which the rows are ordered. Without it, the rows keep their order, which must be the same each
+    time that Spark computes them. Settings are keywords in lower case, without prefix. All verdicts are made before
+    this returns. Raise ConfigError for a bad setting.
     """
     from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's own pages call it
 
@@ -36,7 +36,7 @@ def dedupe(rows: DataFrame, *, id_field: str | None = None, order: str | None = 
 
     source = of_frame(rows, order)
     with Job(source, Config.from_keywords(settings), id_field) as job:
-        # A checkpoint is removed when nobody refers to the frame any more; a persisted frame is not.
+        # Spark removes a checkpoint when nothing refers to the frame any more. It does not remove a persisted frame.
         said = job.verdicts().localCheckpoint()
     verdicts = said.where(F.col("kind") == SAID).select(NUMBER, F.from_json("value", FIELDS).alias(VERDICT))
     return source.frame.join(verdicts, NUMBER, "left").select(f"{ROW}.*", VERDICT)

@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _refuse(f"{error}; pip install 'scrapy-neardup[spark]'")
     from scrapy_neardup.spark.command import run
 
-    if "SPARK_ENV_LOADED" not in os.environ:  # started without spark-submit, which would name the Python of the workers
+    if "SPARK_ENV_LOADED" not in os.environ:  # without spark-submit, which sets the Python of the workers
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     try:
         print(run(opts, _config(opts)), file=sys.stderr)
@@ -89,7 +89,7 @@ def _config(opts: argparse.Namespace) -> Config:
 
 
 def _why(error: Exception) -> str:
-    """Return the reason in one line: the message of our worker, or else the first cause that Spark names."""
+    """Return the reason in one line: the message of our own error in a worker, or else the last cause in Spark's."""
     said = str(error)
     return (_OURS.findall(said) or _CAUSE.findall(said)[-1:] or said.strip().splitlines() or [repr(error)])[0]
 

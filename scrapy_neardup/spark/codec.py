@@ -1,4 +1,4 @@
-"""Pack values into the types of Spark. No Spark."""
+"""Convert values to types that Spark has, and back. Imports no Spark."""
 
 from __future__ import annotations
 

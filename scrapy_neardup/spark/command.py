@@ -23,12 +23,15 @@ from .job import Job
 
 
 def run(opts: argparse.Namespace, config: Config) -> str:
-    """Run the job of the options, and return its summary line. Raise ConfigError, FeedError, and Spark's errors."""
+    """Run the job that the options describe.
+
+    Return its summary line. Raise ConfigError, FeedError, and Spark's errors.
+    """
     active = SparkSession.getActiveSession()
     spark = active or SparkSession.builder.appName("scrapy-neardup").getOrCreate()
     try:
         for folder in filter(None, (opts.output, opts.duplicates)):
-            if _exists(spark, folder):  # Spark would notice it only at the end
+            if _exists(spark, folder):  # Spark itself would refuse the folder only at the end
                 raise FeedError(f"{folder}: exists already; allowed is a new folder")
         with writing(opts.export, FORMATS) if opts.export else nullcontext() as file:
             return _run(opts, config, read(spark, opts.feeds, opts.format), file)
@@ -72,7 +75,7 @@ def _to_export(said: DataFrame) -> tuple[DataFrame, DataFrame, DataFrame]:
 
 
 def _values(said: DataFrame) -> Iterator[str]:
-    """Yield the values, one partition in memory at a time."""
+    """Yield the values, with only one partition at a time in memory."""
     return (row.value for row in said.select("value").toLocalIterator())
 
 

@@ -1,4 +1,4 @@
-"""Find the connected components of pairs, however many there are.
+"""Find the connected components of pairs, however many pairs there are.
 
 Kiveris, Lattanzi, Mirrokni, Rastogi, Vassilvitskii 2014, Connected components in MapReduce and beyond: alternating
 large-star and small-star.
@@ -14,11 +14,11 @@ from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's own pag
 from ..index.unions import Unions
 
 FEW = 200_000
-"""The number of pairs that one process joins faster than a round of Spark."""
+"""Up to this number of pairs, one process is faster than a round of Spark."""
 
 
 def components(pairs: DataFrame, few: int = FEW) -> DataFrame:
-    """Return the `number` of each member of a pair and its `component`, the lowest number in it."""
+    """Return the `number` of each member of a pair, and its `component`, named by the lowest number in it."""
     some = pairs.select("a", "b").limit(few + 1).collect()
     return _starred(pairs) if len(some) > few else _joined(pairs.sparkSession, some)
 

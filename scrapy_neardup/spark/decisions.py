@@ -1,4 +1,4 @@
-"""Decide on documents that may repeat one another, in order, as `dedupe` does. No Spark."""
+"""Decide on documents that may repeat one another, in order, as `dedupe` does. Imports no Spark."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ Row = Mapping[str, Any]
 VERDICT, URLS = "verdict", "urls"
 SCHEMA = "kind string, number long, value string"
 TICK = 1e-6  # seconds between documents, so that each has its own time
-HOSTS = 1000  # in one row of an export
+HOSTS = 1000  # the hosts in one row of an export
 
 
 class Said(NamedTuple):
     """A result for a document, as JSON."""
 
     kind: str
-    """`verdict`: a row of `dedupe --duplicates`. `document`, `link`: rows of an export, links without keys. `host`:
-    its name and first time. `urls`: the number of known URLs."""
+    """`verdict`: a row of `dedupe --duplicates`. `document`, `link`: a row of an export; a link has no key yet. `host`:
+    the name of a host, and the time of its first page. `urls`: the number of known URLs."""
     number: int
     value: str
 
 
 def decide(rows: Iterable[Row], config: Config, began: float, run: str) -> Iterator[Said]:
-    """Decide on documents, which come component by component, ordered by number in each.
+    """Decide on documents. They come component by component, and are ordered by number within each.
 
     `began`: the time of the first document. `run`: the id of the exported run, "" for no export.
     """
@@ -83,7 +83,7 @@ class _Component:
             learns_hosts=False, clock=lambda: self._now,
         )  # fmt: skip
         self._ids: dict[Signature, Any] = {}
-        self._numbers: dict[str, int] = {}  # of the held documents, by their ids
+        self._numbers: dict[str, int] = {}  # the numbers of the held documents, by their ids
 
     def decided(self, rows: Iterable[Row]) -> Iterator[Said]:
         """Yield the verdicts on all documents, then the rows to export."""

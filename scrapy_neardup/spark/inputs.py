@@ -40,20 +40,20 @@ class Source:
     """Rows, numbered in the order of `dedupe`."""
 
     frame: DataFrame
-    """`NUMBER`, `FILE`, and the content as `ROW`: the bytes of a line, or a struct."""
+    """The columns `NUMBER`, `FILE`, and `ROW`, which has the bytes of a line, or a struct."""
     reader: Reader
     count: int | None
     """The number of rows; None if they were not counted."""
 
     def rows(self, numbered: DataFrame) -> DataFrame:
-        """Return rows of `frame` as they were read."""
+        """Return rows of `frame` in the form in which they were read."""
         if self.reader.is_lines:
             return numbered.select(F.col(ROW).cast("string").alias("value"))
         return numbered.select(f"{ROW}.*")
 
 
 def read(spark: SparkSession, paths: Sequence[str], kind: str | None = None) -> Source:
-    """Read files, folders or patterns. `kind` is one of `KINDS`, if the names don't tell."""
+    """Read files, folders or patterns. `kind` is one of `KINDS`, or None if the names show the format."""
     kinds = {kind or _kind(path) for path in paths}
     if len(kinds) > 1:
         raise FeedError(f"inputs of two formats, {' and '.join(sorted(kinds))}; allowed is one format")
@@ -75,7 +75,7 @@ def read(spark: SparkSession, paths: Sequence[str], kind: str | None = None) -> 
 
 
 def of_frame(frame: DataFrame, order: str | None) -> Source:
-    """Return the rows of a DataFrame in their order, or in that of a column of unique integers from 0."""
+    """Return the rows of a DataFrame in their order, or in the order of a column of unique integers from 0."""
     rows = frame.select(F.struct("*").alias(ROW))
     if order is None:
         return _numbered(rows.withColumn(FILE, F.spark_partition_id()), (FILE,), Reader(is_lines=False))

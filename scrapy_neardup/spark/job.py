@@ -1,4 +1,4 @@
-"""Run the stages of a job, which are signatures, pairs, components and decisions."""
+"""Run the stages of a `dedupe` on Spark: signatures, pairs, components and decisions."""
 
 from __future__ import annotations
 
@@ -22,12 +22,14 @@ from .pairs import edges, stars
 T = TypeVar("T")
 
 LARGEST = 100_000
-"""The maximum number of documents of a component with all pages of its sites. In a larger one, only similar pages
-are used to recognise siblings."""
+"""The maximum number of documents of a component that includes all pages of its sites, to recognise siblings.
+
+If it would be larger, it includes only similar pages.
+"""
 
 
 SHARE = 50_000
-"""Documents in a shuffle partition, if there are enough for all cores."""
+"""Documents in a shuffle partition. If there are too few documents for all cores, a partition has fewer."""
 _PARTITIONS = "spark.sql.shuffle.partitions"
 
 
@@ -52,7 +54,7 @@ class Job:
 
     @cached_property
     def documents(self) -> int:
-        """The number of rows with text. Raises the error of a row that can't be signed."""
+        """The number of rows with text. If a row can't be signed, its error is raised."""
         return int(self._records.count())
 
     def verdicts(self, began: float = 0.0, run: str = "") -> DataFrame:
@@ -95,7 +97,7 @@ class Job:
         return self._keep(members if sites.isEmpty() else self._with_sites(members, sites))
 
     def _with_sites(self, members: DataFrame, sites: DataFrame) -> DataFrame:
-        """Join all pages of the given sites, which are needed to recognise siblings."""
+        """Add all pages of the given sites to the components, since they are needed to recognise siblings."""
         of_sites = stars(self._records.join(sites, "site", "left_semi"), "site")
         alike = members.select(F.col("component").alias("a"), F.col("number").alias("b"))
         joined = components(alike.union(of_sites)).withColumnRenamed("component", "joined")

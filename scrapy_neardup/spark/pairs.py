@@ -1,4 +1,4 @@
-"""Pair documents that may repeat each other, by a join on fingerprints and a comparison of sketches."""
+"""Find pairs of documents that may repeat each other, by a join on fingerprints and a comparison of sketches."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from .codec import unpack_sketch
 from .signatures import Ways
 
 PAIRS = "a long, b long, site long"
-"""Two documents, the earlier first, and their site if they share it."""
+"""The numbers of two documents, the earlier first, and their site if both are of the same site."""
 
 
 def edges(records: DataFrame, ways: Ways, rule: Rule, total: int) -> DataFrame:
-    """Return as `PAIRS` all documents of which one may repeat the other, directly or through others.
+    """Return, as `PAIRS`, links between all documents that may repeat each other, directly or through others.
 
-    Of equal texts only the first is compared with the rest.
+    If several texts are equal, only the first of them is compared with other texts.
     """
     long_enough = F.col("tokens") >= (1 if rule.short_text == "exact" else max(rule.min_tokens, 1))
     own = F.when(F.col("exact").isNull(), F.col("number"))
@@ -68,7 +68,7 @@ def near(values: DataFrame, distance: int, crowd: int) -> DataFrame:
 
 
 def _block(value: Column, place: int) -> Column:
-    """Return a block of 16 bits, with its place above it."""
+    """Return a block of 16 bits of a value, with the number of the block in the bits above it."""
     bits = F.shiftrightunsigned(value, place * BLOCK_BITS).bitwiseAND((1 << BLOCK_BITS) - 1)
     return bits.bitwiseOR(F.lit(place << BLOCK_BITS))
 
@@ -85,7 +85,7 @@ def stars(records: DataFrame, column: str) -> DataFrame:
 
 
 def accepted(pairs: DataFrame, records: DataFrame, rule: Rule) -> DataFrame:
-    """Return as `PAIRS` the pairs of equal text, and those that the rule may accept."""
+    """Return, as `PAIRS`, the pairs with equal texts, and the pairs that the rule may accept."""
     for side in "ab":
         names = [F.col(name).alias(f"{name}_{side}") for name in ("sketch", "site", "page")]
         pairs = pairs.join(records.select(F.col("number").alias(side), *names), side)

@@ -1,4 +1,4 @@
-"""Sign rows independently, the work that Spark distributes. No Spark."""
+"""Sign rows, each on its own. Spark distributes this work. Imports no Spark."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .codec import encode_text, signed
 
 
 class Record(NamedTuple):
-    """A document as a row of a DataFrame. Integers are signed, the only kind in Spark."""
+    """A document as a row of a DataFrame. Integers are signed, since Spark has no others."""
 
     number: int
     """Its position in the order of `dedupe`."""
@@ -38,7 +38,7 @@ class Record(NamedTuple):
     tokens: int
     exact: int | None
     keys: Sequence[int]
-    """Keys of all other detectors, which must be equal."""
+    """The keys of all other detectors that look up equal fingerprints."""
     near: Sequence[Sequence[int]]
     """The values of each detector with a Hamming distance."""
     fingerprints: bytes
@@ -60,9 +60,9 @@ class Ways(NamedTuple):
     """The lookups for similar fingerprints."""
 
     keys: Mapping[str, int]
-    """The number of documents to compare for a key, by detector."""
+    """The maximum number of documents to compare for a key, by detector."""
     near: Mapping[str, int]
-    """The Hamming distance by detector."""
+    """The maximum Hamming distance by detector."""
 
     @classmethod
     def of(cls, detectors: Iterable[Detector]) -> Ways:

@@ -1,4 +1,4 @@
-"""Stores of signatures. `open_store` chooses the back end by the address."""
+"""Open stores of signatures. The address decides whether the back end is a file, a server or memory."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def open_store(
     """Open the store at a path, on a server (`redis://…`), or in memory if `address` is None.
 
     `run` is the id of a run to resume, "" for a new run, or None to read only. With `unclean_run="keep"`, the documents
-    of dead runs are kept; else they are forgotten.
+    of dead runs are kept; else they are forgotten. `writer` is the spider or command that writes.
 
     Raise StoreError if the store can't be read, or was written with other parameters of a detector.
     """
@@ -50,9 +50,10 @@ def open_store(
 
 
 def open_backend(address: str, namespace: str, *, writes: bool, hears_documents: bool = False) -> Backend:
-    """Open the back end at an address, for reading only unless `writes`. Raise StoreError if it can't be opened.
+    """Open the back end at an address. Raise StoreError if it can't be opened.
 
-    With `hears_documents`, `news` returns documents too, even on a server.
+    Without `writes`, it is opened for reading only. With `hears_documents`, `news` returns new documents even if the
+    back end is a server. For a file it always does.
     """
     check_kind(address)
     if is_server(address):

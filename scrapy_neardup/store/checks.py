@@ -1,6 +1,6 @@
 """Check types and ranges of the fields of records from an untrusted source. No I/O.
 
-The type of a field is its annotation. Lookups read documents and links without these checks.
+The annotation of a field is its allowed type. Lookups read documents and links without these checks.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .interface import Record
 
 _PLAIN = (str, bytes, bool, NoneType)
-_FAR = 253_370_764_800.0  # the beginning of the year 9999, since some time zones can't show later dates
+_FAR = 253_370_764_800.0  # the beginning of the year 9999; some time zones can't show later dates
 _ROWS = 1 << 36  # the maximum number of rows of a run
 _ALLOWED = f"(int: from 0 to 2**64 - 1; float: from 0 to {_FAR:.0f}, the year 9999)"
 

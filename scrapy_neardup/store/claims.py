@@ -1,11 +1,12 @@
-"""Atomic claims on documents between processes.
+"""Claim documents atomically. If two processes claim copies at the same time, one finds the document of the other.
 
-On a server, a lookup holds the document in the same round trip if none of its fingerprints is known. Otherwise the
-document is compared with the rows found. If it repeats none of them, the back end holds it, unless a newer document
-shares a fingerprint. In that case the lookup is repeated. A prefetched lookup that did not hold its document is also
-repeated, since documents of the same batch may have been added meanwhile. Candidates by SimHash distance are compared
-after the document is held. If it repeats one of them, it is released. So if two processes claim copies at the same
-time, one of them finds the document of the other.
+A server holds a document (stores it as pending) in these steps:
+
+1. The lookup holds the document in the same round trip if none of its fingerprints is known. Otherwise it returns rows.
+2. The document is compared with these rows. If it repeats none of them, the server is asked to hold it.
+3. The server refuses if a newer document shares a fingerprint. Then the lookup is repeated. A prefetched lookup that
+   did not hold its document is also repeated, since documents of the same batch may have been added meanwhile.
+4. Candidates by SimHash distance are compared after the document is held. If it repeats one of them, it is released.
 
 A local back end holds a document for its own process only. Other processes find the document once it is committed.
 """
@@ -54,10 +55,10 @@ class Claims:
             self._entry = None
 
     def found(self, fingerprints: Mapping[str, Sequence[int]]) -> tuple[bool, Found]:
-        """Look up fingerprints. Return whether they are of the intended document, and the rows found.
+        """Look up fingerprints. Return whether they belong to the intended document, and the rows found.
 
-        The intended document is held if nothing is found. Only for this document are pending documents of other
-        processes candidates.
+        If nothing is found, the intended document is held. Pending documents of other processes are candidates for the
+        intended document only.
         """
         question, intended = self._documents.lookup.question(fingerprints), self._intended
         if intended is None or fingerprints is not intended.fingerprints:

@@ -1,4 +1,4 @@
-"""The exceptions that decoding damaged bytes can raise."""
+"""The list of exceptions that decoding damaged bytes can raise."""
 
 from __future__ import annotations
 

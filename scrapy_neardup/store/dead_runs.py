@@ -20,7 +20,7 @@ LOOKS = 4  # consecutive checks without a living process after which an open run
 
 
 class Dead:
-    """Ends dead runs. With `keeps` their documents are kept, else forgotten."""
+    """Ends dead runs. With `keeps`, their documents are kept; else they are forgotten."""
 
     def __init__(self, store: Store, *, keeps: bool) -> None:
         self._store = store
@@ -31,7 +31,8 @@ class Dead:
     def look(self) -> None:
         """End dead runs if the next check is due, so that their documents stop causing drops.
 
-        A process that lost its connection has `LOOKS` checks to reconnect. Raise StoreError if the server fails.
+        A run is dead only after `LOOKS` checks in a row, so a process that lost its connection can reconnect. Raise
+        StoreError if the server fails.
         """
         if time.monotonic() < self._look_at:
             return

@@ -20,7 +20,7 @@ RECENT = 256  # decoded documents to cache, since pages of one template find the
 
 
 class Documents:
-    """The held documents of all processes, with one object for each."""
+    """The held documents of all processes. Each document is always the same object."""
 
     def __init__(self, backend: Backend, session: Session, lookup: Lookup) -> None:
         self.pending: dict[Signature, Entry] = {}
@@ -113,13 +113,13 @@ class Documents:
         self.keep_pending(signature, entry)
 
     def keep_pending(self, signature: Signature, entry: Entry) -> None:
-        """Add a document to `pending` that the back end holds."""
+        """Add a document that the back end holds to `pending`."""
         self.pending[signature] = entry
         self._held[entry.key] = signature
         signature.count, signature.known_repeats = self.links.count, 0
 
     def note_link(self, signature: Signature | None) -> None:
-        """Remember that a pending document has links, which are deleted with it if it is withdrawn."""
+        """Remember that a pending document has links. If it is withdrawn, they are deleted too."""
         if signature in self.pending:
             self._linked.add(signature)
 

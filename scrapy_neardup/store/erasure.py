@@ -42,7 +42,7 @@ def selected(store: Store, what: Selection) -> Forgotten:
 
 
 def _selected(store: Store, what: Selection) -> tuple[list[Signature], set[str], dict[str, str]]:
-    """Return the selected documents, the canonical URLs of their links, and selected URLs by canonical URL."""
+    """Return the selected documents, the canonical URLs of their links, and all selected URLs by canonical URL."""
     documents = list(_documents(store, what))
     urls = {canonical_url(link.url) for signature in documents for link in store.links(signature)}
     return documents, urls, {canonical_url(link.url): link.url for link in _links(store, what)}
@@ -133,7 +133,7 @@ def _check_known(store: Store, name: str) -> None:
 
 
 def erase(store: Store, run: str, *, after: int = 0) -> None:
-    """Delete the rows of a run with numbers above `after`, and all links to these documents."""
+    """Delete the rows of a run with numbers above `after`, and all links to the deleted documents."""
     for row in _rows(store, DOCUMENT, run, after):
         store.withdraw(store.documents.held(row))
     for row in _rows(store, LINK, run, after):

@@ -1,8 +1,10 @@
 """Convert the rows of a store to JSON lines and back. No I/O.
 
 Every line has a `type`:
-- `store`, in the first line, with `format` and `schemes` of the store, and numbers of `documents` and URLs (`links`);
-- the kind of a row, with its `key` without the kind, and its fields by name (see `records`), bytes as `{"base64": …}`;
+- `store`, in the first line. It has `format` and `schemes` of the store, and the numbers of `documents` and URLs
+  (`links`).
+- The kind of a row. `key` is its key without the kind. The other fields are those of the record (see `records`). Bytes
+  are written as `{"base64": …}`.
 - `end`, in the last line. A file without it is truncated.
 """
 

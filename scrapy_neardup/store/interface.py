@@ -1,4 +1,4 @@
-"""Rows, postings, and the protocol of a back end."""
+"""The protocol of a back end (`Backend`), with rows, postings and lookups."""
 
 from __future__ import annotations
 
@@ -131,8 +131,8 @@ class Backend(Protocol):
         """Return one answer for each question, in order.
 
         `entries` has a document or None for each question. If the keys of the question find nothing, the document is
-        held as pending. Once a document could not be held, later ones are not held either. Near SimHashes do not
-        matter here. Local back ends ignore `entries`.
+        held as pending, even if rows with a near SimHash are found. Once a document could not be held, later ones are
+        not held either. Local back ends ignore `entries`.
         """
 
     def count(self, key: int) -> int:
@@ -160,7 +160,7 @@ class Backend(Protocol):
     def news(self) -> tuple[list[Row], bool]:
         """Return rows that were written since the last call, and whether there are more.
 
-        A server returns rows of runs and hosts only. Documents are included if the back end was opened to hear of them.
+        A server returns only rows of runs and hosts, and also of documents if it was opened with `hears_documents`.
         """
 
     # Runs
@@ -177,7 +177,7 @@ class Backend(Protocol):
     # The back end as a whole
 
     def describe(self) -> dict[str, object]:
-        """Return figures about the back end, such as sizes in bytes."""
+        """Return figures about the back end by name, such as sizes in bytes."""
 
     def compact(self) -> None:
         """Give unused space back to the system. Other processes may use the store meanwhile."""

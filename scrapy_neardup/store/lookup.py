@@ -42,7 +42,7 @@ class Lookup:
         return self._of_asked
 
     def proposed(self, fingerprints: Fingerprints, found: Found) -> Iterator[tuple[str, list[Row]]]:
-        """Yield the name of a detector with rows that it proposes. A name may occur several times."""
+        """Yield the name of a detector, and rows that it proposes. A name may occur several times."""
         keys = self._keys(fingerprints) if found.rows else {}
         for name in self.names:
             if name in keys:

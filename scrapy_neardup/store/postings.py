@@ -46,7 +46,10 @@ def mirrors_key(id: str) -> int:
 
 
 def document_keys(fingerprints: Mapping[str, Sequence[int]]) -> list[int]:
-    """Return the keys of all fingerprints except SimHashes. Detectors with an index in RAM never look theirs up."""
+    """Return the keys of all fingerprints except SimHashes.
+
+    The keys of a detector with an index in RAM are included, although they are never looked up.
+    """
     named = (fingerprint_keys(name, values) for name, values in fingerprints.items() if name != SIMHASH)
     return [key for keys in named for key in keys]
 

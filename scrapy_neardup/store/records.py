@@ -40,7 +40,7 @@ _ERRORS = "surrogatepass"  # URLs and titles may contain lone surrogates
 
 
 class Prints(Mapping[str, tuple[int, ...]]):
-    """Fingerprints by detector, unpacked on access. Most documents found never need theirs."""
+    """Fingerprints by detector. They are unpacked on access, since they are not needed for most documents found."""
 
     __slots__ = ("_packed",)
 
@@ -73,7 +73,10 @@ def is_intact(key: str, value: object) -> bool:
 
 
 def load(key: str, value: bytes) -> Any:
-    """Return the record of a row. A link has only the id of its document. Raise ValueError for a damaged row."""
+    """Return the record of a row.
+
+    Raise ValueError for a damaged row. A link has the id of its document, but no document.
+    """
     body = memoryview(value)[4:]
     if value[:4] != _checksum(key, body):
         raise ValueError(f"row {key!r} is damaged: its checksum does not match")
@@ -94,7 +97,7 @@ def pack(values: tuple[int, ...]) -> bytes:
 
 
 def unpack(packed: bytes) -> tuple[int, ...]:
-    """Return the integers that `pack` has packed."""
+    """Return the integers in a value that `pack` returned."""
     return tuple(_native(array("Q", packed)))
 
 

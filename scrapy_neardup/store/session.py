@@ -135,8 +135,8 @@ class Session:
     def write(self, entries: Sequence[Entry], deleted: Sequence[Entry] = ()) -> None:
         """Write `entries` and delete `deleted`. On a server, write changed counts in the same batch.
 
-        A server may receive the batch at any time, and the process may die right after. Other processes get news of
-        the counts at the next flush.
+        A server may receive the batch at any time, and the process may die right after that. Other processes get news
+        of the counts at the next flush.
         """
         counts = self._counts() if self._backend.is_remote else ()
         self._has_told = self._has_told and not (counts and self.run)
@@ -157,7 +157,7 @@ class Session:
             self._backend.write(counts)
 
     def _counts(self) -> list[Entry]:
-        """Return the row with the changed counts, which is the record of the run or of an import."""
+        """Return the row with the counts if they changed. It is the record of the run, or of imports without a run."""
         if mine := self.runs.get(self.run):
             if (mine.documents, mine.urls) == (self._documents, self._urls):
                 return []

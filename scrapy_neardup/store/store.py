@@ -27,8 +27,8 @@ from .lookup import Lookup
 from .runs import Run
 from .session import Session
 
-BATCH, BATCH_SECONDS = 1000, 0.5  # rows in the buffer, or seconds, after which the buffer is flushed
-SHARED_SECONDS = 0.04  # seconds if other runs are open, which need the rows soon; this costs 5 % of a crawl
+BATCH, BATCH_SECONDS = 1000, 0.5  # the rows in the buffer, or its age in seconds, after which it is flushed
+SHARED_SECONDS = 0.04  # the age if other runs are open, since they need the rows soon; it costs 5 % of a crawl
 
 
 class Store:
@@ -57,7 +57,7 @@ class Store:
         self.claims = Claims(self.documents, backend)
         self._links = self.documents.links
         self.lost = 0.0, 0.0
-        """Start and end of the time whose rows were forgotten because this run died, in seconds since the epoch."""
+        """Start and end of the period whose rows this run lost when it died, in seconds since the epoch."""
         self._dead = Dead(self, keeps=unclean_run == "keep")
         self._news = HostNews()
         self._rows = 0
@@ -164,7 +164,10 @@ class Store:
     # The store as a whole
 
     def forget(self, what: Selection) -> Forgotten:
-        """Forget a selection, and return the counts. The next flush makes this durable. A repeated call returns 0."""
+        """Forget a selection, and return the counts.
+
+        The next flush makes this durable. A repeated call returns zeros.
+        """
         return erasure.forget(self, what)
 
     def selected(self, what: Selection) -> Forgotten:
@@ -228,7 +231,7 @@ class Store:
         self.backend.flush(wait=wait)
 
     def refresh(self) -> bool:
-        """Read some new rows of other processes. Return whether there are more. Raise the first StoreError."""
+        """Read some new rows of other processes. Return whether there are more. Raise StoreError if one is damaged."""
         rows, more = self.backend.news()
         if rows or self.is_remote:
             self._links.refresh()

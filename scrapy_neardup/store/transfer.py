@@ -1,8 +1,8 @@
 """Export a store as lines, and import lines into a store of any kind.
 
 An import writes in chunks. A killed import leaves the chunks written so far. Importing the same lines again changes
-nothing. Known rows and forgotten rows are skipped. If a URL has two links, the later one is kept. Running crawls see
-imported rows like rows of another process.
+nothing. Known rows and forgotten rows are skipped. If a URL has two links, the later one is kept. A running crawl
+sees imported rows as it sees rows of another process.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from .links import Links
 from .runs import Run
 from .store import Store
 
-CHUNK = 200  # rows in a chunk; a run in it needs an open lock file
-LOCK, PAUSE = "~import", 0.1  # the lock of imports, whose name no run can have; seconds between two attempts
+CHUNK = 200  # rows in a chunk; each run among them needs an open lock file
+LOCK, PAUSE = "~import", 0.1  # the lock of imports, a name that no run can have; seconds between two attempts
 
 
 @dataclass
@@ -100,7 +100,8 @@ def merged(run: Run, known: Run | None) -> Run:
     """Return the record that results from importing `run` over the known record of a run that is not alive."""
     if known is None:
         return run
-    if run.sealed > known.sealed:  # it continued in the other store; if it is resumed here, its numbers must not repeat
+    # If the run continued in the other store, and is resumed here, it must not use the same row numbers again.
+    if run.sealed > known.sealed:
         return replace(run, forgotten=tuple(dict.fromkeys(known.forgotten + run.forgotten)))
     # If the imported run is open, it stays open here, so that its rows are forgotten with it.
     return replace(known, closed=None if run.closed is None else known.closed)
@@ -145,7 +146,7 @@ class _Taking:
                 self._backend.release_run(run.id)
 
     def _wanted(self, rows: list[tuple[str, Record]]) -> Iterator[tuple[str, Record]]:
-        """Yield the rows to import, without records of runs, forgotten rows, and rows of living runs.
+        """Yield the rows to import. Leave out records of runs, forgotten rows, and rows of runs that are alive here.
 
         Raise ValueError if the run of a row has no record.
         """

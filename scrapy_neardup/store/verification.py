@@ -25,8 +25,8 @@ from .runs import Run, is_id
 COPY = "restore a backup of the store, or begin another one with NEARDUP_STORE"
 _NOTHING = "nothing: the store is readable"
 _COSTS = {
-    DOCUMENT: "lookups that find it fail, and their items pass; its page is stored again",
-    LINK: "lookups that find it fail, and their items pass; the state of its URL is lost",
+    DOCUMENT: "lookups that find the row fail, and their items pass; its page is stored again",
+    LINK: "lookups that find the row fail, and their items pass; the state of its URL is lost",
     **dict.fromkeys((HOST, RUN, META), "the store is refused"),
 }
 _COUNTED = {DOCUMENT: ["documents"], LINK: ["links"], RUN: ["runs"]}
@@ -53,7 +53,7 @@ class Survey:
         self._found: dict[Finding, tuple[int, str]] = {}
 
     def note(self, finding: Finding, count: int = 0, example: object = "") -> None:
-        """Add a finding. Add `count` to the number of equal findings, of which only the first `example` is kept."""
+        """Add a finding. If there is an equal one, only add `count` to its count, and keep its `example`."""
         before, first = self._found.get(finding, (0, str(example)))
         self._found[finding] = before + count, first
 
@@ -155,7 +155,7 @@ class Verification:
 
     def _check_links(self) -> None:
         if lost := int((~np.isin(_numbers(self._targets), _numbers(self._documents))).sum()):
-            costs, to_do = "these URLs are fetched again", f"nothing, they are told anew; or {COPY}"
+            costs, to_do = "these URLs are fetched again", f"nothing, since each fetch writes a new link; or {COPY}"
             self.note("links lead to documents that do not exist", costs, to_do, count=lost)
 
 

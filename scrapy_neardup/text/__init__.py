@@ -1,1 +1,1 @@
-"""Extraction of text from HTML, tokens, lexicons and URLs. No Scrapy."""
+"""Extract text from HTML, split it into tokens, load lexicons, and compare URLs. No Scrapy."""

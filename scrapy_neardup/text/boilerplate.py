@@ -1,7 +1,7 @@
-"""Read the lines of a page from its tree, without the boilerplate that tags, classes, ids and roles mark.
+"""Read the lines of a page from its tree, and leave out boilerplate, recognised by tags, classes, ids and roles.
 
-Names are guesses. The text that a name would remove is measured, and a name that would remove most of a page is
-ignored.
+These names are only hints. So the text that a name would remove is measured, and a name that would remove most of a
+page is ignored.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ _INVISIBLE = word_set(
     "audio button canvas datalist dialog iframe map math noscript object script select style svg template textarea"
     " title video"
 )
-# Never the four elements that hold the article itself: their classes describe the page, such as "with-sidebar".
+# The names of these elements count. The four elements that may hold the article itself are not among them, since their
+# classes describe the page, such as "with-sidebar".
 _NAMED = BLOCKS - word_set("html body main article") | word_set("span")
 _COMMENTS = word_set("commentlist comments disqus respond")
 _BOILERPLATE = _COMMENTS | word_set(
@@ -35,9 +36,9 @@ _BOILERPLATE = _COMMENTS | word_set(
     " widget widgets"
 )
 _MARGINS = word_set("contentinfo copyright footer nav navbar navfooter navheader navigation")
-_HAVING = word_set("has no with")  # an element "has-nav" is beside a nav
+_HAVING = word_set("has no with")  # an element named "has-nav" is not a nav, but beside one
 _CONSENT = re.compile("consent|cookie|cybot|didomi|gdpr|onetrust|truste|usercentrics", re.I)  # in any part of a name
-_MOST_WORDS_OF_ID = 4  # a longer id is made from a heading
+_MOST_WORDS_OF_ID = 4  # an id with more words is made from a heading
 _NAMING = word_set("class id role")
 _MARKING = frozenset({("role", "main"), ("itemprop", "articleBody")})
 _HIDING = word_set("hidden aria-hidden style")
@@ -47,7 +48,7 @@ _HIDING_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
 _MIN_MARKED = 0.3  # share of a page's text that an element marked as its main part must have
 _MOST_LEFT_OUT = 1.9  # the maximum text that names remove, as a multiple of the remaining text
 _MOST_READINGS = 4
-_MIN_UNSCRIPTED = 3 * MIN_SCORE  # more than a notice that the page needs scripts
+_MIN_UNSCRIPTED = 3 * MIN_SCORE  # more letters than a notice that the page needs scripts
 
 _attributes = cast("Callable[[etree._Element], list[tuple[str, str]]]", etree._Element.items)
 _bytes = partial(etree.tostring, method="text", encoding="utf-8", with_tail=False)
@@ -66,15 +67,15 @@ _words = cast(
 
 
 class _LeftOut:
-    """An element that is left out for its name."""
+    """An element that is left out because of its name."""
 
     def __init__(self, element: etree._Element) -> None:
         self.element = element
-        self.most = len(_bytes(element))  # an upper limit of its text, including links
+        self.most = len(_bytes(element))  # an upper limit of `said`, since it includes links
 
     @cached_property
     def said(self) -> int:
-        """The letters of its text outside links."""
+        """The number of letters of its text outside links."""
         return _letters(_string(self.element)) - _letters("".join(_no_words(self.element)))
 
 
@@ -85,14 +86,14 @@ _said_of = attrgetter("said")
 class _Reading(NamedTuple):
     lines: Lines
     left_out: list[_LeftOut]
-    """Elements left out for their names."""
+    """The elements that were left out because of their names."""
 
 
 class MainText(NamedTuple):
     text: str
     """One line for each block."""
     thin: bool
-    """Whether the text is under half of the text outside links, or the page has almost only links."""
+    """Whether `text` is less than half of the page's text outside links, or the page has almost only links."""
 
 
 def main_text(root: etree._Element) -> MainText:
@@ -166,7 +167,10 @@ def _read(
     kept: Collection[etree._Element] = (),
     unseen: frozenset[str] = _INVISIBLE,
 ) -> _Reading:
-    """Read a page without elements of these names, except those in `kept`."""
+    """Read a page.
+
+    Leave out elements with names that fit `is_named_so`, except those in `kept`, and the `unseen` tags.
+    """
     lines = Lines()
     parts = lines.parts
     left_out: list[_LeftOut] = []
@@ -250,7 +254,7 @@ def _is_boilerplate(name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _is_margin(name: str) -> bool:
-    """Return whether a name means a footer or navigation, such as `site-footer` but not `has-nav`."""
+    """Return whether a name denotes a footer or navigation. `site-footer` does, `has-nav` does not."""
     parts = ([word.lower() for word in _WORD.findall(part)] for part in name.split())
     return any(words[-1] in _MARGINS and words[0] not in _HAVING for words in parts if words)
 

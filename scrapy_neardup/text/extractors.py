@@ -1,4 +1,4 @@
-"""Choose the extractor of main text, built-in, trafilatura or the user's function.
+"""Choose the extractor of main text: the built-in one, trafilatura, or the user's function.
 
 The title always comes from the built-in extractor, so that it does not depend on this choice.
 """
@@ -15,7 +15,7 @@ from lxml import etree
 from .html import Page, html_to_page
 
 Extract = Callable[[str], str | None]
-"""Takes the HTML of a page, and returns its main text; None or "" for none."""
+"""A function that takes the HTML of a page, and returns its main text; None or "" for none."""
 BUILTIN = "builtin"
 TRAFILATURA = "trafilatura"
 ALLOWED = f"{BUILTIN!r}, {TRAFILATURA!r}, or (the import path of) a function that takes HTML and returns its main text"
@@ -29,10 +29,9 @@ class Read(Protocol):
 
 
 def build_reader(extractor: str | Extract) -> Read:
-    """Return the reader for `extractor`: a name, an import path or a function. Raise ValueError with the allowed
-    values.
+    """Return the reader for `extractor`, which is a name, an import path or a function.
 
-    An import path is imported once.
+    Raise ValueError with the allowed values. An import path is imported once.
     """
     return _named(extractor) if isinstance(extractor, str) else _own(extractor)
 
@@ -40,7 +39,7 @@ def build_reader(extractor: str | Extract) -> Read:
 def is_heavy(extractor: str | Extract) -> bool:
     """Return whether an extractor is too slow for the reactor.
 
-    trafilatura is, and a user's function with a true attribute `heavy`.
+    trafilatura is too slow, and so is a user's function with a true attribute `heavy`.
     """
     if isinstance(extractor, str):
         return extractor == TRAFILATURA or (extractor != BUILTIN and is_heavy(_imported(extractor)))  # type: ignore[arg-type]
@@ -70,7 +69,7 @@ def _own(extract: object) -> Read:
             raise ExtractorError(f"NEARDUP_EXTRACTOR: {name} failed on a page: {error!r}") from error
         if not isinstance(text, (str, type(None))):
             raise ExtractorError(f"NEARDUP_EXTRACTOR: {name} returned {type(text).__name__}; allowed is str or None")
-        # If the user's function finds no text, there is none: text that it leaves out must not come back.
+        # If the user's function finds no text, the page has none. Text that the function leaves out must not come back.
         return html_to_page(html, text or "", root)
 
     return read
@@ -84,7 +83,7 @@ def _trafilatura() -> Read:
         raise ValueError(f"{TRAFILATURA!r} if it is installed ({error}); {command}") from error
 
     def read(html: str, *, root: etree._Element | None = None) -> Page:
-        # It gives None for many short pages and lists. The built-in reader takes all visible text then.
+        # trafilatura returns None for many short pages and lists. The text of the built-in reader is used then.
         page = html_to_page(html, root=root)
         text = extract(html, **_TRAFILATURA_OPTIONS)
         return page._replace(text=text, thin=False) if text else page
@@ -102,5 +101,5 @@ def _imported(path: str) -> object:
         raise ValueError(ALLOWED)
     try:
         return getattr(import_module(module), name)
-    except Exception as error:  # a module of the user's may raise anything on import
+    except Exception as error:  # the user's module may raise anything on import
         raise ValueError(f"{ALLOWED}; {path!r} can't be imported: {error}") from error

@@ -3,10 +3,10 @@
 This module only reads a page. Fetching, tokenization and comparison are elsewhere, and nothing here imports Scrapy, so
 feeds, archives and tests read a page exactly as a crawl does.
 
-A page is read as lines, which block elements break. Boilerplate is left out by tag, class, id and role
-(boilerplate.py). The score of a line is its length, less its link text, less a flat fee that short lines can't pay. The
-main text is the element with the highest sum of scores (lines.py): a sidebar or a row of links lowers the sum, another
-paragraph raises it. So an article gives the same text in every template.
+Block elements split a page into lines. Boilerplate is recognised by tag, class, id and role, and left out
+(boilerplate.py). The score of a line is its length, less a fee for its link text, less a flat fee that makes the scores
+of short lines negative. The main text is the element with the highest sum of scores (lines.py). A sidebar or a row of
+links lowers the sum, and another paragraph raises it. So an article gives the same text in every template.
 """
 
 from __future__ import annotations
@@ -47,16 +47,18 @@ class Page(NamedTuple):
     text: str
     """The main text, one line for each block."""
     elements: frozenset[str] = frozenset()
-    """The names of the page's elements, see `elements`; empty for a fragment, which has no layout, and for a given
-    tree."""
+    """The names of the page's elements, as the function `elements` returns them.
+
+    Empty for a fragment, which has no layout, and if the caller gave the parsed tree.
+    """
     thin: bool = False
-    """Whether the text is under half of the text outside links; False if the text was given."""
+    """Whether `text` is less than half of the page's text outside links; False if another extractor gave `text`."""
 
 
 def looks_like_html(text: str) -> bool:
     """Return whether text is HTML, a document or a fragment, without parsing; False for empty text.
 
-    Plain text may contain comparisons (`a < b`), generics (`List<String>`) or the name of a tag.
+    Plain text may contain comparisons (`a < b`), generics (`List<String>`) or the name of a tag. It is not HTML.
     """
     if "<" not in text:
         return False
@@ -110,7 +112,7 @@ def extract(root: etree._Element) -> Page:
 def elements(html: str) -> frozenset[str]:
     """Return the classes of a page's elements, such as `.lead big`; for a page without classes, its structural tags.
 
-    They are read from the markup, since the tree would take four times as long.
+    They are read from the markup, since reading them from the tree would take four times as long.
     """
     classes = set(_class_lines(html.encode(errors="replace")).split(b"\n")) - {b""}
     names = (
@@ -145,7 +147,10 @@ def _encoded(html: str | bytes) -> tuple[bytes, str | None]:
 
 
 def _title(root: etree._Element) -> str:
-    """Return the heading that <title> repeats, else <title>: the heading lacks the name of the site."""
+    """Return the heading that <title> repeats, since it lacks the name of the site.
+
+    Without such a heading, return og:title, else <title>, else the first heading.
+    """
     found: dict[str, list[etree._Element]] = {"title": [], "h1": [], "meta": []}
     for element in root.iter(*found):
         found[element.tag].append(element)

@@ -1,6 +1,6 @@
-"""Load jieba's words and its model of new words, without importing jieba.
+"""Load jieba's dictionary and its model of new words, without importing jieba.
 
-An import of jieba takes a second, and five times the memory.
+Importing jieba would take a second, and five times the memory of the data here.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Tables(NamedTuple):
 
 def path_of(name: str) -> Path:
     """Return the path of a file of the installed jieba. Raise ModuleNotFoundError without jieba."""
-    # resources.files("jieba") would import jieba, which takes longer than all the rest.
+    # resources.files("jieba") would import jieba, which takes longer than loading the data.
     spec = find_spec("jieba")
     if spec is None or spec.origin is None:
         raise ModuleNotFoundError("Chinese needs the data of jieba: pip install jieba", name="jieba")
@@ -48,7 +48,10 @@ def load_tables(compiled: Compiled) -> Tables:
 
 
 def _scored(words: npt.NDArray[np.uint64], all_words: float) -> tuple[bytes, bytes]:
-    """Return the dictionary with places of scores instead of counts, and the scores. A count of 0 scores as 1."""
+    """Return the dictionary with each count replaced by the place of its score, and the scores.
+
+    A count of 0 scores as 1.
+    """
     says = (words & _SAYS).astype(np.int64)
     is_used = np.bincount(says, minlength=2) > 0
     is_used[:2] = True

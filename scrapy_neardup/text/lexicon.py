@@ -1,6 +1,6 @@
-"""The lexicons of I-Match, with their file format and the built-in lexicon.
+"""Build, load and save the lexicons of I-Match, and return the built-in lexicon.
 
-The digest is in `fingerprints`. Document frequencies come from the callers.
+The digest of I-Match is in `fingerprints`. Callers count the document frequencies.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Lexicon:
     ) -> Lexicon:
         """Return the lexicon of the terms with a normalized IDF in [low, high].
 
-        `frequencies` maps each term to its number of documents, out of `documents`. An empty one gives an empty
+        `frequencies` maps each term to its number of documents, out of `documents`. An empty mapping gives an empty
         lexicon. Terms in fewer than `min_documents` documents are left out, since most are misprints. Raise ValueError
         unless 0 <= low <= high <= 1, and for a frequency that `normalized_idf` refuses.
 
@@ -101,7 +101,7 @@ def normalized_idf(count: int, documents: int) -> float:
     """
     if not 1 <= count <= documents or documents < 2:
         raise ValueError(f"a term can't be in {count} of {documents} documents (at least 2 documents are needed)")
-    # Rounded, since the last digits of a logarithm differ between machines, and terms on the edge must not.
+    # Rounded, since the last digits of a logarithm differ between machines, but lexicons must not.
     return round(math.log(documents / count) / math.log(documents), 9)
 
 

@@ -1,4 +1,4 @@
-"""Find the main text among the lines of a page. Pure."""
+"""Score the lines of a page, and find the main text among them. Pure."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
-# In letters. Tuned on pages in several languages; a change of a quarter matters little.
+# Fees in letters. They were tuned on pages in several languages; a change by a quarter matters little.
 _LINE_FEE = 20
 _LINK_FEE_PER_LETTER = 2
-# An element stands out with this score, this share of the page, and either this much text outside links or the score of
-# an article.
+# An element stands out if it has the score of an article. It also stands out if it has this minimum score, this share
+# of the letters of the page, and this share of the letters outside links.
 MIN_SCORE = 100
 _MIN_SHARE = 0.2
 _MIN_SHARE_SAID = 0.5
 _ARTICLE_SCORE = 1000
-_MOST_BESIDE_LINKS = 500  # on a page of links
-# A frame has at most this many letters in boxes, and as many outside, such as the name of the site.
+_MOST_BESIDE_LINKS = 500  # the maximum letters outside links on a page of links
+# A frame has at most this many letters outside its largest box, and outside all boxes, such as the name of the site.
 _MOST_IN_FRAME = 200
 _MOST_LOOSE = 40
 _WIDE_LETTER = "[\u1100-\u11ff\u3041-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]"
 _WIDE = re.compile(f"{_WIDE_LETTER}{_WIDE_LETTER}*")  # faster than "+" for text without such letters
-_WIDTH = 2.5  # letters of other scripts that one such letter equals
+_WIDTH = 2.5  # one such letter counts as this many letters of other scripts
 
 
 def word_set(names: str) -> frozenset[str]:
@@ -51,7 +51,7 @@ def weight(text: str) -> int:
 
 
 class _Box(NamedTuple):
-    """A finished box: its text and headings."""
+    """A closed box: its letters outside links, its number of headings, and its lines without its frame."""
 
     said: int
     headings: int
@@ -77,7 +77,7 @@ class Part(NamedTuple):
     """Letters outside links, by weight."""
     best: _Best
     core: slice
-    """Its lines without its frame."""
+    """The range of its lines without its frame."""
 
 
 _NO_BOX = _Box(0, 0, slice(0))
@@ -94,12 +94,12 @@ class _Block:
         self.score_before = score_before
         self.said_before = said_before
         self.headings_before = headings_before
-        self.best_before: _Best | None = None  # the best element of the page when this one was marked
+        self.best_before: _Best | None = None  # the best element of the page before this one was marked
         self.in_boxes = 0  # letters in its boxes
         self.greatest = _NO_BOX  # the box with the most letters
 
     def is_frame(self, said: int, headings: int) -> bool:
-        """Return whether it is a frame around its largest box, which has all its headings and nearly all its text."""
+        """Return whether the block is only a frame: its largest box has all headings and nearly all of the text."""
         if not headings or headings != self.greatest.headings:
             return False
         beside = said - self.greatest.said
@@ -116,11 +116,11 @@ class Lines:
         self.all: list[str] = []
         self.said = 0  # letters outside links, by weight
         self.marked: list[Part] = []
-        self.parts: list[str] = []  # of the current line; leading blanks may be missing
+        self.parts: list[str] = []  # the parts of the current line; leading blanks may be missing
         self._weights: list[int] = []
         self._all_letters = 0
         self._scores: list[int] = []
-        self._score = 0  # of all lines
+        self._score = 0  # the sum over all lines
         self._headings = 0
         self._best = _NO_BEST
         self._core = slice(None)

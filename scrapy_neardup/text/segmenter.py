@@ -16,15 +16,17 @@ from .jieba_data import load_tables
 
 Cut = Callable[[str], list[str]]
 Segmenter = Callable[[list[str]], bytes]
-"""Returns the words of a text in UTF-8, one a line. The text is a list in which the text around runs of Han characters
-and the runs take turns. The first and the last element are text around runs, in which each word is between blanks and
-everything else is blanks."""
+"""A function that returns the words of a text in UTF-8, one a line.
 
-_RUN = re.compile("([\u4e00-\u9fd5]+)")  # of the characters that jieba knows; each other one is a word
+The text is a list in which other text and runs of Han characters alternate. The first and the last element are other
+text. In other text, each word is between blanks, and there is nothing but words and blanks.
+"""
+
+_RUN = re.compile("([\u4e00-\u9fd5]+)")  # runs of the Han characters that jieba knows; each other one is a word
 
 
 def segmenter() -> Segmenter:
-    """Return the segmenter of Chinese: the compiled one, or else the one in Python."""
+    """Return the compiled segmenter of Chinese, or else the one in Python."""
     return (_compiled() if native.compiled else None) or _not_compiled()
 
 
@@ -38,7 +40,7 @@ class CompiledSegmenter:
         return self.cut("".join(parts).encode())
 
     def cut(self, text: bytes) -> bytes:
-        """Return the words of a text that is not split into runs, but otherwise as for a segmenter."""
+        """Cut a text as a segmenter does, given its list of parts joined to one UTF-8 text."""
         return self._cut_lines(text, *self._tables)
 
 
@@ -59,9 +61,9 @@ def _not_compiled() -> Segmenter:
 
 
 def by_runs(cut: Cut) -> Segmenter:
-    """Return a segmenter that cuts all runs in one call of a function, since one call for each takes a third longer.
+    """Return a segmenter that cuts all runs in one call of `cut`, since one call for each run takes a third longer.
 
-    The function must cut at each blank and each line end.
+    `cut` must cut at each blank and each line end.
     """
 
     def lines(parts: list[str]) -> bytes:
@@ -75,7 +77,7 @@ def by_runs(cut: Cut) -> Segmenter:
 
 
 def _filled(cut: list[str], gaps: list[list[str]]) -> list[str]:
-    """Return the words of the runs, with the words of the gaps in place of the line ends, in order."""
+    """Return the words of the runs in order, with each line end replaced by the words of the next gap."""
     words: list[str] = []
     at = 0
     for gap in gaps:
@@ -87,7 +89,7 @@ def _filled(cut: list[str], gaps: list[list[str]]) -> list[str]:
 
 
 def build_segmenter() -> Cut:
-    """Return a function that cuts as jieba does, by its words and its model, in less than half of the time."""
+    """Return a function that cuts by jieba's dictionary and model, in less than half of jieba's time."""
     dictionary = _Dictionary()
 
     def cut(text: str) -> list[str]:
@@ -100,25 +102,27 @@ def build_segmenter() -> Cut:
 
 
 class _Dictionary:
-    """jieba's words with their counts, and its model for new words in the remaining characters."""
+    """jieba's dictionary of words with their counts, and its model of words that are not in the dictionary."""
 
     def __init__(self) -> None:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # newer Pythons warn of escapes in its source
+            warnings.simplefilter("ignore")  # newer versions of Python warn about escapes in jieba's source
             import jieba
             from jieba import finalseg
         jieba.setLogLevel("WARNING")
         jieba.dt.initialize()
         self._counts: dict[str, int] = jieba.dt.FREQ  # 0 marks a prefix that is not a word
         self._scores = _Scores(log(jieba.dt.total))
-        # Names and the like, most of which come again.
+        # A cache, since most new words (names and the like) occur again.
         self._find = lru_cache(maxsize=1 << 14)(lambda text: list(finalseg.cut(text)))
 
     def cut(self, run: str) -> list[str]:
-        """Return the words of a run: of all ways to cut it the most likely one, with new words in the remaining
-        characters."""
+        """Return the words of a run, cut in the most likely way by the dictionary.
+
+        The model then finds new words in the characters that remain single.
+        """
         words: list[str] = []
-        at = start = 0  # the beginning of a row of single characters
+        at = start = 0  # `start`: the beginning of a series of single characters
         for end in self._ends(run):
             if end - at > 1:
                 words += self._left_over(run[start:at])
@@ -140,7 +144,7 @@ class _Dictionary:
             yield at
 
     def _best_ends(self, run: str) -> list[int]:
-        """Return for each position the end of its best word, by the likelihood of the rest of the run."""
+        """Return, for each position, the end of the first word in the most likely cut of the run from there on."""
         count_of, scores, size = self._counts.get, self._scores, len(run)
         best, ends = [0.0] * (size + 1), [0] * size
         for start in range(size - 1, -1, -1):
@@ -148,7 +152,7 @@ class _Dictionary:
             most = -inf
             word = run[start]
             while (count := count_of(word)) is not None:
-                # In jieba's order of addition, for equal last digits. Ties go to the longest word.
+                # Add in jieba's order, so that the last digits are equal. Ties go to the longest word.
                 if count and (score := scores[count] + best[end]) >= most:
                     most, far = score, end
                 if end == size:
@@ -161,7 +165,7 @@ class _Dictionary:
 
 
 class _Scores(dict[int, float]):
-    """The log probability of a word by its count."""
+    """A cache of the log probabilities of words, by their counts."""
 
     def __init__(self, all_words: float) -> None:
         self._all_words = all_words

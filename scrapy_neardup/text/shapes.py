@@ -1,4 +1,4 @@
-"""Correspondences between the URLs of two hosts. Pure."""
+"""Find and apply correspondences between the URLs of two hosts, such as a common path under a prefix. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Place(NamedTuple):
     path: int
     """The hash of the common path and query."""
     branch: int
-    """The hash of the first directory under the prefix; pages without a directory share one."""
+    """The hash of the first directory under the prefix; equal for all pages without a directory."""
 
 
 class Shape(NamedTuple):

@@ -1,7 +1,7 @@
 """Split text into tokens. Pure, except for the segmenter of Chinese, which is loaded on first use.
 
-Text is first split by script. jieba cuts only runs of the Han characters that it knows, and every segmenter gives the
-same words. So a fingerprint does not depend on what is installed.
+Text is first split by script. jieba cuts only runs of the Han characters that it knows. The compiled segmenter and the
+one in Python give the same words, so a fingerprint does not depend on the installation.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _UNSPACED = "\u3041-\u30ff\u31f0-\u31ff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u0f00-\u0fff"
 _LETTER = re.compile(f"(?!_)[\\w{MARKS}]")
 _DEPENDS = re.compile(f"[{_HAN}{_UNSPACED}]")
-_KNOWN = "\u4e00-\u9fd5"  # to jieba; each other Han character is a word
+_KNOWN = "\u4e00-\u9fd5"  # the Han characters that jieba knows; each other one is a word
 _RUN = re.compile(f"[{_HAN}]|(?P<unspaced>[{_UNSPACED}]+)|(?:(?![_{_HAN}{_UNSPACED}])[\\w{MARKS}])+")
-_HAN_RUNS = re.compile(f"([{_KNOWN}]+)")  # equal in all Unicode forms
+_HAN_RUNS = re.compile(f"([{_KNOWN}]+)")  # normalization does not change these characters
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200d\u2060\ufeff]")
 _ASCII = bytes(range(128))
 _ASCII_WORDS = bytes(c if c > 127 else ord(chr(c).lower()) if chr(c).isalnum() else ord(" ") for c in range(256))
 _MORE = "\n"
-_SHORT, _MANY = 8, 1 << 13  # limits of the cache: characters of a text, and texts
+_SHORT, _MANY = 8, 1 << 13  # limits of the cache: the characters of a text, and the number of texts
 
 
 def normalize(text: str) -> str:
@@ -73,7 +73,7 @@ def token_lines(text: str) -> bytes:
 def _plain_chinese_lines(text: str) -> bytes | None:
     """Return the words of a text that is only ASCII, Han characters known to jieba, and common punctuation.
 
-    Return None for other text, and without the compiled part. This saves a third of the time.
+    Return None for other text, and if the compiled part is missing. This shortcut saves a third of the time.
     """
     plain = native.compiled.plain_chinese(text.encode(errors="surrogatepass")) if native.compiled else None
     if plain is None or not _HAN_RUNS.search(text):
@@ -83,14 +83,14 @@ def _plain_chinese_lines(text: str) -> bytes | None:
 
 
 def _apart(normal: str, words: list[str]) -> str:
-    """Return the words of a text between blanks, without invisible characters."""
+    """Return words separated and surrounded by blanks; "" if `normal`, the normalized text, is empty."""
     return " ".join(["", *words, ""]) if normal else ""
 
 
 class _Between(dict[str, str]):
     """A cache of the text between runs of Han characters, most of which is short and repeated.
 
-    It maps a text to its words between blanks, or to _MORE if normalization gives the text such runs too.
+    It maps a text to its words between blanks, or to _MORE if normalization creates runs of Han characters in the text.
     """
 
     def __missing__(self, text: str) -> str:
@@ -111,7 +111,7 @@ _BETWEEN = _Between()
 
 
 def _plain(text: str) -> str | None:
-    """Return a normalized text except for case, with blanks in place of non-ASCII characters that are not in words.
+    """Normalize a text except for case, and replace non-ASCII characters that are not in words by blanks.
 
     Return None if the form of a character depends on its neighbours.
     """
@@ -127,7 +127,7 @@ def _plain(text: str) -> str | None:
 
 @lru_cache(maxsize=1 << 12)
 def _form(character: str) -> str | None:
-    """Return the form of a non-ASCII character, blanks if it is not in a word.
+    """Return the normalized form of a non-ASCII character; blanks if it is no part of words.
 
     Return None if its neighbours matter: combining marks, the capital sigma, scripts without spaces.
     """
@@ -142,9 +142,9 @@ def _form(character: str) -> str | None:
 
 
 def word_lines(text: bytes) -> bytes:
-    """Return the words, one a line, of a UTF-8 text whose separators are all ASCII.
+    """Return the words of a UTF-8 text, one a line. All separators in the text must be ASCII.
 
-    Only ASCII letters are lowered.
+    Only ASCII letters are changed to lower case.
     """
     return native.compiled.word_lines(text) if native.compiled else b"\n".join(text.translate(_ASCII_WORDS).split())
 

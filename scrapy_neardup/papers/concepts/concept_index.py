@@ -24,11 +24,11 @@ class _Entry(Generic[T]):
 
 
 class ConceptIndex(Generic[T]):
-    """Documents by similar key concepts at similar places, in the order of arrival.
+    """Finds documents with similar key concepts at similar places, in the order of arrival.
 
-    Similar concepts: a cosine above `least_cosine`. Similar places: a spread of distances below `most_spread`, as a
-    share of the words that the texts span. The paper's S_thr is a number of words, but in a long text one more
-    occurrence moves later ones farther.
+    Concepts are similar if their cosine is above `least_cosine`. Places are similar if the spread of the distances is
+    below `most_spread`, as a share of the words that the texts span. The paper's S_thr is a number of words. Here it is
+    a share, since in a long text one more occurrence of a concept moves the later ones farther.
 
     曹玉娟 et al. 2011, section 3.5.
     """

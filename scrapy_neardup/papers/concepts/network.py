@@ -1,7 +1,7 @@
 """Find the key terms of a text in its network of co-occurring terms, a small world.
 
-Key terms are those without which the paths between all others grow most. Paths are counted on sets of nodes as bits,
-for all nodes at once: this is exact, and several times as fast as graph libraries.
+Key terms are the terms that lengthen the paths between all other terms most if they are removed. Paths are counted from
+all nodes at once, on sets of nodes as bits. This is exact, and several times as fast as graph libraries.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _reached(graph: Graph, start: str) -> set[str]:
 
 
 def key_nodes(graph: Graph, candidates: int, wanted: int, counts: Mapping[str, int]) -> list[str]:
-    """Return up to `wanted` nodes of a connected graph, in the order of the growth of the mean path without them.
+    """Return up to `wanted` nodes of a connected graph. Nodes that lengthen the mean path most if removed come first.
 
     Only the `candidates` nodes of highest degree are tried. Ties are ordered by `counts` (occurrences in the text),
     highest first, then by name. [] for no nodes.
@@ -75,7 +75,7 @@ def key_nodes(graph: Graph, candidates: int, wanted: int, counts: Mapping[str, i
 
 
 def contributions(graph: Graph, nodes: Sequence[str]) -> list[float]:
-    """Return the growth of the mean path of a connected graph without each node.
+    """Return for each node by how much the mean path of a connected graph grows without the node.
 
     曹玉娟 et al. 2011, section 3.3: CB = d without the node - d.
     """

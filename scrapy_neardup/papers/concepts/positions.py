@@ -20,8 +20,8 @@ Vector: TypeAlias = Mapping[int, Sequence[int]]
 def pack(positions: Mapping[str, Sequence[int]]) -> tuple[int, ...]:
     """Return a fingerprint for each occurrence of a concept: 40 bits of its hash above 24 bits of its position.
 
-    Takes the ascending positions of each concept; () for none. Each concept gives its first `OCCURRENCES` positions, in
-    the order of the concepts. Positions above 24 bits become the largest one.
+    Takes the ascending positions of each concept; () for none. The first `OCCURRENCES` positions of each concept are
+    used, in the order of the concepts. Positions above 24 bits become the largest one.
 
     曹玉娟 et al. 2011, formula 8.
     """
@@ -41,8 +41,8 @@ def unpack(fingerprints: Iterable[int]) -> dict[int, list[int]]:
 def cosine(dot: int, square_a: int, square_b: int) -> float:
     """Return the cosine of two vectors, given their dot product and squares; 0.0 if one is empty.
 
-    曹玉娟 et al. 2011, formula 9, in whose left half the root of the squares is missing. The weight of a concept is its
-    number of occurrences.
+    曹玉娟 et al. 2011, formula 9; the paper omits the root of the squares in the left half. The weight of a concept is
+    its number of occurrences.
     """
     return dot / math.sqrt(square_a * square_b) if square_a and square_b else 0.0
 
@@ -64,8 +64,9 @@ def span(a: Vector, b: Vector) -> int:
 def _spread(a: Sequence[int], b: Sequence[int]) -> float:
     """Return the standard deviation of the distances between the n-th occurrences in the two texts: formulas 10 to 12.
 
-    The paper uses absolute distances for the mean (formula 11) and signed ones for the deviation (formula 12), so the
-    result for a text with a passage before it depends on which text comes first. Here both are signed.
+    The paper uses absolute distances for the mean (formula 11) and signed ones for the deviation (formula 12), so if
+    one text has an additional passage at its beginning, the result depends on the order of the texts. Here both are
+    signed.
     """
     distances = [one - other for one, other in zip(a, b, strict=False)]  # formula 10: δP
     mean = math.fsum(distances) / len(distances)  # formula 11: AVG

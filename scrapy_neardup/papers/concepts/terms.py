@@ -15,7 +15,7 @@ from ...text.tokens import SCHEME as TOKENS
 from ...text.tokens import normalize, tokenize
 
 LANGUAGES = ("en", "zh")
-# Only an empty line ends a paragraph, since a line may end within a sentence.
+# Only an empty line ends a paragraph, since the end of a line may be within a sentence.
 _END = re.compile(r"[。！？!?；;…]+|\.(?=\s|$)|\n\s*\n")
 
 
@@ -33,8 +33,8 @@ def sentences(text: str) -> Iterator[list[Term]]:
     Stop words and figures are left out, since they name no concept. Raise ModuleNotFoundError without the packages of
     the extra `dwdcs`.
 
-    曹玉娟 et al. 2011, section 3.1. Of its phrases only single words are used, as in the key concepts of its example:
-    longer phrases need a tagger for each language.
+    曹玉娟 et al. 2011, section 3.1. Of the paper's phrases only single words are used, as in its example of key
+    concepts. Longer phrases need a tagger for each language.
     """
     dropped, begin = stop_words(), 0
     for sentence in _END.split(text):

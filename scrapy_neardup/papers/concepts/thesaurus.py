@@ -19,7 +19,7 @@ from pathlib import Path
 from ...text.tokens import normalize
 from .terms import stem
 
-THRESHOLD = 0.5  # Rel_thr: the paper leaves it to the user; docs/algorithms/dwdcs.md has the node counts behind it
+THRESHOLD = 0.5  # Rel_thr: the paper leaves it to the user; docs/algorithms/dwdcs.md explains this value
 LARGEST = 64  # words in a group: larger ones are lists (cities, plants), not synonyms
 
 _CILIN = re.compile(r"[A-L][a-z]\d\d[A-Z]\d\d[=#@] ?")
@@ -32,7 +32,7 @@ class Concepts:
     """A map from a term to the name of its concept, which is one of its terms. Equal maps are equal."""
 
     names: Mapping[str, str] = field(default_factory=dict)
-    """The terms whose concept has another name. Use `of` for lookups."""
+    """Only terms with a concept of another name. Use `of` for lookups."""
 
     @cached_property
     def id(self) -> str:

@@ -12,9 +12,9 @@ from itertools import islice
 
 LENGTH = 5
 LETTERS = 3
-"""Letters that count as one Han character, which carries 9.65 bits (by frequency alone). Three English letters carry
-about 11 (Shannon 1951, table I: 4.14, 3.56, 3.3)."""
-CODE_POINTS, CODE_POINT_BITS = 3, 21  # in an integer of 64 bits
+"""The number of letters in place of one Han character, which carries 9.65 bits (by frequency alone). Three English
+letters carry about 11 bits (Shannon 1951, table I: 4.14, 3.56, 3.3)."""
+CODE_POINTS, CODE_POINT_BITS = 3, 21  # code points in an integer of 64 bits
 
 _HAN = "\u3041-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # and kana, which has no spaces either
 _CLOSING = "\"'”’»)\\]}」』》】"

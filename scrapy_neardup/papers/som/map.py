@@ -142,7 +142,7 @@ def near_on_map(units: Integers, vectors: Callable[[Integers], Floats], similari
     """Return the clusters of documents on the same unit or on adjacent ones, with a large enough cosine.
 
     `units`: a row and a column for each document. `vectors` returns the vectors of documents, given their ascending
-    numbers. Two documents that are not near may share a cluster through others.
+    numbers. Two documents that are not near may share a cluster through other documents.
     """
     unions: Unions[int] = Unions()
     for number in range(len(units)):

@@ -155,7 +155,7 @@ def whole_vectors(found: Occurrences, weights: Floats, chosen: Integers) -> Floa
 
 
 def normalized(vectors: Floats) -> Floats:
-    """Return vectors scaled to length 1. Those of length 0 stay.
+    """Return vectors scaled to length 1. Vectors of length 0 stay unchanged.
 
     Equations 10 and 11.
     """
@@ -174,7 +174,7 @@ def rough_classes(vectors: Floats, rounds: int = 10) -> Integers:
     """Return √(n/2) classes for documents without given classes, by spherical k-means; shape (documents,).
 
     It is deterministic: the first centres are documents at equal steps through the batch. A class may end up empty.
-    The numbers of the others are consecutive then.
+    The other classes then have consecutive numbers.
 
     Dhillon, Modha 2001, Concept decompositions for large sparse text data using clustering, section 3.
     """

@@ -21,7 +21,7 @@ ALIGN = 64  # arrays begin at multiples of this many bytes, so that their items 
 
 
 def write_arrays(path: Path, arrays: Sequence[Array]) -> None:
-    """Write a file. It gets its name only once all of it is on disk."""
+    """Write a file. It appears under its name only when it is completely on disk."""
     whole = [np.ascontiguousarray(each) for each in arrays]
     sums = np.array([_checksum(each) for each in whole], np.uint32)
     with replacing(path) as part, open(part, "wb") as file:

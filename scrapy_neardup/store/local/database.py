@@ -20,8 +20,8 @@ CACHE = 16_000  # KB of cached pages
 PAGE = 16_384  # bytes; a row takes about 800, and smaller pages would leave a tenth of their space unused
 # Numbers are never reused, and a replaced row gets a new number. So rows above the highest known number are new.
 _COLUMNS = "(number INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL UNIQUE, value BLOB)"
-SMALL = 2**25  # bytes of a file up to which all checksums are compared when it is opened, in 0.1 s
-FILLED = 0.7  # the share of a file filled by rows below which it is rewritten, at some seconds per gigabyte
+SMALL = 2**25  # bytes; all checksums of a file up to this size are compared when it is opened, which takes 0.1 s
+FILLED = 0.7  # if rows fill a smaller share of a file, it is rewritten, which takes some seconds per gigabyte
 _LEAST_BYTES = 512  # the minimum size of an SQLite file, which is one page
 _ADVICE = {
     "is locked": f"another process has locked it for {LOCK_SECONDS} seconds; try again later",
@@ -106,8 +106,8 @@ def _exists(path: Path) -> bool:
 def _may_be_database(path: Path) -> bool:
     """Return whether a file has the header of an SQLite file.
 
-    The header is read by SQLite, whose locks belong to the process. Opening and closing the file directly would release
-    the locks of all stores that have it open. Other processes could then delete the write-ahead log.
+    SQLite reads the header, and not this function. If this process opened and closed the file itself, it would release
+    the locks of all its stores that have the file open. Other processes could then delete the write-ahead log.
     """
     if path.stat().st_size < _LEAST_BYTES:  # SQLite treats a file of one byte as empty
         return path.stat().st_size == 0
@@ -123,7 +123,7 @@ def _address(path: Path, writes: bool) -> str:
     address = path.absolute().as_uri()
     if writes:
         return f"{address}?mode=rwc"
-    # SQLite creates files beside the file that it reads. Where it can't, a file that nobody writes opens as immutable.
+    # SQLite creates files beside the file that it reads. Where it can't, open a file that nobody writes as immutable.
     if all(os.access(place, os.W_OK) for place in (path, path.parent)):
         return f"{address}?mode=rw"
     return f"{address}?mode=ro" if Path(f"{path}-wal").exists() else f"{address}?mode=ro&immutable=1"
@@ -154,7 +154,7 @@ def tables(db: sqlite3.Connection) -> list[str]:
 
 
 def _check_rows(db: sqlite3.Connection, names: list[str]) -> None:
-    """Raise sqlite3.DatabaseError for damage. A large file is checked only where its newest rows lie."""
+    """Raise sqlite3.DatabaseError for damage. In a large file, only the place of the newest rows is checked."""
     if db.execute("PRAGMA page_count").fetchone()[0] * PAGE <= SMALL:
         [said] = db.execute("PRAGMA integrity_check(1)").fetchone()
         if said != "ok":
@@ -176,7 +176,7 @@ def _check_format(path: str, db: sqlite3.Connection, table: str) -> None:
 
 
 def _prepare(db: sqlite3.Connection, table: str, writes: bool) -> None:
-    """Create a missing table. For a reader it is temporary and empty."""
+    """Create the table if it is missing. Without `writes`, the created table is temporary and empty."""
     if not writes:
         if table not in tables(db):
             db.execute(f'CREATE TEMP TABLE "{table}" {_COLUMNS.replace(" AUTOINCREMENT", "")}')

@@ -18,7 +18,7 @@ _REFUSED = (
     "restore a backup of the store, or delete damaged rows of documents and links, with their keys:"
     " DELETE FROM neardup WHERE key = 'KEY'"
 )
-_SLOW = "until then, each opening of the store takes longer, since it is rebuilt in memory"
+_SLOW = "until then, each opening of the store takes longer, since the index is rebuilt in memory"
 
 
 def inspect(path: str, survey: Survey) -> None:

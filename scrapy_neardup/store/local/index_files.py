@@ -26,9 +26,9 @@ from .rebuild import table_of_rows
 from .row_index import due
 from .table import Table
 
-CHECKED = 1 << 28  # bytes of an index up to which all checksums are compared when it is opened, in 0.1 s
-STEP = 1 << 18  # rows from which a table is built at a time, in 500 MB of memory
-LEAST = 1 << 15  # the minimum number of rows for a file; fewer rows are indexed again in 0.1 s
+CHECKED = 1 << 28  # bytes; all checksums of an index up to this size are compared when it is opened, in 0.1 s
+STEP = 1 << 18  # rows to build into a table at a time, which takes 500 MB of memory
+LEAST = 1 << 15  # the minimum number of rows for a file; fewer rows are indexed anew each time, in 0.1 s
 
 _NAME = re.compile(r"(\d{12})-(\d{12})-[\da-f]{8}\.idx")
 logger = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ def size_of(file: Path) -> int:
 
 
 class Files:
-    """The tables of one namespace in files."""
+    """The index files of one namespace, each with one table."""
 
     def __init__(self, path: str, table: str, *, writes: bool = False) -> None:
         self.folder = folder_of(path) / quote(table, safe="")

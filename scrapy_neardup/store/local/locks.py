@@ -8,7 +8,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-LOOK_SECONDS = 0.05  # seconds to wait for another process that only checks the lock
+LOOK_SECONDS = 0.05  # seconds to wait, since another process may hold the lock only to check it
 
 
 class RunLock:

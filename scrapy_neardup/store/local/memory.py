@@ -55,7 +55,7 @@ class MemoryBackend:
         return found
 
     def _newest(self, key: int, most: int) -> list[Row]:
-        """Return the `most` newest rows of a key that has many deleted rows."""
+        """Return the `most` newest rows of a key, however many of its rows are deleted."""
         asked = most
         while True:
             asked *= 8
@@ -65,7 +65,7 @@ class MemoryBackend:
                 return [rows[place] for place in places if place in rows][-most:]
 
     def _nearest(self, simhash: int, distance: int) -> list[Row]:
-        """Return the `NEWEST` nearest rows to a SimHash that has many deleted rows near it."""
+        """Return the `NEWEST` rows nearest to a SimHash, however many rows near it are deleted."""
         asked = NEWEST
         while True:
             asked *= 8

@@ -1,4 +1,4 @@
-"""An index of rows, with read-only tables and the newest rows in RAM."""
+"""An index from postings to rows, with read-only tables for older rows and RAM for the newest."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..interface import Postings
 from .table import Table
 from .tail import Place, Tail
 
-TAIL = 1024  # rows in RAM from which a table is built, which takes some milliseconds
+TAIL = 1024  # the number of rows in RAM after which they become a table, which takes some milliseconds
 RATIO = 8  # a table is merged with an earlier one up to this many times as large
 
 
@@ -52,7 +52,7 @@ class Index:
         return len(self.tail.find(key, len(self.tail))) + sum([table.count(key) for table in self.tables])
 
     def near(self, simhash: int, distance: int, most: int = NEWEST) -> list[tuple[int, Place]]:
-        """Return (distance, place) of rows within a Hamming distance, oldest first, and at most the `most` nearest."""
+        """Return (distance, place) of the `most` nearest rows within a Hamming distance, oldest first."""
         found: list[tuple[int, Place]] = []
         for table in self.tables:
             found += table.near(simhash, distance, most)
@@ -77,7 +77,7 @@ class Index:
         self.tail = self.tail.rest(numbered=False)
 
     def put(self, table: Table) -> None:
-        """Put a table in place of the tables of the same rows."""
+        """Replace the tables of the same rows by one table."""
         self.tables = [*(each for each in self.tables if each.last < table.first), table,
                        *(each for each in self.tables if each.first > table.last)]  # fmt: skip
 

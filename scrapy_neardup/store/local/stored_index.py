@@ -1,4 +1,4 @@
-"""An index with its older tables in files, which a thread merges."""
+"""An index with older tables in files. A thread merges the files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from .table import Table
 
 
 class StoredIndex(Index):
-    """An index from postings to rows. One process makes files. In the other processes, newer rows stay in RAM."""
+    """An index from postings to rows.
+
+    Only one process makes files. In the others, rows newer than the files are in RAM.
+    """
 
     def __init__(self, db: sqlite3.Connection, files: Files) -> None:
         super().__init__()
@@ -60,7 +63,7 @@ class StoredIndex(Index):
                 self._merging = self._thread.submit(self._files.merged, tables)
 
     def _due(self) -> list[Table]:
-        """Return the tables to merge. Without the lock, only tables after the last file are merged."""
+        """Return the tables that are due to be merged. Without the lock, these are only tables after the last file."""
         newest = [*takewhile(lambda table: not table.path, reversed(self.tables))][::-1]
         return due(self.tables if self._files.is_held else newest)
 

@@ -88,7 +88,7 @@ class Table:
         return Table.read(path)
 
     def find(self, keys: Iterable[int], most: int) -> Iterator[tuple[int, list[int]]]:
-        """Yield each key found with its row numbers, oldest first, and at most the `most` newest."""
+        """Yield each key found with the numbers of its `most` newest rows, oldest first."""
         first = self.first
         for key, numbers in self._keys.find(keys, most):
             yield key, [first + number for number in numbers]
@@ -98,6 +98,6 @@ class Table:
         return self._keys.count(key)
 
     def near(self, simhash: int, distance: int, most: int) -> list[tuple[int, int]]:
-        """Return (distance, row number) of the rows within a Hamming distance, and at most the `most` nearest."""
+        """Return (distance, row number) of the `most` nearest rows within a Hamming distance."""
         found = self._near.find(simhash, distance, most)
         return [(far, self.first + int(self._places[number])) for number, far in found.items()]

@@ -76,7 +76,7 @@ class Tail:
         return [key for key in keys if key in self._first]
 
     def find(self, key: int, most: int) -> list[Place]:
-        """Return the places of a key, oldest first, and at most the `most` newest."""
+        """Return the places of the `most` newest rows of a key, oldest first."""
         if (first := self._first.get(key)) is None:
             return []
         found = [p for slot in (first, *self._others.get(key, ())) if (p := self.places[slot]) is not None]

@@ -1,7 +1,7 @@
 """Write rows through the thread of sqlitedict, and work around its pitfalls.
 
 - A failed `commit()` of sqlitedict kills its thread. After that, `commit()`, `close()` and each access wait for ever.
-  So COMMIT is sent as a statement, which only raises, and all waits here check that the thread is alive.
+  So COMMIT is sent as a statement, which only raises if it fails. All waits here check that the thread is alive.
 - sqlitedict raises the error of a statement only at the next statement, and still executes the statements queued behind
   it. So a second thread waits for each statement before it sends the next, and sends ROLLBACK after an error. The crawl
   does not wait.

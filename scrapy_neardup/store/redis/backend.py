@@ -5,9 +5,10 @@ All keys begin with `{neardup:NAMESPACE:3}`, which keeps them on one node of a c
 - `rPLACE`: the row of a document or link.
 - `:run`, `:meta` and `:host`: hashes of the other rows by name.
 - `:pending`: a hash of pending documents by place. They are valid while the lease of their run lasts.
-- `kBUCKET`: 2^18 small hashes. They map the other bits of a key to the places of its rows, oldest first. A long list is
-  stored in `KBUCKET…` instead, with '' in the bucket.
-- `nBLOCK`: places and SimHashes of the documents with these 16 bits in one of the four blocks of their SimHash.
+- `kBUCKET`: 2^18 small hashes. The first bits of an index key choose the bucket. The bucket maps the other bits to the
+  places of the rows, oldest first. A long list is stored in `KBUCKET…` instead, with '' in the bucket.
+- `nBLOCK`: places and SimHashes of documents. BLOCK is one of the four blocks of a SimHash, as its number and its 16
+  bits. Each document is in four such lists.
 - `:names` and `:last`: hashes from the code of a run to its id and its highest row number.
 - `:lease.CODE`: the lease of a run.
 - `:news`: a stream of written rows of runs and hosts, and of documents while `:hears` exists.

@@ -47,7 +47,7 @@ class Connection:
         return self.number
 
     def exchange(self, commands: Sequence[Command]) -> list[Any]:
-        """Send commands and return the answers, in which errors of single commands are values.
+        """Send commands and return the answers. The error of a single command is returned as its answer.
 
         Raise the client's errors, and errors that require a new connection. The connection is closed then.
         """

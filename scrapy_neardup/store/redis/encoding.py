@@ -19,10 +19,10 @@ from ..keys import id_of, key_of, kind_of, place_of
 
 KINDS = (DOCUMENT, LINK)
 NAMED = (RUN, META, HOST)  # kinds of rows that have a name instead of a place, with one hash for each kind
-CODE, PLACE, KEY, SIMHASH = 4, 8, 7, 8  # bytes
-BUCKETS = 18  # bits of a key for its bucket: more waste memory in small stores, fewer make buckets full tables
+CODE, PLACE, KEY, SIMHASH = 4, 8, 7, 8  # bytes of a run's code, a place, a key, and a SimHash
+BUCKETS = 18  # bits of a key that choose its bucket: more waste memory in small stores, fewer make buckets too large
 _NUMBER = 31  # bits of a row number
-_REST, _UNUSED = 64 - BUCKETS, 32 - BUCKETS  # 50 bits of a key are used, and nearly always unique
+_REST, _UNUSED = 64 - BUCKETS, 32 - BUCKETS  # 50 bits of a key are used, which are nearly always unique
 _FIELD = 0xFFFFFFFF
 _ENTRY = np.dtype([("place", f"V{PLACE}"), ("simhash", ">u8")])
 

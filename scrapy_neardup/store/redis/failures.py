@@ -13,7 +13,7 @@ _VOID = (
     *(exceptions.AskError, exceptions.TryAgainError, exceptions.ClusterDownError),
 )
 _UNHELD = "neardup: the run is not held"  # the same text as in scripts/common.lua
-_ADVICE = {  # keys are parts of errors, of which the client library removes the first word
+_ADVICE = {  # keys are parts of error messages; the client library removes the first word of a message
     "used memory": "it is full; give it more memory, or forget old documents",
     "authenticat": "it needs a password",
     "username-password": "the user or the password is wrong",

@@ -1,4 +1,4 @@
-"""List the namespaces of a server, which takes a scan of its keys."""
+"""List the namespaces of a server by a scan of its keys."""
 
 from __future__ import annotations
 

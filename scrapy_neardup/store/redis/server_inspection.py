@@ -95,7 +95,7 @@ def _unfound(server: Server, rows: Mapping[str, Record]) -> list[str]:
 
 
 def _leading(key: str, record: Record) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the names of the lists of a row, each with the entry of the row."""
+    """Yield the name of each list in the index that must contain a row, with the entry of the row in it."""
     (keys, simhash), at = packed(postings(record)), place(key)
     yield from ((b"k" + each, at) for each in pieces(keys, KEY))
     yield from ((b"n" + bytes([n]) + block, at + simhash) for n, block in enumerate(pieces(simhash, 2)))

@@ -23,7 +23,7 @@ class Writes:
         self.refused: Exception | None = None
         """The error of the last attempt to send the queue; None if it succeeded."""
         self.damage: Exception | None = None
-        """The first error of a write that can never succeed, since `Server.flush` last raised one."""
+        """The first error of a write that can never succeed; None after `Server.flush` has raised it."""
         self._again: list[Operation] = []
         self._queue: list[Operation] = []
         self._rows: OrderedDict[Any, Operation] = OrderedDict()
@@ -55,7 +55,7 @@ class Writes:
             self._rows.popitem(last=False)
 
     def repeat(self) -> None:
-        """Queue all remembered operations again. Rows with a name are written only if they are missing."""
+        """Queue all remembered operations again. Rows with a name are written only if the server lacks them."""
         named = [["add", *each[1:4]] for each in self._named.values()]
         rows = [["add", *each[1:4]] if each[0] == "set" else each for each in self._rows.values()]
         self._again = [*named, *rows, *(["hold", *hold[:4]] for hold in self.held.values())]

@@ -1,4 +1,4 @@
-"""Lua scripts, which a server runs atomically."""
+"""Load the Lua scripts that a server runs atomically."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
--- Shared code, placed before each script.
+-- Code shared by all scripts. It is put before the text of each script.
 -- KEYS[1]: the prefix of all keys.
 -- ARGV[1]: the token of the connection (40 bytes), then the codes of the runs whose leases it must hold.
 local root, token = KEYS[1], string.sub(ARGV[1], 1, 40)
 local call, sub, concat, floor = redis.call, string.sub, table.concat, math.floor
-local CODE, PLACE, ENTRY, KEY = 4, 8, 16, 7 -- bytes of a run's code; a place; a place with SimHash; a key
-local SHORT = 63 -- max. bytes of a list in its bucket; a longer value would make the bucket a full hash table
-local EXACT = 4096 -- bytes of a list of SimHashes up to which it is stored without spare room
+local CODE, PLACE, ENTRY, KEY = 4, 8, 16, 7 -- bytes of a run's code, a place, a place with SimHash, a key
+local SHORT = 63 -- max. bytes of a list in its bucket; a longer one would turn the compact bucket into a full hash table
+local EXACT = 4096 -- bytes; a list of SimHashes up to this size is stored without spare room
 local rows, pending = root .. 'r', root .. ':pending'
 
 local function lease_of(code) return root .. ':lease.' .. code end
@@ -16,6 +16,7 @@ for at = 41, #ARGV[1], CODE do
   end
 end
 
+-- Returns the name of the list of SimHashes with the same bits in a block.
 local function block_key(simhash, block)
   return root .. 'n' .. string.char(block) .. sub(simhash, 2 * block + 1, 2 * block + 2)
 end
@@ -53,7 +54,7 @@ local function put_block(key, list)
   if list == '' then call('DEL', key) else call('SET', key, list) end
 end
 
--- Adds a place to the list of a key. `again`: a long list may already have the place, so search it.
+-- Adds a place to the list of a key. `again`: search a long list first, since it may already have the place.
 local function add(key, place, again)
   local bucket, field = names(key)
   if call('HSETNX', bucket, field, place) == 1 then return end
@@ -65,6 +66,7 @@ local function add(key, place, again)
   end
 end
 
+-- Adds a place with its SimHash to the list of a block. `again`: as above.
 local function add_to_block(key, entry, again)
   local list = call('GET', key) or ''
   if again and find(list, entry) then return end

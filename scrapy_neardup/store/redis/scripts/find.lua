@@ -4,7 +4,7 @@
 -- - the maximum number of rows for each key, one byte each,
 -- - blocks of SimHashes,
 -- - the document to hold if the keys find nothing (place, value, keys, SimHash), or false,
--- - optionally the last known place of each key. The document is then held if no key has a newer place.
+-- - optionally, the last known place of each key. If given, the document is held unless a key has a newer place.
 -- Returns rows (place, value, 1 if pending), and for each lookup: hits (number of the key, place), the last place of
 -- each key, the entries of the blocks, and 1 if the document is held.
 local NONE = string.rep('\0', PLACE)
@@ -43,13 +43,14 @@ local function newest(hits, n, key, most, own)
   return sub(list, -PLACE)
 end
 
--- Adds a place to a key without rows, as most keys are, and returns whether it did. A full server refuses to write;
--- the lookup goes on then.
+-- Adds a place to a key if the key has no rows, as most keys have none. Returns whether the place was added.
+-- A full server refuses to write. The lookup continues then.
 local function add_unknown(key, place)
   local bucket, field = names(key)
   return redis.pcall('HSETNX', bucket, field, place) == 1
 end
 
+-- Returns all entries (place and SimHash) of the given blocks.
 local function entries_of(blocks)
   local names = {}
   for at = 1, #blocks, 3 do names[#names + 1] = root .. 'n' .. sub(blocks, at, at + 2) end
@@ -58,7 +59,9 @@ local function entries_of(blocks)
   return concat(lists)
 end
 
-local holds = true
+local holds = true -- false once a document could not be held; later documents are not held then
+
+-- Answers a lookup, and holds its document if the lookup allows it.
 local function answer(keys, most, blocks, entry, seen)
   local hits, lasts, added, own = {}, {}, {}, entry and entry[1]
   for n = 1, #keys / KEY do

@@ -1,15 +1,15 @@
 -- Executes operations in order. ARGV[2], in MessagePack: the operations, each with its name and arguments:
 -- `row` (place, value, keys, SimHash, others, keeps, is_news) writes the row of a document or link. `others`: the keys
---   that a pending document was not held with, or false. `keeps`: an existing row needs no new postings.
+--   that were added after the document was held as pending, or false. `keeps`: an existing row needs no new postings.
 -- `hold` (place, value, keys, SimHash) holds a document as pending.
--- `drop` (place, keys, SimHash) deletes a row. `free`, with the same arguments, does so if it is pending.
--- `set` (hash, name, value or false, is_news) writes or deletes another row. `add` (hash, name, value) writes it only
---   if it is missing.
+-- `drop` (place, keys, SimHash) deletes a row. `free`, with the same arguments, deletes only a pending document.
+-- `set` (hash, name, value or false, is_news) writes or deletes a row of another kind. `add` (hash, name, value) writes
+--   it only if it is missing.
 -- Returns the error of an operation that can never succeed, or false.
 local KEPT = 100000 -- entries of the stream of news
 local IS_HEARD = call('EXISTS', root .. ':hears') == 1
 local operations, last = {}, {}
-local gone = { keys = {}, blocks = {} } -- by key, dropped entries that are still in its list
+local gone = { keys = {}, blocks = {} } -- dropped entries that are still in a list, by the key of the list
 
 local damage = false -- the error of an operation that can never succeed
 
@@ -55,6 +55,7 @@ function operations.drop(place, keys, simhash)
   for block = 0, #simhash / 2 - 1 do note_gone(gone.blocks, block_key(simhash, block), place .. simhash) end
 end
 
+-- Returns a list without some of its entries.
 local function thin(list, entries)
   local cuts, parts, from = {}, {}, 1
   for _, entry in ipairs(entries) do cuts[#cuts + 1] = find(list, entry) end
@@ -89,6 +90,7 @@ function operations.add(hash, name, value)
   call('HSETNX', root .. ':' .. hash, name, value)
 end
 
+-- Writes the highest row number of each run, if it is higher than before.
 local function note_last()
   for run, number in pairs(last) do
     if number > tonumber(call('HGET', root .. ':last', run) or -1) then call('HSET', root .. ':last', run, number) end
