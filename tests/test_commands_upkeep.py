@@ -330,7 +330,7 @@ def test_a_crawl_stores_again_what_is_older_than_it_holds(crawl: Crawler, a: Sit
     assert len(crawl(urls=pages, settings=settings).items) == 3
     again = crawl(urls=pages, settings={**settings, "NEARDUP_TTL": 0.001})
     assert sorted(again.urls) == pages
-    assert "3 documents are forgotten" in again.log
+    assert "3 documents forgotten" in again.log
     assert crawl(urls=pages, settings={**settings, "NEARDUP_TTL": "1 day"}).items == []
 
 
