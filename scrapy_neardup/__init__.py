@@ -1,6 +1,6 @@
 """scrapy-neardup: keep a crawl from fetching and storing the same content twice.
 
-The way of an item: crawl/origins, crawl/pipeline, items, document, detectors, store, matching/candidates,
+The way of an item: crawl/origins, crawl/pipeline, items, document, detectors, store, matching/matcher,
 matching/evidence, matching/claim, crawl/judge, crawl/outcome, store.
 
 The way of a request: crawl/middleware, mirrors/advice, then fetched, skipped (crawl/waitlist) or redirected

@@ -17,7 +17,7 @@ from .detectors.registry import build_detectors
 from .document import Document
 from .feeds.reviews import Reviews
 from .hosts.rules import Change, Finding
-from .matching.candidates import Matcher
+from .matching.matcher import Matcher
 from .matching.claim import Claim
 from .matching.evidence import Rule
 from .mirrors.deliveries import SCHEME, Deliveries

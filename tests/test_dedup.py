@@ -403,7 +403,7 @@ FAMILY = 30  # documents that are alike: more than are looked at
 
 @pytest.fixture
 def few_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scrapy_neardup.matching.candidates.MAX_CANDIDATES", 20)
+    monkeypatch.setattr("scrapy_neardup.matching.matcher.MAX_CANDIDATES", 20)
 
 
 @pytest.mark.usefixtures("few_candidates")

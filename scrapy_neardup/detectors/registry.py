@@ -16,6 +16,7 @@ from ..text.lexicon import Lexicon, builtin
 from .detector import Detector
 from .standard import Exact, IMatch, Shingle, SimHash
 
+# `BUILTIN_DETECTORS` in settings.py lists the same names, so that reading settings imports no detector.
 _BUILTIN: dict[str, Callable[[Config], Detector]] = {
     "exact": lambda config: Exact(),
     "imatch": lambda config: IMatch(_lexicon(config), config.imatch_lexicons),

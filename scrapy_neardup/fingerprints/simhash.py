@@ -25,7 +25,10 @@ def simhash(features: Hashes) -> int:
 
 
 def simhash_counted(rows: Hashes, counts: npt.NDArray[np.int64]) -> int:
-    """Return the SimHash of distinct features, given their hashes in the first column of `rows`, and their counts."""
+    """Return the SimHash of distinct features, given their hashes in the first column of `rows`, and their counts.
+
+    The detector calls this function. `simhash` counts the features before.
+    """
     if native.compiled:
         return native.compiled.simhash(rows, counts)
     weights = np.frexp(counts)[1].astype(np.uint64)  # the exponent: 1 + floor(log2 n)

@@ -1,4 +1,4 @@
-"""Evidence that two hosts mirror each other, and the confidence of the rule that follows from it."""
+"""Evidence that two hosts mirror each other, and how much of it a rule needs."""
 
 from __future__ import annotations
 

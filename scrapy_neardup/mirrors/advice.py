@@ -1,4 +1,4 @@
-"""Decide whether to skip or redirect a URL before its fetch, and where to send a dead link. No Scrapy."""
+"""Advise to skip a URL whose content is held, or where to send a dead link. No Scrapy."""
 
 from __future__ import annotations
 

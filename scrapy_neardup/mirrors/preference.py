@@ -1,4 +1,4 @@
-"""The hosts that a user prefers to all others."""
+"""NEARDUP_PREFERRED_HOSTS: whether one host outranks another. `matching/matcher.py` applies it."""
 
 from __future__ import annotations
 

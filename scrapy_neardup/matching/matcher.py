@@ -1,4 +1,4 @@
-"""Decide whether a document is a copy, by the best match among the candidates. No Scrapy."""
+"""Decide whether a document is a copy, and choose its original among the candidates. No Scrapy."""
 
 from __future__ import annotations
 
