@@ -49,6 +49,16 @@ def test_a_listing_with_seen_items_only_is_left_and_others_go_on(crawl, a):
     assert f"No more requests from {old}: its last 3 items were seen before" in later.log
 
 
+@pytest.mark.parametrize(
+    ("request_", "is_stopped"), [({"method": "POST"}, True), ({"meta": {"dont_neardup": True}}, False)]
+)
+def test_requests_of_any_method_are_stopped_unless_they_opt_out(crawl, a, request_, is_stopped):
+    a.pages = {f"/{number}.html": Page(html(article(1))) for number in range(9)}
+    settings = {**ONE_BY_ONE, "NEARDUP_STOP_LISTING": 2}
+    made = crawl(settings=settings, urls=[a.url + path for path in a.pages], **request_)
+    assert (made.count("requests/stopped") > 0, len(a.asked()) < 9) == (is_stopped, is_stopped)
+
+
 def test_an_audit_stops_nothing(crawl, a):
     settings = {**ONE_BY_ONE, "NEARDUP_CLOSE_AFTER_SEEN": 1, "NEARDUP_STOP_LISTING": 1, "NEARDUP_ACTION": "audit"}
     urls = [listed(a, "news", [1, 2, 3])]

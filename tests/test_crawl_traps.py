@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
+import pytest
 from site_server import Page, article, html
 
 ONE_BY_ONE = {"CONCURRENT_REQUESTS": 1, "CONCURRENT_ITEMS": 1, "NEARDUP_MAX_COPIES": 4}
@@ -24,6 +27,43 @@ def test_no_more_urls_of_a_trap_are_asked_for(crawl, a):
     assert made.log.count("WARNING: 4 URLs such as ") == 1
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/cal/2026/{}/",
+        "/cal/2026-{}/month.html",
+        "/cal/?2026-{}",
+        "/cal/month?m={}&utm_{}=a",
+        pytest.param("/{}/?m={}".format("x" * 2000, "{}"), id="long"),
+    ],
+)
+def test_numbers_and_tracking_parameters_make_no_directory(crawl, a, path):
+    a.pages = {path.format(number, number): Page(html(article(1))) for number in range(12)}
+    assert crawl(settings=ONE_BY_ONE, urls=[a.url + path for path in a.pages]).count("requests/over_budget") >= 5
+
+
+def test_spellings_of_a_path_and_repeated_parameters_make_no_directory(crawl, a):
+    paths = [f"/{'~' if number % 2 else '%7E'}a/?m={number}{'&m=0' * (number % 3)}" for number in range(12)]
+    a.pages = {path: Page(html(article(1))) for path in paths}
+    assert crawl(settings=ONE_BY_ONE, urls=[a.url + path for path in a.pages]).count("requests/over_budget") >= 5
+
+
+def test_directories_with_other_letters_and_other_hosts_have_budgets_of_their_own(crawl, a, b):
+    names = [*"\u4e00\u4e01\u4e02\u4e03\u4e07\u4e08", "jan", "feb"]  # the Chinese ones differ in digits of escapes
+    for site in (a, b):
+        site.pages = {f"/cal/{quote(name)}/1": Page(html(article(1))) for name in names}
+        site.pages |= {f"/cal/{number}": Page(html(article(1))) for number in range(3)}
+    made = crawl(settings=ONE_BY_ONE, urls=[site.url + path for site in (a, b) for path in site.pages])
+    assert (made.count("duplicates"), made.count("requests/over_budget")) == (21, 0)
+
+
+def test_several_copies_of_one_page_count_once(crawl, a):
+    a.pages = {"/cal/list.html": Page(html("</p><p>".join([article(1)] * 9)))}
+    a.pages |= {f"/cal/{number}.html": Page(html(article(number))) for number in range(5, 9)}
+    made = crawl("RowSpider", ONE_BY_ONE, urls=[a.url + path for path in a.pages], own=True)
+    assert (made.count("duplicates"), made.count("requests/over_budget")) == (8, 0)
+
+
 def test_a_later_run_asks_again(crawl, a):
     settings = {**ONE_BY_ONE, "NEARDUP_SKIP_MIRRORS": False}
     urls = trapped(a)
@@ -42,4 +82,49 @@ def test_start_requests_and_audits_are_not_stopped(crawl, a):
     started = crawl(settings=ONE_BY_ONE, urls=urls, start=True)
     audited = crawl(settings={**ONE_BY_ONE, "NEARDUP_ACTION": "audit", "NEARDUP_NAMESPACE": "audit"}, urls=urls)
     assert [each.count("requests/over_budget") for each in (started, audited)] == [0, 0]
-    assert audited.count("duplicates") == 11
+    assert [each.count("duplicates") for each in (started, audited)] == [11, 11]
+    assert [each.log.count(" URLs such as ") for each in (started, audited)] == [1, 0]
+
+
+def closing(site) -> list[str]:
+    """Put pages on a site that close `/cal/`, and return their URLs."""
+    site.pages |= {"/doc": Page(html(article(2)))}
+    site.pages |= {f"/cal/{number}": Page(html(article(2))) for number in range(10, 20)}
+    return [f"{site.url}/doc", *(f"{site.url}/cal/{number}" for number in range(10, 20))]
+
+
+@pytest.fixture
+def copied(crawl, a) -> tuple[str, str]:
+    """Crawl a page and its copy in `/cal/`, and delete the page. Return both URLs."""
+    a.pages = {"/original": Page(html(article(1))), "/cal/copy": Page(html(article(1)))}
+    urls = [a.url + path for path in a.pages]
+    crawl(settings=ONE_BY_ONE, urls=urls)
+    del a.pages["/original"]
+    return urls[0], urls[1]
+
+
+def test_a_dead_link_leads_into_a_closed_directory(crawl, a, copied):
+    original, copy = copied
+    made = crawl(settings=ONE_BY_ONE, urls=[*closing(a), original])
+    assert made.count("requests/over_budget") >= 3
+    assert (made.count("dead_links/rescued"), made.urls[-1]) == (1, copy)
+
+
+@pytest.mark.parametrize(("limit", "stopped"), [("MAX_COPIES", "over_budget"), ("STOP_LISTING", "stopped")])
+def test_a_skipped_request_is_sent_after_all_whatever_is_stopped(crawl, a, copied, limit, stopped):
+    _, copy = copied
+    settings = {"CONCURRENT_REQUESTS": 1, "CONCURRENT_ITEMS": 1, f"NEARDUP_{limit}": 4}
+    made = crawl(settings=settings, urls=[copy, *closing(a)])
+    assert made.count(f"requests/{stopped}") >= 3
+    assert (made.count("requests/sent_after_all"), made.urls[-1]) == (1, copy)
+
+
+def test_a_page_from_the_original_host_counts_for_the_directory_of_its_mirror(crawl, a, b):
+    urls = closing(a)
+    a.pages |= {f"/cal/{number}": Page(html(article(3))) for number in range(20, 32)}
+    hosts = {b.url.removeprefix("http://"): a.url.removeprefix("http://")}
+    settings = {**ONE_BY_ONE, "NEARDUP_MIRROR_HOSTS": hosts, "NEARDUP_UNHELD_MIRRORS": "redirect"}
+    made = crawl(settings=settings, urls=[*urls, *(f"{b.url}/cal/{number}" for number in range(20, 32))])
+    assert (made.count("unique"), made.log.count("WARNING: 4 URLs such as ")) == (2, 2)
+    assert 5 <= len([path for path in a.asked() if path in (f"/cal/{number}" for number in range(20, 32))]) <= 7
+    assert b.asked() == []

@@ -1,4 +1,4 @@
-"""The downloader middleware, which follows the advice of `mirrors/advice.py` before a fetch and on dead links."""
+"""The downloader middleware: every reason to skip a request, and the redirection of dead links."""
 
 from __future__ import annotations
 
@@ -77,12 +77,14 @@ class MirrorMiddleware:
     async def process_request(self, request: Request) -> Request | None:
         disown(request)
         self.neardup.leads.follow(request)
+        if request.meta.get("dont_neardup"):
+            return None
         if self.neardup.streaks.is_stopped(request) and not is_sent_after_all(request):
             self.neardup.count("requests/stopped")
             raise IgnoreRequest("its start request gave only seen items lately")
         if not self._skips or not is_ours(request):
             return None
-        if self.neardup.traps.has(request.url) and not (is_start(request) or is_sent_after_all(request)):
+        if self.neardup.traps.has(request) and not (is_start(request) or is_sent_after_all(request)):
             self.neardup.count("requests/over_budget")
             raise IgnoreRequest("its directory has too many URLs with the same content")
         await self._probes.wait(request)
@@ -126,8 +128,8 @@ class MirrorMiddleware:
         raise IgnoreRequest(f"content is held as {advice.url}")
 
     def _redirect(self, request: Request, url: str) -> Request | None:
-        """Return the request to the original host for a page that is not held; None to send the request itself."""
-        # If anything but the page comes, such as a redirect or an error, the requested URL is fetched.
+        """Return a request to the original host for a page that is not held; None to send the given request."""
+        # If the original host does not return the page, but a redirect or an error, the requested URL is fetched.
         marks = {"neardup_mirror_of": request.url, **dict.fromkeys(FOR_DETOUR, True)}
         made = detour(request, url, marks)
         if request.meta.get("neardup_restored") == request.url or self._is_gone(url) or not is_open(request):
@@ -161,7 +163,7 @@ class MirrorMiddleware:
         return await self._rescue(request, type(exception).__name__)
 
     def _restored(self, request: Request) -> Request | None:
-        """Return the request that a rule replaced."""
+        """Return the request that was replaced by a rule on hosts; None if there is none."""
         original = mark(request, "neardup_mirror_of")
         if original is None:
             return None
@@ -208,7 +210,7 @@ class MirrorMiddleware:
         return None
 
     def _alternatives(self, url: str, tried: list[str]) -> list[Alternative]:
-        """Return other URLs with the content of a dead one; none if this run has that content already."""
+        """Return other URLs with the content of a dead URL; none if this run has that content already."""
         dedup = self.neardup.dedup
         document = dedup.matcher.last(url)
         is_here = document is not None and dedup.deliveries.is_delivered(document)
@@ -218,7 +220,7 @@ class MirrorMiddleware:
         return canonical_url(url) in self._gone or _place(url) in self._gone
 
     def _may_follow(self, request: Request, origin: str) -> bool:
-        """Apply the offsite rules, since that middleware passes requests with dont_filter."""
+        """Return whether a redirect is safe and not offsite. Scrapy's own check ignores requests with dont_filter."""
         spider = self._crawler.spider
         if not is_safe(request.url, origin):
             return False

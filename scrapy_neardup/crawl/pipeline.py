@@ -86,7 +86,7 @@ class NearDupPipeline:
         self._count(claim)
         self.neardup.streaks.judge(request, claim.verdict)
         if request:
-            self.neardup.traps.judge(request.url, claim)
+            self.neardup.traps.judge(request, claim)
         return self._act(item, in_hand, claim)
 
     async def _claim(self, item: Any, in_hand: ItemInHand) -> Claim | None:
@@ -132,7 +132,7 @@ class NearDupPipeline:
         return {html: await workers.read(html) for html in item_pages(item, self.neardup.config)}
 
     def _keep_fetching(self, response: Response | None) -> None:
-        """Note that a response gave an item that is not held, so that its URLs are fetched again."""
+        """Note that a response had an item that is not held, so that its URLs are fetched again."""
         self.neardup.outcomes.note_unheld_item(response)
         self.neardup.access.later(self.neardup.dedup.visits.keep_fetching, Document(aliases=_urls(response)))
 
@@ -196,7 +196,7 @@ def _fetch(response: Response) -> Fetch:
         return Fetch()
     before = urls[1:]
     lasting = all(reason in (301, 308) for reason in redirects(response.request)[1])
-    # A URL that gave a login or error page, or a temporary redirect, may give something else at the next fetch.
+    # A URL that returned a login page, an error page or a temporary redirect may return something else next time.
     loose = urls if response.status >= 300 else () if lasting else before
     tree = _tree(response)
     claimed = tuple(_joined(response, canonical_links(tree.root))) if tree else ()

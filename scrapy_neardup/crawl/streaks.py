@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 REASON = "neardup_only_seen"
-LISTING = "neardup_listing"  # meta: the URL of the start request that led to a request
+LISTING = "neardup_listing"  # the meta key with the URL of the start request that led to a request
 MOST = 10_000  # start requests whose streaks are remembered
 
 
@@ -38,16 +38,19 @@ class Streaks:
         self._by_listing: LocalCache[str, int] = LocalCache(MOST)
 
     def mark(self, request: Request, origin: Request | None) -> None:
-        """Mark a request with the start request that led to it; `origin` is the request of its response."""
+        """Mark a request with the start request that led to it.
+
+        `origin` is the request from whose response it was made; None for a start request.
+        """
         if self._stop_after:
             request.meta[LISTING] = request.url if origin is None else origin.meta.get(LISTING, origin.url)
 
     def judge(self, request: Request | None, verdict: Verdict) -> None:
-        """Count an item by its verdict. `request` is that of its response."""
+        """Count an item by its verdict. `request` is the request of its response."""
         self.note(request, is_seen=verdict.status != "unique" and not verdict.changed)
 
     def note(self, request: Request | None, *, is_seen: bool) -> None:
-        """Count a seen item. A new item ends the streaks."""
+        """Count an item; a new one ends the streaks."""
         self._all = self._all + 1 if is_seen else 0
         if self._close_after and self._all == self._close_after:
             logger.info("The spider is closed: the last %d items were seen before", self._all)
@@ -60,6 +63,6 @@ class Streaks:
                     logger.info("No more requests from %s: its last %d items were seen before", listing, streak + 1)
 
     def is_stopped(self, request: Request) -> bool:
-        """Return whether the start request that led to a request gave only seen items lately."""
+        """Return whether the start request that led to a request has led to too many seen items in a row."""
         listing = request.meta.get(LISTING, "")
         return bool(self._stop_after) and self._by_listing.get(listing, 0) >= self._stop_after

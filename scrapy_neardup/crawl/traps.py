@@ -3,53 +3,64 @@
 from __future__ import annotations
 
 import logging
+import re
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from scrapy.utils.datatypes import LocalCache
 
 from ..settings import Config
-from ..text.shapes import site
+from ..text.urls import canonical_url
+from .detours import mark
 
 if TYPE_CHECKING:
+    from scrapy import Request
+
     from ..matching.claim import Claim
 
 logger = logging.getLogger(__name__)
 
-MOST = 100_000  # directories, and pairs of a directory and a document, that are remembered
+MOST = 10_000  # directories, and pairs of a directory and a document, that are remembered
 
 
 class Traps:
-    """Counts the copies of each document by directory, and closes a directory that has too many of one."""
+    """Counts the URLs with a copy of each document by directory, and closes a directory with too many of them."""
 
     def __init__(self, config: Config) -> None:
         self._max_copies = config.max_copies if config.action != "audit" else 0
-        self._copies: LocalCache[tuple[str, str], int] = LocalCache(MOST)
+        self._copies: LocalCache[tuple[str, str], set[int]] = LocalCache(MOST)
+        """Hashes of URLs."""
         self._closed: LocalCache[str, bool] = LocalCache(MOST)
 
-    def judge(self, url: str, claim: Claim) -> None:
-        """Count the copy that a URL gave."""
-        if not self._max_copies or not claim.is_copy or claim.match is None:
+    def judge(self, request: Request, claim: Claim) -> None:
+        """Count the URL of a request, if its item is a copy."""
+        if not self._max_copies or not claim.is_copy or claim.match is None or self.has(request):
             return
+        original, url = claim.match.signature, _url(request)
         place = _place(url)
-        pair = place, claim.match.signature.id
-        self._copies[pair] = count = self._copies.get(pair, 0) + 1
-        if place and count == self._max_copies and place not in self._closed:
+        if (place, original.id) not in self._copies:
+            self._copies[place, original.id] = set()
+        urls = self._copies[place, original.id]
+        urls.add(hash(url))
+        if len(urls) >= self._max_copies:
             self._closed[place] = True
             logger.warning(
-                "%d URLs such as %s have the content of %s. No more URLs of this directory are requested in this run "
-                "(NEARDUP_MAX_COPIES)", count, url, claim.match.signature.url,
+                "%d URLs such as %s have the content of %s. No more URLs of this directory are requested until the "
+                "crawl ends or is paused (NEARDUP_MAX_COPIES)", len(urls), url, original.url,
             )  # fmt: skip
 
-    def has(self, url: str) -> bool:
-        """Return whether the directory of a URL is closed."""
-        return bool(self._closed) and _place(url) in self._closed
+    def has(self, request: Request) -> bool:
+        """Return whether the directory of a request is closed."""
+        return bool(self._closed) and _place(_url(request)) in self._closed
+
+
+def _url(request: Request) -> str:
+    """Return the canonical URL of a request; for a detour, of the request that it replaces."""
+    return canonical_url(mark(request, "neardup_dead_link") or mark(request, "neardup_mirror_of") or request.url)
 
 
 def _place(url: str) -> str:
-    """Return the site, the directory and the names of the query parameters of a URL; "" if it is not HTTP."""
-    if not site(url):
-        return ""
+    """Return the host and the path up to its last slash, with each number as 0, and the names of the parameters."""
     parts = urlsplit(url)
-    names = sorted({name for name, _ in parse_qsl(parts.query, keep_blank_values=True)})
-    return f"{site(url)}{parts.path.rpartition('/')[0]}/?{'&'.join(names)}"
+    folder = re.sub(r"\d+", "0", unquote(parts.path.rpartition("/")[0]))
+    return f"{parts.netloc}{folder}/?{'&'.join(sorted({name for name, _ in parse_qsl(parts.query)}))}"
