@@ -1,4 +1,4 @@
-"""Write files that appear under their names only when complete."""
+"""Write files that appear under their names only when they are complete."""
 
 from __future__ import annotations
 
@@ -51,5 +51,5 @@ def check_place(path: str | os.PathLike[str]) -> None:
     if os.path.isdir(target):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
     if os.path.exists(target) and not os.path.isfile(target):  # replacing a pipe or device would break its readers
-        raise OSError(errno.EINVAL, "no regular file", os.fspath(path))
+        raise OSError(errno.EINVAL, "not a regular file", os.fspath(path))
     os.stat(os.path.dirname(target))

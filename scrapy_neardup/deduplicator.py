@@ -1,4 +1,4 @@
-"""The Python interface: claim documents one after another, and store them. No Scrapy."""
+"""Claim documents one after another, and store them. This is the Python interface, without Scrapy."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from .detectors.registry import build_detectors
 from .document import Document
 from .feeds.reviews import Reviews
 from .hosts.rules import Change, Finding
-from .matching.matcher import Matcher
 from .matching.claim import Claim
 from .matching.evidence import Rule
+from .matching.matcher import Matcher
 from .mirrors.deliveries import SCHEME, Deliveries
 from .mirrors.preference import Preference
 from .mirrors.visits import Visits, urls
@@ -80,7 +80,8 @@ class Deduplicator:
     def open(
         cls, store: str | PathLike[str] | None = None, *, run: str = "", **settings: Unpack[Keywords]
     ) -> Deduplicator:
-        """Open the store at a path; for None, a store in memory. Settings are keywords in lower case, without prefix.
+        """Open the store at a path; for None, a store in memory. Settings are keywords in lower case, without
+        the prefix NEARDUP_. `run` is the id of a run to resume, "" for a new run.
 
         Raise ConfigError for a bad setting, StoreError if the store can't be read.
         """
@@ -90,7 +91,10 @@ class Deduplicator:
     def from_config(
         cls, config: Config, *, run: str | None = "", writer: str = "", clock: Callable[[], float] = time.time
     ) -> Deduplicator:
-        """Open the store of a configuration. `run` is the id of a run to resume, "" for a new run, None to read."""
+        """Open the store of a configuration.
+
+        `run` is the id of a run to resume, "" for a new run, or None to open the store only for reading.
+        """
         # Before the store, so that a bad setting opens none.
         detectors, reviews = build_detectors(config), Reviews(config)
         store = open_store(
@@ -116,7 +120,8 @@ class Deduplicator:
     def claim(self, document: Document) -> Claim:
         """Decide on a document, and hold it as pending. Later documents are compared with it.
 
-        If it repeats a document that is pending in another process, wait for the outcome, at most `PATIENCE` seconds.
+        If it repeats a document that is pending in another process, wait up to `PATIENCE` seconds for the outcome of
+        that document.
         """
         end, moment = time.monotonic() + PATIENCE, PAUSES[0]
         while (claim := self.try_claim(document)).is_early and claim.rival is None and time.monotonic() < end:
@@ -172,7 +177,7 @@ class Deduplicator:
         return sign(document, self.detectors, self._clock())
 
     def verdict(self, document: Document, match: Match | None) -> Verdict:
-        """Return the verdict on a document with this match."""
+        """Return the verdict on a document, given its match; `UNIQUE` for None."""
         if match is None:
             return UNIQUE
         return Verdict(
@@ -191,7 +196,7 @@ class Deduplicator:
         return link.signature is not None and not link.signature.says_the_same(signature)
 
     def pending(self, signature: Signature) -> Claim | None:
-        """Return the pending claim that holds a document, or None."""
+        """Return the claim of a document that is pending in this process; None if there is none."""
         return self._pending.get(signature)
 
     def settle(self, claim: Claim) -> None:
@@ -236,7 +241,7 @@ class Deduplicator:
                     self.store.record(copy)
 
     def _learn(self, claim: Claim) -> None:
-        """Learn from a document which hosts mirror its own."""
+        """Learn from a document about the mirrors of its host."""
         document, signature = claim.document, claim.signature
         known = [link.url for link in self.store.links(claim.match.signature)] if claim.match else []
         for url in urls(document):
@@ -249,12 +254,12 @@ class Deduplicator:
                 self.store.learn(trials)
 
     def _look(self, signature: Signature, url: str) -> Finding | None:
-        """Compare a document with the document that is held for a URL."""
+        """Compare a document with the document that is held for a URL; None if that proves nothing."""
         link = self.store.resolve(url)
         return self.matcher.trial(signature, link) if link else None
 
     def take_changes(self) -> list[Change]:
-        """Return the rules on hosts that changed since the last call."""
+        """Return the changes of rules on hosts since the last call."""
         changes, self.changes = self.changes, []
         return changes
 

@@ -1,4 +1,4 @@
-"""The document to be compared. Tokens and hashes are computed once, on first use."""
+"""The document that is compared with others. Its tokens and hashes are computed once, on first use."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class Tree(NamedTuple):
 class Document:
     """A text with its URL.
 
-    A document without URL is compared too. It can't be a revisit, and no request is skipped for it.
+    A document without a URL is compared too. It can't be a revisit, and no request is skipped because of it.
     """
 
     url: str | None = None
     text: str = ""
     title: str = ""
     aliases: tuple[str, ...] = ()
-    """Further URLs of the same fetch, such as redirects."""
+    """Further URLs of the same fetch, such as URLs that redirected to `url`."""
     loose: frozenset[str] = frozenset()
     """The URLs that may return other content at the next fetch: temporary redirects, error pages, and the item's own
     URL if another URL was fetched. They are never skipped because this document is held."""
@@ -54,7 +54,7 @@ class Document:
     has_page_url: bool = False
     """True if the item had no URL of its own. The URL is then that of the page, which may have had other items too."""
     ready: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    """Fingerprints that were made before, by detector."""
+    """Fingerprints that were computed before the claim, by the name of the detector."""
 
     @classmethod
     def from_field(
@@ -66,9 +66,9 @@ class Document:
         extractor: str | Extract = BUILTIN,
         tree: Tree | None = None,
     ) -> Document:
-        """Make a document from plain text or HTML. Of HTML, only the main text and the title are used.
+        """Return the document of a plain text or an HTML page. Of HTML, the main text, title and layout are used.
 
-        `extractor` finds the main text; see NEARDUP_EXTRACTOR. `tree` is the parsed page, if there is one.
+        `extractor` finds the main text; see NEARDUP_EXTRACTOR. `tree` is the page if it was parsed before.
         """
         if tree and value == tree.html:
             page = build_reader(extractor)(value, root=tree.root)
@@ -79,7 +79,7 @@ class Document:
 
     @classmethod
     def from_page(cls, page: Page, *, url: str | None = None, title: str = "") -> Document:
-        """Make a document from an extracted page."""
+        """Return the document of an extracted page."""
         return cls(url=url, text=page.text, title=title or page.title, layout=layout(page.elements), thin=page.thin)
 
     @cached_property
@@ -94,7 +94,7 @@ class Document:
 
     @cached_property
     def hashes(self) -> Hashes:
-        """The 128-bit hashes of the tokens, of shape (n, 2). All fingerprints are made from them."""
+        """The 128-bit hashes of the tokens, of shape (n, 2). Most fingerprints are computed from them."""
         return hash_lines(self.lines)
 
     @cached_property

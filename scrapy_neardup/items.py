@@ -1,4 +1,4 @@
-"""Make documents from items, with the text to compare and the URLs. Pure."""
+"""Make documents from items: choose the text to compare, the URLs and the identity. No I/O."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ LONG = 50  # the minimum characters of a string that counts as text, if no field
 def item_document(
     item: Any, config: Config, fetch: Fetch | None = None, pages: Mapping[str, Page] | None = None
 ) -> Document | None:
-    """Make the document of an item. Return None if it has no text, or is of a type unknown to itemadapter.
+    """Return the document of an item; None if the item has no text, or itemadapter does not know its type.
 
-    `pages` maps HTML to the extracted page. `fetch` is None for a row of a feed.
+    `pages` has extracted pages by their HTML. `fetch` is None for a row of a feed.
 
-    An item without a URL gets the fetched URL. That URL is never skipped because this item is held. If the URL of an
-    item differs from that of its page, as on a list page, the layout and canonical URLs of the page are ignored.
+    An item without a URL gets the fetched URL. That URL is never skipped because this item is held. If an item has
+    another URL than its page, as on a list page, the layout and the canonical URLs of the page are ignored.
     """
     if not ItemAdapter.is_item(item):
         return None
@@ -87,13 +87,13 @@ class Roles(NamedTuple):
     """The names of an item's fields by their use."""
 
     text: tuple[str, ...]
-    """Fields that make the text."""
+    """The fields with the compared text."""
     identity: tuple[str, ...]
-    """Fields that identify the item."""
+    """The fields that identify the item."""
 
 
 def item_roles(item: Any, config: Config) -> Roles:
-    """Return the compared fields of an item with text."""
+    """Return the names of the fields of an item that are compared. The item must have text."""
     adapter = ItemAdapter(item)
     return Roles(tuple(_texts(adapter, config)), tuple(_identifying(adapter, config)))
 
@@ -104,7 +104,7 @@ def has_text_in(item: Any, name: str) -> bool:
 
 
 def _urls(own: str, fetch: Fetch | None) -> tuple[str | None, tuple[str, ...], frozenset[str]]:
-    """Return the URL of an item, its aliases, and which of these URLs are loose."""
+    """Return the URL of an item, its aliases, and those of these URLs that are loose."""
     if fetch is None:
         return own or None, (), frozenset()
     if not own:
@@ -143,7 +143,7 @@ def _identifying(adapter: ItemAdapter, config: Config) -> dict[str, list[str]]:
 
 
 def _values(value: Any) -> Iterator[str]:
-    """Yield strings and numbers in a normal form, without differences in case, white space and trailing zeros."""
+    """Yield the strings and numbers of a value, normalized in case, white space and trailing zeros."""
     if isinstance(value, (int, float, Decimal)) and not isinstance(value, bool):
         if (number := Decimal(str(value))).is_finite():
             written = f"{number:f}"
@@ -156,7 +156,7 @@ def _values(value: Any) -> Iterator[str]:
 
 
 def _is_binary(data: bytes) -> bool:
-    """Return whether bytes are not text, such as a PDF or an image.
+    """Return whether bytes are something other than text, such as a PDF or an image.
 
     Follows the MIME Sniffing Standard, sections 5 and 7.1, except that a page may have stray control characters.
     """
@@ -166,7 +166,7 @@ def _is_binary(data: bytes) -> bool:
 
 
 def _strings(value: Any) -> Iterator[str]:
-    """Yield the non-blank strings in a string, in bytes, or in a list as item loaders make it."""
+    """Yield the non-blank strings of a value: a string, bytes, or a list of these, as item loaders make it."""
     if isinstance(value, bytes):
         value = "" if _is_binary(value) else html_to_unicode(None, value)[1]
     if isinstance(value, str):

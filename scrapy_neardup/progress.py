@@ -9,13 +9,13 @@ from typing import Any, TypeAlias, TypeVar
 
 T = TypeVar("T")
 Show: TypeAlias = Callable[[Iterable[Any], str, int | None], Iterable[Any]]
-"""Takes an iterable, the unit of its items and their number, if known. Yields the items and shows their progress."""
+"""Yields the items of an iterable, and shows their progress, given their unit and, if known, their number."""
 
 _show: ContextVar[Show | None] = ContextVar("neardup_show", default=None)
 
 
 def watched(things: Iterable[T], unit: str, total: int | None = None) -> Iterable[T]:
-    """Return the items unchanged. Inside a `watching` block, their progress is shown."""
+    """Return an iterable of these things. Inside a `watching` block, their progress is shown."""
     show = _show.get()
     return show(things, unit, total) if show else things
 

@@ -77,6 +77,12 @@ def _text(value: Any) -> str:
     return value
 
 
+def _namespace(value: Any) -> str:
+    if set(re.findall(r"\{[a-z_]+\}", _text(value))) - {"{spider}"}:
+        raise ValueError("text, in which {spider} stands for the name of the spider")
+    return str(value)
+
+
 def _path(value: Any) -> str:
     try:
         return str(os.fspath(value))
@@ -95,10 +101,12 @@ def _optional(check: Check) -> Check:
 
 
 def _names(value: Any) -> tuple[str, ...]:
-    """Read a list of names. Text is split at commas, as `-s` passes it."""
-    if isinstance(value, str):
+    """Return a list of names as a tuple. Text, as the option `-s` passes it, is a list in JSON or split at commas."""
+    if isinstance(value, str) and value.startswith("["):
+        value = literal(value)
+    elif isinstance(value, str):
         value = [part.strip() for part in value.split(",") if part.strip()]
-    if not isinstance(value, Sequence) or not all(isinstance(part, str) and part for part in value):
+    if isinstance(value, str) or not isinstance(value, Sequence) or not all(isinstance(p, str) and p for p in value):
         raise ValueError("a list of names")
     return tuple(value)
 
@@ -115,17 +123,17 @@ def _fields(value: Any) -> tuple[str, ...]:
 
 
 def _detectors(value: Any) -> tuple[Any, ...]:
-    """Read names of detectors, import paths, or detectors."""
+    """Return detectors as a tuple. Each is a name, an import path or an object."""
     if isinstance(value, str):
         value = _names(value)
     if not isinstance(value, Sequence) or not value:
-        raise ValueError(f"a list of {', '.join(BUILTIN_DETECTORS)} or import paths of your own")
+        raise ValueError(f"a list of {', '.join(BUILTIN_DETECTORS)} or import paths of your own detectors")
     for part in value:
         if isinstance(part, str) and part not in BUILTIN_DETECTORS and "." not in part:
             near = get_close_matches(part, BUILTIN_DETECTORS, 1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise ValueError(
-                f"a list of {', '.join(BUILTIN_DETECTORS)} or import paths of your own, not {part!r}{hint}"
+                f"a list of {', '.join(BUILTIN_DETECTORS)} or import paths of your own detectors, not {part!r}{hint}"
             )
     return tuple(value)
 
@@ -143,7 +151,7 @@ def _codes(value: Any) -> frozenset[int]:
 
 
 def literal(value: Any) -> Any:
-    """Read text as JSON or as a Python literal, as `-s` passes dictionaries. Return other values unchanged."""
+    """Return the value of text in JSON or Python syntax, as `-s` passes dictionaries; anything else unchanged."""
     for read in (json.loads, ast.literal_eval) if isinstance(value, str) else ():
         with suppress(ValueError, SyntaxError):
             return read(value)
@@ -161,11 +169,11 @@ def _hosts(value: Any) -> Mapping[str, str]:
 
 
 _HOST = re.compile(r"(?:[\w-]+(?:\.[\w-]+)*\.?|\[[0-9a-f:.]+\])(?::\d{1,5})?")
-_HOSTS = "a dictionary of mirror host to original host, each with or without port, none on both sides"
+_HOSTS = "a dictionary from mirror host to original host, each with or without port, with no host on both sides"
 
 
 def _resemblance(value: Any) -> Any:
-    """Read a share, or a dictionary from minimum numbers of tokens to shares."""
+    """Return a required resemblance, or a dictionary from minimum numbers of tokens to required resemblances."""
     value = literal(value)
     try:
         if not isinstance(value, Mapping):
@@ -173,11 +181,11 @@ def _resemblance(value: Any) -> Any:
         by_length = {int(_number(0, kind=int)(tokens)): _number(0, 1)(share) for tokens, share in value.items()}
         return dict(sorted(by_length.items())) if by_length else _number(0, 1)(None)
     except ValueError:
-        raise ValueError("a number from 0 to 1, or a dictionary of tokens to such numbers") from None
+        raise ValueError("a number from 0 to 1, or a dictionary from minimum tokens to such numbers") from None
 
 
 def seconds(value: Any) -> float:
-    """Read a duration: seconds, a timedelta, or text such as "30 days"."""
+    """Return a duration in seconds, given as a number, a timedelta, or text such as "30 days". Raise ValueError."""
     if isinstance(value, timedelta):
         value = value.total_seconds()
     if isinstance(value, str) and (match := re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*", value.lower())):
@@ -193,7 +201,7 @@ def seconds(value: Any) -> float:
 
 
 def _lifetime(value: Any) -> float:
-    """Read a duration above zero, since a lifetime of zero would forget everything between runs."""
+    """Return a duration above zero in seconds. With a lifetime of zero, everything would be forgotten between runs."""
     with suppress(ValueError):
         if read := seconds(value):
             return read
@@ -211,7 +219,7 @@ class Config:
     enabled: bool = _setting(True, _flag)
     store: str | None = _setting(None, _optional(_path))
     store_required: bool = _setting(False, _flag)
-    namespace: str = _setting("", _text)
+    namespace: str = _setting("", _namespace)
     fields: tuple[str, ...] | None = _setting(None, _optional(_fields))
     title_field: str = _setting("title", _name)
     url_field: str = _setting("url", _name)
@@ -265,13 +273,13 @@ class Config:
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Config:
-        """Read the NEARDUP_ settings from Scrapy's. Raise ConfigError also for an unknown name."""
+        """Return the NEARDUP_ settings in Scrapy's settings. Raise ConfigError for a bad value or an unknown name."""
         given = {key[len(PREFIX) :].lower(): value for key, value in settings.items() if key.startswith(PREFIX)}
         return cls.from_keywords(given)
 
     @classmethod
     def from_keywords(cls, given: Mapping[str, Any]) -> Config:
-        """Read settings from keywords in lower case, without prefix."""
+        """Return settings from keywords in lower case, without the prefix NEARDUP_. Raise ConfigError."""
         known = [setting.name for setting in fields(cls)]
         for name in given:
             if name not in known:
@@ -281,6 +289,8 @@ class Config:
         return cls(**given)
 
     def without_identity(self, name: str | None) -> Config:
-        """Return the configuration without one identity field. Use this for a field that names the rows of a feed, and
-        does not identify items."""
+        """Return the configuration without one of its identity fields.
+
+        Call this for the field that identifies the rows of a feed. Such a field does not identify items.
+        """
         return replace(self, identity_fields=tuple(other for other in self.identity_fields if other != name))

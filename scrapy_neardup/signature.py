@@ -24,7 +24,7 @@ class Visit(NamedTuple):
     seen: float
     """Seconds since the epoch."""
     size: int
-    """Bytes of the response; 0 where unknown."""
+    """Bytes of the response; 0 if unknown."""
     before: str | None = None
     """See `Link.before`."""
 
@@ -47,15 +47,15 @@ class Signature(_Weak):
     id: str = ""
     """`RUN/NUMBER`; "" until a store holds it."""
     own: Visit | None = None
-    """The visit in which its own URL returned the document; None if that URL has returned something else since."""
+    """The last visit in which its own URL returned the document; None if that URL has returned something else since."""
     count: Callable[[str], int] | None = None
-    """Counts the copies of a document by its id; set by the store that holds it."""
+    """Returns the number of copies of a document, given its id. Set by the store that holds the document."""
     known_repeats: int | None = None
 
     def says_the_same(self, other: Signature) -> bool:
         """Return whether two documents have equal sketches and identities.
 
-        Two processes may hold the same page at the same time.
+        There may be two such documents if two processes hold the same page at the same time.
         """
         return (self.sketch, self.identity) == (other.sketch, other.identity)
 
@@ -88,9 +88,9 @@ class Link:
     url: str
     """The URL as it was requested; "" for a copy without URL."""
     signature: Signature | None
-    """The document that it returned; None if it also returned content that is not held, so that it must be fetched."""
+    """The document that the URL returned; None if it also returned content that is not held, so it must be fetched."""
     is_copy: bool
-    """Whether it repeats a document that another URL returned."""
+    """Whether the URL repeats a document that another URL returned."""
     seen: float
     """Seconds since the epoch."""
     size: int = 0
@@ -104,5 +104,5 @@ class Link:
     key: str = ""
     """The key of its row; "" until a store has it."""
     before: str | None = None
-    """The id of the document that the URL returned before this one; "" if it is unknown, None for a new URL. Set by the
-    store."""
+    """The id of the document that the URL returned before the run that added this row; "" if it is unknown, None for a
+    new URL. Set by the store."""

@@ -52,9 +52,9 @@ _SUMMED: tuple[tuple[Stat, str], ...] = (
     ("no_text", "items without text"),
     ("withdrawn", "withdrawn"),
     ("dropped/unwritten", "dropped items not written to NEARDUP_DROPPED"),
-    ("changed", "stored because their URLs changed"),
-    ("requests/sent_after_all", "requests sent after all"),
-    ("requests/redirected", "requests sent to the original host"),
+    ("changed", "stored since the content of their URLs changed"),
+    ("requests/sent_after_all", "sent after all"),
+    ("requests/redirected", "redirected to the original host"),
     ("dead_links/rescued", "dead links rescued"),
     ("requests/wrongly_skipped", "wrong skips found by rechecks"),
     ("store/unjudged", "items passed unjudged"),
@@ -67,7 +67,7 @@ _SUMMED: tuple[tuple[Stat, str], ...] = (
 def summary(stats: Mapping[str, Any], per_minute: int | None = None) -> str:
     """Return the summary line of a crawl.
 
-    `stats` are Scrapy's. `per_minute` is the present rate of documents, None at the end of the crawl.
+    `stats` are Scrapy's. `per_minute` is the present rate of documents; None at the end of the crawl.
     """
     rate = "" if per_minute is None else f" (at {per_minute}/min)"
     return f"{plural(_number(stats, 'documents'), 'document')}{rate}: {', '.join(_parts(stats))}"

@@ -14,7 +14,7 @@ SAME_CONTENT = 0.95  # resemblance: a corrected misprint or another date is stil
 
 @dataclass(frozen=True)
 class Verdict:
-    """The decision on a document with its evidence. Values are None if nothing was compared."""
+    """The decision on a document, with its evidence. For a unique document, the evidence is None."""
 
     status: str
     """`unique`, `duplicate` or `revisit`. A revisit is a document that its own URL returned before or, in a crawl that
@@ -34,7 +34,7 @@ class Verdict:
     """Whether the URL last returned another document, which is still held."""
 
     def sentence(self, url: str | None) -> str:
-        """Return the decision on the document with this URL as a sentence."""
+        """Return the verdict as a sentence on the document with this URL."""
         subject = url or "an item without URL"
         if self.status == "unique":
             return f"{subject} is unique"
@@ -45,7 +45,7 @@ class Verdict:
         return f"{subject} is a {relation} of {original} (found by {self.detector}, resemblance {self.resemblance})"
 
     def tag(self) -> dict[str, Any]:
-        """Return the verdict as the item's tag."""
+        """Return the verdict as a dictionary, the tag of the item."""
         return asdict(self)
 
 
@@ -62,17 +62,17 @@ class Point(NamedTuple):
 
 
 def in_words(status: str, points: Sequence[Point]) -> str:
-    """Return a decision as a sentence with its points: for a unique document only the failed ones, if there are any."""
+    """Return a decision with its points as a sentence. For a unique document, only failed points are named, if any."""
     missed = [point for point in points if not point.is_met] if status == "unique" else []
     return f"{status}: {'; '.join(point.text for point in missed or points)}"
 
 
 def page_kind(resemblance: float, layout: int, earlier: int) -> str | None:
-    """Name the kind of a copied page; None if a layout is unknown.
+    """Return the kind of a copied page; None if a layout is unknown.
 
     `full`: same content, same layout. `content`: same content, other layout. `layout`: part of the content, same
     layout. `partial`: part of the content, other layout. "Same content" means a resemblance of SAME_CONTENT or more.
-    The four kinds are from the notes on search engines (1.1).
+    docs/algorithms/page_kinds.md names the source of the four kinds.
     """
     if not layout or not earlier:
         return None
@@ -83,7 +83,7 @@ def page_kind(resemblance: float, layout: int, earlier: int) -> str | None:
 
 @dataclass(frozen=True)
 class Match:
-    """A held document that passed verification."""
+    """A held document that passed verification, with the evidence on the pair."""
 
     signature: Signature
     evidence: Evidence

@@ -51,15 +51,15 @@ def test_a_crawl_warns_once_of_all_that_looks_wrong(crawl, a):
     assert re.match(r"\d+ of 2\d\d documents of a\.example are copies of http://a\.example/member/0\. ", crowd)
     assert "http://a.example/member/1 and http://a.example/member/2 have the same content" in crowd
     said = "The titles of most duplicates differ from their original's"
-    assert re.match(rf"{said}: \d+ of \d+, such as 'Number \d+ of all' "
-                    r"\(http://b\.example/(\d+)\) and 'Report \1' \(http://a\.example/\1\)\. ", titles)  # fmt: skip
+    assert re.match(rf"{said}: \d+ of \d+\. For example, 'Number \d+ of all' \(http://b\.example/(\d+)\) was "
+                    r"judged a copy of 'Report \1' \(http://a\.example/\1\)\. ", titles)  # fmt: skip
 
 
 def test_a_usual_crawl_warns_of_nothing(crawl, a):
     copies = pages(range(1, 71), "b.example", "Report {} | The B")
     items = [*pages(range(1, 200)), *empty(70), *logins(10), *copies]
     assert crawled(crawl, a, items, NEARDUP_FIELDS=["lead", "text"], NEARDUP_URL_FIELD="url") == [
-        "None of 50 items has the field 'lead' (NEARDUP_FIELDS). Check its name"
+        "None of 50 items has the field 'lead' (NEARDUP_FIELDS). Check the name in the setting"
     ]
 
 

@@ -263,8 +263,8 @@ SENTENCES = [
      r"unique: [\d.]+ figures differ, allowed 11"),
     (text(1), "a few words", [], "unique: 3 words, needed 20"),
     (text(1), "", [], "unique: 0 words, needed 20"),
-    ("a few words", "A few words!", ["NEARDUP_SHORT_TEXT=exact"], "duplicate: 3 words of less than 20: all are equal"),
-    ("a few words", "few words", ["NEARDUP_SHORT_TEXT=exact"], "unique: 2 words of less than 20: not all are equal"),
+    ("a few words", "A few words!", ["NEARDUP_SHORT_TEXT=exact"], "duplicate: 3 words, fewer than 20: all are equal"),
+    ("a few words", "few words", ["NEARDUP_SHORT_TEXT=exact"], "unique: 2 words, fewer than 20: not all are equal"),
 ]  # fmt: skip
 
 
@@ -314,7 +314,8 @@ def test_explain_says_which_text_is_thin(tmp_path: Path) -> None:
     (tmp_path / "b.html").write_text(f"<html><body><div><p>{text(1)}</p></div></body></html>")
     told = json.loads(succeeded(tmp_path, "explain", "--files", "a.html", "b.html", "--json").stdout)
     assert {path: document["thin"] for path, document in told["documents"].items()} == {"a.html": True, "b.html": False}
-    end = "; the text of a.html is thin: it has under half of the words outside links on its page, or only links"
+    why = "it has less than half of the page's words outside links, or the page has almost only links"
+    end = f"; the text of a.html is thin: {why}"
     assert told["sentence"].startswith("duplicate: ")
     assert told["sentence"].endswith(end)
     assert succeeded(tmp_path, "explain", "--files", "a.html", "b.html").stdout.splitlines()[-1] == told["sentence"]

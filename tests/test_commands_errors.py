@@ -67,7 +67,7 @@ def stores() -> Iterable[tuple[str, str]]:
         if verb not in WITHOUT_SETTINGS:
             yield f"{verb} {rest} --store held.sqlite -s NEARDUP_MIN_TOKENS=many", MIN_TOKENS
             spider = "-s NEARDUP_NAMESPACE={spider}"
-            yield f"{verb} {rest} --store held.sqlite {spider}", "{spider} needs a spider"
+            yield f"{verb} {rest} --store held.sqlite {spider}", "{spider} has a value only in a crawl"
     for verb in READ_BY_DETECTORS:
         yield f"{verb} {ON_STORES[verb]} --store other.sqlite", OTHER
     yield "dedupe in.jsonl -o out.jsonl --store other.sqlite", OTHER
@@ -143,9 +143,9 @@ PARTICULAR = [
     ("dedupe in.jsonl -o out.xlsx", "out.xlsx: the feeds are JSON lines, and so is the output; allowed is .jsonl"),
     ("dedupe in.csv -o out.jsonl", "out.jsonl: the feeds are CSV, and so is the output; allowed is .csv"),
     ("dedupe in.jsonl -o missing/out.jsonl", "missing/out.jsonl: can't be written: No such file"),
-    ("dedupe in.jsonl -o pipe.jsonl", "pipe.jsonl: can't be written: no regular file"),
-    (f"{DEDUPE} --duplicates pipe.jsonl", "pipe.jsonl: can't be written: no regular file"),
-    (f"{DEDUPE} --bad-rows pipe.jsonl", "pipe.jsonl: can't be written: no regular file"),
+    ("dedupe in.jsonl -o pipe.jsonl", "pipe.jsonl: can't be written: not a regular file"),
+    (f"{DEDUPE} --duplicates pipe.jsonl", "pipe.jsonl: can't be written: not a regular file"),
+    (f"{DEDUPE} --bad-rows pipe.jsonl", "pipe.jsonl: can't be written: not a regular file"),
     (f"{DEDUPE} --id-field absent", "in.jsonl, line 1: there is no id field 'absent'"),
     (f"{DEDUPE} --detectors simmhash", "not 'simmhash'; did you mean 'simhash'?"),
     (f"{DEDUPE} --duplicates", "argument --duplicates: expected one argument"),
@@ -186,7 +186,7 @@ PARTICULAR = [
     ("lexicon in.jsonl", REQUIRED),
     ("lexicon in.jsonl -o missing/out.lexicon", "missing/out.lexicon: can't be written: No such file"),
     ("lexicon in.jsonl -o in.jsonl", "both a feed and the output"),
-    ("lexicon in.jsonl -o pipe.jsonl --band 0 1", "pipe.jsonl: can't be written: no regular file"),
+    ("lexicon in.jsonl -o pipe.jsonl --band 0 1", "pipe.jsonl: can't be written: not a regular file"),
     (f"{LEXICON} --band 0 many", "--band: 'many' is not allowed; allowed is a number from 0 to 1"),
     (f"{LEXICON} --min-documents many", f"--min-documents: 'many' {FROM_0}"),
     (f"{LEXICON} --band 0.7 0.2", "--band 0.7 0.2: a band of normalized IDF needs 0 <= low <= high <= 1"),
@@ -205,7 +205,7 @@ PARTICULAR = [
     ("evaluate news --detectors no.such", "'no.such' can't be used as a detector"),
     ("evaluate news --json figures.txt", "figures.txt: unknown file format; allowed is .json"),
     ("evaluate news --json missing/figures.json", "missing/figures.json: can't be written: No such file"),
-    ("evaluate news --json pipe.json", "pipe.json: can't be written: no regular file"),
+    ("evaluate news --json pipe.json", "pipe.json: can't be written: not a regular file"),
     ("evaluate news --shuffle much", f"argument --shuffle: 'much' {FROM_0}"),
     ("calibrate news", "the following arguments are required: --precision"),
     ("calibrate news --precision 1.5", f"argument --precision: '1.5' {ABOVE_0}"),
@@ -238,7 +238,7 @@ PARTICULAR = [
     (REPORT, REQUIRED),
     (f"{REPORT} -o r.txt", "r.txt: unknown file format; allowed is .html"),
     (f"{REPORT} -o no/r.html", "no/r.html: can't be written"),
-    (f"{REPORT} -o pipe.html", "pipe.html: can't be written: no regular file"),
+    (f"{REPORT} -o pipe.html", "pipe.html: can't be written: not a regular file"),
     (f"{REPORT} -o held.sqlite", "can't be both the store and the report"),
 ]  # fmt: skip
 

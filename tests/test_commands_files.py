@@ -62,7 +62,7 @@ def test_a_feed_is_no_output_by_whatever_name(folder: Path, call: str, name: str
         ("export -o sub/../store.jsonl --store store.jsonl", "the store and the output"),
         ("report -o store.html --store store.jsonl", "the store and the report"),
         ("report -o store.html -s NEARDUP_STORE=store.jsonl", "the store and the report"),
-        ("evaluate news --json news.json", "a file of a labelled set and the file of figures"),
+        ("evaluate news --json news.json", "a file of a labelled set and the file of results"),
     ],
 )
 def test_a_store_and_a_labelled_set_are_no_outputs(folder: Path, call: str, said: str) -> None:

@@ -55,7 +55,7 @@ def test_evaluate_prints_a_table(folder: Path) -> None:
     assert printed[0] == "news: 100 documents"
     assert printed[1].split() == ["P", "R", "F1", "lenient", "hard", "ARI", "cand./doc", "docs/s", "bytes/doc"]
     assert printed[-3].split()[:7] == ["exact", "imatch", "simhash", "shingle", "0.8000", "1.0000", "0.8889"]
-    assert printed[-2] == "labelled pairs found by the last: different 10 of 10, dup 40 of 40"
+    assert printed[-2] == "labelled pairs found in the last line: different 10 of 10, dup 40 of 40"
 
 
 def test_evaluate_with_settings_and_chosen_detectors(folder: Path) -> None:
@@ -123,7 +123,7 @@ def test_calibrate_says_where_no_threshold_will_do(folder: Path) -> None:
     pairs = [{"a": "a", "b": "b", "label": "different"}, {"a": "a", "b": "c", "label": "dup"}]
     write_rows(folder / "news" / "pairs.jsonl", pairs)
     said = refused(folder, "calibrate", "news", "--precision", "0.9")
-    assert said.rstrip().endswith("no thresholds reach precision 0.9 on news")  # none were tried
+    assert said.rstrip().endswith("no thresholds reach a precision of 0.9 on news")  # none were tried
 
 
 def test_calibrate_says_the_same_with_the_settings_that_it_printed(folder: Path) -> None:

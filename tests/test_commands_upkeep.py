@@ -160,8 +160,8 @@ def test_forget_says_how_much(store: str) -> None:
     assert urls(store) == expected(1, 2, 3, 4, 5)
     first, *others = (run["run"] for run in told(store, "runs"))
     for what in (["--run", first], ["--host", "a.example"], ["http://a.example/1"]):
-        assert forget(store, "--dry-run", *what).endswith(" to forget")
-    assert forget(store, "--dry-run", "--run", first) == "5 documents and 5 URLs to forget"
+        assert forget(store, "--dry-run", *what).endswith(" would be forgotten")
+    assert forget(store, "--dry-run", "--run", first) == "5 documents and 5 URLs would be forgotten"
     assert len(told(store, "runs")) == len(others) + 1
     assert forget(store, "--run", first) == "5 documents and 5 URLs forgotten"
     assert urls(store) == set()

@@ -6,9 +6,13 @@ import json
 
 import pytest
 from cli import neardup, succeeded
-from site_server import Page, article, html
+from site_server import Gate, Page, article, html
 
-COUNTED = {"NEARDUP_COUNT_CHANGES": True}
+from scrapy_neardup import Deduplicator, Document
+from scrapy_neardup.report.changes import FULL, KINDS, NOT_FULL, kinds_of
+from scrapy_neardup.store.runs import Run
+
+COUNTED = {"NEARDUP_COUNT_CHANGES": True, "CONCURRENT_REQUESTS": 1, "CONCURRENT_ITEMS": 1}
 
 
 def crawled(crawl, site, texts: dict[str, int | str], settings=None, spider="ListSpider"):
@@ -19,10 +23,15 @@ def crawled(crawl, site, texts: dict[str, int | str], settings=None, spider="Lis
     return crawl(spider, {**COUNTED, **(settings or {})}, urls=urls)
 
 
-def listed(crawl, *options: str) -> list[tuple[str, str]]:
-    """Return the kinds of the changes with the names of the pages."""
+def listed(crawl, *options: str) -> list[tuple[str, ...]]:
+    """Return the kinds of the changes with the names of the pages, and the former names of moved pages."""
     rows = json.loads(succeeded(crawl.folder, "changes", "--store", crawl.store, "--json", *options).stdout)
-    return [(row["kind"], row["url"].rpartition("/")[2].removesuffix(".html")) for row in rows]
+    urls = [(row["kind"], row["url"], *filter(None, [row["former_url"]])) for row in rows]
+    return [(kind, *(url.rpartition("/")[2].removesuffix(".html") for url in rest)) for kind, *rest in urls]
+
+
+def run_ids(crawl) -> list[str]:
+    return [run["run"] for run in json.loads(succeeded(crawl.folder, "runs", "--store", crawl.store, "--json").stdout)]
 
 
 def counts(crawled) -> dict[str, int]:
@@ -42,10 +51,11 @@ def test_each_kind_of_change_is_listed_and_counted(crawl, a, revisit):
     assert counts(first) == {"new": 5}
     second = crawled(crawl, a, {"same": 1, "edited": 20, "new": 3, "fresh": 6, "there": 7}, settings)
     assert listed(crawl) == [
-        ("new", "fresh"), ("changed", "edited"), ("changed", "there"), ("moved", "new"), ("gone", "gone"),
+        ("new", "fresh"), ("changed", "edited"), ("changed", "there"), ("moved", "new", "old"),
+        ("gone", "gone"),
     ]  # fmt: skip
     assert counts(second) == {"new": 1, "changed": 2, "moved": 1, "gone": 1}
-    assert "Since the crawl before: 1 new, 2 changed, 1 moved, 1 gone" in second.log
+    assert "Changes: 1 new, 2 changed, 1 moved, 1 gone" in second.log
     third = crawled(crawl, a, {"same": 1, "edited": 20, "new": 3, "fresh": 6, "there": 5}, settings)
     assert listed(crawl) == [("back", "there")]
     assert counts(third) == {"back": 1}
@@ -59,7 +69,9 @@ def test_the_lines_and_an_earlier_run(crawl, a):
     crawled(crawl, a, {"news": text.replace(text.split()[40], "changed"), "new": 9})
     made = succeeded(crawl.folder, "changes", "--store", crawl.store).stdout.splitlines()
     assert made == ["moved            " + f"{a.url}/new.html  (before: {a.url}/old.html)", "1 moved"]
-    first = json.loads(succeeded(crawl.folder, "runs", "--store", crawl.store, "--json").stdout)[0]["run"]
+    only = succeeded(crawl.folder, "changes", "--store", crawl.store, "--kind", "gone", "new").stdout
+    assert only == "no changes\n"
+    first = run_ids(crawl)[0]
     assert listed(crawl, "--run", first) == [("new", "news"), ("new", "old")]
     assert listed(crawl, "--run", first, "--kind", "gone", "moved") == []
 
@@ -82,11 +94,187 @@ def test_pages_of_another_spider_are_not_gone_nor_moved(crawl, a, b):
     assert listed(crawl) == [("gone", "two")]
 
 
+@pytest.mark.parametrize("revisit", ["keep", "drop"])
+def test_pages_that_get_held_content_have_changed(crawl, a, revisit):
+    settings = {"NEARDUP_REVISIT": revisit}
+    crawled(crawl, a, {"a": 1, "b": 2, "c": 3, "d": 4}, settings)
+    error = crawled(crawl, a, {"a": 50, "b": 50, "c": 50, "d": 50}, settings)
+    assert (listed(crawl), counts(error)) == ([("changed", name) for name in "abcd"], {"changed": 4})
+    crawled(crawl, a, {"a": 1, "b": 1, "c": 50, "d": 50}, settings)
+    assert listed(crawl) == [("changed", "b"), ("back", "a")]
+    crawled(crawl, a, {"a": 1, "b": 1, "c": 50, "d": 1}, settings)
+    assert listed(crawl, "--run", run_ids(crawl)[2]) == [("changed", "b"), ("back", "a")]
+    assert listed(crawl) == [("changed", "d")]
+
+
+def test_content_at_another_known_url_is_not_gone(crawl, a):
+    crawled(crawl, a, {"a": 1, "b": 2})
+    crawled(crawl, a, {"b": 1})
+    assert listed(crawl) == [("changed", "b")]
+
+
+def test_content_moves_twice_and_is_gone_at_its_last_url(crawl, a):
+    crawled(crawl, a, {"old": 1, "same": 9})
+    crawled(crawl, a, {"new": 1, "also": 1, "same": 9})
+    assert listed(crawl) == [("moved", "new", "old")]
+    crawled(crawl, a, {"newer": 1, "same": 9})
+    assert listed(crawl) == [("moved", "newer", "also")]
+    crawled(crawl, a, {"same": 9})
+    assert listed(crawl) == [("gone", "newer")]
+
+
+@pytest.mark.parametrize("skips", [True, False])
+def test_content_that_another_url_kept_has_not_moved(crawl, a, skips):
+    settings = {"NEARDUP_SKIP_MIRRORS": skips}
+    for texts in ({"a": 1, "b": 1, "z": 9}, {"b": 1, "z": 9}, {"c": 1, "b": 1, "z": 9}):
+        last = crawled(crawl, a, texts, settings)
+    assert (listed(crawl), last.count("requests/skipped")) == ([], int(skips))
+
+
+def test_content_has_moved_although_copies_of_other_content_are_skipped(crawl, a):
+    crawled(crawl, a, {"old": 1, "z": 9, "copy": 9})
+    last = crawled(crawl, a, {"new": 1, "z": 9, "copy": 9})
+    assert (listed(crawl), last.count("requests/skipped")) == ([("moved", "new", "old")], 1)
+
+
+def test_content_that_comes_without_a_url_is_not_gone(crawl, a):
+    crawled(crawl, a, {"one": 1})
+    last = crawl("ListSpider", COUNTED, urls=[f"{a.url}/one.html"], method="POST", with_url=False)
+    assert (listed(crawl), last.count("duplicates") + last.count("revisits")) == ([], 1)
+
+
+def test_content_is_gone_when_its_last_copy_is(crawl, a):
+    crawled(crawl, a, {"a": 1, "b": 1, "z": 9})
+    crawled(crawl, a, {"a": 2, "b": 1, "z": 9})
+    assert listed(crawl) == [("changed", "a")]
+    crawled(crawl, a, {"a": 2, "z": 9})
+    assert listed(crawl) == [("gone", "b")]
+
+
+def test_a_page_that_another_spider_found_first_is_gone(crawl, a):
+    crawled(crawl, a, {"one": 1, "two": 2})
+    for texts in ({"one": 1, "two": 2}, {"one": 1}):
+        crawled(crawl, a, texts, spider="OtherSpider")
+    assert listed(crawl) == [("gone", "two")]
+
+
+def test_a_temporary_redirect_is_no_change(crawl, a):
+    for seed in (1, 2):
+        a.pages = {"/in": Page(status=302, location="/page"), "/page": Page(html(article(seed)))}
+        last = crawl("ListSpider", COUNTED, urls=[f"{a.url}/in"])
+    assert (listed(crawl), counts(last)) == ([("changed", "page")], {"changed": 1})
+    a.pages = {"/in": Page(status=302, location="/new"), "/new": Page(html(article(2)))}
+    crawl("ListSpider", COUNTED, urls=[f"{a.url}/in"])
+    assert listed(crawl) == [("moved", "new", "page")]
+
+
+def test_the_original_of_a_preferred_host_is_no_change_of_its_copies(crawl, a, b):
+    a.pages = b.pages = {"/one.html": Page(html(article(1)))}
+    settings = {**COUNTED, "NEARDUP_PREFERRED_HOSTS": [b.url.partition("//")[2]]}
+    made = crawl("ListSpider", settings, urls=[f"{site.url}/one.html" for site in (a, b)])
+    assert counts(made) == {"new": 1}
+
+
+def test_commands_are_no_crawls(crawl, a):
+    crawled(crawl, a, {"one": 1, "two": 2})
+    crawled(crawl, a, {"one": 1})
+    succeeded(crawl.folder, "forget", "--store", crawl.store, f"{a.url}/one.html")
+    feed = crawl.folder / "feed.jsonl"
+    feed.write_text(json.dumps({"url": "http://a.example/", "text": article(5)}) + "\n")
+    succeeded(crawl.folder, "dedupe", "feed.jsonl", "--store", crawl.store, "-o", "kept.jsonl")
+    assert listed(crawl) == [("gone", "two")]
+    succeeded(crawl.folder, "dedupe", "feed.jsonl", "--store", "other.sqlite", "-o", "kept2.jsonl")
+    made = succeeded(crawl.folder, "changes", "--store", "other.sqlite")
+    assert (made.stdout, made.stderr) == ("no changes\n", "")
+
+
+def test_a_paused_crawl_counts_at_its_end(crawl, a):
+    crawled(crawl, a, {"one": 1, "two": 2, "three": 3})
+    job = {"JOBDIR": str(crawl.folder / "job")}
+    paused = crawled(crawl, a, {"one": 1, "new": 4, "two": 2}, {**job, "CLOSESPIDER_PAGECOUNT": 3})
+    assert (counts(paused), "Changes:" in paused.log) == ({}, False)
+    assert counts(crawled(crawl, a, {"one": 1, "new": 4, "two": 2}, job)) == {"new": 1, "gone": 1}
+
+
+def test_a_crawl_without_a_page_is_one(crawl, a):
+    crawled(crawl, a, {"one": 1})
+    a.pages = {}
+    last = crawl("ListSpider", COUNTED, urls=[f"{a.url}/one.html"])
+    assert (listed(crawl), counts(last)) == ([("gone", "one")], {"gone": 1})
+
+
+def test_a_killed_crawl_is_no_previous_crawl(crawl, a):
+    crawled(crawl, a, {"one": 1, "two": 2})
+    a.pages = Gate({"/one.html": a.pages["/one.html"]}, "/wait")
+    process = crawl.start("ListSpider", COUNTED, urls=[f"{a.url}/one.html", f"{a.url}/wait"])
+    assert a.pages.reached.wait(60)
+    process.kill()
+    process.communicate(timeout=60)
+    a.pages.opened.set()
+    last = crawled(crawl, a, {"one": 1})
+    assert (listed(crawl), counts(last)) == ([("gone", "two")], {"gone": 1})
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"NEARDUP_CLOSE_AFTER_SEEN": 2}, "neardup_only_seen"),
+        ({"NEARDUP_STOP_LISTING": 2}, "finished"),
+        ({"NEARDUP_MAX_COPIES": 1, "NEARDUP_SKIP_MIRRORS": False}, "finished"),
+        ({"CLOSESPIDER_PAGECOUNT": 3}, "closespider_pagecount"),
+    ],
+)
+def test_what_a_crawl_left_out_is_not_gone(crawl, a, settings, reason):
+    texts = {"a": 1, "b": 1, "c": 1, **{f"p{n}": n for n in range(2, 7)}}
+    crawled(crawl, a, texts, {"NEARDUP_SKIP_MIRRORS": False})
+    stopped = crawled(crawl, a, {"new": 9, **texts}, settings)
+    assert (stopped.stats["finish_reason"], counts(stopped)) == (reason, {"new": 1})
+    assert f"Changes: 1 new. {NOT_FULL}" in stopped.log
+    assert succeeded(crawl.folder, "changes", "--store", crawl.store).stderr == f"{NOT_FULL}.\n"
+    assert (listed(crawl), listed(crawl, "--kind", "gone")) == ([("new", "new")], [])
+    assert counts(crawled(crawl, a, {"new": 9, **texts})) == {}
+    del texts["p6"]
+    assert counts(crawled(crawl, a, {"new": 9, **texts})) == {"gone": 1}
+    assert not succeeded(crawl.folder, "changes", "--store", crawl.store).stderr
+
+
+def test_nothing_is_gone_since_a_crawl_that_left_out_pages(crawl, a):
+    crawled(crawl, a, {"one": 1, "two": 2, "three": 3}, {"CLOSESPIDER_PAGECOUNT": 2})
+    assert counts(crawled(crawl, a, {"two": 2})) == {"new": 1}
+    assert counts(crawled(crawl, a, {"three": 3})) == {"new": 1, "gone": 1}
+
+
+def test_only_a_full_crawl_finds_what_is_gone():
+    def found(**stats: int) -> tuple[str, ...]:
+        return kinds_of(Run("r", 0.0).with_stats({"requests/over_budget": 0, **stats}))
+
+    assert (found(**{FULL: 1}), found()) == (KINDS, KINDS[:3])
+    for name in ("requests/stopped", "requests/over_budget", "store/unjudged"):
+        assert found(**{FULL: 1, name: 1}) == KINDS[:3]
+    paused = Run("r", 0.0).with_stats({"requests/stopped": 1})
+    assert kinds_of(paused.with_stats({FULL: 1})) == kinds_of(paused.with_stats({FULL: 1, "requests/stopped": 0}))
+    assert kinds_of(paused.with_stats({FULL: 1})) == KINDS[:3]
+
+
+def test_a_url_that_changes_twice_in_a_run_is_compared_with_the_run_before(tmp_path):
+    for visits in ([("a", 1), ("b", 2)], [("b", 1), ("b", 3)]):
+        with Deduplicator.open(tmp_path / "store.sqlite") as dedup:
+            for name, seed in visits:
+                dedup.claim(Document(f"http://a.example/{name}", article(seed))).commit()
+            state = dedup.store.resolve("http://a.example/b")
+            assert state
+            before = state.before and dedup.store.document(state.before)
+    assert (before.url, before.sketch.codes) == ("http://a.example/b", Document(text=article(2)).sketch.codes)
+
+
 def test_a_page_that_is_not_fetched_again_is_not_gone(crawl, a):
     settings = {"NEARDUP_REVISIT": "skip", "NEARDUP_RECHECK": 0}
     crawled(crawl, a, {"one": 1, "two": 2}, settings)
     later = crawled(crawl, a, {"one": 1, "two": 2, "three": 3}, settings)
-    assert (later.count("requests/skipped"), counts(later)) == (2, {"new": 1})
+    assert (later.count("requests/skipped"), counts(later), listed(crawl)) == (2, {"new": 1}, [("new", "three")])
+    assert NOT_FULL in later.log
+    assert counts(crawled(crawl, a, {"one": 1, "new": 2}, settings)) == {}
+    assert listed(crawl) == []
 
 
 def test_the_items_of_one_page_are_no_changes_of_its_url(crawl, a):
@@ -97,7 +285,8 @@ def test_the_items_of_one_page_are_no_changes_of_its_url(crawl, a):
 
 
 def test_nothing_is_counted_unless_it_is_asked_for(crawl, a):
-    crawled(crawl, a, {"one": 1})
+    first = crawled(crawl, a, {"one": 1})
+    assert "Changes: 1 new\n" in first.log
     assert counts(crawled(crawl, a, {"two": 2}, {"NEARDUP_COUNT_CHANGES": False})) == {}
 
 

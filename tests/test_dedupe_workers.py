@@ -202,7 +202,7 @@ def test_no_more_processes_are_started_than_there_is_work_for(project: Path, cou
 def test_a_detector_that_can_not_be_sent_is_refused(project: Path) -> None:
     made = neardup(project, *with_one(project, "an"), "2", "--detectors", "odd.Locked")
     assert made.returncode == 2
-    assert "NEARDUP_DETECTORS: 'odd' has to be sent to another process, which fails" in made.stderr
+    assert "NEARDUP_DETECTORS: 'odd' has to be sent to another process, but pickling fails" in made.stderr
     succeeded(project, *with_one(project, "an"), "1", "--detectors", "odd.Locked")
 
 

@@ -60,7 +60,7 @@ def test_nothing_is_said_where_all_is_well(settings: dict[str, Any]) -> None:
             "warning: ItemOrigins is not enabled, so items are identified by their own URLs only",
         ),
         ({**ADD_ON, "NEARDUP_ENABLED": False}, "warning: NEARDUP_ENABLED = False"),
-        ({**ADD_ON, "ITEM_PIPELINES": {"shop.pipelines.Save": 200}}, "note: shop.pipelines.Save: is not placed after"),
+        ({**ADD_ON, "ITEM_PIPELINES": {"shop.pipelines.Save": 200}}, "note: shop.pipelines.Save: not placed after"),
         (
             {**ADD_ON, "SPIDER_MIDDLEWARES": {"scrapy_deltafetch.DeltaFetch": 100}, "DELTAFETCH_ENABLED": True},
             "warning: scrapy_deltafetch.DeltaFetch is enabled",
@@ -146,7 +146,7 @@ def test_a_path_of_ours_that_leads_nowhere_is_an_error(setting: str, path: str) 
         ({"ITEM_PIPELINES": {"x.Y": "early"}}, "ITEM_PIPELINES = {'x.Y': 'early'} is not allowed; allowed is a dict"),
         ({"ITEM_PIPELINES": {"x.Y": "early", "x.Z": 500}}, "ITEM_PIPELINES = {'x.Y': 'early'} is not allowed"),
         ({"SPIDER_MIDDLEWARES": {"x.Y": "early"}}, "SPIDER_MIDDLEWARES = {'x.Y': 'early'} is not allowed"),
-        ({"ADDONS": {"scrapy_neardup.Addon": 500, 5: 6}}, "ADDONS = {5: 6} is not allowed; allowed is a dictionary of"),
+        ({"ADDONS": {"scrapy_neardup.Addon": 500, 5: 6}}, "ADDONS = {5: 6} is not allowed; allowed is a dict"),
         ({"HTTPCACHE_ENABLED": "perhaps"}, "HTTPCACHE_ENABLED = 'perhaps' is not allowed; allowed is True or False"),
         ({"HTTPCACHE_ENABLED": []}, "HTTPCACHE_ENABLED = [] is not allowed; allowed is True or False"),
         (
@@ -237,7 +237,7 @@ def test_a_store_that_no_crawl_can_make_is_an_error(project: Path, store: str, s
     assert made.returncode == 2
     assert f"error: store '{store}'" in made.stdout
     assert said in made.stdout
-    assert "to do: correct NEARDUP_STORE, or make its place writable: a crawl stops at its start\n" in made.stdout
+    assert "to do: correct NEARDUP_STORE, or make its folder writable: a crawl stops at its start\n" in made.stdout
     assert made.stderr == "scrapy neardup doctor: 1 error found\n"
 
 
@@ -249,7 +249,7 @@ def test_no_kind_of_store_is_an_error_among_the_others(project: Path, arguments:
     assert "note: NEARDUP_RECHECK = 0" in made.stdout
     assert "error: store 'ftp://me:***@x/y': no such kind of store; allowed are a path, redis" in made.stdout
     named = arguments[0 if arguments[0] == "--store" else 1].split("=")[0]
-    assert f"to do: name another one with {named}\n" in made.stdout
+    assert f"to do: name another store with {named}\n" in made.stdout
 
 
 @pytest.mark.parametrize("verb", ["doctor", "stats"])

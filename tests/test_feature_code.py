@@ -352,5 +352,5 @@ def test_codes_of_two_scripts_in_one_text() -> None:
 
 @pytest.mark.parametrize("wrong", [{"length": 0}, {"places": 0}, {"tolerance": -1}])
 def test_parameters_out_of_range_are_an_error(wrong: dict[str, int]) -> None:
-    with pytest.raises(ValueError, match="allowed"):
+    with pytest.raises(ValueError, match="must be 1 or more"):
         FeatureCode(**wrong)

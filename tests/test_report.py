@@ -23,6 +23,7 @@ from scrapy_neardup.report.data import HostMirror, RunSummary, build
 from scrapy_neardup.report.page import write_page
 from scrapy_neardup.signature import Evidence, Link, Signature
 from scrapy_neardup.store import Store, memory_store
+from scrapy_neardup.store.runs import Run
 
 NOW = 1_795_000_000.0
 NEAR = Evidence("simhash", 5, 0.8125, 0.9, 1.25, "layout")
@@ -138,10 +139,11 @@ def test_runs_come_oldest_first() -> None:
 
 
 def test_runs_have_the_changes_that_they_counted() -> None:
-    stats = {f"neardup/changes/{kind}": count for kind, count in zip(KINDS, (3, 0, 1, 0, 0), strict=True)}
-    counted, quiet = RunSummary("counted", "", NOW, None, stats), RunSummary("quiet", "", NOW, None, {**stats, "x": 1})
-    quiet.stats.update(dict.fromkeys(stats, 0))
-    assert build(store(), (), [counted, quiet], NOW)["runs"]["changes"] == ["3 new, 1 back", "no changes"]
+    counts = zip(KINDS, (3, 0, 1, 0, 0), strict=True)
+    many = Run("many", NOW - 1).with_stats({f"changes/{kind}": count for kind, count in counts})
+    quiet = Run("quiet", NOW).with_stats({f"changes/{kind}": 0 for kind in KINDS})
+    runs = [RunSummary(run.id, run.writer, run.started, None, run.stats) for run in (many, quiet)]
+    assert build(store(), (), runs, NOW)["runs"]["changes"] == ["3 new, 1 back", "no changes"]
 
 
 def test_passwords_and_folders_are_left_out() -> None:

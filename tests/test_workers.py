@@ -153,7 +153,7 @@ def test_processes_that_can_not_begin_are_tried_again_later(
 def test_a_detector_that_can_not_be_sent_is_refused() -> None:
     detector = Heavy()
     detector.lock = threading.Lock()  # type: ignore[attr-defined]
-    with pytest.raises(ConfigError, match="'heavy' is heavy, so it has to be sent to another process, which fails"):
+    with pytest.raises(ConfigError, match="'heavy' is heavy, so it has to be sent to another process, but pickling"):
         Workers([detector], 1)
 
 

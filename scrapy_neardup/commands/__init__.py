@@ -1,5 +1,6 @@
 """Dispatch `scrapy neardup VERB` to the module of that name.
 
+To add a verb, add it to `VERBS`, and write a module with `EXAMPLES`, `add_arguments(parser)` and `run(opts, settings)`.
 Every `scrapy` call imports this module, so it imports a verb only when the verb is called.
 """
 
@@ -31,7 +32,7 @@ VERBS = {
     "mirrors": "list the hosts that mirror each other",
     "resolve": "list other URLs with the content of a URL",
     "clusters": "list the originals of a store with their copies",
-    "changes": "list the pages that are new, changed, moved or gone since the crawl before",
+    "changes": "list the pages that are new, changed, back, moved or gone since the previous crawl",
     "runs": "list the runs of a store and how they ended",
     "forget": "remove documents and URLs from a store",
     "report": "write a report on a store as one HTML page",
@@ -147,7 +148,7 @@ class VerbParser(argparse.ArgumentParser):
 
 
 def _add_to_those_before(verb: argparse.ArgumentParser) -> None:
-    """Keep global options given before the verb, which the defaults of the verb would overwrite."""
+    """Keep global options that are given before the verb. The defaults of the verb would overwrite them."""
     for action in verb._actions:
         action.default = argparse.SUPPRESS
         if action.dest == "set":

@@ -1,4 +1,4 @@
-"""Show progress bars on stderr, only on a terminal."""
+"""Show progress bars on stderr if it is a terminal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def counted(things: Iterable[T], unit: str, total: int | None = None) -> Iterator[T]:
-    """Yield `things`, and show a bar with their number, the rate and, given a `total`, the remaining time.
+    """Yield `things`, and show a bar with their number and rate and, if `total` is known, the remaining time.
 
     The bar disappears at the end.
     """
@@ -21,7 +21,10 @@ def counted(things: Iterable[T], unit: str, total: int | None = None) -> Iterato
 
 
 def through(feeds: Feeds, rows: Iterable[T]) -> Iterator[T]:
-    """Yield rows made from feeds, and show a bar with the rate and, from the bytes read, the remaining time."""
+    """Yield rows that are read from `feeds`, and show a bar with their number, the rate and the remaining time.
+
+    The remaining time is estimated from the bytes that were read so far.
+    """
     with _FeedBar(total=feeds.size) as bar:
         for row in rows:
             bar.come(feeds.at)
@@ -33,7 +36,7 @@ class _FeedBar(tqdm):  # type: ignore[type-arg]
 
     def __init__(self, total: int) -> None:
         self.rows = 0
-        # miniters=0, since some rows come from bytes that were read before.
+        # With miniters=0, a row also updates the bar if its bytes were counted before.
         super().__init__(
             total=total,
             disable=None,

@@ -17,7 +17,7 @@ EXAMPLES = """examples:
   scrapy neardup calibrate news --precision 0.99
   scrapy neardup calibrate news --precision 0.99 --labels lenient >> settings.py
 
-A folder holds docs.jsonl and pairs.jsonl: see scrapy neardup evaluate --help.
+The folder contains docs.jsonl and pairs.jsonl; scrapy neardup evaluate --help describes these files.
 """
 
 
@@ -28,9 +28,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=number(0, 1, above=True),
         required=True,
         metavar="P",
-        help="the target: the share of found pairs that are duplicates",
+        help="the target precision: the share of the found pairs that are duplicates",
     )
-    parser.add_argument("--labels", choices=MODES, default="strict", help="which labels count (default: strict)")
+    parser.add_argument(
+        "--labels",
+        choices=MODES,
+        default="strict",
+        help="how labels count; see scrapy neardup evaluate --help (default: strict)",
+    )
     add_json(parser)
 
 
@@ -38,7 +43,7 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
     config = Config.from_settings(settings)
     labelled = LabelledSet.load(opts.folder)
     if not MODES[opts.labels].right.intersection(labelled.labels.values()):
-        raise FeedError(f"{opts.folder}: no pair is labelled 'dup'; calibration needs some")
+        raise FeedError(f"{opts.folder}: no pair is labelled 'dup'; calibration needs such pairs")
     try:
         found = calibrate(labelled, config, opts.precision, opts.labels)
     except ValueError as error:
@@ -52,7 +57,7 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
 
 def _lines(found: Calibration, mode: str, wanted: float) -> Iterator[str]:
     score = found.reached[mode]
-    yield f"# target precision {wanted}; reached {score['precision']}, recall {score['recall']} ({mode})"
-    yield f"# learned from {score['right'] + score['missed']} duplicate pairs; {score['wrong']} pairs are still wrong"
+    yield f"# target precision {wanted}; reached: precision {score['precision']}, recall {score['recall']} ({mode})"
+    yield f"# learned from {score['right'] + score['missed']} duplicate pairs; pairs found wrongly: {score['wrong']}"
     for name, value in found.settings.items():
         yield f"{PREFIX}{name.upper()} = {value!r}"

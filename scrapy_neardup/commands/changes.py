@@ -1,14 +1,13 @@
-"""`scrapy neardup changes`: list the pages that are new, changed, moved or gone since the crawl before."""
+"""`scrapy neardup changes`: list the pages that are new, changed, back, moved or gone since the previous crawl."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+import sys
 
 from scrapy.settings import BaseSettings
 
-from ..report.changes import KINDS, Change, changes, counted, in_words, last_crawl
-from ..settings import Config
+from ..report.changes import KINDS, NOT_FULL, Change, changes, counted, in_words, kinds_of, last_crawl
 from ..store import Store, StoreError, open_store
 from ..store.runs import Run
 from ..text.json_text import json_text
@@ -19,9 +18,10 @@ EXAMPLES = """examples:
   scrapy neardup changes --kind changed gone --json
   scrapy neardup changes --run 261123-185404-5d1c
 
-new: a new URL with new content. changed: other content than at the visit before, with the resemblance of both. back:
-content that the URL had before that. moved: known content at a new URL, while its own URL was not seen. gone: content
-of the crawl before that no URL has now. A URL that changed in several runs is listed under the last of them.
+new: a new URL with new content. changed: content that differs from that of the last visit, with the resemblance of the
+two. back: changed to the content that was first found at this URL. moved: held content at a new URL, if no earlier URL
+was seen with it. gone: content of the previous crawl that no URL has now. A URL that changed in several runs is listed
+under the last of them. Moved and gone pages are listed only for a crawl that finished and left out no pages.
 """
 
 
@@ -38,20 +38,21 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
     config = existing(opts, settings)
     store = open_store(config.store, (), namespace=config.namespace, run=None)
     try:
-        found = sorted(_changes(store, opts.run, config), key=lambda change: (KINDS.index(change.kind), change.url))
+        run = _named(store, opts.run) if opts.run else last_crawl(store)
+        found = list(changes(store, run)) if run else []
     finally:
         store.close()
-    listed = [change for change in found if change.kind in opts.kind]
+    listed = sorted(
+        (change for change in found if change.kind in opts.kind),
+        key=lambda change: (KINDS.index(change.kind), change.url),
+    )
     if opts.json:
         print(json_text([change._asdict() for change in listed], indent=2))
     else:
         print_table(*map(_line, listed))
-        print(in_words(counted(found)))
-
-
-def _changes(store: Store, id: str | None, config: Config) -> Iterator[Change]:
-    run = _named(store, id) if id else last_crawl(store)
-    return changes(store, run, config) if run else iter(())
+        print(in_words(counted(listed, opts.kind)))
+    if run and not set(opts.kind) <= set(kinds_of(run)):
+        print(f"{NOT_FULL}.", file=sys.stderr)
 
 
 def _named(store: Store, id: str) -> Run:

@@ -30,10 +30,11 @@ EXAMPLES = """examples:
 Each line of FILE is a cluster of two or more documents: {"cluster": 1, "documents": [id, id, …]}.
 
 --method shingle compares documents that share super-shingles, with the NEARDUP_RESEMBLANCE, NEARDUP_LENGTH_RATIO and
-NEARDUP_MIN_TOKENS of the project. It takes any batch that fits into memory.
+NEARDUP_MIN_TOKENS of the project. The batch has to fit into memory.
 --method som builds a self-organising map of weighted terms (pip install 'scrapy-neardup[som]'). It is made for up to
 about 1,000 long documents with few words in common. Its cost grows faster than the number of documents.
-Both read the whole batch first. `dedupe` decides row by row, and can continue a store.
+Both methods read the whole batch first. `scrapy neardup dedupe` decides row by row instead, and can compare rows with
+the documents of a store.
 """
 
 OPTIONS = {
@@ -66,13 +67,13 @@ def _add_som(group: argparse._ArgumentGroup) -> None:
         "--title-weight",
         type=number(0, 1000),
         metavar="N",
-        help=f"the weight of a term in the title (default: {usual.title_weight:g})",
+        help=f"the weight of a term in the title; in the text it is 1 (default: {usual.title_weight:g})",
     )
     group.add_argument(
         "--similarity",
         type=number(0, 1),
         metavar="N",
-        help=f"the least cosine, from 0 to 1 (default: {usual.similarity})",
+        help=f"the required cosine of two documents, from 0 to 1 (default: {usual.similarity})",
     )
     group.add_argument(
         "--seed", type=whole(0, 2**32 - 1), metavar="N", help=f"the random seed of the map (default: {usual.seed})"
@@ -87,7 +88,7 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
         batch = _Batch(opts, config, feeds, bad)
         try:
             if opts.method == "som":
-                classes = batch.classes if opts.class_field else None  # they fill up as the documents are read
+                classes = batch.classes if opts.class_field else None  # the list is filled while the documents are read
                 clusters = som_clusters(batch.read(), parameters, classes)
             else:
                 clusters = shingle_clusters(batch.read(), Rule.from_config(config))
@@ -119,7 +120,7 @@ def _parameters(opts: argparse.Namespace) -> Parameters:
 
 
 class _Batch:
-    """One pass over the rows that makes documents and records the row of each."""
+    """Reads the rows once, makes their documents, and records the row id of each document."""
 
     def __init__(self, opts: argparse.Namespace, config: Config, feeds: Feeds, bad: BadRows) -> None:
         self.rows = self.located = 0

@@ -22,9 +22,9 @@ EXAMPLES = """examples:
   scrapy neardup clusters --host shop.example.com --sort resemblance
   scrapy neardup clusters --max-resemblance 0.6
 
-A cluster is an original and its copies. The kind of a copy compares two pages. full: same content, same layout.
-content: same content, other layout. layout: part of the content, same layout. partial: part of the content, other
-layout. A dash means that the layout of one of the pages is unknown.
+A cluster is an original and its copies. Each copy has a kind, which compares its page with the page of the original.
+full: same content, same layout. content: same content, other layout. layout: part of the content, same layout. partial:
+part of the content, other layout. A dash means that the layout of one of the two pages is unknown.
 """
 
 Cluster: TypeAlias = dict[str, Any]
@@ -47,13 +47,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--max-resemblance",
         type=number(0, 1),
         metavar="R",
-        help="only clusters with a copy that resembles its original by R or less",
+        help="only clusters with a copy that has a resemblance of R or less to its original",
     )
     parser.add_argument(
         "--sort",
         choices=ORDERS,
         default="copies",
-        help="most copies first (the default), least resemblance first, or longest text first; ties go by URL",
+        help="most copies first (the default), least resemblance first, or longest text first; ties are sorted by URL",
     )
     parser.add_argument("--limit", type=whole(0), default=20, metavar="N", help="list N clusters (default: 20; 0: all)")
     add_store(parser)

@@ -14,8 +14,9 @@ EXAMPLES = """examples:
   scrapy neardup compact
   scrapy neardup compact --store neardup.sqlite
 
-A store reuses its free space, so this helps only after much was forgotten, or before a backup. Crawls may run
-meanwhile. Their writes wait for some seconds per gigabyte. On a server, the sizes include all that the server holds.
+A store reuses its free space, so compact it only after many documents were forgotten, or before a backup. Crawls may
+run meanwhile, but their writes wait for some seconds per gigabyte. For a store on a server, the printed sizes are those
+of all data on the server.
 """
 
 

@@ -1,4 +1,4 @@
-"""Compare two texts side by side in terminal columns. Pure."""
+"""Format two texts side by side for a terminal, with their differences marked. No I/O."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ Marked: TypeAlias = Sequence[tuple[str, bool]]
 
 
 def side_by_side(left: str, right: str, width: int, *, coloured: bool = False) -> Iterator[str]:
-    """Yield lines with a sentence of each text; `|` marks a difference, `<` and `>` a sentence of only one text.
+    """Yield the lines of a comparison of two texts, sentence by sentence, `width` terminal columns wide.
 
-    Long runs of equal sentences are folded.
+    `|` marks two sentences that differ, `<` a sentence of the left text only, `>` a sentence of the right text only. In
+    a long run of equal sentences, the middle is left out.
     """
     a, b = _sentences(left), _sentences(right)
     column = max(2, (width - 3) // 2)
@@ -78,7 +79,7 @@ def _wrapped(line: Marked, width: int) -> Iterator[Marked]:
 
 
 def _painted(line: Marked, colour: str) -> str:
-    """Return a line as text, with the flagged words in `colour`; "" for no colour."""
+    """Return a line as text, with the flagged words in `colour`. If `colour` is "", leave them uncoloured."""
     if not colour:
         return "".join(sign for sign, _ in line)
     runs = (("".join(sign for sign, _ in run), differs) for differs, run in groupby(line, lambda part: part[1]))

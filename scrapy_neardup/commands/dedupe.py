@@ -26,7 +26,8 @@ from .bars import through
 from .feed_options import BadRows, add_feeds, add_fields, check_fields, taking_bad_rows, with_fields
 from .options import add_json, add_store, check_apart, print_outcome, read_config, whole
 
-WORTH, MOST = 16 << 20, 8  # worker processes save time from this many bytes of feeds on; the default maximum of workers
+WORTH = 16 << 20  # bytes of feeds from which worker processes save time
+MOST = 8  # the maximum number of workers by default
 
 EXAMPLES = """examples:
   scrapy neardup dedupe items.jsonl -o unique.jsonl --duplicates duplicates.jsonl
@@ -36,10 +37,10 @@ EXAMPLES = """examples:
   scrapy neardup dedupe CC-MAIN-*.warc.gz -o unique.warc.gz --workers 8
 
 OUT has the format of the feeds: JSON lines, a JSON array, CSV, Parquet (pip install 'scrapy-neardup[parquet]') or WARC
-(pip install 'scrapy-neardup[warc]'). Rows without text are kept. A row of a WARC file is a record; HTML responses with
-status 200 and the plain texts of WET files have text.
-An unreadable row is an error, and nothing is written. With --bad-rows, such rows go to FILE unchanged, in the same
-format, and the first ten are reported.
+(pip install 'scrapy-neardup[warc]'). Rows without text are kept. Each record of a WARC file is a row. HTML responses
+with status 200 have text, and so do the plain texts of WET files.
+By default, an unreadable row is an error, and nothing is written. With --bad-rows, unreadable rows are written to FILE,
+unchanged and in the same format, and the first ten are reported.
 """
 
 
@@ -53,10 +54,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--workers",
         type=whole(0),
         metavar="N",
-        help="processes that read rows and make fingerprints; 0 or 1: only this process; all N give the same result"
-        " (default: 1; for feeds above 16 MB the number of cores, up to 8)",
+        help="the number of processes that read rows and compute fingerprints; 0 or 1: only this process; the result"
+        " does not depend on N (default: 1; for feeds above 16 MB the number of cores, up to 8)",
     )
-    add_store(parser, "a path, or redis://…, that remembers documents between calls (default: none)")
+    add_store(parser, "the store that remembers documents between calls: a path, or redis://… (default: none)")
     add_json(parser)
 
 
@@ -85,7 +86,7 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
 @contextmanager
 def _imports_left_alone() -> Iterator[None]:
     """Exclude imported modules from garbage collection, which saves a tenth of the time."""
-    if gc.get_freeze_count():  # the calling program did
+    if gc.get_freeze_count():  # the calling program has frozen its objects
         yield
         return
     gc.freeze()
@@ -108,7 +109,7 @@ def _config(opts: argparse.Namespace, settings: BaseSettings, feeds: Feeds) -> C
 
 
 class _Job:
-    """One pass over the rows that decides, writes, and records the row of each held document."""
+    """Decides on each row, writes the row or a line about its drop, and records the row ids of originals."""
 
     def __init__(
         self,
@@ -125,8 +126,9 @@ class _Job:
         self._report = report
         self._bad = bad
         self._ids: dict[int, Any] = {}
-        """Row ids by the hash of their documents, so that documents need not stay in memory. Only rows that repeat a
-        document held before these feeds, and rows with an id that is not their URL, are in it."""
+        """The ids of kept rows by the hash of the held document, so that documents need not stay in memory.
+
+        It has only rows that repeat a document held before these feeds, and rows with another id than their URL."""
 
     def take(self, row: Ready) -> None:
         if row.fault:
@@ -149,7 +151,7 @@ class _Job:
         self._output(row.line)
 
     def outcome(self) -> dict[str, int]:
-        """Return the counts."""
+        """Return the counts by name."""
         return {
             "rows": self.rows,
             "kept": self.rows - self.dropped,
@@ -165,7 +167,10 @@ class _Job:
         return line + (f", {without} without text" if without else "") + self._bad.summary()
 
     def _is_dropped(self, claim: Claim) -> bool:
-        """Return whether a row is dropped. NEARDUP_REVISIT decides on revisits of earlier documents."""
+        """Return whether a row with a match is dropped.
+
+        With NEARDUP_REVISIT = "keep", a revisit is dropped only if an earlier row of these feeds has the document.
+        """
         assert claim.match
         if claim.verdict.status != "revisit" or self._config.revisit != "keep":
             return True
@@ -181,6 +186,9 @@ class _Job:
 
 
 def _hashed(signature: Signature) -> int:
-    """Return a hash that no other held document has: of two documents with equal URL and sketch, one is a copy."""
+    """Return a hash that identifies a held document.
+
+    No two held documents have both the same URL and the same sketch, since the later one would be a copy.
+    """
     found: int = mmh3.hash64(repr((signature.url, signature.sketch)))[0]
     return found

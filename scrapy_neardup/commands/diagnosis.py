@@ -1,7 +1,7 @@
 """Give advice on settings that are wrong, contradict each other, or have no effect. No I/O.
 
 Each check is a generator of advice. `on_settings` runs all checks. Bad values of the plugin's own settings are not
-checked here, since they raise ConfigError before.
+checked here, since `Config` raises ConfigError for them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ADDON, PIPELINE, MIDDLEWARE, ORIGINS = (
     f"scrapy_neardup.{name}" for name in ("Addon", "NearDupPipeline", "MirrorMiddleware", "ItemOrigins")
 )
 Level = Literal["error", "warning", "note"]
-RETRY = 550  # the place of RetryMiddleware among the downloader middlewares
+RETRY = 550  # the position of RetryMiddleware among the downloader middlewares
 _TUNES = {"simhash_distance": "simhash", "imatch_lexicons": "imatch", "lexicon": "imatch", "synonyms": "dwdcs"}
 
 
@@ -51,15 +51,15 @@ def on_settings(settings: BaseSettings, config: Config) -> list[Advice]:
 
 
 def _values(settings: BaseSettings) -> Iterator[Advice]:
-    """Yield advice on settings of other components with values that stop a crawl, or a component, at its start."""
+    """Yield advice on bad values in settings of other components. They stop a component, or the crawl, at its start."""
     bad = [(name, settings[name], allowed) for name, (_, allowed) in _READ.items() if _read(settings, name) is None]
     for name in _COMPONENTS:
         wrong = {part: at for part, at in settings.getdict(name).items() if not _is_component(part, at)}
         if wrong:
-            bad.append((name, wrong, "a dictionary of classes, or their import paths, to a number or None"))
+            bad.append((name, wrong, "a dictionary that maps classes, or their import paths, to a number or None"))
     for name, value, allowed in bad:
         what = f"{name} = {value!r} is not allowed; allowed is {allowed}"
-        yield Advice("error", what, "correct the setting: its component stops at its start")
+        yield Advice("error", what, "correct the setting; otherwise its component fails at its start")
 
 
 def _paths(settings: BaseSettings) -> Iterator[Advice]:
@@ -76,7 +76,7 @@ def _components(settings: BaseSettings) -> Iterator[Advice]:
         return
     pipeline = _place(settings, "ITEM_PIPELINES", PIPELINE)
     middleware = _place(settings, "DOWNLOADER_MIDDLEWARES", MIDDLEWARE)
-    add_on = 'ADDONS = {"scrapy_neardup.Addon": 500} enables all'
+    add_on = 'set ADDONS = {"scrapy_neardup.Addon": 500}, which enables all components'
     if pipeline is None and middleware is None:
         yield Advice("error", "neither the pipeline nor the middleware is enabled, so the plugin does nothing", add_on)
     elif middleware is None:
@@ -84,13 +84,13 @@ def _components(settings: BaseSettings) -> Iterator[Advice]:
             "note", "the middleware is not enabled, so no request is skipped, and no dead link is redirected", add_on
         )
     elif pipeline is None:
-        yield Advice("warning", "the pipeline is not enabled, so this crawl learns nothing", add_on)
+        yield Advice("warning", "the pipeline is not enabled, so no item is compared or remembered", add_on)
     if pipeline is not None and _place(settings, "SPIDER_MIDDLEWARES", ORIGINS) is None:
-        what = "ItemOrigins is not enabled, so items are identified by their own URLs only, and nothing is skipped"
+        what = "ItemOrigins is not enabled, so items are identified by their own URLs only, and no request is skipped"
         yield Advice("warning", what, add_on)
     if middleware is not None and middleware > RETRY:
-        what = f"MirrorMiddleware is at {middleware}, after the retries, so a link counts as dead at the first failure"
-        yield Advice("warning", what, "place it at 75 in DOWNLOADER_MIDDLEWARES")
+        what = f"MirrorMiddleware is at {middleware}, so a link counts as dead after one failure, before it is retried"
+        yield Advice("warning", what, "place MirrorMiddleware at 75 in DOWNLOADER_MIDDLEWARES")
 
 
 def _others(settings: BaseSettings) -> Iterator[Advice]:
@@ -100,78 +100,82 @@ def _others(settings: BaseSettings) -> Iterator[Advice]:
     placed = _named(settings, "ITEM_PIPELINES").items()
     early = [name for name, at in placed if at <= ours and not (_is(name, ORIGINS) or _is(name, PIPELINE))]
     if early:
-        what = f"{', '.join(sorted(early))}: is not placed after NearDupPipeline ({ours}), so it gets duplicates"
+        what = f"{', '.join(sorted(early))}: not placed after NearDupPipeline ({ours}), so duplicates arrive there too"
         yield Advice("note", what, f"place pipelines that store items after {ours} in ITEM_PIPELINES")
     deltafetch = [name for name in _named(settings, "SPIDER_MIDDLEWARES") if name.endswith("DeltaFetch")]
     if deltafetch and _read(settings, "DELTAFETCH_ENABLED"):
-        what = f"{deltafetch[0]} is enabled: it never fetches a page with an item again, changed or not"
-        yield Advice("warning", what, 'DELTAFETCH_ENABLED = False and NEARDUP_REVISIT = "skip"')
+        what = f"{deltafetch[0]} is enabled: a page that gave an item is never fetched again, even if it has changed"
+        yield Advice("warning", what, 'set DELTAFETCH_ENABLED = False and NEARDUP_REVISIT = "skip"')
     if _read(settings, "HTTPCACHE_ENABLED") and _read(settings, "HTTPCACHE_EXPIRATION_SECS") == 0:
-        what = "HTTPCACHE_ENABLED without expiry: changed and dead pages are never noticed"
+        what = "HTTPCACHE_ENABLED without expiry: pages that have changed or died are never noticed"
         yield Advice("note", what, "set HTTPCACHE_EXPIRATION_SECS, or turn the cache off in production")
 
 
 def _modes(config: Config) -> Iterator[Advice]:
     if not config.enabled:
-        yield Advice("warning", "NEARDUP_ENABLED = False: the plugin is off", "remove it")
+        yield Advice("warning", "NEARDUP_ENABLED = False: the plugin is off", "remove the setting to enable the plugin")
     if config.action == "tag" and config.skip_mirrors:
         what = 'NEARDUP_ACTION = "tag" with NEARDUP_SKIP_MIRRORS: the next run skips URLs of tagged duplicates'
-        yield Advice("warning", what, "NEARDUP_SKIP_MIRRORS = False, if you want all items")
+        yield Advice("warning", what, "set NEARDUP_SKIP_MIRRORS = False if you want all items in each run")
     if config.action == "audit" and config.revisit != "keep":
         what = f'NEARDUP_REVISIT = {config.revisit!r} has no effect with NEARDUP_ACTION = "audit"'
-        yield Advice("note", what, "remove one of them")
+        yield Advice("note", what, "remove one of the two settings")
     if config.dropped and config.action != "drop":
         what = f"NEARDUP_DROPPED has no effect with NEARDUP_ACTION = {config.action!r}: no item is dropped"
-        yield Advice("note", what, "remove one of them")
+        yield Advice("note", what, "remove one of the two settings")
     if config.revisit == "skip" and not config.skip_mirrors:
         what = 'NEARDUP_REVISIT = "skip" with NEARDUP_SKIP_MIRRORS = False: revisits are fetched and then dropped'
-        yield Advice("warning", what, 'NEARDUP_SKIP_MIRRORS = True, or NEARDUP_REVISIT = "drop"')
+        yield Advice("warning", what, 'set NEARDUP_SKIP_MIRRORS = True, or NEARDUP_REVISIT = "drop"')
     if config.skip_start and not config.skip_mirrors:
-        yield Advice("note", "NEARDUP_SKIP_START has no effect with NEARDUP_SKIP_MIRRORS = False", "remove one of them")
+        what = "NEARDUP_SKIP_START has no effect with NEARDUP_SKIP_MIRRORS = False"
+        yield Advice("note", what, "remove one of the two settings")
     if config.extractor == "trafilatura" and not config.workers:
         what = 'NEARDUP_EXTRACTOR = "trafilatura" with NEARDUP_WORKERS = 0: the crawl waits for each page'
-        yield Advice("warning", what, "NEARDUP_WORKERS = 1 or more")
+        yield Advice("warning", what, "set NEARDUP_WORKERS to 1 or more")
 
 
 def _times(config: Config) -> Iterator[Advice]:
     if config.ttl is not None and config.ttl < config.mirror_ttl:
         what = f"NEARDUP_TTL ({config.ttl:.0f} s) is shorter than NEARDUP_MIRROR_TTL ({config.mirror_ttl:.0f} s)"
-        yield Advice("warning", f"{what}: skipped pages are forgotten before they are fetched again", "make it longer")
+        what = f"{what}: skipped pages are forgotten before they are fetched again"
+        yield Advice("warning", what, "set NEARDUP_TTL to more than NEARDUP_MIRROR_TTL")
     if config.skip_mirrors and not config.recheck:
         what = "NEARDUP_RECHECK = 0: changes of skipped pages are not noticed before NEARDUP_MIRROR_TTL ends"
-        yield Advice("note", what, "the default is 0.01")
+        yield Advice("note", what, "remove the setting; its default is 0.01")
 
 
 def _rules(config: Config) -> Iterator[Advice]:
     both = sorted(set(config.mirror_hosts) & set(config.preferred_hosts))
     if both:
-        what = f"NEARDUP_MIRROR_HOSTS and NEARDUP_PREFERRED_HOSTS both name {', '.join(both)}: these rules are ignored"
-        yield Advice("warning", what, "remove them from one of the two")
+        what = f"NEARDUP_MIRROR_HOSTS and NEARDUP_PREFERRED_HOSTS both name {', '.join(both)}"
+        what = f"{what}: the rules on these mirrors are ignored"
+        yield Advice("warning", what, "name each host in only one of the two settings")
     if config.unheld_mirrors != "leave" and not config.mirror_hosts and not config.learn_hosts:
         what = f"NEARDUP_UNHELD_MIRRORS = {config.unheld_mirrors!r} has no effect without rules on hosts"
-        yield Advice("note", what, "NEARDUP_LEARN_HOSTS = True, or rules in NEARDUP_MIRROR_HOSTS")
+        yield Advice("note", what, "set NEARDUP_LEARN_HOSTS = True, or name rules in NEARDUP_MIRROR_HOSTS")
 
 
 def _fleet(config: Config) -> Iterator[Advice]:
     if is_server(config.store or "") and config.revisit == "keep":
-        what = 'NEARDUP_REVISIT = "keep" on a server: workers share their deliveries, so no single feed is complete'
-        yield Advice("note", what, 'join the feeds of all workers, or set NEARDUP_REVISIT = "drop"')
+        what = 'NEARDUP_REVISIT = "keep" on a server: if several crawls share the store, no single feed is complete'
+        yield Advice("note", what, 'join the feeds of all these crawls, or set NEARDUP_REVISIT = "drop"')
 
 
 def _without_effect(settings: BaseSettings, config: Config) -> Iterator[Advice]:
     """Yield advice on settings of detectors that are not in use."""
     for name, detector in _TUNES.items():
         if settings.get(setting := PREFIX + name.upper()) and detector not in config.detectors:
-            yield Advice("note", f"{setting} has no effect without {detector!r} in NEARDUP_DETECTORS", "remove it")
+            what = f"{setting} has no effect without {detector!r} in NEARDUP_DETECTORS"
+            yield Advice("note", what, "remove the setting")
 
 
 def _place(settings: BaseSettings, setting: str, component: str) -> int | None:
-    """Return the place of a component; None if it is off."""
+    """Return the position of a component in a setting; None if the component is not enabled."""
     return next((at for name, at in _named(settings, setting).items() if _is(name, component)), None)
 
 
 def _named(settings: BaseSettings, setting: str) -> Mapping[str, int]:
-    """Return the places of enabled components by import path, without the bad ones that `_values` reports."""
+    """Return the positions of enabled components by import path, without bad entries, which `_values` reports."""
     found: dict[Any, Any] = settings.getdict(setting)
     return {_path(name): at for name, at in found.items() if at is not None and _is_component(name, at)}
 
@@ -181,7 +185,7 @@ def _is_component(name: Any, at: Any) -> bool:
 
 
 def _read(settings: BaseSettings, name: str) -> int | None:
-    """Return a flag or number of another component; None if it is neither."""
+    """Return a setting of another component as a flag or number; None if its value is neither."""
     try:
         return _READ[name][0](settings, name)
     except (TypeError, ValueError):

@@ -30,8 +30,8 @@ EXAMPLES = """examples:
   scrapy neardup doctor --json
   scrapy neardup doctor --store redis://user:password@host:6379/0
 
-Checks versions, extras, the settings of the project and its store, and changes nothing. Exit code 2 if there is an
-error; 0 with warnings and notes only. `scrapy neardup verify` checks every row of a store.
+Checks versions, extras, the settings of the project and its store, and changes nothing. The exit code is 2 if
+there is an error, else 0, even with warnings and notes. `scrapy neardup verify` checks every row of a store.
 """
 FILE = "see docs/store.md; nothing is lost while the store is left as it is"
 SERVER = "check the address, whether the server runs, and whether it accepts this machine; see docs/redis.md"
@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
-    compiled = "no; slower, otherwise the same" if native.compiled is None else "yes"
+    compiled = "no; slower, with the same results" if native.compiled is None else "yes"
     installed = {
         "versions": versions(),
         "compiled": compiled,
@@ -93,7 +93,7 @@ def _on_project(opts: argparse.Namespace, settings: BaseSettings) -> Iterator[Ad
 
 
 def _of_store(config: Config, job: str | None) -> BaseSettings:
-    """Return the settings that name the store. A namespace with `{spider}` means all namespaces."""
+    """Return the settings that name the store. The default namespace is used in place of one with `{spider}`."""
     namespace = "" if "{spider}" in config.namespace else config.namespace
     return BaseSettings({"NEARDUP_STORE": config.store, "NEARDUP_NAMESPACE": namespace, "JOBDIR": job})
 
@@ -104,10 +104,10 @@ def _on_store(
     try:
         found = with_store(opts, _of_store(config, job))
     except ConfigError as error:
-        yield Advice("error", str(error), "set one of them: a crawl stops at its start")
+        yield Advice("error", str(error), "set NEARDUP_STORE or JOBDIR: a crawl stops at its start")
         return
     except StoreError as error:
-        yield Advice("error", str(error), f"name another one with {'--store' if opts.store else 'NEARDUP_STORE'}")
+        yield Advice("error", str(error), f"name another store with {'--store' if opts.store else 'NEARDUP_STORE'}")
         return
     address = str(found.store)
     if not is_server(address) and not os.path.exists(address):
@@ -129,7 +129,7 @@ def _on_missing(path: str, *, by_hand: bool, in_data_folder: bool) -> Advice:
             check_file(Path(path), writes=True)
     except StoreError as error:
         return Advice(
-            "error", str(error), "correct NEARDUP_STORE, or make its place writable: a crawl stops at its start"
+            "error", str(error), "correct NEARDUP_STORE, or make its folder writable: a crawl stops at its start"
         )
     return Advice("note", f"store {path!r} does not exist yet", "nothing: the first crawl creates it")
 
@@ -143,5 +143,5 @@ def _on_contents(name: str, store: Store) -> Iterator[Advice]:
         )
     policy = store.describe().get("eviction", "noeviction")
     if policy != "noeviction":
-        what = f"store {name!r}: the server's maxmemory-policy is {policy}: when it is full, it deletes documents"
+        what = f"store {name!r}: when the server is full, it deletes documents, since its maxmemory-policy is {policy}"
         yield Advice("error", what, "CONFIG SET maxmemory-policy noeviction, and the same in its configuration file")

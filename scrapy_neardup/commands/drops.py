@@ -46,7 +46,7 @@ class Drops:
 
     def __init__(self, opts: argparse.Namespace, config: Config, reviews: Reviews) -> None:
         self.missing: list[str] = []
-        """The reason for each drop that can't be shown."""
+        """For each drop that can't be shown, the reason."""
         self.without_url = self.judged = 0
         self._opts, self._config, self._reviews = opts, config, reviews
         self._tags: dict[frozenset[str], _Tag] = {}
@@ -54,7 +54,7 @@ class Drops:
         self._kept: dict[str, Document] = {}
 
     def read(self) -> list[Drop]:
-        """Return the drops, least certain first."""
+        """Return the drops that are not judged yet, least certain first."""
         self._read_tags()
         self._read_kept()
         return sorted(self._drops(), key=lambda drop: (drop.found.resemblance - drop.needed, drop.copy.url or ""))
@@ -110,7 +110,7 @@ class Drops:
 
 
 def _name(value: Any) -> str:
-    """Return a URL as text, also from a list, which item loaders make of a value."""
+    """Return a URL or id as text. Of a list, which item loaders make, use the first element."""
     if isinstance(value, (list, tuple)):
         value = next(iter(value), None)
     return "" if value is None else str(value)
@@ -119,7 +119,10 @@ def _name(value: Any) -> str:
 def _add(
     documents: dict[str, Document], name: str, data: Mapping[str, Any], config: Config, url: str | None = None
 ) -> None:
-    """Add the document of a row, unless one is there or it has no words. `url` overrides the row's own."""
+    """Add the document of a row under a name, unless the name is taken or the document has no words.
+
+    `url` replaces the row's own URL.
+    """
     document = None if canonical_url(name) in documents else item_document(data, config)
     if document and document.lines:
         documents[canonical_url(name)] = replace(document, url=url or document.url)

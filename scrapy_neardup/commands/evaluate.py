@@ -25,9 +25,10 @@ EXAMPLES = """examples:
   scrapy neardup evaluate news --detectors all
   scrapy neardup evaluate news --shuffle 1 -s NEARDUP_RESEMBLANCE=0.5
 
-A folder holds docs.jsonl, a document a line: {"id": …, "text": …}, and pairs.jsonl, a judged pair a line:
-{"a": id, "b": id, "label": …}. Pairs labelled "dup" are duplicates; "partial" and "rewrite" are not counted. For
-the lenient F1, "template" is not counted either. For the hard F1, "rewrite" counts as a duplicate.
+A folder contains docs.jsonl, with a document on each line: {"id": …, "text": …}, and pairs.jsonl, with a judged pair
+on each line: {"a": id, "b": id, "label": …}. Pairs labelled "dup" are duplicates. Pairs labelled "partial" or "rewrite"
+are not counted. For the lenient F1, pairs labelled "template" are not counted either. For the hard F1, pairs labelled
+"rewrite" count as duplicates.
 """
 
 ALL = "all"
@@ -42,15 +43,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--detectors", metavar="A,B", help=f"detectors to measure, each alone and all together; {ALL!r}: all that exist"
     )
-    parser.add_argument("--unverified", action="store_true", help="count every candidate of a detector as a duplicate")
+    parser.add_argument(
+        "--unverified", action="store_true", help="accept all candidates of a detector, whatever the thresholds"
+    )
     parser.add_argument("--shuffle", type=whole(0), metavar="SEED", help="shuffle the documents with this random seed")
-    parser.add_argument("--json", metavar="FILE", help="also write all figures to a file")
+    parser.add_argument("--json", metavar="FILE", help="also write all results to FILE")
 
 
 def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
     config = Config.from_settings(settings)
     labelled_files = [file for folder in opts.folders for file in LabelledSet.files(folder)]
-    check_apart(a_file_of_a_labelled_set=labelled_files, the_file_of_figures=opts.json)
+    check_apart(a_file_of_a_labelled_set=labelled_files, the_file_of_results=opts.json)
     configs = _contestants(config, opts.detectors)
     for contestant in configs:
         build_detectors(contestant)  # report a wrong name before the first measurement
@@ -68,8 +71,8 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
                 print_table(_line(rows[-1]))
                 sys.stdout.flush()  # show it before the next measurement
             if "dup" not in rows[-1]["found"]:
-                print_table("no pair is labelled 'dup', so precision and recall mean nothing")
-            print_table(f"labelled pairs found by the last: {_found(rows[-1]['found'])}", "")
+                print_table("no pair is labelled 'dup', so precision and recall have no meaning")
+            print_table(f"labelled pairs found in the last line: {_found(rows[-1]['found'])}", "")
             results.append({"set": labelled.name, "documents": len(labelled.rows), "results": rows})
         if file:
             file.write(f"{json_text(results, indent=2)}\n".encode())

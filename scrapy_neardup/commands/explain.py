@@ -32,8 +32,8 @@ EXAMPLES = """examples:
   scrapy neardup explain http://example.com/a.html
   scrapy neardup explain --files a.html b.txt --json
 
-The thresholds come from the current settings, for the length of the document, or of the shorter of two files. The
-last sentence names the deciding points.
+The thresholds are those of the current settings, for the length of the document or, with --files, of the shorter file.
+The last sentence names the points that decided.
 """
 _BEGINNING = 400  # characters of a text to show
 
@@ -66,7 +66,7 @@ def _explain_url(dedup: Deduplicator, config: Config, url: str) -> dict[str, Any
     if link is None:
         return _explain_rule(Mirrors.from_config(dedup.store, config, dedup.matcher.reviews), url)
     if link.signature is None:
-        return {"url": url, "status": "fetched each time: it also gave content that is not held"}
+        return {"url": url, "status": "fetched each time: it also returned content that is not held"}
     evidence = link.evidence._asdict() if link.evidence and link.is_copy else None
     sketch, repeated = link.signature.sketch, link.signature.repeats > link.is_copy  # without this copy itself
     thresholds = thresholds_of(dedup.matcher.rule, sketch.tokens, sketch.figures, repeated=repeated)
@@ -87,7 +87,7 @@ def _explain_url(dedup: Deduplicator, config: Config, url: str) -> dict[str, Any
 
 
 def _said_of_copy(evidence: Mapping[str, Any] | None, thresholds: Mapping[str, Any], *, is_apart: bool) -> str:
-    """Return the sentence on a copy: the measures of its last fetch beside the thresholds of the current settings."""
+    """Return the sentence on a copy. It compares the measures of the last fetch with the current thresholds."""
     if is_apart:
         return in_words("unique", [Point(WHY_APART, False)])
     if evidence is None:
@@ -101,13 +101,13 @@ def _held(document: Signature) -> str:
 
 
 def _explain_rule(mirrors: Mirrors, url: str) -> dict[str, Any]:
-    """Explain the advice on a URL that was never fetched. Raise StoreError if there is none."""
+    """Explain the advice on a URL that was never fetched. Raise StoreError if there is no advice."""
     advice = mirrors.advise(url)
     if advice is None:
         raise StoreError(f"the store does not know {url}")
     return {
         "url": url,
-        "status": f"never fetched: its host mirrors another ({advice.action})",
+        "status": f"never fetched: its host mirrors another host (advice: {advice.action})",
         "duplicate_of": advice.url,
         "rule": described(advice.rule.relation) if advice.rule else {"known_by": "NEARDUP_MIRROR_HOSTS"},
     }
@@ -139,12 +139,12 @@ def _explain_files(dedup: Deduplicator, config: Config, paths: list[str]) -> dic
 
 def _said_of_thin(paths: list[str], documents: tuple[Document, Document]) -> str:
     thin = [path for path, document in zip(paths, documents, strict=True) if document.thin]
-    why = "it has under half of the words outside links on its page, or only links"
+    why = "it has less than half of the page's words outside links, or the page has almost only links"
     return "".join(f"; the text of {path} is thin: {why}" for path in thin)
 
 
 def _beginning(text: str) -> list[str]:
-    """Return the first lines of a text, wrapped to the width of a terminal."""
+    """Return the beginning of a text as lines that fit into a terminal."""
     text = text.strip()
     begun = text[:_BEGINNING] + "…" * (len(text) > _BEGINNING)
     width = 72 // max([1, *map(columns, begun)])

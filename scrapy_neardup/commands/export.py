@@ -17,8 +17,8 @@ EXAMPLES = """examples:
   scrapy neardup export -o held.jsonl.gz
   scrapy neardup export --store neardup.sqlite -o held.jsonl
 
-The export is complete: a store made from it by `scrapy neardup import` gives the same verdicts. It contains no
-texts. Crawls may run meanwhile. The export may contain some of the rows that they commit after it begins.
+The export is complete: a store made from it by `scrapy neardup import` gives the same verdicts. The export contains no
+texts. Crawls may run meanwhile. Some of the rows that they commit during the export may be in it.
 """
 
 

@@ -1,4 +1,4 @@
-"""Options of the verbs that read feeds, and the handling of unreadable rows."""
+"""Add and apply the options of verbs that read feeds, and write unreadable rows to a file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def add_fields(parser: argparse.ArgumentParser) -> None:
     add_text_field(parser)
     parser.add_argument("--url-field", metavar="F", help="the field with the URL")
     parser.add_argument(
-        "--id-field", metavar="F", help="the field that identifies a row (default: its URL, else its number)"
+        "--id-field", metavar="F", help="the field that identifies a row (default: the URL of the row, else its number)"
     )
 
 
@@ -34,7 +34,8 @@ def add_feeds(parser: argparse.ArgumentParser) -> None:
         "feeds",
         nargs="+",
         metavar="IN",
-        help="feeds of one format: .jsonl, .json (an array), .csv, .tsv, .warc or .wet, all also .gz; or .parquet",
+        help="feeds of one format: .jsonl, .json (an array), .csv, .tsv, .warc or .wet, each also gzipped (.gz); or"
+        " .parquet",
     )
     parser.add_argument(
         "--bad-rows",
@@ -48,7 +49,7 @@ def add_text_field(parser: argparse.ArgumentParser) -> None:
 
 
 def with_fields(config: Config, opts: argparse.Namespace, kind: Kind | None = None) -> Config:
-    """Return a configuration with the fields that the options name, else with the fields of the feed format."""
+    """Return the configuration with the fields that the options name or, without them, those of the feed format."""
     text, url = opts.text_field, getattr(opts, "url_field", None)
     if kind and kind.settings and (text or url):
         raise FeedError(f"--{'text' if text else 'url'}-field {text or url}: {kind.name} has no fields to choose from")
@@ -69,7 +70,7 @@ def check_fields(opts: argparse.Namespace, rows: int, documents: int, located: i
 class BadRows:
     """Writes unreadable rows to a file, and reports the first few on stderr.
 
-    Without a file, the first one raises BadRowError.
+    Without a file, the first unreadable row raises BadRowError.
     """
 
     def __init__(self, path: str | None, write: Callable[[Line], object] | None) -> None:
@@ -92,6 +93,6 @@ class BadRows:
 
 @contextmanager
 def taking_bad_rows(opts: argparse.Namespace, feeds: Feeds) -> Iterator[BadRows]:
-    """Yield a handler of unreadable rows, for the file of `--bad-rows`."""
+    """Yield a handler that writes unreadable rows to the file of `--bad-rows`."""
     with writing_rows(opts.bad_rows, feeds.kind) if opts.bad_rows else nullcontext() as write:
         yield BadRows(opts.bad_rows, write)

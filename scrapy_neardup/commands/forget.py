@@ -25,19 +25,19 @@ EXAMPLES = """examples:
   scrapy neardup forget --before "90 days"
   scrapy neardup forget --before 2026-08-01
 
-Forgotten content is new again: the next page with it is stored. A document is forgotten with all URLs that led to it.
-Running crawls notice this within a second. The command is a run: `scrapy neardup runs` lists it. Like any run, it first
-ends dead runs, see NEARDUP_UNCLEAN_RUN.
+Forgotten content counts as new: the next page with it is stored. A document is forgotten with all URLs that returned
+it. Running crawls notice this within a second. The command is a run, so `scrapy neardup runs` lists it. Like any run,
+it first ends dead runs, see NEARDUP_UNCLEAN_RUN.
 """
 _DATE = re.compile(r"\d{4}-\d\d-\d\d([T ].+)?")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("url", nargs="?", metavar="URL", help="a URL, and its document if it is the original")
+    what.add_argument("url", nargs="?", metavar="URL", help="a URL and, if it is the URL of an original, its document")
     what.add_argument("--host", metavar="H", help="all URLs, documents and rules of a host, named with or without port")
-    what.add_argument("--run", metavar="R", help="everything a run added; `scrapy neardup runs` lists the ids")
-    what.add_argument("--before", metavar="D", help="documents not seen since a date (local time), or for a duration")
+    what.add_argument("--run", metavar="R", help="everything that a run added; `scrapy neardup runs` lists the ids")
+    what.add_argument("--before", metavar="D", help="documents not seen since a date (local time) or for a duration")
     parser.add_argument("--dry-run", action="store_true", help="count, but forget nothing")
     add_store(parser)
     add_json(parser)
@@ -50,7 +50,7 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
     if opts.json:
         print_result({"documents": forgotten.documents, "urls": forgotten.links}, as_json=True)
     else:
-        print(_told(forgotten, "to forget" if opts.dry_run else "forgotten"))
+        print(_told(forgotten, "would be forgotten" if opts.dry_run else "forgotten"))
 
 
 def _selected(config: Config, what: Selection) -> Forgotten:
@@ -86,7 +86,7 @@ def _selection(opts: argparse.Namespace, now: float) -> Selection:
 
 
 def _moment(text: str, now: float) -> float:
-    """Read a date or a duration before now as seconds since the epoch."""
+    """Return the time of a date, or of a duration before `now`, in seconds since the epoch. Raise FeedError."""
     try:
         if _DATE.fullmatch(text) and (when := datetime.fromisoformat(text).timestamp()) <= now:
             return when

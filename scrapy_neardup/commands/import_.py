@@ -21,8 +21,9 @@ EXAMPLES = """examples:
   scrapy neardup import held.jsonl.gz
   scrapy neardup import monday.jsonl tuesday.jsonl --store merged.sqlite
 
-The store is created if it does not exist. Documents that it holds stay. Of two links of one URL, the later one is kept.
-Forgotten runs do not come back. The command is idempotent: if it was stopped, run it again.
+The store is created if it does not exist. Documents that the store holds stay. If the store and a file know the same
+URL, the later visit is kept. Rows of runs that the store has forgotten are not imported. The command is idempotent: if
+it was stopped, run it again.
 """
 
 
@@ -44,7 +45,7 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
         except ValueError as error:
             raise FeedError(f"{file}, row {rows.number}: {error}") from error
         told = f"{plural(taken.documents, 'document')} and {plural(taken.links, 'URL')} imported"
-        told += f"; {taken.known} known before, or forgotten with their run"
+        told += f"; {plural(taken.known, 'document')} known before, or forgotten with their run"
         outcomes.append({"file": file, "documents": taken.documents, "urls": taken.links, "known": taken.known})
         print(shown(f"{file}: {told}"), file=sys.stderr)
     if opts.json:

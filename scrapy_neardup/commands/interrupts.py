@@ -21,7 +21,10 @@ class Ended(KeyboardInterrupt):
 
 @contextmanager
 def ending_on_signals() -> Iterator[None]:
-    """Raise Ended when a signal arrives, unless it is ignored (as under `nohup`) or has a handler."""
+    """Raise Ended in this block when one of the signals `NAMES` arrives.
+
+    A signal that is ignored (as under `nohup`), or has a handler already, keeps its effect.
+    """
     numbers = [getattr(signal, name) for name in NAMES if hasattr(signal, name)]
     ours = [number for number in numbers if _is_free(number)]
     for number in ours:

@@ -21,7 +21,7 @@ EXAMPLES = """examples:
   scrapy neardup lexicon items.jsonl -o news.lexicon
   scrapy neardup lexicon monday.jsonl.gz tuesday.jsonl.gz -o news.lexicon.gz --text-field body --band 0.4 0.7
 
-Set NEARDUP_LEXICON = "news.lexicon" then, and begin a new store.
+Then set NEARDUP_LEXICON = "news.lexicon", and begin a new store.
 """
 
 
@@ -41,7 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=number(0, 1),
         default=BAND,
         metavar=("LOW", "HIGH"),
-        help="keep terms of a normalized IDF from LOW to HIGH; 0: in all documents, 1: in one (default: %(default)s)",
+        help="keep terms with a normalized IDF from LOW to HIGH; it is 0 for a term in all documents, 1 for a term in"
+        " only one (default: %(default)s)",
     )
     parser.add_argument(
         "--min-documents",

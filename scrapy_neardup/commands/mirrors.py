@@ -18,9 +18,10 @@ EXAMPLES = """examples:
   scrapy neardup mirrors
   scrapy neardup mirrors --store neardup.sqlite --in-force --json
 
-Each line names a mirror → its original, the host whose pages came first. Confidence is the lower bound of the share of
-pages with the same content, at a risk of 5 %. The counts are of the last 200 pages at corresponding URLs: same text,
-near copies, different text. ↔ means that neither host came first; such a rule skips nothing.
+Each line names a mirror and, after →, its original: the host on which the pages were seen first. Confidence is a lower
+bound for the share of pages with the same content, at a risk of 5 %. The counts are of the last 200 pages at
+corresponding URLs: same text, near copies, different text. ↔ means that neither host was first. Such a rule skips
+nothing.
 """
 
 
@@ -47,12 +48,12 @@ def _named(rule: tuple[str, str]) -> dict[str, Any]:
 
 
 def learned(hosts: Hosts) -> Iterator[dict[str, Any]]:
-    """Yield what was learned of each pair of hosts, the surest first."""
+    """Yield the description of each pair of hosts in the store, highest confidence first."""
     return map(described, hosts.relations())
 
 
 def described(relation: Relation) -> dict[str, Any]:
-    """Return what was learned of a pair of hosts."""
+    """Return the description of a pair of hosts, with its counts and confidence."""
     mirror, original = sides(relation)
     return {
         "mirror": side_name(relation, mirror),
@@ -67,7 +68,7 @@ def described(relation: Relation) -> dict[str, Any]:
 
 
 def sides(relation: Relation) -> tuple[int, int]:
-    """Return the sides of the mirror and of the original, 0 or 1. In a tie, the first host is the original."""
+    """Return the numbers of the mirror and of the original in a relation, 0 or 1. In a tie, host 0 is the original."""
     original = relation.original() or 0
     return 1 - original, original
 

@@ -1,4 +1,4 @@
-"""Options shared by several verbs, and printing."""
+"""Add and read the options that several verbs share, open their store, and print their results."""
 
 from __future__ import annotations
 
@@ -39,22 +39,22 @@ def add_store(
 
 
 def _address(text: str) -> str:
-    # An empty value comes from an unset variable of the shell. The project's store would then be the wrong one.
+    # An empty value comes from an unset variable of the shell. The project's store must not take its place.
     return _allowed(text, str, str.strip, "a path, or redis://…")
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
 
 def whole(low: int, high: float = inf) -> Callable[[str], int]:
-    """Return a reader of whole numbers from `low` to `high`."""
+    """Return a function that reads a whole number from `low` to `high`."""
     allowed = f"a whole number from {low}" + (f" to {high}" if high < inf else "")
     return lambda text: _allowed(text, int, lambda number: low <= number <= high, allowed)
 
 
 def number(low: int, high: int, *, above: bool = False) -> Callable[[str], float]:
-    """Return a reader of numbers from `low` to `high`; `above` excludes `low`."""
+    """Return a function that reads a number from `low` to `high`. With `above`, `low` itself is not allowed."""
     allowed = f"a number {'above' if above else 'from'} {low}{' up' if above else ''} to {high}"
     return lambda text: _allowed(text, float, lambda n: low <= n <= high and not (above and n == low), allowed)
 
@@ -67,19 +67,20 @@ def _allowed(text: str, read: Callable[[str], T], fits: Callable[[T], object], a
 
 
 def read_config(opts: argparse.Namespace, settings: BaseSettings, **changes: Any) -> Config:
-    """Read the settings of the project. Options override them."""
+    """Return the settings of the project, with `changes`, and with the store that the options name."""
     config = Config.from_settings(settings)
     if opts.store:
         changes["store"] = opts.store
     if "{spider}" in config.namespace:
         raise ConfigError(
-            f"NEARDUP_NAMESPACE = {config.namespace!r}: {{spider}} needs a spider; set -s NEARDUP_NAMESPACE=NAME"
+            f"NEARDUP_NAMESPACE = {config.namespace!r}: {{spider}} has a value only in a crawl; name one namespace with"
+            " -s NEARDUP_NAMESPACE=NAME"
         )
     return replace(config, **changes)
 
 
 def existing(opts: argparse.Namespace, settings: BaseSettings) -> Config:
-    """Read the settings, with the address of an existing store. Raise StoreError if there is none."""
+    """Return the settings, with the address of the store. Raise StoreError if the store does not exist."""
     config = with_store(opts, settings)
     if config.store and not is_server(config.store) and not os.path.exists(config.store):
         raise StoreError(f"store {config.store!r} does not exist")
@@ -87,13 +88,13 @@ def existing(opts: argparse.Namespace, settings: BaseSettings) -> Config:
 
 
 def existing_store(opts: argparse.Namespace, settings: BaseSettings) -> str:
-    """Return the address of an existing store, for all of its namespaces. Raise StoreError if there is none."""
+    """Return the address of the store, whatever its namespace. Raise StoreError if the store does not exist."""
     only = BaseSettings({name: settings[name] for name in ("NEARDUP_STORE", "JOBDIR") if settings.get(name)})
     return str(existing(opts, only).store)
 
 
 def with_store(opts: argparse.Namespace, settings: BaseSettings, *, writes: bool = False) -> Config:
-    """Read the settings, with the address of the store. With `writes`, create the folder of the default store.
+    """Return the settings, with the address of the store. With `writes`, create the folder of the default store.
 
     Raise ConfigError for a bad setting, StoreError if no store is named.
     """
@@ -103,14 +104,14 @@ def with_store(opts: argparse.Namespace, settings: BaseSettings, *, writes: bool
         return config
     store = default_store(settings)
     if not (inside_project() or store.exists()):
-        raise StoreError(f"no store: name one with --store, or run this in a Scrapy project; there is no {store}")
+        raise StoreError(f"no store: name one with --store, or run this in a Scrapy project ({store} does not exist)")
     if writes:
         store.parent.mkdir(parents=True, exist_ok=True)
     return replace(config, store=str(store))
 
 
 def check_apart(**files: str | list[str] | None) -> None:
-    """Raise FeedError if a file is given for two options. A store on a server is not a file."""
+    """Raise FeedError if one file is given for two options. A store on a server is not a file."""
     seen: dict[object, str] = {}
     for what, names in files.items():
         for name in names if isinstance(names, list) else filter(None, [names]):
@@ -129,7 +130,7 @@ def _file(name: str) -> object:
 
 
 def open_existing(opts: argparse.Namespace, settings: BaseSettings) -> Deduplicator:
-    """Open the store for reading. Raise StoreError if there is none."""
+    """Open the store for reading. Raise StoreError if it does not exist."""
     return Deduplicator.from_config(existing(opts, settings), run=None)
 
 
@@ -143,7 +144,7 @@ def print_result(result: Mapping[str, Any], *, as_json: bool) -> None:
 
 
 def print_outcome(result: Mapping[str, Any], said: str, *, as_json: bool) -> None:
-    """Print an outcome, as JSON on stdout or as a line on stderr."""
+    """Print an outcome: `result` as JSON on stdout, or the line `said` on stderr."""
     if as_json:
         print(json_text(result, indent=2))
     else:
@@ -151,7 +152,7 @@ def print_outcome(result: Mapping[str, Any], said: str, *, as_json: bool) -> Non
 
 
 def print_table(*lines: str) -> None:
-    """Print lines. On a terminal, cut each to the width of the terminal."""
+    """Print lines. On a terminal, shorten each to the width of the terminal."""
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     for line in map(shown, lines):
         print(line if width is None else cut(line, width))
@@ -164,7 +165,7 @@ def print_sentence(sentence: str) -> None:
 
 
 def cut(line: str, width: int) -> str:
-    """Return the two ends of a line with a mark for the missing middle, `width` terminal columns in all."""
+    """Return a line of at most `width` terminal columns. In a longer line, `…` replaces the middle."""
     ends = list(accumulate(map(columns, line), initial=0))
     if ends[-1] <= width:
         return line

@@ -1,4 +1,4 @@
-"""List the points of a comparison, each with a measure and its threshold."""
+"""List the points that decide a comparison, each with a measure and its threshold."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LIMITS: tuple[tuple[str, str, Callable[[float, float], bool]], ...] = (
 
 
 def rule_points(found: Comparison, rule: Rule, proposed_by: list[str], *, same_url: bool) -> Iterator[Point]:
-    """Yield the points that the rule checks for two documents."""
+    """Yield the points that the rule checks for two documents, and whether each is met."""
     least = max(rule.min_tokens, 1)
     if found.tokens >= least:
         measured = found._asdict()
@@ -28,13 +28,13 @@ def rule_points(found: Comparison, rule: Rule, proposed_by: list[str], *, same_u
         yield Point(f"found by {', '.join(proposed_by) or 'no detector'}", bool(proposed_by))
     elif found.tokens and (same_url or rule.short_text == "exact"):
         is_same = Exact.name in proposed_by
-        yield Point(f"{found.tokens} words of less than {least}: {'' if is_same else 'not '}all are equal", is_same)
+        yield Point(f"{found.tokens} words, fewer than {least}: {'' if is_same else 'not '}all are equal", is_same)
     else:
         yield Point(f"{found.tokens} words, needed {least}", False)
 
 
 def limit_points(found: Mapping[str, Any], thresholds: Mapping[str, Any]) -> Iterator[Point]:
-    """Yield each measure beside its threshold."""
+    """Yield a point for each measure that has a threshold."""
     for name, text, is_met in _LIMITS:
         if name in found:
             value, limit = round(found[name], 4), thresholds[name]

@@ -28,8 +28,8 @@ EXAMPLES = """examples:
   scrapy neardup report -o report.html --store neardup.sqlite
   scrapy neardup report -o report.html --texts items.jsonl dropped.jsonl
 
-Open the page in a browser; it needs no network. A store has no texts: name feeds with --texts to see the beginning of
-each text (the feed of the items, and NEARDUP_DROPPED for the copies).
+Open the page in a browser; the page needs no network. A store contains no texts. To see the beginning of each text,
+name feeds with --texts: the feed of the items, and NEARDUP_DROPPED for the copies.
 """
 FORMATS = (".html", ".htm")  # no .gz: browsers do not open .gz files from a disk
 
@@ -55,7 +55,7 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
 
 
 def _texts(paths: Sequence[str], config: Config) -> dict[str, str]:
-    """Return the beginnings of the texts in feeds by canonical URL."""
+    """Return the beginning of each text in these feeds, by the canonical URL of its row."""
     texts = {}
     for path in paths:
         feeds = Feeds([path])

@@ -17,8 +17,9 @@ EXAMPLES = """examples:
   scrapy neardup resolve http://example.com/gone.html
   scrapy neardup resolve --store neardup.sqlite --json http://example.com/a.html http://example.com/b.html
 
-The best URL comes first: the one visited last, by day; on the same day preferred hosts, then https, then the shorter
-URL. URLs that follow from rules on hosts, and were never visited, come last. Nothing is fetched.
+The best URL comes first: the one with the latest day of a visit. Among URLs with the same day, preferred hosts come
+first, then https, then shorter URLs. URLs that follow from rules on hosts, and were never visited, come last. Nothing
+is fetched.
 """
 
 

@@ -28,9 +28,10 @@ EXAMPLES = """examples:
   scrapy neardup review dropped.jsonl items.jsonl
   scrapy neardup review in.jsonl duplicates.jsonl --store held.sqlite
 
-Name the NEARDUP_DROPPED feed and the feed of the items; or the input of dedupe and its --duplicates file. Answers are
-kept in NEARDUP_REVIEWED, else beside the store, as a labelled set for evaluate and calibrate. No pair is shown again
-once it is judged. Two pages judged different are never dropped for each other again.
+Name the NEARDUP_DROPPED feed and the feed of the items; or the input of `scrapy neardup dedupe` and its --duplicates
+file. Answers are kept in the folder NEARDUP_REVIEWED or, without this setting, in a folder beside the store. They form
+a labelled set for `scrapy neardup evaluate` and `calibrate`. A judged pair is not shown again. If two pages are judged
+different, neither is dropped again as a copy of the other.
 """
 _QUESTION = "s(ame), n(ot the same), Enter: later, q(uit)? "
 _LABELS = {"s": SAME, "n": DIFFERENT}
@@ -65,17 +66,17 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
 
 
 def _config(opts: argparse.Namespace, settings: BaseSettings) -> Config:
-    """Read the settings, with a folder for answers. All namespaces of a store share it."""
+    """Return the settings, with a folder for the answers. All namespaces of a store share this folder."""
     config = Config.from_settings(settings)
     if opts.store or not config.reviewed:
         config = replace(config, store=existing_store(opts, settings))
     if not reviews_folder(config):
-        raise ConfigError("set NEARDUP_REVIEWED to a folder: a store on a server has none beside it")
+        raise ConfigError("set NEARDUP_REVIEWED to a folder for the answers: a store on a server has none beside it")
     return config
 
 
 def _ask(drops: Sequence[Drop], reviews: Reviews, rule: Rule) -> tuple[int, int]:
-    """Show drops to a person. Return the numbers judged the same and different."""
+    """Show drops to a person. Return the number of pairs judged the same, and the number judged different."""
     answers = []
     for number, drop in enumerate(drops, 1):
         print_table("", f"{number} of {len(drops)}")

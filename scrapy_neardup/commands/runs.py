@@ -20,9 +20,9 @@ EXAMPLES = """examples:
   scrapy neardup runs
   scrapy neardup runs --store neardup.sqlite --json
 
-The oldest run comes first, with its spider or command. alive: a process has the run open. died: its process ended
-without closing the run; the next run of the namespace forgets or keeps its documents, see NEARDUP_UNCLEAN_RUN. A paused
-crawl shows the time of its last pause.
+Runs are listed with their spider or command, oldest first. alive: a process has the run open. died: the process ended
+without closing the run. The next run of the namespace then forgets or keeps the documents of the dead run, see
+NEARDUP_UNCLEAN_RUN. A paused crawl is closed, and shows the time of its last pause.
 """
 
 
@@ -67,7 +67,7 @@ def died(store: Store) -> list[Run]:
 
 
 def _share_forgotten(run: Run) -> str | None:
-    """Return the forgotten share of a run: "all", "part" or None."""
+    """Return how much of a run was forgotten: "all", "part", or None for nothing."""
     if not run.forgotten:
         return None
     reached = 0

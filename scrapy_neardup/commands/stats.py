@@ -19,9 +19,9 @@ EXAMPLES = """examples:
   scrapy neardup stats --store neardup.sqlite --json
 
 clusters: documents that have copies. copies: URLs that repeat a document. urls: URLs that the store knows.
-bytes: the store on disk. On a server, bytes_server is all that the server holds.
---verbose adds bytes_rows (the file), bytes_index (the index beside it, which can be rebuilt), the detectors, and
-memory: the growth of this process when it opened the store (Linux only; the memory-mapped index is not counted).
+bytes: the size of the store on disk. For a store on a server, bytes_server is the size of all data on the server.
+--verbose adds bytes_rows (the file), bytes_index (the index beside the file, which can be rebuilt), the detectors, and
+memory: the memory that this process needed to open the store (Linux only; the memory-mapped index is not counted).
 """
 
 
@@ -63,14 +63,14 @@ def _summary(store: Store, detectors: Sequence[Detector]) -> dict[str, object]:
 
 
 def _readable(figures: Mapping[str, object], *, verbose: bool) -> dict[str, object]:
-    """Return the counts with readable units. Counts in `VERBOSE` are left out unless `verbose`."""
+    """Return the figures, with units for sizes. Leave out the figures in `VERBOSE` unless `verbose`."""
     shown = {name: value for name, value in figures.items() if verbose or name not in VERBOSE}
     sizes = {name for name in shown if name.startswith("bytes") or name == "memory"}
     return {name: sized(value) if name in sizes and isinstance(value, int) else value for name, value in shown.items()}
 
 
 def _private_memory() -> int | None:
-    """Return the bytes of private memory of this process; None if the system does not tell it."""
+    """Return the bytes of private memory of this process; None if the system does not report it."""
     try:
         lines = Path("/proc/self/status").read_text().splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""Make stdout and stderr accept any character, and go on if they are closed or full."""
+"""Make stdout and stderr accept any character, and handle the errors of closed or full streams."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any, TextIO, cast
 
 
 class StdoutError(Exception):
-    """Stdout can't be written. The message gives the reason. Not an OSError, which verbs raise for their own files."""
+    """Stdout can't be written. The message gives the reason. It is no OSError, which stands for errors of files."""
 
 
 def prepare() -> None:
-    """Make stdout and stderr accept all characters. Those they can't encode are written as `\\u2192`."""
+    """Make stdout and stderr accept all characters. A character that they can't encode is written as `\\u2192`."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # it is closed
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - for as long as there is a process
@@ -24,7 +24,7 @@ def prepare() -> None:
 
 @contextmanager
 def watched_streams() -> Iterator[None]:
-    """Ignore a reader that has closed stdout or stderr. Raise StdoutError for other errors on stdout."""
+    """Ignore errors of stderr, and a closed pipe at stdout. Raise StdoutError for any other error of stdout."""
     with ExitStack() as stack:
         stack.enter_context(redirect_stdout(cast("TextIO", _Stdout(sys.stdout))))
         stack.enter_context(redirect_stderr(cast("TextIO", _Stream(sys.stderr))))
@@ -42,7 +42,7 @@ def _shown(sign: str) -> str:
 
 
 class _Stream:
-    """A stream whose output is discarded after the first error, so that the work goes on."""
+    """Wraps a stream. After its first error, all output is discarded, so that the work goes on."""
 
     def __init__(self, file: TextIO) -> None:
         self._file = file

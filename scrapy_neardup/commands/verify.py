@@ -21,8 +21,8 @@ EXAMPLES = """examples:
   scrapy neardup verify --store redis://user:password@host:6379/0
 
 Reads all namespaces, whatever the settings say. Crawls may run meanwhile. Each finding is listed with its cost and a
-remedy. Exit code 2 if a row is damaged. A damaged or missing file of the index is harmless: the next crawl rebuilds it.
-On a server, the index is compared with the rows only if no crawl is running.
+remedy. The exit code is 2 if a row is damaged. A damaged or missing file of the index is harmless: the next crawl
+rebuilds it. On a server, the index is compared with the rows only if no crawl is running.
 """
 
 

@@ -20,7 +20,7 @@ class Need(NamedTuple):
     wanted: str
     """The required versions, such as `>=2.15`; "" for any."""
     found: str | None
-    """The installed version; None if there is none."""
+    """The installed version; None if the package is not installed."""
     fits: bool
 
 
@@ -31,12 +31,12 @@ def versions() -> dict[str, str]:
 
 
 def extras() -> list[str]:
-    """Return the names of the extras for users."""
+    """Return the names of the extras for users, without those for development."""
     return [name for name in metadata(US).get_all("Provides-Extra") or () if name not in NOT_FOR_USERS]
 
 
 def needs(extra: str = "") -> Iterator[Need]:
-    """Yield the requirements of an extra; for "", those of the package itself."""
+    """Yield the requirements of an extra or, if `extra` is "", of the package itself."""
     for wanted in map(Requirement, requires(US) or ()):
         if wanted.marker is None if not extra else wanted.marker and wanted.marker.evaluate({"extra": extra}):
             yield _need(wanted)

@@ -1,7 +1,7 @@
-"""Call the store of a crawl, one call at a time, in a thread if the store is on a server.
+"""Call the store of a crawl, one call at a time. A store on a server is called in a thread.
 
-A failure is logged and loses no item. Crawls under asyncio use the thread too, since decisions are synchronous code. A
-single thread keeps the calls in order.
+If a call fails, the error is logged, and no item is lost. Crawls under asyncio need the thread too, since decisions are
+synchronous code. A single thread keeps the calls in order.
 """
 
 from __future__ import annotations
@@ -27,16 +27,19 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 FAILURES = (StoreError, OSError)
-AT_ONCE = 20  # documents to claim in one call
-MOST_LATE = 20_000_000  # the maximum size of the texts that wait to be claimed late, in characters
+AT_ONCE = 20  # the maximum number of documents that are claimed in one call
+MOST_LATE = 20_000_000  # the maximum size of the texts of late documents together, in characters
 
 
 class Access:
-    """Calls the store of a crawl. `failed` is called with each error of the store."""
+    """Calls the store of a crawl.
+
+    `ask`, `later` and `catch_up` pass an error of the store to `failed`. The other methods raise the error.
+    """
 
     def __init__(self, dedup: Deduplicator, failed: Callable[[Exception], object]) -> None:
         self.caught_up = 0
-        """The number of documents that were claimed late."""
+        """The number of claimed late documents. The item of a late document passed while the store did not answer."""
         self._dedup = dedup
         self._failed = failed
         self._thread = ThreadPoolExecutor(1, "neardup-store") if dedup.store.is_remote else None
@@ -45,7 +48,7 @@ class Access:
         self._late_size = self._asked = 0
 
     async def run(self, function: Callable[..., T], *arguments: Any) -> T:
-        """Call a function on the store, and return its result. Raise its errors."""
+        """Call a function on the store, and return its result. Raise the errors of the function."""
         if self._thread is None:
             return function(*arguments)
         return await arrived(self._submit(function, *arguments))
@@ -56,7 +59,7 @@ class Access:
         return self._thread.submit(self._do, self._asked, function, *arguments)
 
     def _do(self, number: int, function: Callable[..., T], *arguments: Any) -> T:
-        """Call a function, then flush if the queue is empty, since other processes may wait for the rows."""
+        """Call a function. Then flush the store if no more calls wait, since other processes may wait for the rows."""
         try:
             return function(*arguments)
         finally:
@@ -65,7 +68,10 @@ class Access:
                     self._dedup.store.flush(wait=False)
 
     async def claim(self, document: Document) -> Claim:
-        """Claim a document, see `Deduplicator.try_claim`. Documents that arrive meanwhile share the next round trip."""
+        """Claim a document as `Deduplicator.try_claim` does.
+
+        Documents that arrive during a round trip to a server are claimed together in the next one.
+        """
         if self._thread is None:
             return self._dedup.try_claim(document)
         future: Future[Claim] = Future()
@@ -74,7 +80,7 @@ class Access:
         try:
             return await arrived(future)
         except BaseException:
-            future.add_done_callback(self._give_up)  # the claim may still be made
+            future.add_done_callback(self._give_up)  # the thread may still claim the document
             raise
 
     def _give_up(self, future: Future[Claim]) -> None:
@@ -85,7 +91,7 @@ class Access:
         some = [self._claims.popleft() for _ in range(min(AT_ONCE, len(self._claims)))]
         some = [(document, future) for document, future in some if future.set_running_or_notify_cancel()]
         if len(some) > 1:
-            with suppress(Exception):  # the claims raise any error again
+            with suppress(Exception):  # `try_claim` raises the error again
                 self._dedup.foresee([document for document, _ in some])
         for document, future in some:
             try:
@@ -95,10 +101,10 @@ class Access:
             else:
                 future.set_result(claim)
         if len(some) > 1:
-            self._dedup.foresee(())  # discard prefetched lookups of failed claims
+            self._dedup.foresee(())  # discard the prefetched lookups of failed claims
 
     async def ask(self, function: Callable[..., T], *arguments: Any) -> T | None:
-        """Call a function on the store, and return its result; None if the store fails."""
+        """Call a function on the store, and return its result. Return None if the store fails."""
         try:
             return await self.run(function, *arguments)
         except FAILURES as error:
@@ -106,7 +112,7 @@ class Access:
             return None
 
     def later(self, function: Callable[..., object], *arguments: Any) -> None:
-        """Schedule a function after all pending calls, without waiting."""
+        """Call a function on the store after all pending calls. If the store is on a server, do not wait."""
         if self._thread:
             deferred_from_coro(self._watch(self._submit(function, *arguments)))
             return
@@ -129,11 +135,11 @@ class Access:
         if not future.done():
             await arrived(future)
 
-    # Late documents: their items passed while the store did not answer
+    # Late documents, which passed while the store did not answer
 
     def take_in_later(self, document: Document) -> None:
-        """Remember a document that got no verdict. Drop the oldest documents if the texts exceed `MOST_LATE`."""
-        self._keep(replace(document))  # without its computed fields
+        """Remember a document without a verdict, to claim it later. Drop the oldest if the texts exceed `MOST_LATE`."""
+        self._keep(replace(document))  # a copy without the computed fields
         while self._late_size > MOST_LATE:
             self._next_late()
 
@@ -165,12 +171,15 @@ class Access:
         return len(some) < known
 
     async def catch_up_all(self) -> None:
-        """Claim all late documents, until none of them can be claimed."""
+        """Claim late documents until none is left, or none can be claimed."""
         while any([await self.catch_up() for _ in range(0, len(self._late), AT_ONCE)]):
             pass
 
     def _claim_late(self, documents: list[Document]) -> None:
-        """Claim documents, and remove them from the list. Documents with an early claim stay in the list."""
+        """Claim and commit documents, and remove the committed ones from the list.
+
+        A document stays in the list if the original that it repeats is pending.
+        """
         for document in list(documents):
             claim = self._dedup.try_claim(document)
             if not claim.is_early:
@@ -178,6 +187,6 @@ class Access:
                 documents.remove(document)
 
     def close(self) -> None:
-        """Release the thread after the pending calls."""
+        """End the thread after the pending calls."""
         if self._thread:
             self._thread.shutdown(wait=False)

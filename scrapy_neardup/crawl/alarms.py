@@ -1,6 +1,6 @@
 """Warn of results that suggest a wrong setting, once for each problem in a crawl.
 
-No Scrapy, no I/O. The counters stay bounded however long a crawl is.
+No Scrapy, no I/O. The memory for the counters is bounded, however long a crawl runs.
 """
 
 from __future__ import annotations
@@ -21,12 +21,14 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-ITEMS = 50  # items that must show a problem before the warning
-PAGES = 200  # pages of a host that must be seen before a warning on repeated text
-SHARE = 0.05  # the share of a host's pages with one original that gives a warning
-ORIGINALS = 40  # counted originals of a host: at most 20 can have more than SHARE of its pages, and half are kept
-HOSTS = 256  # counted hosts
-_SHOWN = 80  # characters of a title in a message
+ITEMS = 50  # items that must be counted before a warning
+PAGES = 200  # documents of a host that must be counted before a warning on one of its originals
+SHARE = 0.05  # a warning follows if more than this share of a host's documents are copies of one original
+# The maximum number of counted originals of a host. When it is reached, the larger half is kept. This is enough, since
+# fewer than 20 originals can have more than SHARE of the documents.
+ORIGINALS = 40
+HOSTS = 256  # the maximum number of counted hosts
+_SHOWN = 80  # the maximum number of characters of a title in a message
 _SEPARATOR = re.compile(r"\s+[|–—·»:_-]+\s+|:\s+|(?<=[^\x00-\x7f])[|_-]+|[|_-]+(?=[^\x00-\x7f])|｜")
 
 
@@ -38,11 +40,11 @@ class Alarms:
         self._of_claims: list[Callable[[Claim], str]] = [Crowds().warning, OtherTitles().warning]
 
     def see(self, item: Any, *, has_text: bool) -> None:
-        """Count an item, with or without a verdict."""
+        """Count an item. Items without a verdict count too."""
         self._of_items = [check for check in self._of_items if not _warn(check(item, has_text))]
 
     def judge(self, claim: Claim) -> None:
-        """Count a verdict."""
+        """Count the verdict of a claim."""
         self._of_claims = [check for check in self._of_claims if not _warn(check(claim))]
 
 
@@ -65,12 +67,12 @@ class Textless:
             return ""
         return (
             f"Most items have no text: {self._textless} of {self._items}. They pass without a verdict. Check which"
-            " fields the spider fills, and whether NEARDUP_FIELDS names the text"
+            " fields the spider fills, and whether NEARDUP_FIELDS names the fields with the text"
         )
 
 
 class MissingFields:
-    """Looks for configured fields that no item has."""
+    """Looks for fields that the settings name and no item has."""
 
     def __init__(self, config: Config) -> None:
         self._items = 0
@@ -84,11 +86,11 @@ class MissingFields:
         if self._items != ITEMS or not self._missing:
             return ""
         named = ", ".join(f"{name!r} ({by})" for name, by in self._missing.items())
-        return f"None of {ITEMS} items has the field {named}. Check its name"
+        return f"None of {ITEMS} items has the field {named}. Check the name in the setting"
 
 
 class _Original:
-    """A document with copies on one host."""
+    """The number of copies of an original on one host."""
 
     __slots__ = ("copies", "urls")
 
@@ -104,7 +106,7 @@ class _Original:
 
 
 class _Host:
-    """A host with its number of documents, and its originals by URL."""
+    """The number of documents of a host, and the originals of its copies by URL."""
 
     __slots__ = ("documents", "originals")
 
@@ -114,7 +116,7 @@ class _Host:
 
 
 class Crowds:
-    """Counts the documents that repeat one original, by host."""
+    """Counts, for each host, the documents that are copies of one original."""
 
     def __init__(self) -> None:
         self._hosts: dict[str, _Host] = {}
@@ -129,7 +131,7 @@ class Crowds:
         if verdict.status == "duplicate" and verdict.duplicate_of:
             known.originals = _largest(known.originals, ORIGINALS, lambda each: each.copies)
             known.originals.setdefault(verdict.duplicate_of, _Original()).add(url)
-        elif known.documents != PAGES:  # no share has grown
+        elif known.documents != PAGES:  # no original has more copies than before
             return ""
         return _crowded(name, known) if known.documents >= PAGES and known.originals else ""
 
@@ -140,19 +142,20 @@ def _crowded(name: str, known: _Host) -> str:
         return ""
     return (
         f"{original.copies} of {known.documents} documents of {name} are copies of {url}. Check whether"
-        f" {' and '.join(original.urls)} have the same content. It may be a login page, an error page or a template"
+        f" {' and '.join(original.urls)} have the same content. The repeated text may be a login page, an error page or"
+        " a template"
     )
 
 
 def _largest(counted: dict[str, T], most: int, size: Callable[[T], int]) -> dict[str, T]:
-    """Return the counts. If there are `most` of them, return only the larger half."""
+    """Return the counts. If there are `most` or more, return only the half with the largest counts."""
     if len(counted) < most:
         return counted
     return dict(nlargest(most // 2, counted.items(), key=lambda pair: size(pair[1])))
 
 
 class OtherTitles:
-    """Counts duplicates whose title differs from that of their original."""
+    """Counts the duplicates with a title that differs from the title of their original."""
 
     def __init__(self) -> None:
         self._compared = self._others = 0
@@ -168,9 +171,10 @@ class OtherTitles:
         if self._compared < ITEMS or 2 * self._others <= self._compared:
             return ""
         return (
-            f"The titles of most duplicates differ from their original's: {self._others} of {self._compared}, such as"
-            f" {_shown(document.title)} ({document.url}) and {_shown(original.title)} ({original.url}). Check"
-            " whether these have the same content. If not, set NEARDUP_IDENTITY_FIELDS or raise NEARDUP_RESEMBLANCE"
+            f"The titles of most duplicates differ from their original's: {self._others} of {self._compared}. For"
+            f" example, {_shown(document.title)} ({document.url}) was judged a copy of {_shown(original.title)}"
+            f" ({original.url}). Check whether these two pages have the same content. If not, set"
+            " NEARDUP_IDENTITY_FIELDS or raise NEARDUP_RESEMBLANCE"
         )
 
 

@@ -1,4 +1,4 @@
-"""The default path of the store, for a crawl without NEARDUP_STORE."""
+"""Find the default path of the store, for a crawl without NEARDUP_STORE."""
 
 from __future__ import annotations
 
@@ -15,18 +15,24 @@ if TYPE_CHECKING:
 
 
 def default_store(settings: BaseSettings) -> Path:
-    """Return the path of the store in Scrapy's data folder, else in JOBDIR. Raise ConfigError if there is neither."""
+    """Return the path of the store in Scrapy's data folder or, if that is unknown, in JOBDIR.
+
+    Raise ConfigError if JOBDIR is not set either.
+    """
     folder = _data_folder() or settings.get("JOBDIR")
     if not folder:
         raise ConfigError(
-            "NEARDUP_STORE = None is not allowed without a scrapy.cfg that marks the project's folder, as on scrapyd; "
-            "allowed are a path, the address of a server, or None with JOBDIR, which then holds the store"
+            "NEARDUP_STORE = None is not allowed, since there is no scrapy.cfg to mark the project's folder (as on "
+            "scrapyd); allowed is a path or the address of a server. Or set JOBDIR: the store is then created in it"
         )
     return Path(folder, STORE_NAME)
 
 
 def _data_folder() -> Path | None:
-    """Return the folder of `scrapy.utils.project.data_path` without creating it; None if it is unknown."""
+    """Return the folder in which `scrapy.utils.project.data_path` puts files; None if it is unknown.
+
+    The folder is not created.
+    """
     if not inside_project():
         return Path(".scrapy")
     if folder := get_config().get("datadir", "default", fallback=""):

@@ -1,7 +1,8 @@
 """Build and check detours, requests to another URL in place of the requested one.
 
-Three rules keep detours safe. Another host gets no secrets of the first one. No public page leads into a private
-network. Marks on a request do not pass to requests that a spider makes from it.
+Three rules keep detours safe. A detour to another host carries no secrets of the requested host. A detour from a public
+URL does not lead into a private network. The marks of a detour are removed from requests that a spider makes from its
+response.
 """
 
 from __future__ import annotations
@@ -15,23 +16,26 @@ from scrapy.http.request import NO_CALLBACK
 
 from ..text.urls import is_private
 
-DETOUR = "neardup_detour"  # the meta key with the URL of the detour, to which the other marks belong
-FOR_DETOUR = ("dont_redirect", "dont_retry")  # set in the meta of a request to the original host in place of a mirror
+DETOUR = "neardup_detour"  # the meta key with the URL of the detour. The other marks count only for this URL
+FOR_DETOUR = ("dont_redirect", "dont_retry")  # meta keys that are set in a detour from a mirror to the original host
 _DEPTH, _INHERITED = "neardup_depth", "neardup_inherited"
 HARMLESS = frozenset(b"Accept Accept-Charset Accept-Encoding Accept-Language Referer User-Agent".split())
-# Meta keys that are useless to another host, or secret.
+# Meta keys that are secret, or useless on another host.
 _OF_ITS_HOST = ("proxy", "cookiejar", "bindaddress", "download_slot", "http_user", "http_pass", "http_auth_domain")
 _OF_THE_FETCH = ("redirect_urls", "redirect_reasons", "retry_times", "neardup_recheck", _INHERITED)
 _MARKS = (DETOUR, "neardup_mirror_of", "neardup_dead_link", "neardup_mirror_times", "neardup_tried")
 
 
 def is_ours(request: Request) -> bool:
-    """Return whether the plugin may handle a request: its URL alone describes it, and no meta key opts out."""
+    """Return whether the plugin may handle a request.
+
+    It must be a plain request (see `is_plain`) of a spider, and must not set `dont_neardup`.
+    """
     return is_plain(request) and request.callback is not NO_CALLBACK and not request.meta.get("dont_neardup")
 
 
 def is_plain(request: Request) -> bool:
-    """Return whether the URL alone describes a request."""
+    """Return whether the URL alone describes a request: it is a GET request without a body."""
     return request.method == "GET" and not request.body
 
 
@@ -43,21 +47,24 @@ def is_open(request: Request) -> bool:
 
 
 def is_safe(url: str, origin: str) -> bool:
-    """Return whether a redirect from `origin` to `url` stays on the web and out of private networks."""
+    """Return whether a detour from `origin` may lead to `url`.
+
+    Only HTTP URLs are allowed. A URL in a private network is allowed only if `origin` is in one too.
+    """
     return urlsplit(url).scheme in ("http", "https") and (not is_private(url) or is_private(origin))
 
 
 def disown(request: Request) -> None:
-    """Remove marks from a request that the spider made with the meta of another response.
+    """Remove the marks of a detour from a request that the spider made with the meta of a response.
 
-    Scrapy adds one to the depth of such a request; redirects and retries keep the depth.
+    Such a request is recognised by its depth: Scrapy adds one to it, while redirects and retries keep the depth.
     """
     depth = request.meta.get("depth", 0)
     if request.meta.setdefault(_DEPTH, depth) == depth:
         return
     request.meta.update({_DEPTH: depth, _INHERITED: len(request.meta.get("redirect_urls", ()))})
     request.meta.pop("neardup_rescued", None)
-    if request.meta.get(DETOUR, request.url) != request.url:  # if equal, the spider retries the detour
+    if request.meta.get(DETOUR, request.url) != request.url:  # if the URLs are equal, the spider retries the detour
         names = (*_MARKS, *FOR_DETOUR) if "neardup_mirror_of" in request.meta else _MARKS
         for name in names:
             request.meta.pop(name, None)
@@ -69,15 +76,18 @@ def is_start(request: Request) -> bool:
 
 
 def redirects(request: Request) -> tuple[list[str], list[object]]:
-    """Return the URLs that redirected to a request, in the order of the redirects, and the reasons."""
+    """Return the URLs that redirected to a request, in the order of the redirects, and the reasons.
+
+    Redirects in meta that the spider copied from a response are left out.
+    """
     meta, before = request.meta, request.meta.get(_INHERITED, 0)
     return list(meta.get("redirect_urls", ()))[before:], list(meta.get("redirect_reasons", ()))[before:]
 
 
 def mark(request: Request, name: str) -> Any:
-    """Return a mark of a detour; None for any other request.
+    """Return the mark `name` of a detour; None for any other request.
 
-    Spiders may copy `response.meta` into their own requests, so a mark counts only on the detour itself.
+    Spiders may copy `response.meta` into their own requests. So a mark counts only on the detour itself.
     """
     if request.meta.get(DETOUR) not in (request.url, *redirects(request)[0][:1]):
         return None
@@ -85,7 +95,10 @@ def mark(request: Request, name: str) -> Any:
 
 
 def detour(request: Request, url: str, marks: Mapping[str, object]) -> Request:
-    """Return a request for another URL in place of this one. The dupefilter does not filter it."""
+    """Return a copy of a request for another URL, with these marks. The dupefilter does not filter the copy.
+
+    Cookies are removed. For another scheme or host, other headers and meta keys that may be secret are removed too.
+    """
     made = request.replace(url=url, cookies=None, dont_filter=True)
     for name in (*_OF_THE_FETCH, *_MARKS):
         made.meta.pop(name, None)

@@ -1,4 +1,4 @@
-"""The feed of dropped items, written by Scrapy's feed exporter."""
+"""Write the feed of dropped items, with Scrapy's feed exporter."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class DroppedFeed:
             self._exporter = FeedExporter(cast("Crawler", _CrawlerOfOneFeed(crawler, uri)))
             self._exporter.open_spider(self._spider)
         except Exception as error:  # a storage may raise anything for an invalid URI
-            allowed = "a feed URI with a scheme of FEED_STORAGES and a suffix of FEED_EXPORTERS"
+            allowed = "a feed URI with a scheme in FEED_STORAGES and a file extension in FEED_EXPORTERS"
             raise ConfigError(f"NEARDUP_DROPPED = {uri!r} is not allowed: {error!r}; allowed is {allowed}") from error
 
     def write(self, item: Any, url: str | None, verdict: Verdict) -> None:
-        """Write a dropped item. Rows that can't be written are counted, and the first error is logged."""
+        """Write a dropped item. Items that can't be written are counted, and the first error is logged."""
         try:
             self._exporter.item_scraped(self._row(item, url, verdict), self._spider)
         except Exception as error:  # neither a full disk nor a value in the item may harm the crawl
@@ -48,20 +48,20 @@ class DroppedFeed:
                 logger.error("Dropped items can't be written to NEARDUP_DROPPED: %r", error)
 
     async def close(self) -> None:
-        """Store the feed."""
+        """Finish the feed, and store it at its URI."""
         await self._exporter.close_spider(self._spider)
 
     def _row(self, item: Any, url: str | None, verdict: Verdict) -> dict[str, Any]:
-        """Return the fields of an item as in its own feed, and its verdict."""
+        """Return the fields of an item, as in the feed of items, with the verdict and the URL in the tag field."""
         adapter = ItemAdapter(item)
         row = {name: adapter.get_field_meta(name).get("serializer", _as_it_is)(adapter[name]) for name in adapter}
         return {**row, self._tag_field: {"url": url, **verdict.tag()}}
 
 
 class _CrawlerOfOneFeed:
-    """A crawler whose only feed is that of dropped items.
+    """Imitates a crawler with the feed of dropped items as its only feed.
 
-    It has its own signals, so that signal handlers for the crawl's feeds do not see this feed.
+    It has signals of its own, so that signal handlers for the crawl's feeds do not see this feed.
     """
 
     def __init__(self, crawler: Crawler, uri: str) -> None:

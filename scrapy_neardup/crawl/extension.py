@@ -18,7 +18,7 @@ from scrapy.utils.job import job_dir
 from ..deduplicator import Deduplicator
 from ..document import Document
 from ..hosts.rules import Change
-from ..report.changes import changes, counted, in_words
+from ..report.changes import FULL, NOT_FULL, changes, counted, in_words, kinds_of
 from ..settings import Config, ConfigError
 from ..stats import BY_DETECTOR, CHANGES, PREFIX, Stat, plural, summary
 from ..text.extractors import ExtractorError
@@ -46,10 +46,10 @@ logger = logging.getLogger(__name__)
 
 FLUSH_INTERVAL = 0.5  # seconds: a committed row is durable within one second
 SUMMARY_INTERVAL = 60.0
-CALM = 20  # syncs without an error until a store on disk counts as working: a write may fail late
+CALM = 20  # a store on disk works again after this many syncs without an error, since a write may fail late
 _PASSING = "Items pass. Writes are kept in memory and tried again"
 _SHARED = object()  # the signal by which components find the shared state
-PAUSE = 0.05  # seconds between two reads of news, if there are many
+PAUSE = 0.05  # seconds between two reads of other processes' rows, if there are many
 
 
 class NearDup:
@@ -77,7 +77,7 @@ class NearDup:
         self.workers = Workers(self.dedup.detectors, config.workers, config.extractor)
         # Load the Chinese segmenter and parts of numpy now, and not in mid-crawl.
         _ = Document(text="预热").sketch
-        self._is_away = self._is_syncing = self._is_closing = False
+        self._is_away = self._is_syncing = self._is_closing = self._is_full = False
         self._calm = self._unjudged = self._summed = 0
         self._tasks: list[AsyncioLoopingCall | LoopingCall] = []
 
@@ -141,6 +141,7 @@ class NearDup:
         self.outcomes.withdraw_lost()
         await self.access.catch_up_all()
         await self._tell()
+        self._is_full = reason == "finished" and self.config.revisit != "skip"
         is_paused = self._run_file is not None and reason != "finished"
         if self.config.count_changes and not is_paused:
             await self._count_changes()
@@ -152,10 +153,7 @@ class NearDup:
 
     async def engine_stopped(self) -> None:
         # Not at spider_closed: feeds may be open until all its handlers are done.
-        counted = {name: value for name, value in self.stats.get_stats().items() if name.startswith(PREFIX)}
-        self.dedup.store.stats = {
-            name.removeprefix(PREFIX): value for name, value in counted.items() if isinstance(value, int)
-        } | ({AUDIT: 1} if self.config.action == AUDIT else {})
+        self.dedup.store.stats = self._run_stats()
         try:
             await self.access.run(self.dedup.close)
         except FAILURES as error:
@@ -165,8 +163,16 @@ class NearDup:
             self.access.close()
             self.workers.close()
 
+    def _run_stats(self) -> dict[str, int]:
+        """Return the stats to store with the run, without their prefix, and the marks of the run."""
+        stats = {name: value for name, value in self.stats.get_stats().items() if name.startswith(PREFIX)}
+        marks = {AUDIT: self.config.action == AUDIT, FULL: self._is_full}
+        return {name.removeprefix(PREFIX): value for name, value in stats.items() if isinstance(value, int)} | {
+            mark: 1 for mark, is_set in marks.items() if is_set
+        }
+
     def sync(self) -> None:
-        """Flush the store and read news of other processes, unless this is still running."""
+        """Flush the store and read the rows of other processes, unless an earlier sync is still running."""
         if not self._is_syncing:
             deferred_from_coro(self._sync())
 
@@ -204,13 +210,14 @@ class NearDup:
         for kind, count in (counts or {}).items():
             self.stats.set_value(f"{PREFIX}{CHANGES}{kind}", count)
         if counts is not None:
-            logger.info("Since the crawl before: %s", in_words(counts))
+            limit = "" if "gone" in counts else f". {NOT_FULL}"
+            logger.info("Changes: %s%s", in_words(counts), limit)
 
     def _changes(self) -> dict[str, int]:
         store = self.dedup.store
         store.flush()
-        run = next(run for run in store.runs() if run.id == store.run)
-        return counted(changes(store, run, self.config))
+        run = next(run for run in store.runs() if run.id == store.run).with_stats(self._run_stats())
+        return counted(changes(store, run), kinds_of(run))
 
     def _tell_of_hosts(self, changes: Iterable[Change]) -> None:
         for relation, in_force in changes:
@@ -246,7 +253,7 @@ class NearDup:
             deferred_from_coro(engine.close_spider_async(reason=reason))
 
     def _keep_fetching(self, url: str) -> None:
-        """Fetch a URL from now on although it is known as a copy."""
+        """Fetch a URL from now on, although it is known as a copy."""
         self.access.later(self.dedup.visits.keep_fetching, Document(url))
 
     def pass_unjudged(self, error: Exception) -> None:
@@ -275,7 +282,7 @@ class NearDup:
         return counted
 
     def log_summary(self) -> None:
-        """Log the summary line of the crawl, with its rate since the last one."""
+        """Log the summary line of the crawl, with the rate since the last summary."""
         before, self._summed = self._summed, self.number("documents")
         rate = None if self._is_closing else round((self._summed - before) * 60 / SUMMARY_INTERVAL)
         logger.info(summary(self.stats.get_stats(), rate), extra={"spider": self.crawler.spider})
@@ -302,20 +309,20 @@ def crawl_config(crawler: Crawler) -> Config:
 def _is_look(crawler: Crawler) -> bool:
     """Return whether a command of Scrapy fetches single pages: `shell`, `fetch`, `view`, `parse`, `check`.
 
-    Scrapy does not tell its components. The shell creates them before it has a spider. The other commands replace the
-    spider's `start`.
+    Scrapy does not tell its components which command runs. The shell creates them before it has a spider. The other
+    commands replace the spider's `start`.
     """
     start = getattr(crawler.spider, "start", None)
     return crawler.spider is None or getattr(start, "__module__", "").startswith("scrapy.commands.")
 
 
 def _made(store: Path) -> str:
-    """Create the folder of a store."""
+    """Create the folder of a store, and return the path of the store."""
     store.parent.mkdir(parents=True, exist_ok=True)
     return str(store)
 
 
 def _run_file(crawler: Crawler) -> Path | None:
-    """Return the path of the file with the id of a pausable run, or None."""
+    """Return the path of the file with the id of a pausable run; None without JOBDIR."""
     folder = job_dir(crawler.settings)
     return Path(folder, "neardup.run") if folder else None

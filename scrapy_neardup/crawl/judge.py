@@ -1,4 +1,4 @@
-"""Adjust a verdict by the earlier items of the run, and by the response of the item."""
+"""Adjust the verdict on an item, given the earlier items of the run and the response of the item."""
 
 from __future__ import annotations
 
@@ -22,19 +22,20 @@ if TYPE_CHECKING:
 
 
 class Judge:
-    """Judges claims, and decides whether an item is in the feeds already."""
+    """Adjusts the verdicts of claims, and decides which items to drop."""
 
     def __init__(self, neardup: NearDup) -> None:
         self._neardup = neardup
         self._ask = neardup.access.ask
         self._given: WeakKeyDictionary[Response, set[Signature]] = WeakKeyDictionary()
         self._delivering: dict[Signature, Claim] = {}
-        """The claim that returns a held document for the first time in this run, by that document."""
+        """By held document: the pending claim of the first item of this run that repeats the document."""
 
     async def judge_by_run(self, claim: Claim) -> None:
-        """Make the first item of this run with a held document a revisit, and other items with it duplicates.
+        """Change the verdict on an item that repeats a held document.
 
-        This is for NEARDUP_REVISIT = "keep" only. With the other values, verdicts do not depend on the run.
+        The first such item of the run becomes a revisit, and further ones become duplicates. This applies to
+        NEARDUP_REVISIT = "keep" only. With the other values, verdicts do not depend on the run.
         """
         if claim.match is None or self._neardup.config.revisit != "keep":
             return
@@ -58,7 +59,11 @@ class Judge:
         claim.verdict = replace(claim.verdict, status="duplicate" if is_delivered else "revisit")
 
     async def judge_by_response(self, claim: Claim, response: Response | None) -> None:
-        """Adjust a verdict by earlier items of the response, and by whether it was a recheck."""
+        """Adjust the verdict on an item, given its response.
+
+        The verdict changes if the response had earlier items, or was fetched in place of the original. Also count
+        rescued dead links, and wrong skips that a recheck found.
+        """
         request = response.request if response else None
         if response is None or request is None:
             return
@@ -77,7 +82,10 @@ class Judge:
             self._neardup.rechecks.fail(rechecked)
 
     def _judge_further(self, claim: Claim, response: Response, *, again: bool) -> None:
-        """Judge an item that is not the first of its response. A text that is on one page twice is not a revisit."""
+        """Adjust the verdict on an item that is not the first of its response.
+
+        If a text is twice on one page, the second item is a duplicate, not a revisit.
+        """
         if again and self._neardup.config.revisit != "keep":
             claim.verdict = replace(claim.verdict, status="duplicate")
         if is_of_page(claim.document, response):
@@ -86,14 +94,20 @@ class Judge:
                 self._neardup.outcomes.note_several_items(response)
 
     async def _judge_stand_in(self, claim: Claim, document: Signature) -> None:
-        """Judge a copy that was fetched in place of its original. After two runs it takes the original's place."""
+        """Make a copy that was fetched in place of its original a revisit, unless the run has the content already.
+
+        If the original's own URL was not the last to return the content, the copy takes the place of the original.
+        """
         deliveries = self._neardup.dedup.deliveries
         if not await self._ask(deliveries.is_delivered, document):
             claim.verdict = replace(claim.verdict, status="revisit")
             claim.is_successor = bool(await self._ask(deliveries.is_deserted, document))
 
     async def _judge_rescue(self, claim: Claim, response: Response, url: str) -> None:
-        """Count whether a copy has the content that the dead link had at its last fetch, and mark the response."""
+        """Count a dead link as rescued if a copy has the content of the link's last fetch, else as unconfirmed.
+
+        Also mark the response of the copy.
+        """
         dead = await self._ask(self._neardup.dedup.store.resolve, url)
         same = bool(claim.match and dead and claim.match.signature is dead.signature)
         response.meta["neardup_rescued"] = same
@@ -111,6 +125,6 @@ class Judge:
 
 
 def _rechecked(request: Request) -> str | None:
-    """Return the URL that a request rechecks, through redirects; None if it is no recheck."""
+    """Return the URL that a request rechecks, directly or after a redirect; None if the request is no recheck."""
     url = request.meta.get("neardup_recheck")
     return url if url in (request.url, *redirects(request)[0][:1]) else None

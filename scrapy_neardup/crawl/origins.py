@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 class ItemOrigins(BaseSpiderMiddleware):
-    """Records the response of each item.
+    """Records the response of each item as the spider middleware nearest to the engine.
 
-    It is the spider middleware nearest to the engine, and the first item pipeline.
+    As the first item pipeline, it begins to follow the item.
     """
 
     def __init__(self, crawler: Crawler) -> None:

@@ -1,9 +1,11 @@
-"""Follow each item from its response to its outcome, which is scraped, dropped, failed or lost.
+"""Follow each item from its response to its outcome: scraped, dropped, failed or lost.
 
-A pipeline gets only the item, and may return another object. So `ItemOrigins` records the response of each item as a
-spider middleware, and puts it into a context variable as the first pipeline. The other pipelines, and the handlers of
-the final signal, run in the same context. An item may end without a signal, for example in a cancelled task. Then it is
-lost when its task ends or, without asyncio, when its context is collected.
+A pipeline gets an item without its response, and may return another object. So `ItemOrigins` records the response of
+each item as a spider middleware. As the first pipeline, it puts the item with its response into a context variable. The
+other pipelines, and the handlers of the item's final signal, run in the same context.
+
+An item that ends without a signal is lost, for example in a cancelled task. This is noticed when its task ends or,
+without asyncio, when its context is collected.
 """
 
 from __future__ import annotations
@@ -31,15 +33,16 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-MOST = 10_000  # items between spider and pipelines; other spider middlewares may drop some
+MOST = 10_000  # the maximum number of items between spider and pipelines; spider middlewares may drop some of them
 
 _NO_ORIGIN = (
-    "The responses of items are unknown, so items are identified by their own URLs only, and no request is skipped for "
-    "them. Enable scrapy_neardup.Addon, or place scrapy_neardup.ItemOrigins as it does"
+    "The responses of items are unknown, so items are identified by their own URLs only, and no request is skipped "
+    "because of them. Enable scrapy_neardup.Addon, or enable scrapy_neardup.ItemOrigins in the same places as the "
+    "add-on"
 )
 _NO_OUTCOME = (
-    "No item is remembered: the ITEM_PROCESSOR of this project runs items in its own tasks, so they can't be followed "
-    "through the pipelines"
+    "No item is remembered, since the ITEM_PROCESSOR of this project runs the pipelines in tasks of its own, in which "
+    "items can't be followed"
 )
 
 
@@ -49,8 +52,8 @@ class ItemInHand:
     __slots__ = ("_lost", "claim", "has_ended", "is_judged", "outer", "response")
 
     def __init__(self, response: Response | None, outer: ItemInHand | None, lost: deque[Claim]) -> None:
-        """`outer` is the item that a pipeline was processing when it sent this one. `lost` collects claims without an
-        outcome."""
+        """`outer` is the item that a pipeline was processing when that pipeline sent this item. `lost` collects claims
+        without an outcome."""
         self.response = response
         self.outer = outer
         self.claim: Claim | Document | None = None
@@ -59,7 +62,7 @@ class ItemInHand:
         self._lost = lost
 
     def lose(self, _: object = None) -> None:
-        """Give up the claim of an item that has no outcome, since no signal can arrive any more."""
+        """Add the claim of an item without an outcome to `lost`. Call this when no signal can arrive any more."""
         if isinstance(self.claim, Claim):
             self._lost.append(self.claim)
             self.claim = None
@@ -71,7 +74,7 @@ _in_hand: ContextVar[ItemInHand | None] = ContextVar("neardup_item", default=Non
 
 
 def _current() -> ItemInHand | None:
-    """Return the item of this context, unless it has ended."""
+    """Return the innermost item of this context that has not ended; None if there is none."""
     item = _in_hand.get()
     while item and item.has_ended:
         item = item.outer
@@ -79,13 +82,13 @@ def _current() -> ItemInHand | None:
 
 
 class Outcomes:
-    """Settles the claim of each item by the item's outcome."""
+    """Commits or withdraws the claim of each item, depending on the outcome of the item."""
 
     def __init__(self, neardup: NearDup) -> None:
         self._neardup = neardup
         self._access = neardup.access
         self._origins: LocalCache[int, tuple[Any, ref[Response]]] = LocalCache(MOST)
-        """The response of each item by the item's `id()`. The item is kept too, so that no other item gets its id."""
+        """The response of each item by the `id()` of the item. The item is kept, so that no other item gets this id."""
         self._lost: deque[Claim] = deque()
         self._giving_more: WeakSet[Response] = WeakSet()
         self._giving_many: WeakSet[Response] = WeakSet()
@@ -116,7 +119,7 @@ class Outcomes:
         return begun
 
     def take(self, item: Any) -> ItemInHand:
-        """Return the item to be judged. Begin to follow it if necessary."""
+        """Return the state of an item that is to be judged. Begin to follow the item if necessary."""
         taken = _current()
         if taken is None or taken.is_judged:
             taken = self.begin(item)
@@ -124,7 +127,7 @@ class Outcomes:
         return taken
 
     def _end(self, response: Response | None) -> ItemInHand | None:
-        """Return the item of a signal, and mark it as ended; None if it is not followed."""
+        """Return the state of a signal's item, and mark the item as ended; None if the item is not followed."""
         item = _current()
         if item is None or item.response not in (None, response):
             return None
@@ -168,7 +171,7 @@ class Outcomes:
         claim.is_one_of_many = item.response in self._giving_many and is_of_page(claim.document, item.response)
         self._access.later(self._commit, claim)
         self._neardup.waitlist.let_go((claim.match or claim).signature)
-        self._neardup.leads.judge(claim)
+        self._neardup.leads.note_verdict(claim)
 
     def _commit(self, claim: Claim) -> None:
         claim.commit()
@@ -190,17 +193,17 @@ class Outcomes:
     # Responses
 
     def note_unheld_item(self, response: Response | None) -> None:
-        """Note that a response had content that is not held, so that its URL is not a copy."""
+        """Note that a response had content that is not held, so that its URLs are fetched again."""
         if response:
             self._giving_more.add(response)
 
     def note_several_items(self, response: Response) -> None:
-        """Note that a response had several documents, so that its URL stands for none of them."""
+        """Note that a response had several documents, so that its URL is linked to none of them."""
         self._giving_many.add(response)
 
 
 def is_of_page(document: Document, response: Response | None) -> bool:
-    """Return whether a document has the URL of its response, or a URL that redirected to it."""
+    """Return whether a document has the URL of its response, or a URL that redirected to the response."""
     if response is None or response.request is None:
         return False
     return not {document.url, *document.aliases}.isdisjoint((response.url, *redirects(response.request)[0]))

@@ -16,12 +16,13 @@ if TYPE_CHECKING:
     from ..mirrors.advice import Mirrors
     from .access import Access
 
-PROBES = 2  # pages of such a host in flight at once
-PAUSE, PAUSES = 0.05, 10_000  # seconds of a pause; the maximum of pauses of a host's pages: about a minute in all
+PROBES = 2  # pages of a possible mirror that may be in flight at once
+PAUSE = 0.05  # seconds of a pause
+PAUSES = 10_000  # the maximum number of pauses of all pages of a host: about a minute if eight pages wait at once
 
 
 class Probes:
-    """Limits requests to a host that may be a mirror, until it is clear whether it is one.
+    """Limits requests to a host that may be a mirror, until it is clear whether the host is a mirror.
 
     Otherwise all pages of the host would be in flight before the first ones were compared.
     """
@@ -34,7 +35,7 @@ class Probes:
         self._pauses: Counter[str] = Counter()
 
     async def wait(self, request: Request) -> None:
-        """Wait until a request may be sent. Only requests to a host that may be a mirror have to wait."""
+        """Wait until a request may be sent. Only a request to a host that may be a mirror has to wait."""
         host = urlparse_cached(request).netloc
         self._waiting.add(request)
         try:
@@ -42,7 +43,7 @@ class Probes:
                 others = await self._access.ask(self._mirrors.suspects, request.url)
                 if not others:
                     break
-                # If this host waited for pages of the other, it would fall behind and look like the mirror.
+                # If this host waited for pages of the other hosts, it would fall behind, and look like the mirror.
                 if self._under_way({host}) < PROBES or self._under_way(others):
                     break
                 self._pauses[host] += 1

@@ -1,4 +1,4 @@
-"""Wait for a time or a future, with any reactor or none."""
+"""Wait for some seconds or for a future, with any Twisted reactor or with asyncio alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Track rechecks: fetches of pages that could be skipped, which show whether the pages have changed."""
+"""Track rechecks, fetches of pages that could have been skipped, and the reasons for skips that they prove wrong."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ from scrapy.utils.datatypes import LocalCache
 
 from ..mirrors.advice import Advice
 
-MOST = 10_000  # remembered reasons, and remembered failures
+MOST = 10_000  # the maximum number of remembered reasons, and of remembered failures
 
 
 class Rechecks:
-    """Remembers the rules and originals that led to wrong skips. They cause no more skips in this run."""
+    """Remembers the rules and originals that led to wrong skips. These cause no more skips in this run."""
 
     def __init__(self) -> None:
         self._reasons: LocalCache[str, str] = LocalCache(MOST)
-        """The reason for the skip of a URL."""
+        """The reason to skip a URL, for each rechecked URL."""
         self._failed: LocalCache[str, bool] = LocalCache(MOST)
 
     def add(self, url: str, advice: Advice) -> None:
-        """Note that a URL is fetched against the advice."""
+        """Note that a URL is fetched although the advice is to skip it."""
         if advice.url:
             self._reasons[url] = _reason(advice)
 
     def fail(self, url: str) -> None:
-        """Note that a recheck returned content that is not held."""
+        """Note that the recheck of a URL returned content that is not held."""
         if reason := self._reasons.pop(url, None):
             self._failed[reason] = True
 
     def have_failed(self, advice: Advice) -> bool:
-        """Return whether a recheck showed that this kind of advice is wrong."""
+        """Return whether a recheck failed that had the same reason as this advice."""
         return _reason(advice) in self._failed
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-MOST = 10_000  # the maximum number of requests; if there are more, the oldest are sent
+MOST = 10_000  # the maximum number of held requests; if there are more, the oldest are sent
 
 
 class _Waiting:
@@ -34,11 +34,14 @@ class _Waiting:
 
     def __init__(self) -> None:
         self.requests: list[tuple[Request, int]] = []
-        """Requests, each with the bytes of its last response."""
+        """Each request, with the size of its URL's last response in bytes."""
         self.is_tried = False
 
     def take(self) -> list[tuple[Request, int]]:
-        """Return one request. At the next call return all others, since the first did not fetch the document."""
+        """Remove and return the first request. At later calls, remove and return all other requests.
+
+        A second call means that the first request did not return the document.
+        """
         count = len(self.requests) if self.is_tried else 1
         taken, self.requests = self.requests[:count], self.requests[count:]
         self.is_tried = True
@@ -61,19 +64,22 @@ class Waitlist:
         crawler.signals.connect(self._spider_idle, signal=signals.spider_idle)
 
     def add(self, request: Request, document: Signature, size: int) -> None:
-        """Remember a request that was skipped for a document. `size` is the number of bytes saved."""
+        """Hold a request that was skipped for a document. `size` is the number of bytes saved."""
         self._waiting.setdefault(document, _Waiting()).requests.append((request, size))
         self._count += 1
         while self._count > MOST:
             self._send(self._waiting.popitem(last=False)[1].requests)
 
     def let_go(self, document: Signature) -> None:
-        """Drop the requests that were skipped for a document, after it was delivered."""
+        """Drop the requests that were skipped for a document, after the document was delivered."""
         if waiting := self._waiting.pop(document, None):
             self._count -= len(waiting.requests)
 
     def put_back(self) -> None:
-        """Put all requests back into the queue of a paused job. In the next session they wait again."""
+        """Put all requests back into the queue of a paused job, to hold them again in the next session.
+
+        Without JOBDIR, drop them.
+        """
         if job_dir(self._crawler.settings):
             for request, size in chain.from_iterable(waiting.requests for waiting in self._waiting.values()):
                 self._crawl(request, size)
@@ -88,12 +94,12 @@ class Waitlist:
             raise DontCloseSpider
 
     async def _release(self) -> None:
-        """Send a request for each missing document. Another process may have delivered it meanwhile."""
+        """Send a request for each missing document, unless another process has delivered the document meanwhile."""
         try:
             for document in await self._neardup.access.ask(partial(self._come, list(self._waiting))) or ():
                 self.let_go(document)
         except Exception:  # no error of the plugin may lose the requests
-            logger.exception("Skipped requests are sent, since an error prevents the check for their content")
+            logger.exception("Skipped requests are sent after all, since an error prevents the check for their content")
         finally:
             self._is_asking = False
         for document, waiting in list(self._waiting.items()):
@@ -122,5 +128,5 @@ class Waitlist:
 
 
 def is_sent_after_all(request: Request) -> bool:
-    """Return whether a request was skipped first, or was redirected from such a request."""
+    """Return whether a request was skipped first and is sent after all, or was redirected from such a request."""
     return request.meta.get("neardup_sent_after_all") in (request.url, *redirects(request)[0][:1])

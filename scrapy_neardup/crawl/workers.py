@@ -1,9 +1,9 @@
-"""Make slow fingerprints and main texts in worker processes, so that the reactor never waits.
+"""Compute slow fingerprints and extract main texts in worker processes, so that the reactor never waits.
 
-Fast fingerprints are made at the claim, since passing them between processes would take longer.
+Fast fingerprints are computed at the claim, since passing documents between processes would take longer.
 
-A document can kill its worker process. The document is then tried again in a process of its own, never in the crawl's
-process. If that process dies too, the item passes without a verdict.
+A document can kill its worker process. The document is then tried once more, in a new process of its own, and never in
+the process of the crawl. If the new process dies too, the item passes without a verdict.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
-RETRY = 30.0  # seconds before another try, after a worker process failed to start
-QUEUED = 2  # documents queued for each process: more would delay the end of a stopped crawl
+RETRY = 30.0  # seconds until processes are started again after one failed to start
+QUEUED = 2  # documents queued for each process; more of them would delay the end of a stopped crawl
 
 
 class WorkerError(Exception):
@@ -42,28 +42,28 @@ class WorkerError(Exception):
 
 
 class _Failure(NamedTuple):
-    """The error of a worker process, as text: not every exception can be pickled."""
+    """The message of an error in a worker process. The exception itself may be impossible to pickle."""
 
     message: str
 
 
 class Workers:
-    """Makes heavy fingerprints and main texts in `count` processes.
+    """Computes the fingerprints of heavy detectors, and extracts main texts if the extractor is heavy.
 
-    Without processes (0), or without heavy work, it does nothing.
+    Both are done in `count` processes. If `count` is 0, or if nothing is heavy, no process is started.
     """
 
     def __init__(self, detectors: Iterable[Detector], count: int, extractor: str | Extract = BUILTIN) -> None:
         self._detectors = list(filter(is_heavy, detectors))
         self.reads = bool(count) and is_heavy_extractor(extractor)
-        """Whether workers extract main texts."""
+        """Whether worker processes extract main texts."""
         self._given = (self._detectors, extractor if self.reads else BUILTIN)
         self._count = count if self._detectors or self.reads else 0
         self._pool: ProcessPoolExecutor | None = None
         self._turns = DeferredSemaphore(max(1, self._count * QUEUED))
         self._broken, self._broken_until = "", 0.0
         self.restarts = 0
-        """The number of dead processes."""
+        """The number of times that a process died and was replaced."""
         reason = "is heavy, so it has to be"
         if count:
             check_can_be_sent(self._detectors, reason)
@@ -71,13 +71,13 @@ class Workers:
             check("NEARDUP_EXTRACTOR", extractor, repr(extractor), reason)
 
     async def prepare(self, document: Document) -> None:
-        """Make the heavy fingerprints of a document. Raise WorkerError."""
+        """Compute the heavy fingerprints of a document, and put them into `document.ready`. Raise WorkerError."""
         if self._count and self._detectors:
-            # Without its computed fields.
+            # A copy without the computed fields.
             document.ready.update(await self._made(_fingerprints, replace(document, ready={})))
 
     async def read(self, html: str) -> Page:
-        """Return the extracted page. Raise WorkerError."""
+        """Return the page that is extracted from HTML. Raise WorkerError."""
         return await self._made(_page, html)
 
     async def _made(self, function: Callable[[Any], T | _Failure], of: Document | str) -> T:
@@ -117,7 +117,7 @@ class Workers:
             stop(pool)
 
     async def _begun(self, pool: ProcessPoolExecutor) -> None:
-        """Wait for a new process. If it can't start, no other one is started for `RETRY` seconds."""
+        """Wait until a new process has started. If it can't start, start no others for `RETRY` seconds."""
         try:
             await arrived(pool.submit(int))
         except BrokenExecutor as error:

@@ -1,6 +1,6 @@
-"""Detectors, which make fingerprints of a document, and look up earlier documents by fingerprint.
+"""Detectors, which compute the fingerprints of a document, and find earlier documents by these.
 
-They propose many candidates. `matching/evidence.py` decides on each.
+Detectors propose many candidates. `matching/evidence.py` decides on each.
 """
 
 from ..papers.concepts.dwdcs import DWDCS, DWSWN

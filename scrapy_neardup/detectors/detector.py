@@ -1,4 +1,4 @@
-"""The protocol of a detector."""
+"""The protocol of a detector, and the check of its fingerprints."""
 
 from __future__ import annotations
 
@@ -29,17 +29,18 @@ def checked(name: str, fingerprints: Iterable[SupportsIndex]) -> tuple[int, ...]
 class Detector(Protocol):
     """Proposes earlier documents that a document may repeat.
 
-    Name your own class by its import path in NEARDUP_DETECTORS. It is called without arguments. If its fingerprints are
-    slow, give it an attribute `heavy = True`: crawls make them in worker processes then.
+    To use a class of your own, put its import path into NEARDUP_DETECTORS. The class is called without arguments. If
+    its fingerprints are slow to compute, set its attribute `heavy = True`. Crawls then compute them in worker
+    processes.
     """
 
     name: str
     """One word, for stats, tags and the store."""
     scheme: str
-    """The version, parameters and lexicon behind the fingerprints. A store with another scheme is refused."""
+    """The version, parameters and lexicon that determine the fingerprints. A store with another scheme is refused."""
 
     def fingerprints(self, document: Document) -> tuple[int, ...]:
         """Return the fingerprints of a document as unsigned 64-bit integers; () to abstain."""
 
     def index(self) -> Equal | Near | Index[Any]:
-        """Return the lookup for such fingerprints: one of the store's, or a new, empty index."""
+        """Return the lookup for these fingerprints: `Equal` or `Near` of the store, or a new, empty index."""

@@ -1,4 +1,4 @@
-"""Make the fingerprints and the sketch of a document."""
+"""Compute the fingerprints, the sketch and the signature of a document."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def sign(document: Document, detectors: Iterable[Detector], now: float) -> Signa
 
 
 def prepare(document: Document, detectors: Iterable[Detector]) -> None:
-    """Make the fingerprints and the sketch of a document, so that the verdict takes less time.
+    """Compute the fingerprints and the sketch of a document in advance, so that its claim takes less time.
 
     Raise TypeError or ValueError for an invalid fingerprint.
     """

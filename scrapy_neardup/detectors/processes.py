@@ -1,4 +1,4 @@
-"""Start worker processes for fingerprints, and end them with this process."""
+"""Start worker processes for slow detectors and extractors, and end them when this process ends."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _given: ContextVar[Any] = ContextVar("neardup_given")  # data that a process get
 
 
 def start(count: int, given: object) -> ProcessPoolExecutor:
-    """Start processes without waiting for them. In each, the function `given` returns the value passed here."""
+    """Start `count` processes without waiting for them. In each process, `given()` returns the value of `given`."""
     _start_tracker()
-    # Not a pipe, which would block until each process has read it: forever, if one can't start.
+    # Not a pipe: it would block until each process has read the value, and forever if a process can't start.
     file = _written(given)
     # Not the context of multiprocessing, which would run the starting script again.
     context, arguments = get_context("loky"), (file, os.getpid())
@@ -64,7 +64,7 @@ def given() -> Any:
 
 
 def check_can_be_sent(detectors: Iterable[Detector], reason: str = "has to be") -> None:
-    """Raise ConfigError for a detector that can't be sent to another process. `reason` completes the message."""
+    """Raise ConfigError if a detector can't be sent to another process. `reason` goes into the message."""
     for detector in detectors:
         check("NEARDUP_DETECTORS", detector, repr(detector.name), reason)
 
@@ -74,11 +74,11 @@ def check(setting: str, what: object, name: str, reason: str) -> None:
     try:
         cloudpickle.dumps(what)
     except Exception as error:  # its attributes may raise anything when they are copied
-        raise ConfigError(f"{setting}: {name} {reason} sent to another process, which fails: {error}") from error
+        raise ConfigError(f"{setting}: {name} {reason} sent to another process, but pickling fails: {error}") from error
 
 
 def _start_tracker() -> None:
-    """Start loky's resource tracker silently, since it may complain about files of killed processes."""
+    """Start loky's resource tracker without its warnings, which are about files of killed processes."""
     option = "ignore:resource_tracker:UserWarning"
     sys.warnoptions.append(option)
     try:
@@ -89,7 +89,7 @@ def _start_tracker() -> None:
 
 @contextmanager
 def _ctrl_c_held_up() -> Iterator[None]:
-    """Block Ctrl-C for the processes started here. This process receives it, and stops them."""
+    """Block Ctrl-C in processes that are started in this block. The parent process receives it, and stops them."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return

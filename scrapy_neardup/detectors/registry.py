@@ -1,4 +1,4 @@
-"""Detectors by name or import path, built from the settings."""
+"""Build the detectors that NEARDUP_DETECTORS gives by name, import path or object."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _BUILTIN: dict[str, Callable[[Config], Detector]] = {
 
 
 def build_detectors(config: Config) -> list[Detector]:
-    """Return the detectors in NEARDUP_DETECTORS, in order. Raise ConfigError for one that can't be built."""
+    """Return the detectors in NEARDUP_DETECTORS, in order. Raise ConfigError if a detector can't be built."""
     detectors = [_build(part, config) for part in config.detectors]
     names = [detector.name for detector in detectors]
     if len(set(names)) < len(names):
@@ -38,7 +38,7 @@ def build_detectors(config: Config) -> list[Detector]:
 
 
 def is_heavy(detector: Detector) -> bool:
-    """Return whether a detector is too slow for the reactor: its `heavy` is true."""
+    """Return whether a detector is too slow for the reactor: its attribute `heavy` is true."""
     return bool(getattr(detector, "heavy", False))
 
 
@@ -59,10 +59,12 @@ def _imported(path: str) -> object:
 def _checked(made: object, part: object) -> Detector:
     if isinstance(made, type) or not isinstance(made, Detector):
         raise ConfigError(
-            f"NEARDUP_DETECTORS: {part!r} is not a detector: it needs name, scheme, fingerprints and index"
+            f"NEARDUP_DETECTORS: {part!r} is not a detector: it needs `name`, `scheme`, `fingerprints` and `index`"
         )
     if isinstance(made.index(), Near) and made.name != SIMHASH:
-        raise ConfigError(f"NEARDUP_DETECTORS: the index of {made.name!r} is `Near`; allowed are `Equal`, or its own")
+        raise ConfigError(
+            f"NEARDUP_DETECTORS: the index of {made.name!r} is `Near`; allowed is `Equal`, or its own index"
+        )
     return made
 
 

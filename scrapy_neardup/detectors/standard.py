@@ -13,7 +13,7 @@ from ..text.lexicon import Lexicon
 
 MIN_TERMS = 8  # distinct lexicon terms: with fewer, different texts often have the same ones
 MIN_SHARE = 0.05  # share of the lexicon among the distinct tokens: with less, the lexicon is of another language
-BANDS, ROWS = 12, 2  # a key is shared by half of the pairs with a resemblance of .24, and by 99.9 % of those with .66
+BANDS, ROWS = 12, 2  # a key is shared by half of the pairs with a resemblance of 0.24, by 99.9 % of those with 0.66
 
 
 class Exact:
@@ -55,7 +55,7 @@ class IMatch:
 
 
 class SimHash:
-    """Proposes documents whose SimHash lies within a Hamming distance (Manku et al. 2007)."""
+    """Proposes documents with a SimHash at a Hamming distance of at most `distance` (Manku et al. 2007)."""
 
     name = SIMHASH
     scheme = "simhash/1"
@@ -72,7 +72,7 @@ class SimHash:
 
 
 class Shingle:
-    """Proposes documents that share a super-shingle (Broder et al. 1997). Its recall rises steeply with resemblance."""
+    """Proposes documents that share a super-shingle (Broder et al. 1997). Recall rises steeply with resemblance."""
 
     name = "shingle"
     scheme = f"shingle/1 {BANDS}x{ROWS}"

@@ -22,7 +22,10 @@ def is_gzipped(path: str) -> bool:
 
 @contextmanager
 def reading(path: str, *, gzips: bool = True) -> Iterator[IO[bytes]]:
-    """Open a file for reading; with `gzips`, unpack it if its name ends in .gz. Raise FeedError if it can't be read."""
+    """Open a file for reading. With `gzips`, unpack the file if its name ends in .gz.
+
+    Raise FeedError if the file can't be read.
+    """
     try:
         with gzip.open(path) if gzips and is_gzipped(path) else open(path, "rb", _BUFFER) as file:
             yield cast("IO[bytes]", file)
@@ -50,8 +53,8 @@ def position(file: IO[bytes]) -> int:
 def writing(path: str, formats: Sequence[str], *, gzips: bool = True) -> Iterator[IO[bytes]]:
     """Open a file for writing. It appears under its name only when it is complete.
 
-    `formats` are the allowed endings of its name. With `gzips`, .gz may follow the ending, and the file is compressed
-    then. Raise FeedError for another name, or if the file can't be written.
+    `formats` are the allowed endings of its name. With `gzips`, the name may also end in .gz after such an ending, and
+    the file is then compressed. Raise FeedError for another name, or if the file can't be written.
     """
     check_name(path, formats, gzips=gzips)
     with telling(path), replacing(path) as part, open(part, "wb", _BUFFER) as file:
@@ -64,7 +67,7 @@ def writing(path: str, formats: Sequence[str], *, gzips: bool = True) -> Iterato
 
 @contextmanager
 def telling(path: str) -> Iterator[None]:
-    """Convert an OSError from writing a file to a FeedError that names the file."""
+    """Convert an OSError in a `with` block that writes a file to a FeedError that names the file."""
     try:
         yield
     except OSError as error:

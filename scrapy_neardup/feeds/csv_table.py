@@ -21,13 +21,14 @@ _QUOTED = re.compile(rb'"[^"]*"')
 class Table(Kind):
     """CSV with these columns and this delimiter.
 
-    Feeds with the same columns and delimiter can be written as one, even if their first rows are quoted differently.
+    Feeds with the same columns and delimiter can be written to one file, even if their first rows are quoted
+    differently.
     """
 
     columns: tuple[str, ...]
     delimiter: str = ","
     head: bytes = field(default=b"", compare=False)
-    """The row of column names as it was in the file."""
+    """The row of column names, with the bytes that it had in the file."""
 
     name = "CSV"
     names = (".csv", ".tsv")
@@ -42,7 +43,7 @@ class Table(Kind):
 
     @classmethod
     def of(cls, path: str) -> Table:
-        """Return the format of a file, given its delimiter and column names. Raise FeedError for invalid names."""
+        """Return the format of a file, with its delimiter and column names. Raise FeedError if a name is invalid."""
         with reading(path) as file:
             line = next((line for line in lines_of(file, path) if line.strip()), b"")
         delimiter = _delimiter(line, is_tsv=has_ending(path, cls.names[1:], gzips=True))
@@ -54,7 +55,7 @@ class Table(Kind):
         return cls(tuple(first.cells), delimiter, _ended(first.raw, b"\n"))
 
     def split(self, path: str) -> Iterator[Piece]:
-        """Yield the rows after the column names. Skip blank rows."""
+        """Yield all rows except the row of column names. Skip blank rows."""
         end = b"\r\n" if self.head.endswith(b"\r\n") else b"\n"
         with reading(path) as file:
             records = _records(file, self.delimiter, path)
@@ -76,7 +77,7 @@ class Table(Kind):
 
 
 def _delimiter(head: bytes, *, is_tsv: bool) -> str:
-    """Return the most frequent of `DELIMITERS` in the first line.
+    """Return the delimiter that is most frequent in the first line.
 
     For TSV, return a tab, unless the line has only other delimiters.
     """
@@ -161,7 +162,7 @@ def _reader(lines: Any, delimiter: str) -> Any:
 
 
 def _ended(raw: bytes, end: bytes) -> bytes:
-    """Return a row, with the line end `end` added if it has none, as the last row of a file may."""
+    """Return a row with a line end. Add `end` if the row has none, as may happen in the last row of a file."""
     return raw if raw.endswith((b"\n", b"\r")) else raw + end
 
 

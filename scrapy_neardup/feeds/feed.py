@@ -17,18 +17,18 @@ class FeedError(ValueError):
 
 
 class BadRowError(FeedError):
-    """A row can't be read. The next rows may be fine."""
+    """A row can't be read. The rows after it may be valid."""
 
 
 class NoRowError(ValueError):
-    """A row is invalid. The message is the reason. `below` is the line of the error in the row, counted from 0."""
+    """A row is invalid. The message is the reason. `below` is the line of the error in the row, from 0 on."""
 
     def __init__(self, why: str, below: int = 0) -> None:
         super().__init__(why)
         self._below = below
 
-    def told(self, place: str) -> str:
-        """Return the message with the place of the error, given the place of the row.
+    def describe(self, place: str) -> str:
+        """Return the message, preceded by the place of the error, given the place of the row.
 
         `place` must end in the number of the row's first line, such as `items.json, row 2, line 7`.
         """
@@ -49,7 +49,7 @@ class Span:
 
 
 Raw: TypeAlias = bytes | Span
-"""An unparsed row, or its place in a file. Its `len` is the size in bytes."""
+"""An unparsed row, or its byte range in a file. `len` returns the size of the row in bytes."""
 
 
 class Piece(NamedTuple):
@@ -59,7 +59,7 @@ class Piece(NamedTuple):
     """The place of the row in its file, such as `line 3`."""
     raw: Raw
     at: int
-    """The number of bytes of the file read so far."""
+    """The number of bytes of the file that were read so far."""
     fault: str | None = None
     """The reason why the row is invalid, if that is known without parsing it; else None."""
 
@@ -68,7 +68,7 @@ class Kind(ABC):
     """A feed format, which splits files into rows, parses rows, and writes them.
 
     To add a format, write a subclass, and add it to `KINDS` in sequence.py. Formats are sent to other processes, so
-    they must not hold open files. Feeds can be written as one if their formats are equal.
+    they must not hold open files. Feeds can be written to one file if their formats are equal.
     """
 
     name: ClassVar[str]
@@ -87,12 +87,12 @@ class Kind(ABC):
 
     @property
     def endings(self) -> tuple[str, ...]:
-        """The allowed endings for the name of a file to which these rows are written."""
+        """The allowed endings for the name of a file in which rows of this format are written."""
         return self.names
 
     @property
     def is_empty(self) -> bool:
-        """Whether the feed is empty. An empty feed can be written as one with any feed of a format with this `name`."""
+        """Whether the feed has no rows. It then fits into one file with any feed that has the same format `name`."""
         return False
 
     @abstractmethod
@@ -105,10 +105,10 @@ class Kind(ABC):
 
     @abstractmethod
     def writer(self, file: IO[bytes], *, gzipped: bool) -> AbstractContextManager[Callable[[Any], object]]:
-        """Yield a function that writes an unparsed row. The file is complete when the context ends.
+        """Yield a function that writes an unparsed row. The file is complete when the `with` block ends.
 
-        `gzipped`: whether the name of the file ends in .gz. If `gzips` is true, the caller compresses the file.
-        Otherwise the writer does.
+        `gzipped`: whether the name of the file ends in .gz. The caller compresses such a file if `gzips` is true. If
+        `gzips` is false, the writer must compress it.
         """
 
 
@@ -123,11 +123,11 @@ class Line(NamedTuple):
     """The unparsed row."""
     kind: Kind
     fault: str | None = None
-    """As in `Piece`."""
+    """The reason why the row is invalid, as in `Piece`."""
 
 
 class Row(NamedTuple):
-    """One row of a feed."""
+    """A parsed row of a feed."""
 
     number: int
     """The number of the row, counted from 1 over all feeds together."""
@@ -145,13 +145,16 @@ class Row(NamedTuple):
                 raise ValueError(line.fault)
             return cls(line.number, line.raw, line.kind.parse(line.raw), line.place)
         except NoRowError as error:
-            raise BadRowError(error.told(line.place)) from error
+            raise BadRowError(error.describe(line.place)) from error
         except ValueError as error:
             raise BadRowError(f"{line.place}: {error}") from error
 
 
 def row_id(row: Row, id_field: str | None, url_field: str) -> Any:
-    """Return the id of a row: the chosen field, else its URL, else its number."""
+    """Return the id of a row: its field `id_field`. If `id_field` is None, return its URL, or else its number.
+
+    Raise FeedError if the row lacks the field.
+    """
     if id_field is None:
         return row.data.get(url_field) or row.number
     if id_field not in row.data:

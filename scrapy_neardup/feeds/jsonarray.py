@@ -27,7 +27,7 @@ _INSIDE = re.compile(rb'[^"\\]*(?:\\.[^"\\]*){0,4096}', re.DOTALL)
 
 @dataclass(frozen=True)
 class JsonArray(Kind):
-    """A JSON array of objects. A file may have several arrays, since crawls append them; together they are one feed."""
+    """JSON arrays of objects. Crawls may append several arrays to a file; all of them together are one feed."""
 
     name = "JSON"
     names = (".json",)
@@ -61,7 +61,7 @@ class _Splitter:
         self._text = b""
         """The part of the file in memory. It includes the current row as far as it was read."""
         self._begin = self._at = 0
-        """Positions in `_text`: the beginning of the current row, and the position up to which it was searched."""
+        """Positions in `_text`: the beginning of the current row, and the end of the text that was searched so far."""
         self._rows = self._arrays = self._depth = 0
         self._line = 1
 
@@ -74,7 +74,7 @@ class _Splitter:
         yield from self._rest()
 
     def _whole(self) -> Iterator[Piece]:
-        """Yield rows. Stop before an invalid row that seems to contain other rows, and before a row without an end."""
+        """Yield complete rows. Stop before a row without an end, or an invalid row that seems to contain other rows."""
         is_first = True
         for what in self._tokens():
             if self._depth == 0:
@@ -106,8 +106,8 @@ class _Splitter:
     def _cut(self, later: int) -> Piece:
         """Return the text before the position `later` as one row, and begin the next row there.
 
-        The current row has no end, or contains what `_later` takes for the next row: a quote, bracket or comma is
-        missing. If only the comma is missing, the returned row is valid. Parsing shows whether it is.
+        The current row has no end, or seems to contain the next row, since a quote, bracket or comma is missing. If
+        only the comma is missing, the returned row is valid. Parsing shows whether this is so.
         """
         self._at, self._depth = later + 1, 1
         piece = self._piece()._replace(raw=self._row().removesuffix(b",").rstrip())
@@ -128,7 +128,7 @@ class _Splitter:
         yield self._piece("the file ends before the array; it is probably truncated")
 
     def _tokens(self) -> Iterator[bytes]:
-        """Yield each bracket, brace and comma outside strings. The current position is then just after it."""
+        """Yield each bracket, brace and comma outside strings. Move the current position behind each of them."""
         while True:
             found = _TOKEN.search(self._text, self._at)
             end = self._string_end(found.end()) if found and found[0] == b'"' else found and found.end()
@@ -142,7 +142,7 @@ class _Splitter:
                 return
 
     def _string_end(self, at: int) -> int | None:
-        """Return the end of the string whose content begins at a position; None if the end was not read yet."""
+        """Return the end of a string, given the position after its opening quote; None if the end was not read yet."""
         text = self._text
         while (at := _end(_INSIDE, text, at)) + 1 < len(text):
             if text[at] == _QUOTE:
@@ -150,7 +150,7 @@ class _Splitter:
         return at + 1 if text[at:] == b'"' else None
 
     def _read_on(self) -> bool:
-        """Read more of the file. Return False at its end, or if a large row probably contains the next one."""
+        """Read more of the file. Return False at its end, or if a large row probably contains the next row."""
         text = self._text[self._begin :]
         if len(text) > SPREAD and self._later():
             return False
@@ -162,7 +162,7 @@ class _Splitter:
         return bool(more)
 
     def _begin_array(self) -> None:
-        """Begin an array at the current position. Raise FeedError if none begins there."""
+        """Enter the array that begins at the current position. Raise FeedError if there is none."""
         found = self._outside()
         if found != b"[":
             shown = found[:20].decode(errors="replace")
@@ -173,7 +173,7 @@ class _Splitter:
         self._arrays += 1
 
     def _outside(self) -> bytes:
-        """Return the stripped text since the last array. It is b"[" if an array begins here, b"" at the file's end."""
+        """Return the stripped text after the last array: b"[" if an array begins here, b"" at the end of the file."""
         return self._text[self._begin : self._at].strip().removeprefix(b"" if self._arrays else BOM_UTF8).lstrip()
 
     def _row(self) -> bytes:
@@ -181,7 +181,7 @@ class _Splitter:
         return self._text[self._begin : self._at - 1].strip()
 
     def _piece(self, fault: str | None = None) -> Piece:
-        """Count the current row, and return it."""
+        """Return the current row, and increase the number of rows."""
         piece = Piece(self._place(), self._row(), position(self._file), fault)
         self._rows += 1
         return piece

@@ -1,4 +1,4 @@
-"""Read and write JSON lines, which have one object on each line."""
+"""Read and write JSON lines: files with one JSON object on each line."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class JsonLines(Kind):
     names = FORMATS
 
     def split(self, path: str) -> Iterator[Piece]:
-        """Yield the lines, each with one line end. Skip blank lines."""
+        """Yield the lines of a file, each with a line end. Skip blank lines."""
         with reading(path) as file:
             for number, line in enumerate(lines_of(file, path), 1):
                 raw = line.removeprefix(BOM_UTF8) if number == 1 else line  # only the beginning of a file may have it
@@ -39,7 +39,7 @@ class JsonLines(Kind):
 
 
 def parse_object(raw: Raw) -> dict[str, Any]:
-    """Parse a JSON object. Raise ValueError for anything else."""
+    """Parse a JSON object. Raise ValueError if the text is no JSON object."""
     assert isinstance(raw, bytes)
     try:
         # Decode here, since json would guess the encoding of each line. Ignore a byte order mark, as json does.
@@ -56,10 +56,10 @@ def parse_object(raw: Raw) -> dict[str, Any]:
 
 
 def parse_row(raw: bytes, place: str) -> dict[str, Any]:
-    """Parse the JSON object in a line. Raise BadRowError for anything else; its message begins with `place`."""
+    """Parse the JSON object in a line. Raise a BadRowError that names `place` if the line is no JSON object."""
     try:
         return parse_object(raw)
     except NoRowError as error:
-        raise BadRowError(error.told(place)) from error
+        raise BadRowError(error.describe(place)) from error
     except ValueError as error:
         raise BadRowError(f"{place}: {error}") from error

@@ -1,4 +1,4 @@
-"""Read labelled sets (documents with judged pairs), and score clusters by their agreement with the labels.
+"""Read labelled sets (documents and judgements on pairs), and score clusters by their agreement with the labels.
 
 The clusters are predicted elsewhere.
 """
@@ -22,7 +22,7 @@ Cluster: TypeAlias = Sequence[Any]
 
 
 class Mode(NamedTuple):
-    """The labels that count as duplicates, and the labels that are left out. All other pairs are different."""
+    """Labels that count as duplicates (`right`), and labels of pairs to leave out. All other pairs are different."""
 
     right: frozenset[str]
     ignored: frozenset[str]
@@ -36,7 +36,7 @@ MODES = {
 
 
 class Partition:
-    """Clusters, with the number of each document's cluster.
+    """A division of documents into clusters. `number` maps each document to the number of its cluster.
 
     Pairs of documents are counted without listing them, so large clusters are cheap.
     """
@@ -44,7 +44,7 @@ class Partition:
     def __init__(self, clusters: Iterable[Cluster]) -> None:
         self.number = {name: number for number, cluster in enumerate(clusters) for name in cluster}
         self.pairs = _pairs(Counter(self.number.values()))
-        """The number of pairs of documents in a common cluster."""
+        """The number of pairs of documents that are in one cluster."""
 
     def joins(self, pair: Pair) -> bool:
         """Return whether both documents of a pair are in one cluster."""
@@ -53,7 +53,7 @@ class Partition:
 
 
 class Score(NamedTuple):
-    """The agreement of predicted pairs with labels, as ratios and as numbers of pairs. A ratio of no pairs is 0."""
+    """The agreement of predicted pairs with labels, as ratios and as numbers of pairs. Without pairs, a ratio is 0."""
 
     precision: float
     recall: float
@@ -64,14 +64,14 @@ class Score(NamedTuple):
 
     @classmethod
     def of(cls, right: int, wrong: int, missed: int) -> Score:
-        """Return the score for three counts of pairs."""
+        """Return the score for the numbers of right, wrong and missed pairs."""
         precision, recall = _share(right, right + wrong), _share(right, right + missed)
         return cls(precision, recall, _share(2 * right, 2 * right + wrong + missed), right, wrong, missed)
 
 
 @dataclass(frozen=True)
 class LabelledSet:
-    """Documents with judged pairs. Documents of any other pair are different."""
+    """Documents, and the labels of judged pairs of them. The documents of any other pair are different."""
 
     name: str
     rows: Mapping[Any, dict[str, Any]]
@@ -102,7 +102,7 @@ class LabelledSet:
         return cls(str(folder), {name: _without_id(row) for name, row in rows.items()}, labels)
 
     def score(self, predicted: Partition, mode: Mode) -> Score:
-        """Return the score of the predicted clusters over all their pairs."""
+        """Return the score of the predicted clusters, counted over all pairs of documents that they join."""
         found = self.found(predicted)
         right = sum(found[label][0] for label in found if label in mode.right)
         missed = sum(found[label][1] for label in found if label in mode.right) - right
@@ -110,13 +110,13 @@ class LabelledSet:
         return Score.of(right, predicted.pairs - ignored - right, missed)
 
     def found(self, predicted: Partition) -> dict[str, tuple[int, int]]:
-        """Return two numbers for each label: its pairs within predicted clusters, and all its pairs."""
+        """Return two numbers for each label: its pairs that are in one predicted cluster, and all its pairs."""
         total = Counter(self.labels.values())
         found = Counter(label for pair, label in self.labels.items() if predicted.joins(pair))
         return {label: (found[label], total[label]) for label in sorted(total)}
 
     def agreement(self, predicted: Partition, mode: Mode) -> float:
-        """Return the adjusted Rand index of predicted clusters and the clusters of the labels.
+        """Return the adjusted Rand index of predicted clusters and the clusters that the labels form.
 
         Unlike a score, the index leaves no pair out. A predicted pair that the mode ignores counts as wrong, unless
         other pairs imply it.
@@ -129,9 +129,9 @@ class LabelledSet:
 
 
 def adjusted_rand(a: Partition, b: Partition, documents: int) -> float:
-    """Return the adjusted Rand index of two clusterings of `documents` documents: 1 for agreement, 0 for chance.
+    """Return the adjusted Rand index of two clusterings of `documents` documents: 1 if equal, about 0 if random.
 
-    A document without a cluster forms one of its own. The index is 1.0 if neither clustering has a pair.
+    A document without a cluster counts as a cluster of its own. The index is 1.0 if neither clustering has a pair.
 
     Hubert, Arabie 1985, Comparing partitions, equation 5.
     """
@@ -168,7 +168,7 @@ def _without_id(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _existing(path: Path) -> str:
-    """Return the path of a file, or of its gzipped version if only that exists."""
+    """Return the path of a file, or of its gzipped version if only the gzipped version exists."""
     gzipped = Path(f"{path}.gz")
     # Path.exists would raise if access is denied. Opening the file reports the reason later.
     return str(gzipped if os.path.exists(gzipped) and not os.path.exists(path) else path)

@@ -1,4 +1,4 @@
-"""Read and write Parquet with pyarrow. An unparsed row is an Arrow stream that has only this row."""
+"""Read and write Parquet with pyarrow. An unparsed row is the bytes of an Arrow stream with a single row."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GROUP, MOST = 1 << 25, 1 << 17  # bytes and rows after which a row group is writ
 
 @dataclass(frozen=True, eq=False)
 class Parquet(Kind):
-    """Parquet with this schema. Feeds with equal columns can be written as one, even if their metadata differ."""
+    """Parquet with this schema. Feeds with equal columns can be written to one file, even if their metadata differ."""
 
     schema: bytes
     """The serialized Arrow schema, with its metadata."""
@@ -74,7 +74,7 @@ class Parquet(Kind):
 
 
 class _Group:
-    """Collects rows, and writes them in row groups."""
+    """Collects rows, and writes them to a file in row groups."""
 
     def __init__(self, pa: ModuleType, writer: Any) -> None:
         self._pa = pa
@@ -108,7 +108,7 @@ class _Group:
 
 
 def _value(pa: ModuleType, column: Any) -> Any:
-    """Return the single value of a column. Return a time beyond Python's range as text, or as None if that fails."""
+    """Return the single value of a column. A time beyond Python's range becomes text, or None if that fails."""
     try:
         return column[0].as_py()
     except (ValueError, OverflowError, LookupError):  # LookupError for an unknown time zone

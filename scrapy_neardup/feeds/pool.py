@@ -1,4 +1,4 @@
-"""Parse and sign rows of feeds in several processes, and yield them in their order.
+"""Parse rows of feeds and compute their fingerprints in several processes. Yield the rows in order.
 
 The calling process decides on one row after another, so the result does not depend on the number of processes.
 """
@@ -25,10 +25,11 @@ AHEAD = 3  # batches in memory for each process
 
 
 def ready_rows(lines: Iterable[Line], signer: Signer, workers: int) -> Generator[Ready, None, None]:
-    """Yield signed rows in order. Up to `workers` processes sign them, or this process if `workers` is below 2.
+    """Yield rows with their documents and fingerprints, in order.
 
-    Close the generator after use. Raise FeedError for a row that can't be read or signed, ConfigError for a detector
-    that can't be sent to another process.
+    Up to `workers` processes compute the fingerprints, or this process if `workers` is below 2. Close the generator
+    after use. Raise FeedError if a row can't be read, or its fingerprints can't be computed. Raise ConfigError if a
+    detector can't be sent to another process.
     """
     if workers < 2:
         yield from signer.signed(lines)
@@ -41,11 +42,11 @@ def ready_rows(lines: Iterable[Line], signer: Signer, workers: int) -> Generator
         elsewhere.close()
 
 
-# The data that processes exchange. Workers get lines, and send back only the results.
+# The data that processes exchange. Workers receive lines, and send back only the results.
 
 Packed = tuple[Any, tuple[str | None, dict[str, tuple[int, ...]], Sketch, int, str, int, bool] | None, str | None]
 Answer = tuple[list[Packed], str | None]
-"""The results for the rows before the first failed one, and the error of the failed row; None if no row failed."""
+"""The results for all rows before the first failed row, and the error of that row; None if no row failed."""
 
 
 def _answer(lines: list[Line]) -> Answer:
@@ -73,7 +74,7 @@ def _unpacked(line: Line, packed: Packed, signer: Signer) -> Ready:
 
 
 class _Elsewhere:
-    """Signs rows in other processes."""
+    """Computes the fingerprints of rows in other processes."""
 
     def __init__(self, signer: Signer, count: int) -> None:
         self._signer = signer
@@ -121,9 +122,9 @@ class _Elsewhere:
             raise FeedError(failure)
 
     def _alone(self, lines: list[Line]) -> Answer:
-        """Sign a batch again in a new process.
+        """Compute the fingerprints of a batch again, in a new process.
 
-        If this process dies too, halve the batch until the failing row is found.
+        If the new process dies too, halve the batch until the failing row is found.
         """
         pool = start(1, self._signer)
         try:
@@ -144,7 +145,7 @@ class _Elsewhere:
 
 
 def _begun(pool: ProcessPoolExecutor) -> None:
-    """Wait until a new process has started. Raise FeedError if it dies before it gets a row."""
+    """Wait until a new process has started. Raise FeedError if the process dies before it receives a row."""
     try:
         pool.submit(int).result()
     except BrokenExecutor as error:
@@ -154,7 +155,7 @@ def _begun(pool: ProcessPoolExecutor) -> None:
 def _batches(lines: Iterable[Line], end: list[FeedError]) -> Iterator[list[Line]]:
     """Yield rows in batches.
 
-    If reading fails, append the error to `end`. The caller raises it after the rows before it.
+    If reading fails, append the error to `end`. The caller raises it after the rows that were read before.
     """
     batch: list[Line] = []
     size = 0

@@ -1,4 +1,4 @@
-"""A document that another process or machine has parsed and signed."""
+"""Represent a document that another process or machine has parsed and fingerprinted (`Signed`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..fingerprints.sketch import Sketch
 
 
 class Signed(Document):
-    """A document with fingerprints and sketch from elsewhere. Its text is read only when it is needed."""
+    """A document with fingerprints and a sketch from another process. Its text is read only when it is needed."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Read and append judgements of people on pairs of documents. They are stored as a labelled set in a folder."""
+"""Read and append judgements of people on pairs of documents, which are stored as a labelled set in a folder."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WHY_APART = "a person judged them different"
 
 
 def reviews_folder(config: Config) -> str | None:
-    """Return the folder in NEARDUP_REVIEWED, or else the folder beside the store; None if the store is not a file."""
+    """Return the folder that NEARDUP_REVIEWED names, or else the one beside the store; None if the store is no file."""
     if config.reviewed or not config.store or "://" in config.store:
         return config.reviewed
     return f"{config.store}.reviewed"
@@ -31,7 +31,7 @@ class Reviews:
     """The judgements of people on pairs of documents, by URL."""
 
     def __init__(self, config: Config) -> None:
-        """Read the folder that the configuration names. It may be missing. Raise ConfigError for an invalid row."""
+        """Read the folder of judgements, if it exists. Raise ConfigError for an invalid row."""
         self._config = config
         self._folder = reviews_folder(config)
         labelled = _read(self._folder) if self._folder else None
@@ -41,15 +41,15 @@ class Reviews:
         self._labels = {frozenset(canonical_url(str(name)) for name in pair): labels[pair] for pair in labels}
 
     def label(self, a: str, b: str) -> str | None:
-        """Return the label of two URLs in either order; None if nobody judged them."""
+        """Return the label of the documents at two URLs, in either order; None if nobody judged the pair."""
         return self._labels.get(frozenset((canonical_url(a), canonical_url(b)))) if self._labels else None
 
     def differ(self, a: str | None, b: str | None) -> bool:
-        """Return whether a person judged the documents of two URLs different."""
+        """Return whether a person judged the documents at two URLs to be different."""
         return bool(a and b) and self.label(a or "", b or "") == DIFFERENT
 
     def append(self, first: Document, second: Document, label: str) -> None:
-        """Write a judgement of two documents with URLs. Raise FeedError if it can't be written."""
+        """Write the judgement `label` on two documents that have URLs. Raise FeedError if it can't be written."""
         a, b = (canonical_url(document.url or "") for document in (first, second))
         # A pair without a label counts as different, so a new copy is paired with all known copies of the original.
         pairs = product(self._same(a), self._same(b)) if label == SAME else [(a, b)]
@@ -61,12 +61,12 @@ class Reviews:
         self._write(map(self._row, fresh.values()), map(self._judgement, labels))
 
     def _same(self, url: str) -> list[str]:
-        """Return a URL, and all URLs that people judged to be the same."""
+        """Return a URL, and all URLs with documents that people judged to be the same as its document."""
         return [url, *(other for pair, label in self._labels.items() if label == SAME for other in pair - {url}
                        if url in pair)]  # fmt: skip
 
     def _row(self, document: Document) -> dict[str, Any]:
-        """Return a row from which the configuration makes the same document."""
+        """Return a document as a row. Under the same configuration, reading the row returns the same document."""
         config = self._config
         fields = config.fields or ("text",)
         title = {} if config.title_field in fields else {config.title_field: document.title}

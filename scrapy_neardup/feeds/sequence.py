@@ -1,4 +1,4 @@
-"""The list of feed formats (`KINDS`), and feeds that are read one after another and written as one."""
+"""List the feed formats (`KINDS`), read several feeds in order, and write their rows to one file."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ KINDS: tuple[type[Kind], ...] = (JsonLines, JsonArray, Table, Parquet, Warc)
 """All feed formats. To add one, write a subclass of `Kind` (feed.py), and add it here."""
 
 BadRow: TypeAlias = Callable[[Line, str], object]
-"""A function that takes an unreadable row and the reason."""
+"""A function that is called with an unreadable row, and with the reason why it can't be read."""
 
 
 class Feeds:
-    """Feeds of one format. Raise FeedError if their formats differ, or if a file can't be read."""
+    """Several feeds of one format. Raises FeedError if their formats differ, or if a file can't be read."""
 
     def __init__(self, paths: Sequence[str], allowed: Sequence[type[Kind]] = KINDS) -> None:
         self.paths = paths
         self._sizes = list(map(_size, paths))
         self.kind = _common(paths, allowed)
         self.at = 0
-        """The number of bytes read so far, out of `size`."""
+        """The number of bytes that were read so far, out of `size`."""
 
     @property
     def size(self) -> int:
@@ -62,7 +62,7 @@ class Feeds:
 
 @contextmanager
 def writing_rows(path: str, kind: Kind) -> Iterator[Callable[[Line], object]]:
-    """Yield a function that writes unparsed rows to a file. The file appears when it is complete."""
+    """Yield a function that writes unparsed rows to a file. The file appears only when it is complete."""
     check_name(path, kind.endings, gzips=kind.gzips, why=f"the feeds are {kind.name}, and so is the output")
     with (
         writing(path, kind.endings, gzips=kind.gzips) as file,
@@ -72,7 +72,7 @@ def writing_rows(path: str, kind: Kind) -> Iterator[Callable[[Line], object]]:
 
 
 def _common(paths: Sequence[str], allowed: Sequence[type[Kind]]) -> Kind:
-    """Return the format of all feeds. Raise FeedError if their formats or columns differ. Empty feeds fit."""
+    """Return the common format of all feeds that have rows. Raise FeedError if their formats or columns differ."""
     classes = [_by_name(path, allowed) for path in paths]
     names = list(dict.fromkeys(each.name for each in classes))
     if len(names) > 1:

@@ -1,4 +1,4 @@
-"""Parse rows of feeds and compute their fingerprints, so that only the verdict remains to be made."""
+"""Parse rows of feeds and compute their fingerprints, so that only their verdicts are missing."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ SOME = 16  # rows to tokenize at a time; more rows at a time are not faster
 
 
 class Ready(NamedTuple):
-    """A row with its document, for the verdict."""
+    """A row with its document, ready for a verdict."""
 
     line: Line
     id: Any
-    """The id of the row; None without a document."""
+    """The id of the row; None if the row has no document."""
     document: Document | None
     """The document; None for a row without text."""
     fault: str | None = None
-    """The reason why the row can't be read."""
+    """The reason why the row can't be read; None if it can be read."""
 
 
 class Signer(NamedTuple):
-    """Parses and signs rows by a configuration."""
+    """Parses rows and computes their fingerprints, as a configuration requires."""
 
     config: Config
     detectors: Sequence[Detector]
@@ -39,13 +39,13 @@ class Signer(NamedTuple):
     """Whether to yield an unreadable row with its fault instead of raising an error."""
 
     def signed(self, lines: Iterable[Line]) -> Iterator[Ready]:
-        """Yield rows with their documents. If a row fails, yield the rows before it, then raise FeedError."""
+        """Yield rows with their fingerprints. If a row fails, yield the rows before it, then raise FeedError."""
         lines = iter(lines)
         while some := list(islice(lines, SOME)):
             yield from self._some(some)
 
     def text(self, line: Line) -> str:
-        """Return the text of a row that is compared with others; "" without one."""
+        """Return the part of a row that is compared with other rows: its text. Return "" if the row has no text."""
         document = item_document(Row.of(line).data, self.config)
         return document.text if document else ""
 

@@ -45,7 +45,7 @@ class Warc(Kind):
         return cls()
 
     def split(self, path: str) -> Iterator[Piece]:
-        """Yield all records in order."""
+        """Yield all records of a file in order."""
         number = 0
         with reading(path, gzips=False) as file:
             try:
@@ -56,7 +56,10 @@ class Warc(Kind):
                 raise FeedError(f"{path}, record {number + 1}: can't be read: {error}") from error
 
     def parse(self, raw: Raw) -> dict[str, Any]:
-        """Return the id, URL, date and text of a record. The text is HTML or plain text for a page, else None."""
+        """Return the id, URL, date and text of a record.
+
+        The text is HTML or plain text for a page, and None for any other record.
+        """
         from warcio.archiveiterator import ArchiveIterator
         from warcio.exceptions import ArchiveLoadFailed
 
@@ -125,7 +128,7 @@ def _text(record: Any, url: str) -> str | None:
 
 
 def _html(record: Any, url: str) -> str | None:
-    """Return the HTML of a response, decoded as Scrapy does; None if it is not HTML."""
+    """Return the HTML of a response, decoded as Scrapy decodes it; None if the response is not HTML."""
     from scrapy.http import Headers, HtmlResponse
     from scrapy.responsetypes import responsetypes
 
@@ -141,7 +144,7 @@ def _html(record: Any, url: str) -> str | None:
 def _can_be_unpacked(record: Any) -> bool:
     """Return whether warcio can unpack the content of a record.
 
-    Rewrite Content-Encoding to the name that warcio knows.
+    If the content is packed, set Content-Encoding to the name that warcio knows.
     """
     from warcio.bufferedreaders import BufferedReader
 

@@ -1,4 +1,4 @@
-"""Find the beginning and end of the records of a WARC file."""
+"""Find the beginning and the end of each record in a WARC file."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ class Place(NamedTuple):
 
 
 def places(file: IO[bytes]) -> Iterator[Place]:
-    """Yield the places of the records of a file. The records are plain, or each is gzipped on its own.
+    """Yield the byte range of each record in a file. The records are plain, or each is gzipped on its own.
 
-    An invalid record ends where the next one begins. Raise ValueError if the file may not be WARC at all.
+    An invalid record ends where the next record begins. Raise ValueError if the first record is invalid and no record
+    follows, since the file may not be WARC at all.
     """
     size = os.fstat(file.fileno()).st_size
     packed, start = file.read(2) == GZIP, 0
@@ -118,7 +119,7 @@ def _member(file: IO[bytes], start: int) -> Place:
 
 
 def _head(text: bytes, file: IO[bytes] | None = None) -> tuple[int, int]:
-    """Return the lengths of a record's head and body in bytes; zeros if the file ends within the head."""
+    """Return the lengths of a record's head and body in bytes. Return zeros if the file ends within the head."""
     if not text.startswith(_WARC[: len(text)]):
         raise ValueError(f"{text[:20].decode(errors='replace')!r} in place of a record")
     while not (end := re.search(rb"\r?\n\r?\n", text)):

@@ -1,1 +1,1 @@
-"""Fingerprint algorithms, as pure functions of tokens or their hashes. No Scrapy, no store."""
+"""Compute fingerprints and sketches, by pure functions of tokens or their hashes. No Scrapy, no store."""

@@ -24,20 +24,22 @@ _STORED = np.dtype("<u8")
 
 
 def hash_tokens(tokens: Sequence[str]) -> Hashes:
-    """Hash each token to 128 bits. Return an array of shape (n, 2), two independent 64-bit columns; (0, 2) for no
-    tokens."""
+    """Hash each token to 128 bits: two independent 64-bit columns of an array of shape (n, 2).
+
+    No tokens give an array of shape (0, 2).
+    """
     return hashes_in(b"".join(map(mmh3.hash_bytes, tokens))).reshape(-1, 2)
 
 
 def hash_lines(lines: bytes) -> Hashes:
-    """Hash tokens as `hash_tokens` does, given in UTF-8, one a line."""
+    """Hash tokens as `hash_tokens` does. `lines` has the tokens in UTF-8, one on each line."""
     if native.compiled:
         return hashes_in(native.compiled.hash_lines(lines)).reshape(-1, 2)
     return hashes_in(b"".join(map(mmh3.hash_bytes, lines.split(b"\n") if lines else ()))).reshape(-1, 2)
 
 
 def hashes_in(data: bytes) -> Hashes:
-    """Decode hashes from bytes, eight bytes each."""
+    """Decode 64-bit hashes from little-endian bytes, 8 bytes for each hash."""
     return np.frombuffer(data, _STORED).astype(np.uint64, copy=False)
 
 
@@ -61,9 +63,9 @@ def distinct(hashes: Hashes) -> Hashes:
 
 
 def counted(rows: Hashes) -> tuple[Hashes, npt.NDArray[np.int64]]:
-    """Return the distinct rows, ascending by their first column, and their counts.
+    """Return the distinct rows of an array of hashes, sorted by their first column, and the count of each row.
 
-    Rows are hashes, so rows with equal first columns are equal.
+    Rows are 128-bit hashes, so rows with equal first columns are equal.
     """
     if native.compiled:
         found, numbers = native.compiled.counted(rows)
@@ -87,7 +89,7 @@ class HashSet:
         self._heads[self._hashes >> self._shift] = True
 
     def among(self, rows: Hashes) -> Hashes:
-        """Return the rows whose first column is in the set."""
+        """Return those rows that have a hash of the set in their first column."""
         if native.compiled:
             return hashes_in(native.compiled.among(rows, self._hashes, self._heads)).reshape(-1, 2)
         likely = self._heads.take((rows[:, 0] >> self._shift).astype(np.intp)).nonzero()[0]
@@ -100,7 +102,7 @@ class HashSet:
 
 
 def _is_new(ascending: Hashes) -> npt.NDArray[np.bool_]:
-    """Return for each value whether it differs from the one before."""
+    """Return, for each value, whether it differs from the value before it. The first value counts as different."""
     is_new = np.empty(len(ascending), dtype=bool)
     is_new[:1] = True
     np.not_equal(ascending[1:], ascending[:-1], out=is_new[1:])
@@ -108,13 +110,13 @@ def _is_new(ascending: Hashes) -> npt.NDArray[np.bool_]:
 
 
 def mix(values: Hashes) -> Hashes:
-    """Return values in which each input bit affects all bits."""
+    """Mix the bits of each value, so that each bit of the input affects all bits of the output."""
     values = (values ^ (values >> _HALF)) * _MIXER
     return values ^ (values >> _HALF)
 
 
 def chain(columns: Sequence[Hashes]) -> Hashes:
-    """Hash the rows of equally long columns."""
+    """Hash each row of several columns of equal length to one value."""
     value = columns[0]
     for column in columns[1:]:
         value = mix(value) * MULTIPLIER + column
@@ -122,9 +124,9 @@ def chain(columns: Sequence[Hashes]) -> Hashes:
 
 
 def shingle_hashes(hashes: Hashes, width: int) -> Hashes:
-    """Hash each run of `width` tokens, given one 64-bit hash a token. The shape is (n - width + 1,).
+    """Hash each run of `width` tokens, given the 64-bit hashes of n tokens. The shape is (n - width + 1,).
 
-    A text shorter than a shingle is one shingle; no tokens give none.
+    Fewer than `width` tokens are one shingle. No tokens give no shingle.
 
     Broder et al. 1997, section 2.
     """
@@ -134,7 +136,7 @@ def shingle_hashes(hashes: Hashes, width: int) -> Hashes:
 
 
 def shingles(rows: Hashes, width: int) -> Hashes:
-    """Return the distinct hashes of the runs of `width` tokens, ascending, given token hashes of shape (n, 2)."""
+    """Return the distinct hashes of all runs of `width` tokens, ascending, given token hashes of shape (n, 2)."""
     if native.compiled:
         return hashes_in(native.compiled.shingles(rows, width))
     return distinct(shingle_hashes(rows[:, 0], width))

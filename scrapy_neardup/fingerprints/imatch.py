@@ -1,4 +1,4 @@
-"""I-Match, digests of the set of lexicon terms, also for randomized lexicons."""
+"""Compute I-Match digests of the set of a text's lexicon terms, also for randomized lexicons."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy.typing as npt
 from .. import native
 from .hashes import MULTIPLIER, Hashes, mix
 
-SHARE = 5  # of 16: the random share of terms that a randomized lexicon lacks
+SHARE = 5  # sixteenths: the random share of terms that a randomized lexicon lacks
 _LEAST = np.uint64(SHARE << 60)
 _SHA1, _FIRST = hashlib.sha1(usedforsecurity=False), Struct(">Q12x")
 
@@ -21,9 +21,10 @@ _SHA1, _FIRST = hashlib.sha1(usedforsecurity=False), Struct(">Q12x")
 def imatch(terms: Hashes, lexicons: int) -> tuple[int, ...]:
     """Return 1 + `lexicons` digests of 64 bits, given 128-bit hashes of shape (n, 2) of the distinct lexicon terms.
 
-    The first is the beginning of SHA-1 over the sorted set of terms, each as its 64-bit hash. The others are the same
-    over a lexicon that lacks a random 5/16 of its terms. The second 64 bits of a term select the lexicons that lack it,
-    so a lexicon needs no memory and is equal on every machine. No terms give ().
+    The first digest is the beginning of SHA-1 over the sorted set of terms, each as its 64-bit hash. Each other digest
+    is computed in the same way over a randomized lexicon, which lacks a random 5/16 of the terms. The second 64 bits of
+    a term select the lexicons that lack it, so a lexicon needs no memory and is equal on every machine. No terms give
+    ().
 
     Chowdhury et al. 2002, section 3 (the digest); Kołcz et al. 2004, section 4 (randomized lexicons).
     """
@@ -31,7 +32,7 @@ def imatch(terms: Hashes, lexicons: int) -> tuple[int, ...]:
 
 
 def _names(terms: Hashes, lexicons: int) -> tuple[bytes, ...]:
-    """Return the bytes to digest: the sorted terms, and the terms in each randomized lexicon."""
+    """Return the input of each digest: all sorted terms, then the sorted terms in each randomized lexicon."""
     if native.compiled:
         return native.compiled.imatch_names(terms, lexicons)
     terms = terms[np.argsort(terms[:, 0])]
@@ -43,7 +44,7 @@ def _names(terms: Hashes, lexicons: int) -> tuple[bytes, ...]:
 
 
 def _membership(bits: Hashes, lexicons: int) -> npt.NDArray[np.bool_]:
-    """Return for each lexicon (row) and term (column) whether it is kept, from the second 64 hash bits of the term."""
+    """Return whether each lexicon (row) keeps each term (column). `bits`: the second 64 hash bits of the terms."""
     return mix(bits ^ _salts(lexicons)) >= _LEAST
 
 

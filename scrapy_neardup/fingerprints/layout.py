@@ -1,4 +1,4 @@
-"""The layout of a page, a SimHash of its elements that does not depend on its text."""
+"""Compute the layout of a page: a SimHash of the page's elements that does not depend on its text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SAME = 12  # bits: copies on one template differ by up to 9, pages of two sites 
 
 
 def layout(elements: Iterable[str]) -> int:
-    """Return the 64-bit fingerprint of the distinct element names of a page; 0 (unknown) for none.
+    """Return the 64-bit SimHash of the distinct element names of a page; 0 (unknown) for no names.
 
     A name is a tag, such as `table`, or a class, such as `.story`. Counts are left out: an article with more paragraphs
     has the same layout.
@@ -28,5 +28,5 @@ def _layout(names: frozenset[str]) -> int:
 
 
 def same_layout(a: int, b: int) -> bool:
-    """Return whether two pages have the same layout."""
+    """Return whether two layouts are the same, given their SimHashes: they differ in at most `SAME` bits."""
     return hamming(a, b) <= SAME

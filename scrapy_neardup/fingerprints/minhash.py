@@ -1,4 +1,4 @@
-"""One-permutation MinHash, which represents a set by the smallest hash in each bin.
+"""Compute one-permutation MinHash, which represents a set by the smallest hash in each bin.
 
 The probability that two sets have equal minima in a bin is about their resemblance, so the minima can be compared in
 place of the sets.
@@ -16,9 +16,9 @@ _HALF = np.uint64(32)
 
 
 def minima(hashes: Hashes, bins: int) -> Hashes:
-    """Return the smallest of ascending hashes in each bin, of shape (bins,); 0 for an empty bin.
+    """Return the smallest hash in each bin, of shape (bins,), given ascending hashes; 0 for an empty bin.
 
-    Bins are equal parts of the range of hashes, so each is one run of the sorted array.
+    Bins are equal parts of the range of hashes, so the hashes of a bin are one run of the sorted array.
 
     Li, Owen, Zhang 2012, section 2 (one permutation hashing).
     """
@@ -34,10 +34,11 @@ def places(hashes: Hashes, bins: int) -> npt.NDArray[np.intp]:
 
 
 def super_shingles(hashes: Hashes, bands: int, rows: int) -> tuple[int, ...]:
-    """Return `bands` keys, each a hash of `rows` minima, given the ascending hashes of shingles; () for none.
+    """Return `bands` keys, each a hash of `rows` minima, given the ascending hashes of shingles; () for no hashes.
 
-    At resemblance r a key is equal with probability r^rows, and any key with 1 - (1 - r^rows)^bands. An empty bin
-    borrows the minimum of the next full bin, changed by the distance to it.
+    At resemblance r, two documents have a given key in common with probability r^rows, and at least one key with
+    probability 1 - (1 - r^rows)^bands. An empty bin borrows the minimum of the next full bin, changed by the distance
+    between the two bins.
 
     Broder et al. 1997, section 4 (super-shingles); Shrivastava, Li 2014, section 3 (borrowing: densification).
     """

@@ -1,4 +1,4 @@
-"""SimHash, 64 bits that differ little if the features of two documents differ little."""
+"""Compute SimHash: 64 bits, few of them different if the features of two documents differ little."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ BITS = 64
 
 
 def simhash(features: Hashes) -> int:
-    """Return the 64-bit SimHash of hashed features; 0 for none. A feature with n occurrences weighs 1 + ⌊log2 n⌋.
+    """Return the 64-bit SimHash of hashed features; 0 for no features.
 
-    Bit i is set if more than half of the features, by weight, have it set. The logarithm keeps a few frequent words
-    from deciding all bits.
+    A feature with n occurrences has the weight 1 + ⌊log2 n⌋. Bit i is set if features with more than half of the total
+    weight have bit i set. The logarithm keeps a few frequent words from deciding all bits.
 
     Charikar 2002, section 3; Manku, Jain, Das Sarma 2007, section 2.
     """
@@ -27,7 +27,7 @@ def simhash(features: Hashes) -> int:
 def simhash_counted(rows: Hashes, counts: npt.NDArray[np.int64]) -> int:
     """Return the SimHash of distinct features, given their hashes in the first column of `rows`, and their counts.
 
-    The detector calls this function. `simhash` counts the features before.
+    The detector calls this function directly. The function `simhash` first counts the features.
     """
     if native.compiled:
         return native.compiled.simhash(rows, counts)
@@ -50,5 +50,5 @@ def _lanes(width: int) -> tuple[Hashes, np.uint64]:
 
 
 def hamming(a: int, b: int) -> int:
-    """Return the Hamming distance of two SimHashes, the number of differing bits. Manku et al. 2007, section 3."""
+    """Return the Hamming distance of two SimHashes: the number of bits that differ (Manku et al. 2007, section 3)."""
     return (a ^ b).bit_count()

@@ -1,7 +1,8 @@
-"""The sketch, a stored sample of a text for later comparisons.
+"""Compute and compare sketches. A sketch is a stored sample of a text for later comparisons.
 
-It has two parts: minima of the shingles, for resemblance and containment, and a sample of the figures (tokens that
-begin with a digit), since texts of one form, such as two weekly market reports, differ in little else.
+A sketch has two parts. Minima of the shingles serve to estimate resemblance and containment. A sample of the figures
+(tokens that begin with a digit) is added since texts of one form, such as two weekly market reports, differ in little
+else.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _CHANCE = 1 / _CODES  # the probability that two different minima have equal cod
 
 
 class Sketch(NamedTuple):
-    """The counts and samples of a document, about 570 bytes."""
+    """Counts and samples of the tokens of a document, about 570 bytes."""
 
     tokens: int
     shingles: int
@@ -36,20 +37,23 @@ class Sketch(NamedTuple):
     figures: int
     """The number of distinct figures."""
     codes: bytes
-    """A byte for each of 512 bins, made of its minimum; 0 for an empty bin."""
+    """One byte for each of 512 bins, computed from the smallest shingle hash in the bin; 0 for an empty bin."""
     figure_sample: bytes
-    """The 16 smallest hashes of figures, 16 bits each, ascending."""
+    """The 16 smallest hashes of figures, ascending, 16 bits for each hash."""
 
 
 def make_sketch(tokens: int, shingles: Hashes, figures: bytes = b"") -> Sketch:
-    """Make a sketch from the number of tokens, the ascending distinct shingle hashes, and the figures."""
+    """Build a sketch from the number of tokens, the distinct shingle hashes, and the packed hashes of figures.
+
+    The shingle hashes must be ascending. `packed_figures` packs the hashes of figures.
+    """
     return Sketch(tokens, len(shingles), len(figures) // 2, _codes(shingles), figures[: 2 * FIGURES])
 
 
 def figures_of(rows: Hashes, lines: bytes) -> bytes:
-    """Return the first 16 bits of the distinct figure hashes, ascending.
+    """Return the packed hashes of the figures in a text: the first 16 bits of distinct hashes, ascending.
 
-    Takes the tokens, one a line, and their hashes of shape (n, 2).
+    `lines` has the tokens of the text, one on each line, and `rows` has their hashes, of shape (n, 2).
     """
     if native.compiled:
         return native.compiled.figures_of(rows, lines)
@@ -59,7 +63,7 @@ def figures_of(rows: Hashes, lines: bytes) -> bytes:
 
 
 def packed_figures(hashes: Hashes) -> bytes:
-    """Return the hashes of figures in the format of `make_sketch`."""
+    """Return hashes of figures as bytes: the first 16 bits of distinct hashes, ascending."""
     return distinct(hashes >> np.uint64(48)).astype(">u2").tobytes()
 
 
@@ -72,23 +76,23 @@ def _codes(shingles: Hashes) -> bytes:
 
 
 class Overlap(NamedTuple):
-    """The comparison of the codes of two sketches, in numbers of bins."""
+    """The result of comparing the codes of two sketches, as numbers of bins."""
 
     any: int
-    """Bins with a code in at least one sketch."""
+    """The number of bins that have a code in at least one sketch."""
     both: int
-    """Bins with a code in both sketches."""
+    """The number of bins that have a code in both sketches."""
     equal: int
-    """Bins with equal codes."""
+    """The number of bins that have equal codes in both sketches."""
 
     @property
     def shared(self) -> float:
-        """The estimated number of equal minima: equal codes, less those by chance."""
+        """The estimated number of bins with equal minima: bins with equal codes, less those equal by chance."""
         return max(0.0, self.equal - (self.both - self.equal) * _CHANCE / (1 - _CHANCE))
 
 
 def overlap(a: bytes, b: bytes) -> Overlap:
-    """Compare the codes of two sketches."""
+    """Compare two sketches by their `codes`."""
     if native.compiled:
         return Overlap(*native.compiled.overlap(a, b))
     x, y = np.frombuffer(a, np.uint8), np.frombuffer(b, np.uint8)
@@ -97,7 +101,7 @@ def overlap(a: bytes, b: bytes) -> Overlap:
 
 
 def resemblance(a: Sketch, b: Sketch) -> float:
-    """Estimate the resemblance of two documents; 1.0 for two without shingles.
+    """Estimate the resemblance of two documents; 1.0 if both have no shingles.
 
     With 512 bins the standard error is about .02 at a resemblance of .5.
 
@@ -108,7 +112,7 @@ def resemblance(a: Sketch, b: Sketch) -> float:
 
 
 def containment(a: Sketch, b: Sketch, shared: float) -> float:
-    """Return the containment of the smaller document in the other, given their resemblance.
+    """Return the containment of the smaller document in the other. `shared` is their resemblance.
 
     Broder et al. 1997, section 2: |A ∩ B| = r (|A| + |B|) / (1 + r).
     """
@@ -117,9 +121,9 @@ def containment(a: Sketch, b: Sketch, shared: float) -> float:
 
 
 def missing_figures(a: Sketch, b: Sketch) -> float:
-    """Estimate the number of figures of the document with fewer figures that the other lacks; 0.0 if one has none.
+    """Estimate how many figures the document with fewer figures has that the other document lacks.
 
-    The samples are compared up to the largest value that both cover.
+    The samples are compared up to the largest value that both cover. If a document has no figures, return 0.0.
     """
     sample_a, sample_b = _sample(a), _sample(b)
     if not sample_a or not sample_b:

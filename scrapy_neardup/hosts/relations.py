@@ -1,4 +1,4 @@
-"""Evidence that two hosts mirror each other, and how much of it a rule needs."""
+"""Collect evidence that two hosts mirror each other, and compute the confidence of the rule."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from typing import NamedTuple
 from ..text.shapes import Place, Shape, counterpart, place
 
 BOUND = 0.88
-"""The minimum confidence of a rule. It is reached with 23 paths with equal content, and none with different content."""
+"""The minimum confidence of a rule: that of 23 paths with equal content, and none with other content."""
 WARM_UP = 12  # the minimum number of equal or near documents for a rule, however low the bound
 WINDOW = 200  # the number of paths that count; older ones are dropped, so that a rule can be unlearned
 PENALTY = 10  # one different page weighs as much as this many equal ones
 RISK = 0.05  # the probability that the share of equal pages is below the confidence
 BRANCH = 2  # equal pages that a directory needs before the rule applies to it
 BRANCHES = 5  # directories with equal pages, after which the rule applies to all directories
-CONTAINED = 0.99  # the contained share of the shorter text; the rest is within the error of the sketch
+CONTAINED = 0.99  # the contained share of the shorter text that counts as all of it, given the error of the sketch
 SHORT = 40  # tokens; the text of a shorter page is too often only the frame of the site
 
 
@@ -32,7 +32,7 @@ class Outcome(IntEnum):
     NEAR = 1
     """A partial repetition. The hosts may be mirrors, or two versions of a site."""
     DIFFERENT = 2
-    """Different documents. If one were skipped because of the other, it would be lost."""
+    """Different documents. If one were skipped because of the other, the skipped document would be lost."""
     UNKNOWN = 3
     """The evidence was retracted, for example because the compared text was only the frame of the page."""
 
@@ -40,7 +40,8 @@ class Outcome(IntEnum):
 def judge(*, same_text: bool, duplicate: bool, containment: float, tokens: int) -> Outcome | None:
     """Return the outcome of a comparison; None if the texts are too short.
 
-    `duplicate`: whether verification accepts the pair. `containment`: from 0 to 1. `tokens`: those of the shorter text.
+    `duplicate`: whether verification accepts the pair. `containment`: from 0 to 1. `tokens`: the number of tokens
+    in the shorter text.
     """
     if duplicate and (same_text or containment >= CONTAINED):
         return Outcome.SAME
@@ -50,11 +51,11 @@ def judge(*, same_text: bool, duplicate: bool, containment: float, tokens: int) 
 
 
 class Trial(NamedTuple):
-    """The last comparison of two pages at the same path of both hosts."""
+    """The result of the last comparison of two pages at corresponding paths of two hosts."""
 
     outcome: Outcome
     content: int
-    """An id of the held document. A document at several paths counts once."""
+    """An id of the held document. A document that is at several paths counts once."""
     branch: int
     holder: int
     """The host that had the document first: 0 or 1, or NOBODY for a third host."""
@@ -71,7 +72,7 @@ class Tally(NamedTuple):
     near: int
     different: int
     claimed: int = 0
-    """The number of `same` trials that a canonical URL confirms. They count twice."""
+    """The number of trials in `same` that a canonical URL confirms. These trials count twice."""
 
 
 NOTHING = Tally(0, 0, 0)
@@ -79,7 +80,7 @@ NOBODY = 2
 
 
 class Row(NamedTuple):
-    """A stored trial, as JSON types. The evidence is made up of the rows of all processes and runs."""
+    """A trial as it is stored, with JSON types. All evidence consists of the rows of all processes and runs."""
 
     sites: tuple[str, str]
     prefixes: tuple[str, str]
@@ -111,19 +112,19 @@ class Relation:
 
     @property
     def is_promising(self) -> bool:
-        """Whether all trials so far support a rule, but it needs some more to come into force."""
+        """Whether all trials so far support a rule, but are too few for the rule to come into force."""
         return not self.in_force and 0 < self.tally.same < WINDOW // 4 and not self.tally.different
 
     def side(self, site: str) -> int:
-        """Return 0 or 1 for a host of the relation."""
+        """Return the position of a host in `sites`, 0 or 1."""
         return self.sites.index(site)
 
     def counterpart(self, url: str, side: int) -> str | None:
-        """Return the canonical URL on the other host that corresponds to a URL of host `side`."""
+        """Return the canonical URL on the other host that corresponds to a URL on host `side` (0 or 1)."""
         return counterpart(url, self._seen_from(side), self.sites[1 - side])
 
     def place(self, url: str, side: int) -> Place | None:
-        """Return the place of a URL of host `side`; None if the shape does not fit."""
+        """Return the place of a URL on host `side` (0 or 1); None if the URL does not fit the shape."""
         return place(url, self._seen_from(side))
 
     def _seen_from(self, side: int) -> Shape:
@@ -134,7 +135,7 @@ class Relation:
         return Row(self.sites, *self.shape, path, **trial._asdict())
 
     def add(self, rows: Iterable[Row]) -> None:
-        """Add trials, oldest first. Each replaces the earlier one of its path."""
+        """Add trials, which must be sorted oldest first. Each trial replaces the earlier trial of its path."""
         for row in rows:
             self.trials.pop(row.path, None)
             if row.outcome != Outcome.UNKNOWN:
@@ -153,30 +154,30 @@ class Relation:
         self._branches = Counter(t.branch for t in same.values())
 
     def covers(self, place: Place) -> bool:
-        """Return whether the evidence covers the directory of a place, since hosts may share only one directory.
+        """Return whether the evidence covers the directory of a place. Two hosts may share only some directories.
 
         If enough directories have equal pages, the evidence covers all directories.
         """
         return self._branches[place.branch] >= BRANCH or len(self._branches) >= BRANCHES
 
     def original(self) -> int | None:
-        """Return the host that had the page first at most paths, 0 or 1; None in a tie."""
+        """Return the host (0 or 1) that had the page first at more paths than the other host; None in a tie."""
         first, second = self.holders()
         return None if first == second else int(second > first)
 
     def holders(self) -> tuple[int, int]:
-        """Return for each host the number of paths at which it had the page first."""
+        """Return two numbers: at how many paths each host had the page first."""
         holders = Counter(trial.holder for trial in self.trials.values())
         return holders[0], holders[1]
 
 
 def confidence(tally: Tally) -> float:
-    """Return a lower bound of the share of paths with equal content, at a risk of 5 %.
+    """Return a lower bound of the share of paths with equal content. The risk of a lower share is 5 %.
 
-    The bound is the 5 % quantile of the Beta posterior under a uniform prior. With 23 equal pages and no others, it is
-    .05 ** (1 / 24) = .883. Each different page counts as `PENALTY` failures. Near copies count as failures too, because
-    two versions of one site have many near copies along with some different pages. But in a full window without a
-    different page, near copies count as equal.
+    The bound is the 5 % quantile of the Beta posterior under a uniform prior. For 23 equal pages and no others, the
+    bound is .05 ** (1 / 24) = .883. Each different page counts as `PENALTY` failures. Near copies count as failures
+    too, because two versions of one site have many near copies along with some different pages. But in a full window
+    without a different page, near copies count as equal.
     """
     near = tally.near if tally.different or sum(tally) < WINDOW else 0
     same = tally.same + tally.claimed + tally.near - near
@@ -185,7 +186,7 @@ def confidence(tally: Tally) -> float:
 
 @lru_cache(maxsize=4096)
 def beta_quantile(risk: float, a: int, b: int) -> float:
-    """Return the x at which the Beta distribution with integer parameters reaches `risk`.
+    """Return the quantile `risk` of the Beta distribution with the integer parameters `a` and `b`.
 
     It is found by bisection: P(X ≤ x) is the chance of at least `a` successes in a + b - 1 trials of probability x.
     """

@@ -22,12 +22,12 @@ PER_PAIR = 8  # the maximum number of relations of two hosts
 PER_PAGE = 32  # the maximum number of relations of a host to check for a page, since each costs a lookup
 TOTAL = 20_000  # the maximum number of relations
 SITES = 1_000_000  # the maximum number of hosts for which the time of the first page is remembered
-MAX_KNOWN = 16  # the maximum number of URLs of a document to consider; a page copied everywhere proves little
+MAX_KNOWN = 16  # the maximum number of URLs of a document to consider; a page that is on many hosts proves little
 CAUTION = 1 / 4  # the share of URLs to fetch in spite of a rule is this part of 1 - confidence
 
 
 class Finding(NamedTuple):
-    """The result of comparing a document with the document held at another URL."""
+    """The result of comparing a fetched document with the document held at another URL."""
 
     outcome: Outcome
     content: int
@@ -44,12 +44,12 @@ class Counterpart(NamedTuple):
     confidence: float
     relation: Relation
     is_original: bool
-    """Whether the host of `url` came first, at most paths and overall. A host that copies a site later must not replace
-    the original host."""
+    """Whether the host of `url` had the page first at the majority of paths, and was itself seen first. A host that
+    copies a site later must not replace the original host."""
 
     @property
     def recheck(self) -> float:
-        """The share of such URLs to fetch in spite of the rule. It is larger for a rule with little evidence."""
+        """The share of such URLs to fetch in spite of the rule. The share is larger for a rule with less evidence."""
         return (1 - self.confidence) * CAUTION
 
 
@@ -63,7 +63,7 @@ class Change(NamedTuple):
 class Hosts:
     """Learns from fetched documents which hosts mirror each other.
 
-    The known state of a URL takes precedence over a rule, so ask for `counterparts` of unknown URLs only.
+    The known state of a URL takes precedence over a rule, so call `counterparts` only for unknown URLs.
     """
 
     def __init__(self, *, bound: float = BOUND, warm_up: int = WARM_UP) -> None:
@@ -84,9 +84,10 @@ class Hosts:
     ) -> tuple[list[Change], list[Row]]:
         """Learn from a document that was fetched at `url`. Return changed rules, and the evidence to store.
 
-        `known`: other URLs that gave this document. `look` compares it with the document held at a URL. It returns None
-        if no document is held there, or the texts are too short. `now`: seconds since the epoch. `claimed`: the
-        canonical URLs that the page itself names. They prove nothing alone, but equal content counts twice with them.
+        `known`: other URLs that returned this document. `look`: a function that compares the document with the document
+        held at a URL. It returns None if no document is held there, or the texts are too short. `now`: seconds since
+        the epoch. `claimed`: the canonical URLs that the page itself names. Such a URL proves nothing alone, but equal
+        content at it counts twice.
         """
         own, itself = site(url), canonical_url(url)
         elsewhere = (other for other in known if site(other) and canonical_url(other) != itself)
@@ -105,16 +106,19 @@ class Hosts:
                 *_trials(relation, url, look, now, claims, frame=bool(twins)),
             ]
             rows += found
-            changes += self._take_in(relation, found)
+            changes += self._add_evidence(relation, found)
         return changes, rows
 
     def load(self, rows: Iterable[Row]) -> list[Change]:
-        """Load stored evidence, in any order. Loading a row twice changes nothing. Rows may come from JSON."""
+        """Load stored evidence, in any order. Return changed rules. Loading a row twice changes nothing.
+
+        Rows may come from JSON, with lists in place of tuples.
+        """
         found: dict[_Key, list[Row]] = {}
         for row in sorted((Row(*row) for row in rows), key=lambda row: (row.seen, row.outcome)):  # retractions last
             (first, second), shape = row.sites, Shape(*map(_pair, (row.prefixes, row.endings)))
             found.setdefault(((first, second), shape), []).append(row)
-        return [change for key, rows in found.items() for change in self._take_in(self._relation(*key), rows)]
+        return [change for key, rows in found.items() for change in self._add_evidence(self._relation(*key), rows)]
 
     def dump(self) -> list[Row]:
         """Return all evidence, oldest first."""
@@ -122,7 +126,7 @@ class Hosts:
         return sorted(rows, key=lambda row: row.seen)
 
     def counterparts(self, url: str, since: float = -math.inf) -> list[Counterpart]:
-        """Return the counterparts of a URL by the rules in force, surest first.
+        """Return the counterparts of a URL by the rules in force, sorted by descending confidence.
 
         Rules that were last confirmed before `since`, in seconds since the epoch, are left out.
         """
@@ -138,25 +142,25 @@ class Hosts:
         return Counterpart(other, relation.confidence, relation, self._leads(relation, 1 - side))
 
     def _leads(self, relation: Relation, side: int) -> bool:
-        """Return whether host `side` was first at most paths, and was not first seen later than the other host."""
+        """Return whether host `side` had the page first at more paths than the other host, and was seen no later."""
         first, other = (self._met.get(relation.sites[each], math.inf) for each in (side, 1 - side))
         return relation.original() == side and first <= other
 
     def suspects(self, url: str) -> list[str]:
-        """Return possible counterparts of a URL, on hosts that look like mirrors, but without enough evidence yet."""
+        """Return possible counterparts of a URL, on hosts that look like mirrors but have too little evidence yet."""
         own = site(url)
         promising = [r for r in self._busiest(own) if r.is_promising and self._leads(r, 1 - r.side(own))]
         return [other for r in promising if (other := r.counterpart(url, r.side(own)))]
 
     def meet(self, url: str, when: float) -> bool:
-        """Note that a page was seen at a time. Return whether this is earlier than any time known for its host.
+        """Record that a page was seen at the time `when`. Return whether this is the earliest known time of its host.
 
         A host can't be a copy of a host that was first seen later.
         """
         return self.meet_site(site(url), when)
 
     def meet_site(self, name: str, when: float) -> bool:
-        """Note that a host was seen at a time. Return whether this is earlier than any time known for it."""
+        """Record that a host was seen at the time `when`. Return whether this is its earliest known time."""
         known = self._met.get(name)
         is_news = len(self._met) < SITES if known is None else when < known
         if is_news:
@@ -168,7 +172,7 @@ class Hosts:
         return self._met.items()
 
     def known(self, url: str) -> list[Row]:
-        """Return the evidence that the page at a URL gave."""
+        """Return the evidence from comparisons of the page at a URL."""
         own = site(url)
         places = (
             (relation, relation.place(url, relation.side(own))) for relation in self._by_site.get(own, {}).values()
@@ -176,13 +180,13 @@ class Hosts:
         return [r.row(p.path, r.trials[p.path]) for r, p in places if p and p.path in r.trials]
 
     def retract(self, rows: Iterable[Row]) -> list[Row]:
-        """Forget evidence. Return the rows to store, so that it stays forgotten."""
+        """Forget evidence. Return rows that must be stored, so that the evidence stays forgotten."""
         found = [row._replace(outcome=Outcome.UNKNOWN) for row in rows]
         self.load(found)
         return found
 
     def relations(self) -> list[Relation]:
-        """Return all pairs of hosts with evidence, surest first, even if their rules are not in force."""
+        """Return all relations, sorted by descending confidence, even if their rules are not in force."""
         once = {key: relation for known in self._by_site.values() for key, relation in known.items()}
         return sorted(once.values(), key=lambda relation: (-relation.confidence, relation.sites, relation.shape))
 
@@ -190,7 +194,7 @@ class Hosts:
         """Return the number of relations."""
         return self._count
 
-    def _take_in(self, relation: Relation, rows: list[Row]) -> list[Change]:
+    def _add_evidence(self, relation: Relation, rows: list[Row]) -> list[Change]:
         if not rows:
             return []
         before = relation.in_force
@@ -200,7 +204,7 @@ class Hosts:
         return [Change(relation, relation.in_force)] if relation.in_force != before else []
 
     def _suspect(self, url: str, other: str) -> None:
-        """Add a relation of the hosts of two URLs of one document, if the URLs correspond."""
+        """Given two URLs of one document, add a relation of their hosts if the URLs correspond."""
         (first, a), (second, b) = sorted((site(u), u) for u in (url, other))
         if first != second and (found := shape(a, b)):
             self._relation((first, second), found)
@@ -267,9 +271,9 @@ def _trials(
     *,
     frame: bool,
 ) -> Iterator[Row]:
-    """Yield the evidence of a document on a relation of its host.
+    """Compare a document with the page at its counterpart in a relation, and yield the evidence.
 
-    `frame`: whether it repeats another page of this host.
+    `frame`: whether the document repeats another page of its own host. If so, a difference proves nothing.
     """
     side = relation.side(site(url))
     other, here = relation.counterpart(url, side), relation.place(url, side)

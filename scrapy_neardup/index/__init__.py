@@ -1,1 +1,1 @@
-"""Lookup structures from fingerprints to documents. No Scrapy, no I/O."""
+"""Find documents by their fingerprints: lookup structures in memory. No Scrapy, no I/O."""

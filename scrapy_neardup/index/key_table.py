@@ -1,4 +1,7 @@
-"""A read-only table from keys to document numbers, with five bytes for each entry. It may be mapped from a file."""
+"""Find document numbers by key, in a read-only table with five bytes for each entry.
+
+The table may be memory-mapped from a file.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ import numpy.typing as npt
 
 Array: TypeAlias = npt.NDArray[Any]
 Entries: TypeAlias = npt.NDArray[np.uint64]
-"""A hash and a number in one integer, which sorts fast."""
+"""Entries of a table. Each is one integer, made of a hash and a number, so that sorting is fast."""
 
 HASH_BITS, NUMBER_BITS = 36, 24
 MOST = 1 << NUMBER_BITS  # the maximum number of documents in one table
@@ -25,14 +28,14 @@ class PackedTable:
 
     The hash of a key is its first 36 bits. The first bits of a hash choose its bucket, and the others are stored as a
     tag. Among 10^8 entries, one lookup in 600 finds a wrong entry, which verification rejects. The numbers of a key
-    ascend, so the newest are found without reading the others.
+    ascend, so the newest numbers are found without reading the others.
     """
 
     def __init__(self, columns: Mapping[str, Array]) -> None:
         self.columns = columns
         """`starts`: the first entry of each bucket.
 
-        For each entry: `tags`, and its number as `low` 16 and `high` 8 bits.
+        For each entry: its tag in `tags`, and its number as `low` 16 and `high` 8 bits.
         """
         # memoryviews, since reading a single item of an array takes twenty times as long.
         self._starts, self._tags, self._low, self._high = (
@@ -46,21 +49,21 @@ class PackedTable:
 
     @classmethod
     def made(cls, keys: npt.NDArray[np.uint64], numbers: npt.NDArray[np.uint64]) -> PackedTable:
-        """Make a table from keys, which are well-mixed 64-bit integers, and their numbers."""
+        """Build a table from keys, which are 64-bit integers with well-mixed bits, and the number of each key."""
         packed = (keys >> np.uint64(_KEY_SHIFT)) << np.uint64(NUMBER_BITS) | numbers
         packed.sort()
         return cls._of_slices(len(packed), [packed])
 
     @classmethod
     def merged(cls, tables: Sequence[tuple[PackedTable, int]]) -> PackedTable:
-        """Merge tables into one. The integer with each table is added to the numbers in it."""
+        """Merge tables into one. Each table comes with an integer to add to all numbers in the table."""
         parts = [table._slices(SLICES, shift) for table, shift in tables]
         size = sum(len(table) for table, _ in tables)
         return cls._of_slices(size, (_sorted(group) for group in zip(*parts, strict=True)))
 
     @classmethod
     def _of_slices(cls, sizes: int, slices: Iterable[Entries]) -> PackedTable:
-        """Make a table of `sizes` entries from sorted slices in ascending order."""
+        """Build a table of `sizes` entries from slices. The slices are in ascending order, and each is sorted."""
         buckets = max(0, sizes.bit_length() - 1 - _FILL_BITS)
         tag_bits = HASH_BITS - buckets
         starts = np.zeros((1 << buckets) + 1, np.uint32)
@@ -80,7 +83,7 @@ class PackedTable:
         return cls({"starts": starts, "tags": tags, "low": low, "high": high})
 
     def find(self, keys: Iterable[int], newest: int) -> Iterator[tuple[int, list[int]]]:
-        """Yield each key found with its numbers, ascending. Only the highest `newest` numbers are included."""
+        """Yield each key that is found, with its `newest` highest numbers in ascending order."""
         starts, tags, low, high = self._starts, self._tags, self._low, self._high
         tag_bits, mask = self._tag_bits, self._mask
         for key in keys:  # most keys are not found, which one bisection shows
@@ -93,7 +96,7 @@ class PackedTable:
                 yield key, [low[at] | high[at] << 16 for at in range(max(first, last - newest), last)]
 
     def count(self, key: int) -> int:
-        """Return the number of entries of a key."""
+        """Return the number of entries that the table has for a key."""
         hashed = key >> _KEY_SHIFT
         bucket, tag = hashed >> self._tag_bits, hashed & self._mask
         end = self._starts[bucket + 1]
@@ -101,7 +104,7 @@ class PackedTable:
         return bisect_right(self._tags, tag, first, end) - first
 
     def _slices(self, count: int, shift: int) -> Iterator[Entries]:
-        """Yield the entries in `count` slices by hash, with `shift` added to their numbers."""
+        """Yield the entries of the table in `count` slices by hash. Add `shift` to their numbers."""
         buckets = len(self._starts) - 1
         if count > buckets:  # a small table: cut by hash, without size limits
             yield from _cut(self._entries(0, buckets, shift), count)
@@ -120,7 +123,7 @@ class PackedTable:
 
 
 def _cut(whole: Entries, count: int) -> Iterator[Entries]:
-    """Yield ascending entries in `count` slices by hash."""
+    """Cut ascending entries into `count` slices by hash, and yield the slices."""
     limits = np.arange(1, count, dtype=np.uint64) << np.uint64(HASH_BITS + NUMBER_BITS - count.bit_length() + 1)
     yield from np.split(whole, np.searchsorted(whole, limits))
 

@@ -1,4 +1,4 @@
-"""The kinds of lookups that a detector can choose from: equal fingerprints, near SimHashes, or its own index."""
+"""Define the kinds of lookups for a detector: by equal fingerprints, near SimHashes, or an index of its own."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ NEWEST = 16  # the maximum number of documents for one fingerprint; if more have
 
 @dataclass(frozen=True)
 class Equal:
-    """A lookup in the store by equal fingerprints."""
+    """A lookup that finds documents in the store by equal fingerprints."""
 
     newest: int = NEWEST
-    """The maximum number of documents for one fingerprint; the newest are returned.
+    """The maximum number of documents for one fingerprint. If more documents have it, the newest are returned.
 
     A fingerprint that very many documents share proves little.
     """
@@ -24,16 +24,16 @@ class Equal:
 
 @dataclass(frozen=True)
 class Near:
-    """A lookup in the store by Hamming distance. Only `simhash` may use it."""
+    """A lookup that finds documents in the store by Hamming distance. Only the detector `simhash` may use it."""
 
     distance: int
     """The maximum number of differing bits."""
 
 
 class Index(Protocol[T]):
-    """A detector's own index in RAM. The store fills it when it is opened.
+    """A detector's own index in RAM. When a store is opened, it adds its documents to the index.
 
-    It maps 64-bit fingerprints to documents. A document may have several fingerprints. Documents are compared by
+    An index maps 64-bit fingerprints to documents. A document may have several fingerprints. Documents are compared by
     identity.
     """
 
@@ -44,7 +44,7 @@ class Index(Protocol[T]):
         """Remove a document, given its fingerprints."""
 
     def find(self, fingerprints: Sequence[int]) -> Iterable[T]:
-        """Return the documents with any of the fingerprints, each once."""
+        """Return each document that has any of the fingerprints, once."""
 
 
 def distinct(documents: Iterable[T]) -> Iterator[T]:

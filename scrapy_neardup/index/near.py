@@ -1,4 +1,4 @@
-"""A read-only table of SimHashes that is searched by Hamming distance. It may be mapped from a file."""
+"""Find SimHashes by Hamming distance in a read-only table, which may be memory-mapped from a file."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _BUCKETS = 1 << BLOCK_BITS
 
 
 class NearTable:
-    """SimHashes by each of their four 16-bit blocks.
+    """SimHashes, stored under each of their four 16-bit blocks.
 
-    Two SimHashes within a distance of 3 have an equal block, so four lookups find all of them (Manku et al. 2007,
-    section 3). For larger distances, near blocks are looked up too, within the bounds of `most_flips` (Norouzi et al.
-    2012, multi-index hashing). This takes 52 lookups up to a distance of 6, and 68 up to a distance of 7.
+    Two SimHashes within a distance of 3 have at least one equal block, so four lookups find all SimHashes within this
+    distance (Manku et al. 2007, section 3). For larger distances, near blocks are looked up too, within the bounds of
+    `most_flips` (Norouzi et al. 2012, multi-index hashing). A distance of 6 takes 52 lookups, a distance of 7 takes 68.
 
-    There is one table for each block. It has the SimHashes in the order of this block, each with the 32 bits after the
+    There is one table for each block. It has all SimHashes, sorted by this block, each with the 32 bits after the
     block. These bits reject most entries without reading the whole SimHash.
     """
 
@@ -36,7 +36,8 @@ class NearTable:
         self.columns = columns or _built(values)
         """`starts`: the first entry of each bucket.
 
-        For each entry: its `next` 32 bits and its number. The four blocks follow one another.
+        For each entry: the `next` 32 bits after its block, and its number in `numbers`. The tables of the four blocks
+        follow one another.
         """
         self._starts, self._next, self._numbers = (self.columns[name] for name in ("starts", "next", "numbers"))
         # memoryviews, since reading a single item of an array takes twenty times as long.
@@ -45,7 +46,7 @@ class NearTable:
         self._flips: dict[int, tuple[npt.NDArray[np.int64], ...]] = {}
 
     def find(self, value: int, distance: int, most: int) -> dict[int, int]:
-        """Return the distances of the `most` nearest SimHashes within `distance`, by their numbers."""
+        """Find the `most` nearest SimHashes within `distance` of `value`. Return their distances by document number."""
         few = len(self.values) <= FEW
         if not few and distance < BLOCKS and (found := self._found_in_short_buckets(value, distance)) is not None:
             return dict(sorted(sorted(found.items(), key=_by_distance)[:most]))
@@ -58,7 +59,10 @@ class NearTable:
         return dict(sorted(list(nearest.items())[:most]))
 
     def _found_in_short_buckets(self, value: int, distance: int) -> dict[int, int] | None:
-        """Return the near SimHashes with an equal block; None if a bucket is long, since arrays are faster then."""
+        """Return the distances of near SimHashes with an equal block, by document number.
+
+        Return None if a bucket is long, since NumPy is faster then.
+        """
         starts, following, numbers, values = self._views
         found: dict[int, int] = {}
         for block in range(BLOCKS):
@@ -75,7 +79,7 @@ class NearTable:
         return found
 
     def _candidates(self, value: int, distance: int) -> npt.NDArray[np.int64]:
-        """Return the numbers of SimHashes with a near block, if the two blocks that follow it are near too."""
+        """Return the numbers of SimHashes with a near block, if the two blocks after this block are near too."""
         blocks, probes = self._probes(distance)
         turned = [_turned(value, block) for block in range(BLOCKS)]
         buckets = np.array([bits >> 64 - BLOCK_BITS for bits in turned]).take(blocks) ^ probes
@@ -93,7 +97,7 @@ class NearTable:
         return numbers
 
     def _probes(self, distance: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Return the lookups: the number of the block, and the bits to flip in it."""
+        """Return the lookups for a distance: for each, the number of a block, and the bits to flip in the block."""
         if distance not in self._flips:
             pairs = [(block, flip) for block, most in enumerate(most_flips(distance)) for flip in flips(most)]
             self._flips[distance] = tuple(np.array(column, np.int64) for column in zip(*pairs, strict=True))
@@ -122,16 +126,16 @@ def _built(values: npt.NDArray[np.uint64]) -> dict[str, Array]:
 
 
 def _by_distance(pair: tuple[int, int]) -> tuple[int, int]:
-    """Return the sort key, which is the distance, then the number. So ties go to the oldest."""
+    """Return the sort key of a number and its distance. At equal distances, the oldest number comes first."""
     return pair[1], pair[0]
 
 
 def most_flips(distance: int) -> list[int]:
-    """Return the maximum number of bits to flip in each block. A block with a negative maximum is not looked up.
+    """Return, for each block, the maximum number of bits to flip in lookups. A negative maximum means no lookup.
 
     The maxima add up to `distance` less `BLOCKS` - 1. If each block of two SimHashes differed in more bits than its
-    maximum, they would differ in more than `distance` bits. So a near SimHash is found by at least one block. At
-    distance 6, one block needs no flips, which takes 52 lookups, not 68.
+    maximum, the SimHashes would differ in more than `distance` bits. So a near SimHash is found by at least one block.
+    At distance 6, one block needs no flips, so 52 lookups suffice instead of 68.
 
     Qin et al. 2018 (GPH), the general pigeonhole principle with integer reduction.
     """
@@ -140,7 +144,7 @@ def most_flips(distance: int) -> list[int]:
 
 
 def flips(bits: int) -> Iterator[int]:
-    """Yield all ways to flip up to `bits` bits of a block."""
+    """Yield all ways to flip up to `bits` bits of a block. Each is an integer with the bits to flip."""
     for count in range(bits + 1):
         for places in combinations(range(BLOCK_BITS), count):
             yield sum(1 << place for place in places)

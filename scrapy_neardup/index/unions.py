@@ -9,7 +9,7 @@ T = TypeVar("T", bound=Hashable)
 
 
 class Unions(Generic[T]):
-    """Sets of members that were joined, directly or through others.
+    """Sets of members that were joined, directly or through other members.
 
     Tarjan 1975, Efficiency of a good but not linear set union algorithm. Paths are halved.
     """
@@ -27,7 +27,7 @@ class Unions(Generic[T]):
         return member
 
     def join(self, *members: T) -> None:
-        """Join the sets of all members."""
+        """Join the sets of these members to one set."""
         first, *others = map(self.top, members)
         for other in others:
             self._above[self.top(other)] = self.top(first)

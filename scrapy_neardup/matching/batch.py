@@ -19,12 +19,12 @@ from ..index.unions import Unions
 from ..text.urls import canonical_url
 from .evidence import Rule, compare
 
-BANDS, ROWS = 32, 2  # 99.6 % of the pairs with a resemblance of .4 share a key
-NEWEST = 16  # for each key, a document is compared with this many earlier documents
+BANDS, ROWS = 32, 2  # 99.6 % of the pairs with a resemblance of 0.4 share a key
+NEWEST = 16  # for each key, a document is compared with at most this many earlier documents, the last ones
 
 
 class Text(NamedTuple):
-    """The kept data of a document: its shingles, and the values for the rule."""
+    """The data of a document that stays in memory: its shingles, and the values that the rule needs."""
 
     shingles: Hashes
     sketch: Sketch
@@ -41,10 +41,10 @@ class Text(NamedTuple):
 def shingle_clusters(documents: Iterable[Document], rule: Rule) -> list[list[int]]:
     """Return the clusters of two or more documents, as positions in the order of arrival, from 0.
 
-    A document is compared with the last 16 earlier ones for each of its 32 keys, so the work is linear in the number of
-    documents. If more than 16 documents share a key, an older copy is found only by another key or through newer
-    copies. Two documents that the rule rejects may share a cluster through other documents. Documents without text are
-    in no cluster.
+    For each of its 32 keys, a document is compared with the last 16 earlier documents that have the key. So the work is
+    linear in the number of documents. If more than 16 documents share a key, a copy before the last 16 is found only by
+    another key or through a later copy. Two documents that the rule rejects may share a cluster through other
+    documents. Documents without text are in no cluster.
     """
     unions: Unions[int] = Unions()
     texts: list[Text] = []
@@ -65,7 +65,7 @@ def shingle_clusters(documents: Iterable[Document], rule: Rule) -> list[list[int
 
 
 def repeats(a: Text, b: Text, rule: Rule) -> bool:
-    """Return whether the rule accepts two texts, by their exact resemblance."""
+    """Return whether the rule accepts two texts as copies, given their exact resemblance."""
     same_text = a.digest == b.digest
     shared = resemblance(a.shingles, b.shingles)
     # Most pairs end here, so expensive checks come later.

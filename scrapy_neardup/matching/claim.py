@@ -1,4 +1,4 @@
-"""The claim of a document, its place in the store while its item is on its way."""
+"""Hold the place of a document in the store while its item passes the pipelines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..verdict import Match, Verdict
 
 
 class Claim:
-    """A document's place in the store: pending until it is committed or withdrawn, once."""
+    """The place of a document in the store: pending at first, then committed or withdrawn for good."""
 
     def __init__(
         self,
@@ -32,28 +32,29 @@ class Claim:
         self.is_successor = False
         """True for a copy that takes the place of an original whose URL no longer returns the document."""
         self.is_one_of_many = False
-        """True if the page had other documents too, so that its URL stands for none of them."""
+        """True if the page had other documents too, so that the URL of the page is linked to none of them."""
         self.is_copy = self.verdict.status == "duplicate" and not self.verdict.changed
         self.state = "pending"
         """`pending`, `committed` or `withdrawn`."""
         self.rival = rival
-        """The pending claim on the original, if there was one. Its outcome decides for both."""
+        """The pending claim of the original, or None. The outcome of that claim becomes the outcome of this one."""
         self.is_early = is_early
         """Whether the original was pending at the time of the claim, in this process or another."""
         self._on_settled = settle
         self._observers: list[Callable[[], object]] = []
 
     def when_settled(self, callback: Callable[[], object]) -> None:
-        """Call `callback` once, when the claim is committed or withdrawn; at once if it is settled already."""
+        """Call `callback` once, when the claim is committed or withdrawn; at once if this has already happened."""
         if self.state == "pending":
             self._observers.append(callback)
         else:
             callback()
 
     def commit(self) -> None:
-        """Commit the claim: the document, or its URL as a copy of the original.
+        """Commit the claim: hold the document or, if it is a copy, record its URL as a copy of the original.
 
-        If the original is pending, wait for its outcome, and withdraw if it is withdrawn.
+        If the claim of the original is pending, do this once that claim is committed. If that claim is withdrawn,
+        withdraw this one too.
         """
         if self.rival and self.rival.state == "pending":
             self.rival.when_settled(self.commit)
@@ -61,7 +62,7 @@ class Claim:
             self._settle(self.rival.state if self.rival else "committed")
 
     def withdraw(self) -> None:
-        """Withdraw the claim, since the item was not stored. Its URLs are fetched again."""
+        """Withdraw the claim, since the item was not stored. The URLs of the document are fetched again."""
         self._settle("withdrawn")
 
     def _settle(self, state: str) -> None:

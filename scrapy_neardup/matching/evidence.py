@@ -1,6 +1,6 @@
 """Measure a pair of documents by their sketches, and apply the thresholds.
 
-Detectors propose many candidates, so the thresholds decide.
+Detectors propose many candidates. The thresholds decide which of them are accepted.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ..fingerprints import sketch
 from ..fingerprints.sketch import Sketch
 from ..settings import Config
 
-LONG = 1000  # tokens
+LONG = 1000  # the number of tokens from which a text is long
 
 
 class Comparison(NamedTuple):
@@ -23,17 +23,17 @@ class Comparison(NamedTuple):
     resemblance: float
     containment: float
     length_ratio: float
-    """Tokens of the longer text over tokens of the shorter. Peng et al., section 3.2, step 3."""
+    """The tokens of the longer text, divided by those of the shorter. Peng et al., section 3.2, step 3."""
     tokens: int
     """Tokens of the shorter text."""
     figures: int
-    """Figures of the document with fewer of them; 0 if one has none."""
+    """The number of figures in the document that has fewer of them; 0 if one document has none."""
     missing_figures: float
-    """The number of those figures that the other document lacks."""
+    """The number of these figures that the other document lacks."""
 
 
 def compare(a: Sketch, b: Sketch) -> Comparison:
-    """Compare two documents. Texts without tokens have no resemblance to any other."""
+    """Compare two documents. The resemblance is 0 if a text has no tokens."""
     shorter, longer = sorted((a.tokens, b.tokens))
     if not shorter:
         return Comparison(0.0, 0.0, float("inf"), 0, 0, 0.0)
@@ -50,7 +50,10 @@ def compare(a: Sketch, b: Sketch) -> Comparison:
 
 @dataclass(frozen=True)
 class Rule:
-    """The thresholds. They depend on length: a few changed words matter more in a short text."""
+    """The thresholds that a copy has to meet.
+
+    They depend on the length of the texts, since a few changed words matter more in a short text.
+    """
 
     resemblance: float | Mapping[int, float]
     """The required resemblance of long texts; or required resemblances by minimum number of tokens, ascending."""
@@ -58,17 +61,19 @@ class Rule:
     min_tokens: int
     short_text: str = "unique"
     allowance: float = 0.12
-    """Added to the required resemblance of texts of up to `LONG` tokens. For longer texts it shrinks in proportion."""
+    """Added to the required resemblance of texts of up to `LONG` tokens. For longer texts, only the part `LONG` /
+    tokens of it is added."""
     short_allowance: float = 8.0
-    """The allowance of short texts, in shingles. The larger allowance is used. A `resemblance` by length has none."""
+    """Divided by the number of tokens, and then added in place of `allowance` if it is more, as in short texts. If
+    `resemblance` is given by length, neither is added."""
     family_discount: float = 0.13
-    """If the original already has copies, the allowed difference grows by this share."""
+    """If the original has copies already, the allowed difference, 1 - required resemblance, grows by this share."""
     figure_share: float = 0.1
     """The share of the figures that may differ."""
     tokens_a_figure: float = 200.0
     """One more figure may differ for each of this many tokens."""
     near: float = 0.7
-    """The resemblance from which all figures may differ, if a text has few of them."""
+    """The resemblance from which all figures may differ, if the texts have few figures."""
     few_figures: float = 0.08
     """The maximum share of figures among the tokens of a text with few figures."""
 
@@ -79,11 +84,14 @@ class Rule:
     def accepts(
         self, found: Comparison, *, same_text: bool = False, same_url: bool = False, repeated: bool = False
     ) -> bool:
-        """Return whether one document repeats the other. `same_text`: their normalized texts are equal.
+        """Return whether one document repeats the other.
 
-        A short text repeats an equal text of its own URL. With `short_text` "exact", it repeats an equal text of any
-        URL. `repeated`: the original already has copies. The rule is then less strict, since versions of one text
-        differ more from one another than two copies do, and the first version need not be the middle one.
+        `same_text`: their normalized texts are equal. `same_url`: both have one URL. `repeated`: the original has
+        copies already.
+
+        A text of fewer than `min_tokens` tokens repeats only an equal text: of the same URL or, with `short_text`
+        "exact", of any URL. If the original has copies, the rule is less strict, since the original is then one of
+        several versions of a text, and another version may differ more from it than a copy does.
         """
         if found.tokens < max(self.min_tokens, 1):
             return same_text and found.tokens > 0 and (same_url or self.short_text == "exact")
@@ -97,19 +105,21 @@ class Rule:
         return found.missing_figures <= self.allowed_figures(found.tokens, found.figures)
 
     def ignores_figures(self, found: Comparison) -> bool:
-        """Return whether all figures may differ, since the texts are near and have few figures."""
+        """Return whether all figures may differ, because the texts are near copies with few figures."""
         return found.resemblance >= self.near and found.figures <= self.few_figures * found.tokens
 
     def may_accept(self, a: Sketch, b: Sketch, *, repeated: bool = False) -> bool:
-        """Return whether two texts resemble each other, or are too short to tell. This is the fast part of
-        `accepts`."""
+        """Return whether two texts resemble each other enough for `accepts`, or are too short to tell.
+
+        This is the fast part of `accepts`.
+        """
         tokens = min(a.tokens, b.tokens)
         return tokens < self.min_tokens or sketch.resemblance(a, b) >= self.required_resemblance(
             tokens, repeated=repeated
         )
 
     def required_resemblance(self, tokens: int, *, repeated: bool = False) -> float:
-        """Return the required resemblance, given the tokens of the shorter text."""
+        """Return the required resemblance, given the number of tokens of the shorter text."""
         required = self._by_length(tokens)
         return required - self.family_discount * (1 - required) * repeated
 
@@ -122,9 +132,9 @@ class Rule:
         return min(1.0, self.resemblance + more)
 
     def allowed_figures(self, tokens: int, figures: int) -> float:
-        """Return the number of figures that may differ, given the tokens of the shorter text and its figures."""
+        """Return the number of figures that may differ, given `Comparison.tokens` and `Comparison.figures`."""
         return self.figure_share * figures + tokens / self.tokens_a_figure
 
 
 ANYTHING = Rule(0.0, float("inf"), 0, allowance=0.0, short_allowance=0.0, tokens_a_figure=float("1e-9"))
-"""Accepts every pair with tokens, for measurements without verification."""
+"""A rule that accepts every pair of texts with tokens, for measurements without verification."""

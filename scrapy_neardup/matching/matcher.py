@@ -27,9 +27,9 @@ from .siblings import Page, Siblings, may_hide_form
 if TYPE_CHECKING:
     from ..store import Store
 
-MAX_CANDIDATES = 200  # of each detector; a large family of similar texts has more
-URL = "url"  # in place of a detector's name: the document's own URL returned the other document before
-NEAREST = 0.1  # all matches with less than this below the highest resemblance count as nearest
+MAX_CANDIDATES = 200  # the maximum number of candidates from each detector; a large family of similar texts has more
+URL = "url"  # the name of the detector for a candidate that the document's own URL returned before
+NEAREST = 0.1  # matches count as nearest if their resemblance is less than this below the highest resemblance
 
 _cached = lru_cache(maxsize=10_000)
 _SCOPES: dict[str, Callable[[str], str]] = {"all": lambda url: "", "host": _cached(host), "domain": _cached(domain)}
@@ -51,17 +51,17 @@ class Matcher:
         self._siblings = Siblings()
 
     def learn(self, signature: Signature, match: Match | None) -> None:
-        """Remember a newly held document, or a copy that may hide a form, for later documents."""
+        """Remember a new document, or a copy that may hide a form, to recognise siblings among later documents."""
         if match is None or may_hide_form(signature, match.signature, match.evidence.resemblance):
             self._siblings.learn(signature)
 
     def best(self, document: Document, signature: Signature) -> Match | None:
-        """Return the match to take as the original, or None.
+        """Return the match with the original of a document; None if the document is not a copy.
 
-        Documents of preferred hosts come first, then the document that this URL returned last, then documents that it
-        returned before. Of the nearest matches, the one with most copies is chosen, since it is likely the middle of
-        its family of texts. Resemblance alone would split the family by the order of arrival. Of equal texts, the
-        oldest is chosen.
+        Documents of preferred hosts come first, then the document that this URL returned last, then documents that this
+        URL returned before. Of the nearest matches, the one with the most copies is chosen, since its text is probably
+        in the middle of a family of texts. By resemblance alone, the family would be split, depending on the order of
+        arrival. Of equal texts, the oldest is chosen.
         """
         matches = list(self.matches(document, signature))
         matches = [match for match in matches if match.signature.url in self.preference] or matches
@@ -82,11 +82,11 @@ class Matcher:
         return min(same, key=lambda match: (match.signature.first_seen, match.signature.id), default=None)
 
     def matches(self, document: Document, signature: Signature) -> Iterator[Match]:
-        """Yield the held documents that a document repeats, and that may be kept in its place."""
+        """Yield a match for each held document that a document repeats, except those that it outranks."""
         return self._matches(document, signature, outranked=False)
 
     def outranked(self, document: Document, signature: Signature) -> Iterator[Match]:
-        """Yield the held documents of other hosts that a document of a preferred host repeats."""
+        """Yield a match for each held document that a document repeats and outranks, since its host is preferred."""
         return self._matches(document, signature, outranked=True)
 
     def _matches(self, document: Document, signature: Signature, *, outranked: bool) -> Iterator[Match]:
@@ -100,8 +100,10 @@ class Matcher:
                 yield match
 
     def why_siblings(self, document: Document, signature: Signature, earlier: Signature) -> str | None:
-        """Return the reason why a similar earlier document is a sibling and no original; None if it is not a
-        sibling."""
+        """Return the reason why a similar earlier document is not the original; None if there is no such reason.
+
+        The two are siblings, or a person judged them different.
+        """
         proposed = (each for _, each in self.candidates(document, signature))
         return self._why_apart(document, self._siblings.page(document, signature, proposed), earlier)
 
@@ -112,7 +114,7 @@ class Matcher:
         return page.why_sibling_of(earlier, is_own=is_own)
 
     def candidates(self, document: Document, signature: Signature) -> Iterator[tuple[str, Signature]]:
-        """Yield the candidates in the scope, each once, then the last document of the URL."""
+        """Yield each candidate in the scope once, with its detector, then the document that the URL returned last."""
         scope = self._scope(document.url or "")
         seen: set[Signature] = set()
         for name, proposed in groupby(self._store.find(signature.fingerprints), key=itemgetter(0)):
@@ -151,7 +153,10 @@ class Matcher:
         return Match(earlier, evidence)
 
     def trial(self, signature: Signature, link: Link) -> Finding | None:
-        """Compare a document with the one that is held for a corresponding URL. Return None if that proves nothing."""
+        """Compare a document with the one that is held for a corresponding URL of another host.
+
+        Return None if the comparison proves nothing.
+        """
         held = link.signature
         if held is None or not link.firm:
             return None
@@ -165,12 +170,12 @@ class Matcher:
         return Finding(outcome, content, first) if outcome is not None else None
 
     def last(self, url: str | None) -> Signature | None:
-        """Return the document that a URL returned last; None if the URL is unknown or a copy."""
+        """Return the document that a URL returned last; None if the URL is unknown or that of a copy."""
         link = self._store.resolve(url) if url else None
         return link.signature if link and not link.is_copy else None
 
     def is_own(self, url: str | None, signature: Signature) -> bool:
-        """Return whether a URL is the document's own URL or an alias of it, and not the URL of a copy."""
+        """Return whether a URL is a held document's own URL or an alias of it, and not the URL of a copy."""
         if not url or not signature.url:
             return False
         link = self._store.resolve(url)

@@ -1,17 +1,18 @@
-"""Recognise siblings, pages of one form with different subjects, which are not copies. Pure.
+"""Recognise siblings, pages of one form with different subjects, which are not copies. No I/O.
 
 Reference pages of a library, products of a shop and issues of a bulletin share most of their words. The shared words
 are on other pages too, so they are no evidence of a copy. Two documents are siblings, and both are kept, if one of
-these conditions holds (none is checked for a text without a URL):
+these conditions holds. Without a URL, only the first condition is checked.
 
+- Identity. The items differ in the fields that identify them, such as a name, number or price.
 - Subject. The titles differ, the later text contains words that only the later title has, and the earlier text lacks
   most of the shingles around these words.
-- Name. Both pages are of one host, the titles differ in a few words at one place, and the later text contains these
-  words of neither title: the subject of the pages is not in the compared text.
+- Name. Both pages are of one host, the titles differ in a few words at one place, and the later text does not contain
+  the differing words of either title. So the subject of the pages is not in the compared text.
 - Thin text. Both pages are of one host, the titles differ, and the later text is a small part of its page.
 - Own. The later text has rare shingles, which few other pages have, and the earlier text lacks too many of them. If
-  the titles differ, or a third page has the same title, the earlier text must have more of them: the more, the larger
-  the share of the later text that is form.
+  the titles differ, or a third page has the same title, the earlier text must have more of them. The larger the share
+  of the later text that is form, the more rare shingles the earlier text must have.
 - Passage. Both pages are of one host, with too few known pages to tell which shingles are rare, and each text has a
   passage that the other lacks.
 
@@ -42,24 +43,26 @@ from ..text.urls import host
 HOSTS = 256  # remembered hosts; those seen longest ago are forgotten
 PAGES = 128  # remembered pages of a host, the last ones
 RARE = 1  # the maximum number of other pages that have a rare shingle
-OWN = 0.5  # share of a page's rare shingles that the earlier page must have
+OWN = 0.5  # the share of a page's rare shingles that the earlier page must have
 OWN_OF_FORM = 0.9  # the same share for a page of a form, if the titles differ or a third page has the same title
-FORM = 0.2  # share of shingles that are not rare in a page of a form; with less, proportionally less than OWN_OF_FORM
-SUBJECT = 0.35  # share of the shingles around its subject that the earlier page must have
+# A page is of a form if at least this share of its shingles is not rare. With a smaller share, the earlier page must
+# have a share of rare shingles between OWN and OWN_OF_FORM, in proportion.
+FORM = 0.2
+SUBJECT = 0.35  # the share of the shingles around a page's subject that the earlier page must have
 SUBJECT_SHINGLES = 2  # minimum number of known shingles around the subject
 PASSAGE = 20  # minimum words of a passage that only one text has
-PASSAGE_SHARE = 0.08  # the minimum as a share of the text, if that is more
+PASSAGE_SHARE = 0.08  # the same minimum as a share of the text; the larger minimum counts
 PASSAGE_SHINGLES = 8  # minimum number of known shingles in the passage
-FAR = 0.7  # resemblance below which a copy is not near
+FAR = 0.7  # the resemblance below which a copy is not near
 NAME = 3  # the maximum number of words in which titles of one form differ
 
-# Operators are words too in a title.
+# In a title, operators are words too.
 _CHARACTER = "[\u3040-\u30ff\u3400-\u9fff]"
 _TITLE_WORD = re.compile(rf"{_CHARACTER}|(?:(?!{_CHARACTER})[\w{MARKS}])+|[-+*/%=<>!&|^~]+")
 
 
 class Own(NamedTuple):
-    """How much of a page is its own text, and how much of that an earlier page has."""
+    """Measures of a page's own text, in comparison with an earlier page."""
 
     share: float
     """The share of the page's rare shingles that the earlier page has."""
@@ -75,7 +78,7 @@ class Other(NamedTuple):
 
 
 class Page:
-    """The judged page. Values that are used for each earlier page are computed once."""
+    """The judged page. Values that the comparison with each earlier page needs are computed once."""
 
     def __init__(self, document: Document, signature: Signature, others: Mapping[str, Other]) -> None:
         """`others` has other pages by URL."""
@@ -86,7 +89,7 @@ class Page:
     def why_sibling_of(self, earlier: Signature, *, is_own: bool) -> str | None:
         """Return the reason why this page and an earlier one are siblings; None if they are not.
 
-        `is_own`: both have the same URL. Then only another identity makes them siblings.
+        `is_own`: both have the same URL. Then they are siblings only if their identities differ.
         """
         if self._signature.identity and earlier.identity and self._signature.identity != earlier.identity:
             return "the items differ in a name, number or price"
@@ -140,7 +143,7 @@ class Page:
         return len(bins) >= SUBJECT_SHINGLES and bool(is_there.mean() < SUBJECT)
 
     def is_named_otherwise(self, earlier: Signature) -> bool:
-        """Return whether the titles are of one form and differ in a name that this text does not contain."""
+        """Return whether the titles are of one form and differ in a name, and this text contains neither name."""
         names = differing(title_words(self._signature.title), title_words(earlier.title))
         return names is not None and not any(self._has(tokenize(_joined(name))) for name in names)
 
@@ -148,7 +151,7 @@ class Page:
         return bool(words) and self.words.issuperset(words)
 
     def own(self, earlier: Signature) -> Own | None:
-        """Return the share of this page's own text that the earlier page has; None if too few other pages are known."""
+        """Return the measures of this page's own text; None if too few other pages are known."""
         if len(self._others) - (earlier.url in self._others) <= RARE:
             return None
         rare = self._rare(earlier)
@@ -156,12 +159,12 @@ class Page:
         found = overlap(self._signature.sketch.codes, earlier.sketch.codes)
         rare_found = overlap((self._codes * rare).tobytes(), earlier.sketch.codes)
         ours, theirs = self._signature.sketch.shingles, earlier.sketch.shingles
-        # Broder et al. 1997, section 2, as for containment: shares of the union, and its size.
+        # As for containment (Broder et al. 1997, section 2): a share of the union, times the size of the union.
         rare_in_both = rare_found.shared / max(found.any + found.shared, 1) * (ours + theirs)
         return Own(rare_in_both / max(1.0, min((1 - form) * ours, theirs)), form)
 
     def _rare(self, earlier: Signature) -> npt.NDArray[np.bool_]:
-        """Return the bins with a rare shingle of this page, not counting the earlier page."""
+        """Return the bins with a rare shingle of this page. The earlier page does not count as another page."""
         count = self._same.sum(axis=0)
         if earlier.url in self._others:
             count -= _codes(earlier.sketch.codes) == self._codes
@@ -195,7 +198,7 @@ class Page:
 
     @cached_property
     def _same(self) -> npt.NDArray[np.bool_]:
-        """The bins in which each other page has the same code."""
+        """For each other page, the bins in which it has the same code as this page."""
         rows = np.frombuffer(b"".join(other.codes for other in self._others.values()), np.uint8).reshape(-1, BINS)
         same: npt.NDArray[np.bool_] = (rows == self._codes) & (self._codes > 0)
         return same
@@ -208,7 +211,7 @@ class Page:
 
 
 class Siblings:
-    """The last pages of each host that this process held."""
+    """Remembers the last pages of each host that this process held."""
 
     def __init__(self) -> None:
         self._hosts: OrderedDict[str, OrderedDict[str, Other]] = OrderedDict()
@@ -238,10 +241,10 @@ class Siblings:
 
 
 def may_hide_form(copy: Signature, original: Signature, resemblance: float) -> bool:
-    """Return whether to remember a copy anyway, so that a wrong verdict does not hide its form.
+    """Return whether to remember a copy among the known pages. After a wrong verdict, it shows which text is form.
 
-    Only copies that are not near are remembered. None is remembered if both pages have titles and one host: the titles
-    are then enough to recognise siblings.
+    A copy that is near its original is not remembered. Neither is a copy if both pages have titles and are of one host,
+    since the titles are then enough to recognise siblings.
     """
     have_titles = bool(copy.title and original.title)
     return resemblance < FAR and not (have_titles and host(copy.url or "") == host(original.url or ""))
@@ -272,7 +275,7 @@ def _joined(name: list[str]) -> str:
 
 
 def _equal(pairs: Iterable[tuple[str, str]]) -> int:
-    """Return the length of the common prefix."""
+    """Return the number of equal pairs at the beginning."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 

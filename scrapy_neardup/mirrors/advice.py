@@ -1,4 +1,4 @@
-"""Advise to skip a URL whose content is held, or where to send a dead link. No Scrapy."""
+"""Advise whether to skip a URL with held content, and find other URLs for a dead link. No Scrapy."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from .preference import Preference
 if TYPE_CHECKING:
     from ..store import Store
 
-MAX_COPIES = 1000  # URLs of one document to consider
-MANY = 8  # a text on this many URLs of one host belongs to no page: it may be a login wall
+MAX_COPIES = 1000  # the maximum number of URLs of one document to consider
+MANY = 8  # a text on this many URLs of one host is no page's own text: it may be a login wall
 DAY = 86_400.0
 SKIP, REDIRECT, LEAVE = "skip", "redirect", "leave"
 
@@ -38,28 +38,28 @@ class Advice(NamedTuple):
     size: int = 0
     """Bytes of the URL's last response; 0 if unknown."""
     recheck: float = 0.0
-    """The share of such URLs to fetch all the same, beyond the user's setting."""
+    """The share of URLs with this advice to fetch all the same, if it is above NEARDUP_RECHECK."""
     known_by: str = "page"
-    """`page`: the URL itself was fetched; `rule`, or `setting` (NEARDUP_MIRROR_HOSTS): it was never fetched."""
+    """`page` if the URL itself was fetched before, else `rule`, or `setting` for NEARDUP_MIRROR_HOSTS."""
     rule: Counterpart | None = None
     document: Signature | None = None
-    """The document for which the URL is skipped, if no URL has returned it in this run."""
+    """The document for which the URL is skipped, if no URL has returned the document in this run; else None."""
 
 
 class Alternative(NamedTuple):
-    """Another URL with the content of a dead one."""
+    """Another URL with the content of a dead URL."""
 
     url: str
     link: Link | None
     """The state of the URL; None if it was never fetched."""
     known_by: str
-    """`original`, `copy`, `rule`, or `setting`: NEARDUP_MIRROR_HOSTS."""
+    """`original`, `copy`, `rule`, or `setting` for NEARDUP_MIRROR_HOSTS."""
     confidence: float | None = None
-    """The confidence of the rule."""
+    """The confidence of the rule; None without a learned rule."""
 
 
 class Mirrors:
-    """Advises on URLs before a fetch, and finds other URLs with the content of a dead one."""
+    """Advises on URLs before a fetch, and finds other URLs with the content of a dead URL."""
 
     def __init__(
         self,
@@ -111,9 +111,9 @@ class Mirrors:
     # Before the fetch
 
     def advise(self, url: str, before: Collection[str] = ()) -> Advice | None:
-        """Return the advice on a URL; None to fetch it.
+        """Return the advice on a URL; None if the URL is to be fetched.
 
-        The record of its own fetches outranks every rule. `before` has the URLs that redirected to it.
+        `before` has the URLs that redirected to `url`. Rules on hosts apply only to a URL that was never fetched.
         """
         link = self._store.resolve(url)
         if link is not None:
@@ -133,12 +133,12 @@ class Mirrors:
         return Advice(SKIP, link.signature.url, link.size, document=self._awaited(link.signature, link))
 
     def _is_led_to(self, link: Link, before: Collection[str]) -> bool:
-        """Return whether the original's own URL redirected to this one. Then no other URL returns the document."""
+        """Return whether the original's own URL redirected to the link's. Then no other URL returns the document."""
         leading = map(self._store.resolve, before)
         return any(other and not other.is_copy and other.signature is link.signature for other in leading)
 
     def _advise_unknown(self, url: str) -> Advice | None:
-        """Return advice by the rules on hosts: on the first counterpart that is held, else on the first unknown one."""
+        """Return advice by the rules on hosts, on the first counterpart that is held, else on the first unknown one."""
         unheld: Advice | None = None
         for other, rule in self._counterparts(url):
             link = self._store.resolve(other)
@@ -157,7 +157,7 @@ class Mirrors:
         return unheld if self._unheld != LEAVE else None
 
     def _awaited(self, document: Signature, link: Link | None = None) -> Signature | None:
-        """Return a document if it is still missing in this run; None if it came, or need not be fetched again."""
+        """Return a document if it must still be delivered in this run; None if it was delivered, or need not be."""
         if self._deliveries is None or (link and not link.is_copy):
             return None
         is_alive = self._skip_revisits and self._clock() - self._deliveries.last(document) <= self._ttl
@@ -178,15 +178,15 @@ class Mirrors:
         return sum(1 for _ in of_host) >= MANY
 
     def suspects(self, url: str) -> set[str]:
-        """Return the hosts with this page that the URL's host may mirror; no hosts if the URL itself is known."""
+        """Return the hosts that the URL's host may mirror, and that have this page; no hosts if the URL is known."""
         if not self._learned or not self._skip_mirrors or self._store.resolve(url):
             return set()
         return {site(other) for other in self._learned.suspects(url) if self._store.resolve(other)}
 
     def rechecks(self, url: str, share: float = 0.0) -> bool:
-        """Return whether a URL is in the share of URLs that is fetched anyway. Each run has a different share.
+        """Return whether a URL is in the share of URLs that is fetched anyway. Each run selects different URLs.
 
-        `share` may raise the user's share, unless the user turned rechecks off.
+        The share is NEARDUP_RECHECK or, if it is larger, `share`. If NEARDUP_RECHECK is 0, no URL is rechecked.
         """
         place = hash_text(canonical_url(url) + self._store.run) / 2**64
         return place < (max(self._recheck, share) if self._recheck else 0.0)
@@ -196,8 +196,8 @@ class Mirrors:
     def alternatives(self, url: str, tried: Collection[str] = ()) -> Iterator[Alternative]:
         """Yield other URLs with the content of a URL, best first.
 
-        Visited URLs come first, by the day of the last visit, latest first; on the same day preferred hosts, then
-        https, then the shorter URL. URLs that are only known by rules come last.
+        Visited URLs come first, those with the latest day of a visit at the top. Among URLs with the same day,
+        preferred hosts come first, then https, then shorter URLs. URLs that are known only by rules come last.
         """
         seen = {canonical_url(known) for known in (url, *tried)}
         for other in self._copies(url):
@@ -228,7 +228,10 @@ class Mirrors:
     # Rules
 
     def _counterparts(self, url: str) -> Iterator[tuple[str, Counterpart | None]]:
-        """Yield the counterparts of a URL by rules, with the rule. The user's own rules come first, as None."""
+        """Yield the counterparts of a URL on other hosts, each with its rule.
+
+        Those by NEARDUP_MIRROR_HOSTS come first, with None as the rule.
+        """
         named = self._named(url)
         if named:
             yield named, None
@@ -248,7 +251,7 @@ class Mirrors:
         return link.firm and self._clock() - link.seen <= self._ttl
 
     def _is_apart(self, url: str, other: str, link: Link | None) -> bool:
-        """Return whether a person judged that a URL's page differs from another's, or from its last document."""
+        """Return whether a person judged the page at `url` different from the page or the last document at `other`."""
         held = link.signature.url if link and link.signature else None
         return self._reviews.differ(url, other) or self._reviews.differ(url, held)
 
@@ -259,7 +262,7 @@ def _is_long(signature: Signature) -> bool:
 
 
 def _requestable(url: str, counterpart: str) -> str:
-    """Return a counterpart in the spelling of the URL, since a canonical URL is for comparison only."""
+    """Return a counterpart in the spelling of `url`, since canonical URLs are for comparison only."""
     parts, other = urlsplit(url), urlsplit(counterpart)
     path = parts.path if other.path == urlsplit(canonical_url(url)).path else other.path
     return parts._replace(netloc=other.netloc, path=path).geturl()

@@ -12,17 +12,17 @@ from ..signature import Link, Signature
 if TYPE_CHECKING:
     from ..store import Store
 
-SCHEME = "neardup:"  # the scheme of a made-up URL for a document that its own URL no longer returns
-OWN_HOST = "own-host:"  # follows the scheme if the original's own host returned the document; only for preferred hosts
+SCHEME = "neardup:"  # the scheme of the made-up URL of a document that its own URL no longer returns
+OWN_HOST = "own-host:"  # follows the scheme if the original's own host, a preferred one, returned the document
 
 
 class Deliveries:
     """Records deliveries, and decides which documents were delivered in this run. A document is delivered when any URL
     returns it.
 
-    A document that was added since the run began was delivered in the run. For an older document, the link of its own
-    URL has the time of the delivery. If that URL is missing or returns something else (an item without URL, a page with
-    several items, a dead original with a live copy), the link of a made-up URL has the time.
+    A document that was added since the run began was delivered in the run. For an older document, the time of the
+    delivery is in the link of its own URL. If that URL is missing or returns something else (an item without URL, a
+    page with several items, a dead original with a live copy), the time is in the link of a made-up URL.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class Deliveries:
         *,
         lost: tuple[float, float] = (0.0, 0.0),
     ) -> None:
-        """`started` is the start of the run. Rows of the time span `lost` were forgotten, see `Store.lost`."""
+        """`started` is the start of the run. The rows of the time span `lost` were forgotten; see `Store.lost`."""
         self._store = store
         self._started = started
         self._lost = lost
@@ -48,8 +48,10 @@ class Deliveries:
         return self._is_of_run(came) or self._is_of_run(self.last(document))
 
     def _is_of_run(self, seen: float) -> bool:
-        """Return whether a visit belongs to this run. Visits in a killed session do not count, since their items may
-        never have arrived."""
+        """Return whether a visit belongs to this run.
+
+        Visits in a killed session of the run do not count, since their items may never have arrived in a feed.
+        """
         return seen >= self._started and not self._lost[0] < seen < self._lost[1]
 
     def last(self, document: Signature) -> float:
@@ -58,20 +60,20 @@ class Deliveries:
         return own if self._is_of_run(own) else max(own, self._seen(_made_up_url(document), document))
 
     def is_deserted(self, document: Signature) -> bool:
-        """Return whether the last delivery of a document was not by its own URL."""
+        """Return whether the last delivery of a document was by another URL than its own."""
         return self._seen(_made_up_url(document), document) > (
             self._seen(document.url, document) if document.url else 0.0
         )
 
     def record(self, document: Signature, *, by_own_host: bool = False) -> None:
-        """Record the delivery of a document, unless this run has one."""
+        """Record the delivery of a document, unless this run has a delivery of it already."""
         if not self.is_delivered(document):
             self._store.record(Link(_made_up_url(document), document, False, self._clock()))
         if by_own_host and not self.is_delivered(document, by_own_host=True):
             self._store.record(Link(_made_up_url(document, OWN_HOST), document, False, self._clock()))
 
     def remember(self, urls: Iterable[str], new: Signature) -> None:
-        """Record the older documents that URLs returned in this run, before the URLs are linked to a new document."""
+        """Record that URLs delivered older documents in this run. Call this before the URLs are linked to `new`."""
         for link in filter(None, map(self._store.resolve, urls)):
             document = link.signature
             if document is None or document is new or link.is_copy or self._is_of_run(document.first_seen):

@@ -1,4 +1,4 @@
-"""NEARDUP_PREFERRED_HOSTS: whether one host outranks another. `matching/matcher.py` applies it."""
+"""Decide by NEARDUP_PREFERRED_HOSTS whether one host outranks another. `matching/matcher.py` uses this."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ class Preference:
         return bool(self._hosts) and host(url or "") in self._hosts
 
     def outranks(self, url: str | None, other: str | None) -> bool:
-        """Return whether the page at a URL is preferred to the page of another host."""
+        """Return whether `url` is on a preferred host, and `other` on another host."""
         return url in self and host(url or "") != host(other or "")

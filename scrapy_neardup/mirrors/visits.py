@@ -26,14 +26,17 @@ class Visits:
         return Visit(self._clock(), document.size)
 
     def keep_fetching(self, document: Document) -> None:
-        """Note that the URLs of a document, if they are known as copies, also return content that is not held."""
+        """Record that the URLs of a document also return content that is not held, so that they are fetched again.
+
+        Only URLs that are known as copies are changed.
+        """
         for url in urls(document):
             link = self._store.resolve(url)
             if link and link.is_copy:
                 self._store.record(Link(url, None, False, self._clock(), document.size))
 
     def unlink(self, document: Document) -> None:
-        """Note that the URLs of a document return several documents."""
+        """Record that the URLs of a document return several documents."""
         for url in urls(document):
             self._store.record(Link(url, None, False, self._clock(), document.size))
 
@@ -56,5 +59,5 @@ class Visits:
 
 
 def urls(document: Document) -> list[str]:
-    """Return the URLs of a document, its own first."""
+    """Return the URLs of a document, with its own URL first."""
     return [url for url in (document.url, *document.aliases) if url]

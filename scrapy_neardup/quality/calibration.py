@@ -31,13 +31,13 @@ MARGINS = (1, 2, 4, 8)
 
 
 class Pairs(NamedTuple):
-    """The measures of candidate pairs, one element a pair."""
+    """The measures of candidate pairs, in arrays with one element for each pair."""
 
     tokens: npt.NDArray[np.float64]
     """Tokens of the shorter text."""
     resemblance: npt.NDArray[np.float64]
     right: npt.NDArray[np.bool_]
-    """Whether the label is a duplicate."""
+    """Whether the pair is labelled as a duplicate."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Fit:
     wrong: int
 
     def settings(self) -> dict[str, Any]:
-        """Return the thresholds as settings: the required resemblance by the least number of tokens."""
+        """Return the thresholds as settings. `resemblance` is a dictionary by minimum number of tokens."""
         lengths = (self.min_tokens, *(n for n in LENGTHS if n > self.min_tokens))
         required = {n: min(1.0, round(self.level + self.allowance / n, 3)) for n in lengths}
         return {"resemblance": required, "min_tokens": self.min_tokens}
@@ -66,7 +66,7 @@ class Calibration(NamedTuple):
 
 
 def calibrate(labelled: LabelledSet, config: Config, precision: float, mode: str = "strict") -> Calibration:
-    """Return the settings with the highest recall that reach a precision on a set. Raise ValueError if none do."""
+    """Return the settings with the highest recall that reach a precision on a set. Raise ValueError if none do so."""
     pairs = compared(labelled, config, mode)
     tried = []
     for margin in MARGINS:
@@ -78,16 +78,16 @@ def calibrate(labelled: LabelledSet, config: Config, precision: float, mode: str
         tried.append(reached[mode]["precision"])
         if reached[mode]["precision"] >= precision:
             return Calibration(settings, reached)
-    best = f"; the best found reach {max(tried)}" if tried else ""
-    raise ValueError(f"no thresholds reach precision {precision} on {labelled.name}{best}")
+    best = f"; the best ones reach {max(tried)}" if tried else ""
+    raise ValueError(f"no thresholds reach a precision of {precision} on {labelled.name}{best}")
 
 
 def best_fit(pairs: Pairs, precision: float, margin: int = 1) -> Fit | None:
-    """Return the thresholds with the highest recall, in a tie those nearest to the defaults; None if none reach the
-    precision.
+    """Return the thresholds with the highest recall that reach a precision; None if there are none.
 
-    If any pair is wrong, the precision must hold with `margin` more wrong pairs: few errors in a sample say little
-    about their true number.
+    In a tie, thresholds with fewer wrong pairs come first, then those nearer to the defaults. If the thresholds accept
+    any wrong pair, they must reach the precision with `margin` more wrong pairs too, since a few errors in a sample say
+    little about their true number.
     """
     fits = (
         fit
@@ -99,7 +99,7 @@ def best_fit(pairs: Pairs, precision: float, margin: int = 1) -> Fit | None:
 
 def _fits(pairs: Pairs) -> Iterator[Fit]:
     for allowance, least in product(ALLOWANCES, MINIMA):
-        # The highest level that each pair meets; equal texts meet any.
+        # The highest level that each pair meets. Equal texts meet any level.
         met = np.where(pairs.resemblance >= 1, np.inf, pairs.resemblance - allowance / pairs.tokens)
         met = np.where(pairs.tokens >= least, met, -np.inf)
         right, wrong = (np.sort(met[side]) for side in (pairs.right, ~pairs.right))
@@ -119,7 +119,7 @@ def _strangeness(fit: Fit) -> float:
 
 
 def compared(labelled: LabelledSet, config: Config, mode: str = "strict") -> Pairs:
-    """Compare every candidate pair that passes the other thresholds of the rule."""
+    """Return the measures of the candidate pairs that pass all thresholds except those to be learned."""
     right = {pair for pair, label in labelled.labels.items() if label in MODES[mode].right}
     found = [
         (tokens, resemblance, pair in right)

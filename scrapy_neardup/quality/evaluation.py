@@ -35,7 +35,7 @@ class Outcome:
 
 
 def decide(rows: Mapping[Any, Mapping[str, Any]], config: Config, *, verified: bool = True) -> Outcome:
-    """Decide on documents in order, in memory. Without `verified`, the first candidate is the original."""
+    """Decide on documents in order, with a store in memory. Without `verified`, no thresholds are applied."""
     clusters: dict[Signature, list[Any]] = {}
     with Deduplicator.from_config(replace(config, store=None, reviewed=None)) as dedup:
         if not verified:
@@ -76,13 +76,13 @@ def evaluate(labelled: LabelledSet, config: Config, *, verified: bool = True) ->
 
 
 def contestants(together: Config, alone: Sequence[Any]) -> list[Config]:
-    """Return a configuration for each detector alone, and for all together."""
+    """Return a configuration for each detector in `alone`, then the configuration `together`."""
     configs = [replace(together, detectors=(part,)) for part in dict.fromkeys(alone)]
     return configs if configs[-1:] == [together] else [*configs, together]
 
 
 def shuffled(labelled: LabelledSet, seed: int) -> LabelledSet:
-    """Return a set with its documents in an order that depends on the seed."""
+    """Return a set with its documents in a random order, which depends on the seed."""
     order = list(labelled.rows)
     random.Random(seed).shuffle(order)
     return replace(labelled, rows={name: labelled.rows[name] for name in order})

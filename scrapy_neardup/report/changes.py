@@ -1,63 +1,91 @@
-"""The changes of a site that a run found, read from the rows of the store.
+"""Find the changes of a site that a run saw, from the rows of the store.
 
-The rows hold the last state of each URL. So a URL that changed in several runs is listed under the last of them.
+The rows hold the last visit of each URL, with its document and the document that it returned before. So a URL that
+changed in several runs is listed under the last of them. For each document, the last visit before the run shows whether
+it has moved or is gone. URLs that may return other content at each visit, such as temporary redirects, are left out.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from operator import attrgetter
 from typing import NamedTuple
 
 from ..matching.evidence import compare
 from ..mirrors.deliveries import SCHEME
-from ..settings import Config
-from ..signature import Link, Signature
+from ..signature import Link
 from ..store import Store
 from ..store.keys import id_of, place_of
+from ..store.links import own_link
 from ..store.runs import Run
+from ..text.urls import canonical_url
 
-KINDS = ("new", "changed", "back", "moved", "gone")
+SEEN = ("new", "changed", "back")  # the kinds that any crawl can find
+KINDS = (*SEEN, "moved", "gone")
+FULL = "full"  # the mark, in the stats of a run, of a crawl that finished and skipped no page because of its age
+NOT_FULL = "Moved and gone pages are unknown, since the crawl may have left out pages"
+_LIMITED = ("requests/stopped", "requests/over_budget", "store/unjudged")  # a run with such stats missed pages
 
 
 class Change(NamedTuple):
     """The change of one URL."""
 
     kind: str
-    """`new`: a new URL with new content. `changed`: other content than at the visit before. `back`: content that the
-    URL had before that. `moved`: known content at a new URL, while its own URL was not seen. `gone`: content of the run
-    before that no URL has now."""
+    """`new`: a new URL with new content. `changed`: other content than at the previous visit. `back`: changed to the
+    content that was first found at this URL. `moved`: held content at a new URL, if no earlier URL was seen with it.
+    `gone`: content of the previous crawl that no URL has now."""
     url: str
     former_url: str | None = None
-    """The own URL of moved content."""
+    """The last URL of moved content."""
     resemblance: float | None = None
-    """The resemblance of changed content to the content before; None if that is no longer held."""
+    """The resemblance of changed content to the previous content; None if the previous content is no longer held."""
 
 
 def last_crawl(store: Store) -> Run | None:
-    """Return the last run with judged documents, or None."""
-    return next(filter(_has_judged, reversed(store.runs())), None)
+    """Return the last run that is not one of a command; None if there is none."""
+    return next((run for run in reversed(store.runs()) if not run.writer.startswith("neardup ")), None)
 
 
-def _has_judged(run: Run) -> bool:
-    return bool(run.sealed or run.documents or run.stats.get("documents"))
+def kinds_of(run: Run) -> tuple[str, ...]:
+    """Return the kinds of changes that a run can find. Only a full crawl finds what moved and what is gone."""
+    is_full = run.stats.get(FULL) and not any(run.stats.get(name) for name in _LIMITED)
+    return KINDS if is_full else SEEN
 
 
-def changes(store: Store, run: Run, config: Config) -> Iterator[Change]:
-    """Yield the changes that a run with these settings found, in no order."""
-    # A page that the run skips since it was fetched lately is not gone.
-    times = _Times(store, run, patience=config.mirror_ttl if config.revisit == "skip" else 0.0)
-    fresh = list(times.read_links())
-    for document in store.signatures():
-        if document.url and (change := _of_document(store, times, document, document.url)):
-            yield change
-    yield from _of_links(store, times, fresh)
+def changes(store: Store, run: Run) -> Iterator[Change]:
+    """Yield the changes that a run found, in no order."""
+    visits, kinds = _Visits(store, run), kinds_of(run)
+    for link in visits.changed:
+        if link.before is not None:
+            yield _changed(store, run, link, link.before)
+        elif not link.key:
+            yield Change("new", link.url)
+    if "moved" in kinds:
+        yield from visits.moved()
+    if "gone" in kinds:
+        yield from visits.gone(_previous(store, run))
 
 
-def counted(changes: Iterable[Change]) -> dict[str, int]:
-    """Return the number of changes by kind."""
+def _previous(store: Store, run: Run) -> float:
+    """Return the start of the last full crawl of the same spider before a run; infinity if there is none."""
+    full = [each.started for each in store.runs() if each.writer == run.writer and "gone" in kinds_of(each)]
+    return max((started for started in full if started < run.started), default=float("inf"))
+
+
+def _changed(store: Store, run: Run, link: Link, before: str) -> Change:
+    """Return the change of a URL that returned the document with the id `before` at its previous visit."""
+    document, earlier = store.document(link.target or ""), store.document(before)
+    if document and store.run_of(document) != run.id and canonical_url(document.url or "") == canonical_url(link.url):
+        return Change("back", link.url)
+    found = compare(document.sketch, earlier.sketch).resemblance if document and earlier else None
+    return Change("changed", link.url, resemblance=found and round(found, 4))
+
+
+def counted(changes: Iterable[Change], kinds: Iterable[str]) -> dict[str, int]:
+    """Return the number of changes of each of these kinds."""
     counts = Counter(change.kind for change in changes)
-    return {kind: counts[kind] for kind in KINDS}
+    return {kind: counts[kind] for kind in kinds}
 
 
 def in_words(counts: Mapping[str, int]) -> str:
@@ -65,85 +93,63 @@ def in_words(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{counts[kind]} {kind}" for kind in KINDS if counts.get(kind)) or "no changes"
 
 
-def _of_document(store: Store, times: _Times, document: Signature, url: str) -> Change | None:
-    if not times.is_current(document):
-        return None
-    if not times.is_new(document):
-        return Change("gone", url) if times.is_gone(document) else None
-    before = document.own.before if document.own else None
-    return Change("new", url) if before is None else _changed(store, url, document, before)
+class _Visits:
+    """The last visits of all URLs, in a run or before it."""
 
-
-def _of_links(store: Store, times: _Times, fresh: Iterable[Link]) -> Iterator[Change]:
-    """Yield the changes that the links of a run show: URLs with content that was held before the run."""
-    moved = set()
-    for link in fresh:
-        document = store.document(link.target or "")
-        if document is None or link.before == link.target:
-            continue
-        if link.is_copy and link.before is not None:
-            yield _changed(store, link.url, document, link.before)
-        elif not link.is_copy and link.before is not None:
-            if not document.own and not times.is_new(document):  # otherwise it is a revisit
-                yield Change("back", link.url)
-        elif link.is_copy and document.url and document.id not in moved and times.is_left(document):
-            moved.add(document.id)
-            yield Change("moved", link.url, document.url)
-
-
-def _changed(store: Store, url: str, document: Signature, before: str) -> Change:
-    earlier = store.document(before)
-    found = round(compare(document.sketch, earlier.sketch).resemblance, 4) if earlier else None
-    return Change("changed", url, resemblance=found)
-
-
-class _Times:
-    """The times at which the documents of a store were last seen, beside those of a run."""
-
-    def __init__(self, store: Store, run: Run, patience: float) -> None:
-        self._store = store
+    def __init__(self, store: Store, run: Run) -> None:
+        self.changed: list[Link] = []
+        """The URLs that the run saw for the first time, or with another document than before."""
+        self.delivered: set[str] = set()
+        """The ids of the documents that any URL returned since the run began."""
+        self.kept: set[str] = set()
+        """The ids of those that a URL returned before too."""
+        self.earlier: dict[str, Link] = {}
+        """The last visit by this spider before the run, by the id of the document."""
         self._run = run
         self._writers = {each.id: each.writer for each in store.runs()}
-        earlier = [each.started for each in store.runs() if _has_judged(each) and each.writer == run.writer]
-        before = max((started for started in earlier if started < run.started), default=float("inf"))
-        self._before, self._started = before - patience, run.started - patience
-        self._seen: dict[str, float] = defaultdict(float)
-        """By the id of the document, over all URLs."""
-        self._own_seen: dict[str, float] = defaultdict(float)
-        """By the id of the document, over URLs that are no copies."""
+        for link in _all_links(store):
+            if link.target is not None:
+                self._read(link, link.target)
 
-    def read_links(self) -> Iterator[Link]:
-        """Read all links of the store. Yield those that the run added."""
-        for link in self._store.documents.links.rows():
-            if link.target is None:
-                continue
-            self._seen[link.target] = max(self._seen[link.target], link.seen)
-            if link.url.startswith(SCHEME):
-                continue
-            if not link.is_copy:
-                self._own_seen[link.target] = max(self._own_seen[link.target], link.seen)
-            if link.url and place_of(id_of(link.key))[0] == self._run.id:
-                yield link
+    def _read(self, link: Link, id: str) -> None:
+        if is_seen := link.seen >= self._run.started:
+            self.delivered.add(id)
+        if not link.url or link.url.startswith(SCHEME) or not link.firm:
+            return
+        added_by, _ = place_of(id_of(link.key) or id)
+        if is_seen and added_by == self._run.id and link.before != id:
+            self.changed.append(link)
+        elif is_seen:
+            self.kept.add(id)
+        elif self._writers.get(added_by) == self._run.writer:
+            self.earlier[id] = max(link, self.earlier.get(id, link), key=attrgetter("seen"))
 
-    def is_new(self, document: Signature) -> bool:
-        """Return whether the run added a document."""
-        return self._store.run_of(document) == self._run.id
+    def moved(self) -> Iterator[Change]:
+        """Yield the moved documents, each with the first of its new URLs.
 
-    def is_current(self, document: Signature) -> bool:
-        """Return whether a URL that is no copy still has the content of a document."""
-        return document.own is not None or document.id in self._own_seen
+        A former URL that is known as a copy may be among the requests that the run skipped. Then nothing is known.
+        """
+        settled = set(self.kept)
+        for link in self.changed:
+            id = link.target or ""
+            if link.before is None and id in self.earlier and id not in settled:
+                settled.add(id)
+                former = self.earlier[id]
+                if not (former.is_copy and self._run.stats.get("requests/skipped")):
+                    yield Change("moved", link.url, former.url)
 
-    def is_gone(self, document: Signature) -> bool:
-        """Return whether a document was last seen in the run before, at any URL."""
-        last = max(self._last_at_own_urls(document), self._seen.get(document.id, 0.0))
-        return self._is_of_spider(document) and self._before <= last < self._started
+    def gone(self, since: float) -> Iterator[Change]:
+        """Yield the documents that were last seen after the time `since`, and before the run."""
+        for id, last in self.earlier.items():
+            if last.seen >= since and id not in self.delivered:
+                yield Change("gone", last.url)
 
-    def is_left(self, document: Signature) -> bool:
-        """Return whether the own URLs of a document were not seen in the run."""
-        return self._is_of_spider(document) and self._last_at_own_urls(document) < self._started
 
-    def _is_of_spider(self, document: Signature) -> bool:
-        return self._writers.get(self._store.run_of(document)) == self._run.writer
-
-    def _last_at_own_urls(self, document: Signature) -> float:
-        return max(document.own.seen if document.own else 0.0, self._own_seen.get(document.id, 0.0))
+def _all_links(store: Store) -> Iterator[Link]:
+    """Yield the last visits of all URLs, without their documents."""
+    yield from store.documents.links.rows()
+    for document in store.signatures():
+        if document.own:
+            link = own_link(document)
+            link.signature = None  # it may be large
+            yield link

@@ -1,6 +1,6 @@
 """Turn the rows of a report into columns of numbers and tables of strings. No I/O.
 
-Columns are shorter than objects, and faster to read. A missing number is -1.
+As JSON, columns are shorter than a list of objects, and faster to read. A missing number is -1.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ class ClusterRow(NamedTuple):
     origin: int
     path: str
     degree: int
-    """Copies, including those without a URL."""
+    """The number of copies, including copies without a URL."""
     listed: int
-    """The number of its rows among the members. Members are in the order of their clusters."""
+    """The number of its copies in the table of members, which has the copies of each cluster in turn."""
     age: int
     """Seconds between its first visit and the report."""
     snippet: str
-    """The beginning of its text; "" where no feed has it."""
+    """The beginning of its text; "" if no feed has the text."""
 
 
 class MemberRow(NamedTuple):
@@ -34,17 +34,17 @@ class MemberRow(NamedTuple):
 
     origin: int
     path: str | int
-    """The path of the URL; 0 if it is that of the original, as with most copies on mirrors."""
+    """The path of the URL; 0 if the original has the same path, as with most copies on mirrors."""
     age: int
     """Seconds between its last visit and the report."""
     size: int
     """Bytes of the response; 0 if unknown."""
     snippet: str
-    """The beginning of its text; "" where no feed has it."""
+    """The beginning of its text; "" if no feed has the text."""
 
 
 class EvidenceRow(NamedTuple):
-    """The evidence on a copy: further columns of the members."""
+    """The evidence on a copy, in further columns of the table of members."""
 
     kind: int = UNKNOWN
     detector: int = UNKNOWN
@@ -55,7 +55,7 @@ class EvidenceRow(NamedTuple):
 
 
 class EdgeRow(NamedTuple):
-    """Two hosts, the first with copies of the second's pages."""
+    """A pair of hosts: the first one has copies of pages of the second one."""
 
     mirror: int
     original: int
@@ -65,7 +65,7 @@ class EdgeRow(NamedTuple):
     agreeing: int
     disagreeing: int
     paths: str
-    """Prefixes and endings in which the paths differ, such as `/m/… → /…`; "" for equal paths."""
+    """The prefixes and endings in which the paths of the two hosts differ, such as `/m/… → /…`; "" for equal paths."""
 
 
 class RunRow(NamedTuple):
@@ -85,7 +85,7 @@ class RunRow(NamedTuple):
 
 
 class Strings:
-    """Strings by number, so that each is written once."""
+    """Gives each string a number, so that the string is written only once."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
@@ -105,5 +105,5 @@ def columns(row: type[NamedTuple], rows: Sequence[tuple[Any, ...]]) -> dict[str,
 
 
 def rate(value: float) -> int:
-    """Return a share or a ratio as a whole number of ten-thousandths."""
+    """Return a share or a ratio as a whole number of ten-thousandths; UNKNOWN if it is not finite."""
     return round(value * RATE) if math.isfinite(value) else UNKNOWN

@@ -31,11 +31,11 @@ from .columns import (
 )
 
 Report: TypeAlias = dict[str, Any]
-"""The data by the names that the scripts of the page read."""
+"""The data of a report, under the names that the scripts of the page use."""
 
 NONE_LEARNED = (NO_RULE, UNKNOWN, UNKNOWN, UNKNOWN, "")
-MOST_EDGES = 10_000  # edges in a report: a large crawl has very many, and nobody reads more
-SNIPPET = 240  # characters of a text that are shown
+MOST_EDGES = 10_000  # the maximum number of edges in a report; a large crawl may have more, which nobody reads
+SNIPPET = 240  # the number of characters of a text that are shown
 
 # User names and passwords in URLs are left out, since reports are passed on.
 _URL = re.compile(r"(https?://)(?:[^/?#]*@)?([^/?#]*)(.*)", re.IGNORECASE | re.DOTALL)
@@ -53,7 +53,7 @@ class HostMirror(NamedTuple):
     disagreeing: int = 0
     in_force: bool = True
     named: bool = False
-    """Whether the rule is from the settings. The counts then mean nothing."""
+    """Whether the rule is from the settings. If so, its counts have no meaning."""
     paths: str = ""
     """See `EdgeRow.paths`."""
 
@@ -66,7 +66,7 @@ class RunSummary(NamedTuple):
     started: float
     """Seconds since the epoch."""
     closed: float | None
-    """None for a run that is not closed."""
+    """Seconds since the epoch; None if the run is not closed."""
     stats: Mapping[str, int]
     """Scrapy's stats by name, with or without `neardup/`."""
 
@@ -78,9 +78,9 @@ def build(
     now: float,
     texts: Mapping[str, str] | None = None,
 ) -> Report:
-    """Collect the data of a report that is made at `now`, in seconds since the epoch.
+    """Collect the data of a report that is written at `now`, in seconds since the epoch.
 
-    `texts`: texts of pages by canonical URL; their beginnings are shown.
+    `texts` has the texts of pages by canonical URL. The report shows their beginnings.
     """
     clusters = Clusters(now, texts or {})
     found = store.documents.repeated()
@@ -122,7 +122,7 @@ class Clusters:
         self._clusters.append(ClusterRow(origin, path, signature.repeats, listed, age, snippet))
 
     def pairs(self) -> Counter[tuple[str, str]]:
-        """Count the copies by their host and the host of the original."""
+        """Return the number of copies for each pair of hosts: the host of the copy, and the host of the original."""
         hosts = [_host(origin) for origin in self._origins.all()]
         found: Counter[tuple[str, str]] = Counter()
         for (mirror, original), urls in self._pairs.items():
@@ -159,7 +159,7 @@ class Clusters:
         )
 
     def _split(self, url: str) -> tuple[int, str]:
-        """Return the number of the origin (scheme and host) and the rest of a URL; an empty origin without a host."""
+        """Return the number of a URL's origin (scheme and host) and the rest of the URL. The origin may be ""."""
         parts = _URL.fullmatch(url)
         return self._origins.number(parts[1] + parts[2] if parts else ""), parts[3] if parts else url
 
@@ -168,7 +168,7 @@ class Clusters:
 
 
 def _host(origin: str) -> str:
-    """Return the host, with its port unless that is the default; "" where there is none."""
+    """Return the host of an origin, with its port unless that is the default; "" if there is no host."""
     try:
         return urlsplit(canonical_url(origin)).netloc
     except ValueError:  # a broken IPv6 address

@@ -24,7 +24,7 @@ def write_page(report: Report, file: IO[bytes]) -> None:
     head, tail = _page().split(DATA)
     file.write(head.encode())
     for part in _json(report):
-        # Only "<" could end the script; in JSON it occurs in strings only.
+        # Only "<" could end the script. In JSON, "<" occurs in strings only.
         file.write(part.replace("<", "\\u003c").encode("ascii"))
     file.write(tail.encode())
 
@@ -54,7 +54,7 @@ def _asset(name: str) -> str:
 
 
 def _json(value: Any) -> Iterator[str]:
-    """Yield JSON in parts, a column at a time."""
+    """Yield a value as JSON in parts, a column at a time."""
     if not isinstance(value, dict):
         # In ASCII, since a URL may contain lone surrogates.
         yield json.dumps(value, separators=(",", ":"))

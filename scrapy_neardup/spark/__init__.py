@@ -23,10 +23,10 @@ FIELDS = (
 def dedupe(rows: DataFrame, *, id_field: str | None = None, order: str | None = None, **settings: Any) -> DataFrame:
     """Return the rows with a column `neardup`, which has the verdict on each row; null for a row without text.
 
-    `id_field`: the column with the ids of rows. Without it, the id of a row is its URL or number. `order`: a column of
-    unique integers by which the rows are ordered. Without it, the rows keep their order, which must be the same each
-    time that Spark computes them. Settings are keywords in lower case, without prefix. All verdicts are made before
-    this returns. Raise ConfigError for a bad setting.
+    `id_field`: the column with the ids of rows. Without this argument, the id of a row is its URL or number. `order`: a
+    column of unique integers by which the rows are ordered. Without this argument, the rows keep their order, which
+    must be the same each time that Spark computes the rows. Settings are keywords in lower case, without prefix. All
+    verdicts are reached before the function returns. Raise ConfigError for a bad setting.
     """
     from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's own pages call it
 

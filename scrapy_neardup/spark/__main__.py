@@ -26,7 +26,7 @@ _CAUSE = re.compile(r"^Caused by: [\w.$]+: (.+)$", re.MULTILINE)
 
 
 class Parser(argparse.ArgumentParser):
-    """Reports a wrong argument in one line."""
+    """A parser of arguments that reports a wrong argument in one line."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{NAME}: {message}\n")
@@ -89,7 +89,7 @@ def _config(opts: argparse.Namespace) -> Config:
 
 
 def _why(error: Exception) -> str:
-    """Return the reason in one line: the message of our own error in a worker, or else the last cause in Spark's."""
+    """Return the reason in one line: the message of this package's error in a worker, or else Spark's last cause."""
     said = str(error)
     return (_OURS.findall(said) or _CAUSE.findall(said)[-1:] or said.strip().splitlines() or [repr(error)])[0]
 

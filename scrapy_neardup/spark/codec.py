@@ -1,4 +1,4 @@
-"""Convert values to types that Spark has, and back. Imports no Spark."""
+"""Convert values to types that Spark supports, and back. Imports no Spark."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def decode_text(stored: bytes) -> str:
 
 
 def signed(value: int) -> int:
-    """Return an unsigned 64-bit integer as a signed one."""
+    """Return the signed 64-bit integer that has the same bits as an unsigned one."""
     return value - (1 << 64) if value >> 63 else value
 
 

@@ -1,4 +1,4 @@
-"""Read the inputs, decide, and write the outputs of `dedupe`."""
+"""Run the command: read the inputs of `dedupe`, decide on the rows, and write the outputs."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from .job import Job
 
 
 def run(opts: argparse.Namespace, config: Config) -> str:
-    """Run the job that the options describe.
+    """Run the job that the options describe, and return a summary in one line.
 
-    Return its summary line. Raise ConfigError, FeedError, and Spark's errors.
+    Raise ConfigError, FeedError, and Spark's errors.
     """
     active = SparkSession.getActiveSession()
     spark = active or SparkSession.builder.appName("scrapy-neardup").getOrCreate()
@@ -67,7 +67,7 @@ def _export(file: IO[bytes], job: Job, said: DataFrame, record: Run, rows: int) 
 
 
 def _to_export(said: DataFrame) -> tuple[DataFrame, DataFrame, DataFrame]:
-    """Return the rows of documents and links in order, and one row for each host."""
+    """Return the rows to export: documents in order, links in order, and one row for each host."""
     documents, links = (said.where(F.col("kind") == kind).orderBy(NUMBER) for kind in (DOCUMENT, LINK))
     name, met = (F.get_json_object("value", f"$.{field}") for field in ("name", "met"))
     hosts = said.where(F.col("kind") == HOST).groupBy(name).agg(F.min_by("value", met.cast("double")).alias("value"))
@@ -75,7 +75,7 @@ def _to_export(said: DataFrame) -> tuple[DataFrame, DataFrame, DataFrame]:
 
 
 def _values(said: DataFrame) -> Iterator[str]:
-    """Yield the values, with only one partition at a time in memory."""
+    """Yield the values of the rows, with only one partition at a time in memory."""
     return (row.value for row in said.select("value").toLocalIterator())
 
 

@@ -1,4 +1,4 @@
-"""Find the connected components of pairs, however many pairs there are.
+"""Find the connected components of pairs of documents, however many pairs there are.
 
 Kiveris, Lattanzi, Mirrokni, Rastogi, Vassilvitskii 2014, Connected components in MapReduce and beyond: alternating
 large-star and small-star.
@@ -18,7 +18,7 @@ FEW = 200_000
 
 
 def components(pairs: DataFrame, few: int = FEW) -> DataFrame:
-    """Return the `number` of each member of a pair, and its `component`, named by the lowest number in it."""
+    """Return two columns: the `number` of each document in a pair, and its `component`, as its lowest number."""
     some = pairs.select("a", "b").limit(few + 1).collect()
     return _starred(pairs) if len(some) > few else _joined(pairs.sparkSession, some)
 
@@ -42,14 +42,14 @@ def _starred(pairs: DataFrame) -> DataFrame:
 
 
 def _large_star(links: DataFrame) -> DataFrame:
-    """Join all higher neighbours of each node to its lowest neighbour."""
+    """Link all higher neighbours of each node to the lowest neighbour of the node."""
     both = links.select(F.col("high").alias("node"), F.col("low").alias("other")).union(links.select("low", "high"))
     lowest = F.least("node", F.min("other").over(Window.partitionBy("node")))
     return _links(both.select("node", "other", lowest.alias("lowest")).where("other > node"), "other", "lowest")
 
 
 def _small_star(links: DataFrame) -> DataFrame:
-    """Join each node and its lower neighbours to the lowest of them."""
+    """Link each node and its lower neighbours to the lowest of these neighbours."""
     found = links.withColumn("lowest", F.min("low").over(Window.partitionBy("high")))
     ends = F.explode(F.array("high", "low")).alias("end")
     return _links(found.select(ends, "lowest"), "end", "lowest")
@@ -61,6 +61,6 @@ def _links(rows: DataFrame, high: Column | str, low: Column | str) -> DataFrame:
 
 
 def _state(links: DataFrame) -> tuple[object, ...]:
-    """Return a value that is equal for equal links."""
+    """Return a checksum of links, which is equal for equal links."""
     found = links.agg(F.count("*"), F.expr("bit_xor(xxhash64(high, low))")).first()
     return tuple(found or ())

@@ -31,7 +31,7 @@ from ..verdict import Verdict
 from .codec import decode_text, unpack_sketch
 
 Row = Mapping[str, Any]
-"""The fields of a `signatures.Record`, with `component` and, if needed, `text`."""
+"""The fields of a `signatures.Record`, plus `component` and, if needed, `text`."""
 
 VERDICT, URLS = "verdict", "urls"
 SCHEMA = "kind string, number long, value string"
@@ -40,7 +40,7 @@ HOSTS = 1000  # the hosts in one row of an export
 
 
 class Said(NamedTuple):
-    """A result for a document, as JSON."""
+    """A result of deciding on documents, with its value as JSON."""
 
     kind: str
     """`verdict`: a row of `dedupe --duplicates`. `document`, `link`: a row of an export; a link has no key yet. `host`:
@@ -50,9 +50,10 @@ class Said(NamedTuple):
 
 
 def decide(rows: Iterable[Row], config: Config, began: float, run: str) -> Iterator[Said]:
-    """Decide on documents. They come component by component, and are ordered by number within each.
+    """Decide on documents, and yield the results. Rows must be grouped by component, and sorted by number within it.
 
-    `began`: the time of the first document. `run`: the id of the exported run, "" for no export.
+    `began`: the time of the first document, in seconds since the epoch. `run`: the id of the exported run; "" for no
+    export.
     """
     detectors = build_detectors(config)
     for _, members in groupby(rows, itemgetter("component")):
@@ -60,7 +61,7 @@ def decide(rows: Iterable[Row], config: Config, began: float, run: str) -> Itera
 
 
 def _decided(members: Iterator[Row], make: Callable[[], _Component], *, alone: bool) -> Iterator[Said]:
-    """Decide on a component. With `alone`, a single document is unique without a comparison."""
+    """Decide on the documents of one component. With `alone`, a single document is unique without a comparison."""
     first = next(members)
     second = next(members, None)
     if second is None and alone:
@@ -70,7 +71,7 @@ def _decided(members: Iterator[Row], make: Callable[[], _Component], *, alone: b
 
 
 class _Component:
-    """Documents that may repeat one another, and no others."""
+    """A deduplicator for the documents of one component, which may repeat one another."""
 
     def __init__(self, config: Config, detectors: Sequence[Detector], began: float, run: str) -> None:
         self._began = began

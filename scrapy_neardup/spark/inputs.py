@@ -20,7 +20,7 @@ _AT, _FIRST, _INPUT, _START = "at", "first", "input", "start"
 
 @dataclass(frozen=True)
 class Reader:
-    """Makes the row of a feed from a row of a `Source`, in any process."""
+    """Converts a row of a `Source` to a row of a feed, in any process."""
 
     is_lines: bool
 
@@ -37,23 +37,26 @@ class Reader:
 
 @dataclass(frozen=True)
 class Source:
-    """Rows, numbered in the order of `dedupe`."""
+    """The input rows, numbered in the order in which `dedupe` decides on them."""
 
     frame: DataFrame
-    """The columns `NUMBER`, `FILE`, and `ROW`, which has the bytes of a line, or a struct."""
+    """The columns `NUMBER`, `FILE` and `ROW`. `ROW` has the bytes of a line, or a struct of all columns."""
     reader: Reader
     count: int | None
     """The number of rows; None if they were not counted."""
 
     def rows(self, numbered: DataFrame) -> DataFrame:
-        """Return rows of `frame` in the form in which they were read."""
+        """Return rows of `frame` in the form that they had in the input."""
         if self.reader.is_lines:
             return numbered.select(F.col(ROW).cast("string").alias("value"))
         return numbered.select(f"{ROW}.*")
 
 
 def read(spark: SparkSession, paths: Sequence[str], kind: str | None = None) -> Source:
-    """Read files, folders or patterns. `kind` is one of `KINDS`, or None if the names show the format."""
+    """Read files, folders or patterns. `kind` is one of `KINDS`, or None if the names show the format.
+
+    Raise FeedError if formats or columns differ.
+    """
     kinds = {kind or _kind(path) for path in paths}
     if len(kinds) > 1:
         raise FeedError(f"inputs of two formats, {' and '.join(sorted(kinds))}; allowed is one format")
@@ -75,7 +78,10 @@ def read(spark: SparkSession, paths: Sequence[str], kind: str | None = None) -> 
 
 
 def of_frame(frame: DataFrame, order: str | None) -> Source:
-    """Return the rows of a DataFrame in their order, or in the order of a column of unique integers from 0."""
+    """Return the rows of a DataFrame in their order, or sorted by the column `order`.
+
+    The column must have unique integers, none below 0.
+    """
     rows = frame.select(F.struct("*").alias(ROW))
     if order is None:
         return _numbered(rows.withColumn(FILE, F.spark_partition_id()), (FILE,), Reader(is_lines=False))
@@ -98,7 +104,7 @@ def _lines(spark: SparkSession, path: str) -> DataFrame:
 
 
 def _numbered(rows: DataFrame, place: Sequence[str], reader: Reader) -> Source:
-    """Number rows from 1, grouped by file in the order of file names."""
+    """Number rows from 1, sorted by the columns `place`. Rows with equal places keep their order."""
     marked = rows.withColumn(_AT, F.monotonically_increasing_id())
     found = marked.groupBy(*place).agg(F.count("*"), F.min(_AT)).collect()
     parts = sorted(tuple(row) for row in found)

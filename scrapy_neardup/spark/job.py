@@ -22,22 +22,22 @@ from .pairs import edges, stars
 T = TypeVar("T")
 
 LARGEST = 100_000
-"""The maximum number of documents of a component that includes all pages of its sites, to recognise siblings.
+"""The maximum number of documents in a component with all pages of its sites, which are needed to recognise siblings.
 
-If it would be larger, it includes only similar pages.
+A component that would be larger includes only similar pages.
 """
 
 
 SHARE = 50_000
-"""Documents in a shuffle partition. If there are too few documents for all cores, a partition has fewer."""
+"""The number of documents in a shuffle partition. With few documents, partitions are smaller, one for each core."""
 _PARTITIONS = "spark.sql.shuffle.partitions"
 
 
 class Job:
-    """Decides on the rows of a source. Intermediate results are cached until the context ends.
+    """Decides on the rows of a source. Use a job in a `with` block, which caches intermediate results until it ends.
 
-    Until then, the number of shuffle partitions depends on the number of documents. Spark's default of 200 costs too
-    much for few documents, and makes partitions too large for many.
+    Within the block, the number of shuffle partitions depends on the number of documents. Spark's default of 200 costs
+    too much for few documents, and makes partitions too large for many documents.
     """
 
     def __init__(self, source: Source, config: Config, id_field: str | None = None) -> None:
@@ -54,13 +54,14 @@ class Job:
 
     @cached_property
     def documents(self) -> int:
-        """The number of rows with text. If a row can't be signed, its error is raised."""
+        """The number of rows with text. Raises an error if a row can't be read or signed."""
         return int(self._records.count())
 
     def verdicts(self, began: float = 0.0, run: str = "") -> DataFrame:
-        """Return the verdicts on all documents as `decisions.SCHEMA`; with `run`, also the rows of its export.
+        """Return the verdicts on all documents, with the columns of `decisions.SCHEMA`.
 
-        `began`: the time of the first document, in seconds since the epoch.
+        `began`: the time of the first document, in seconds since the epoch. `run`: the id of a run to export. If given,
+        the rows of the export are returned too.
         """
         parts = max(self._spark.sparkContext.defaultParallelism, self.documents // SHARE)
         self._spark.conf.set(_PARTITIONS, parts)
@@ -75,7 +76,7 @@ class Job:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Unpersist the cached DataFrames, and restore the session."""
+        """Unpersist the cached DataFrames, and restore the session's number of partitions."""
         self._spark.conf.set(_PARTITIONS, self._partitions)
         for frame in self._kept:
             frame.unpersist()
@@ -89,7 +90,7 @@ class Job:
         return frame.rdd.mapPartitions(lambda rows: work(map(read, rows))).toDF(schema)
 
     def _components(self) -> DataFrame:
-        """Return the component of each document that may repeat another, or be repeated."""
+        """Return the component of each document that may repeat another document, or be repeated by one."""
         rule = Rule.from_config(self._config)
         found = self._keep(edges(self._records, self._ways, rule, self.documents))
         members = components(found)
@@ -97,7 +98,7 @@ class Job:
         return self._keep(members if sites.isEmpty() else self._with_sites(members, sites))
 
     def _with_sites(self, members: DataFrame, sites: DataFrame) -> DataFrame:
-        """Add all pages of the given sites to the components, since they are needed to recognise siblings."""
+        """Add all pages of the given sites to the components. These pages are needed to recognise siblings."""
         of_sites = stars(self._records.join(sites, "site", "left_semi"), "site")
         alike = members.select(F.col("component").alias("a"), F.col("number").alias("b"))
         joined = components(alike.union(of_sites)).withColumnRenamed("component", "joined")
@@ -107,7 +108,7 @@ class Job:
         return both.select("number", component.alias("component"))
 
     def _with_texts(self, rows: DataFrame, members: DataFrame) -> DataFrame:
-        """Add the texts to the documents of components."""
+        """Add the texts of those documents that are in a component."""
         wanted = members.select(F.col("number").alias(NUMBER))
         source = self._source.frame.join(wanted, NUMBER, "left_semi")
         texts = self._made(source, partial(signing.texts, config=self._config), "number long, text binary")

@@ -16,13 +16,14 @@ from .codec import unpack_sketch
 from .signatures import Ways
 
 PAIRS = "a long, b long, site long"
-"""The numbers of two documents, the earlier first, and their site if both are of the same site."""
+"""The numbers of two documents, the earlier document first, and their site if both are pages of one site."""
 
 
 def edges(records: DataFrame, ways: Ways, rule: Rule, total: int) -> DataFrame:
-    """Return, as `PAIRS`, links between all documents that may repeat each other, directly or through others.
+    """Return pairs that connect all documents that may repeat each other, directly or through other documents.
 
-    If several texts are equal, only the first of them is compared with other texts.
+    The columns are those of `PAIRS`. If several documents have equal texts, only the first of these documents is
+    compared with other documents.
     """
     long_enough = F.col("tokens") >= (1 if rule.short_text == "exact" else max(rule.min_tokens, 1))
     own = F.when(F.col("exact").isNull(), F.col("number"))
@@ -41,16 +42,16 @@ def edges(records: DataFrame, ways: Ways, rule: Rule, total: int) -> DataFrame:
 
 
 def previous(values: DataFrame, most: int) -> DataFrame:
-    """Pair each document with the last `most` documents before it that have the same value."""
+    """Pair each document with earlier documents that have the same value: with the last `most` of them."""
     before = Window.partitionBy("value").orderBy("number").rowsBetween(-most, -1)
     found = values.select("number", F.collect_list("number").over(before).alias("found"))
     return found.select(F.explode("found").alias("a"), F.col("number").alias("b"))
 
 
 def near(values: DataFrame, distance: int, crowd: int) -> DataFrame:
-    """Pair documents with unequal values within a Hamming distance; see `NearTable`.
+    """Pair documents that have different values within a Hamming distance (see `NearTable`).
 
-    Only the first documents of each value are paired, and the first `crowd` values of each bucket.
+    Only the first `NEWEST` documents of each value are paired, and only the first `crowd` values of each bucket.
     """
     numbers = F.slice(F.array_sort(F.collect_list("number")), 1, NEWEST)
     table = values.groupBy("value").agg(numbers.alias("numbers")).withColumn("first", F.col("numbers")[0])
@@ -68,7 +69,7 @@ def near(values: DataFrame, distance: int, crowd: int) -> DataFrame:
 
 
 def _block(value: Column, place: int) -> Column:
-    """Return a block of 16 bits of a value, with the number of the block in the bits above it."""
+    """Return a block of 16 bits of a value, with the number of the block in the bits above these 16."""
     bits = F.shiftrightunsigned(value, place * BLOCK_BITS).bitwiseAND((1 << BLOCK_BITS) - 1)
     return bits.bitwiseOR(F.lit(place << BLOCK_BITS))
 
@@ -78,14 +79,14 @@ def _flipped(block: Column, most: int) -> Column:
 
 
 def stars(records: DataFrame, column: str) -> DataFrame:
-    """Pair each document with the first one that has the same value in a column."""
+    """Pair each document with the first document that has the same value in a column."""
     known = records.where(F.col(column).isNotNull())
     first = F.min("number").over(Window.partitionBy(column)).alias("a")
     return known.select(first, F.col("number").alias("b")).where("a < b")
 
 
 def accepted(pairs: DataFrame, records: DataFrame, rule: Rule) -> DataFrame:
-    """Return, as `PAIRS`, the pairs with equal texts, and the pairs that the rule may accept."""
+    """Return the pairs that have equal texts or that the rule may accept, with the columns of `PAIRS`."""
     for side in "ab":
         names = [F.col(name).alias(f"{name}_{side}") for name in ("sketch", "site", "page")]
         pairs = pairs.join(records.select(F.col("number").alias(side), *names), side)

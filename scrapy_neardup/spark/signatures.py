@@ -1,4 +1,4 @@
-"""Sign rows, each on its own. Spark distributes this work. Imports no Spark."""
+"""Compute the signatures of rows, each row on its own. Spark distributes this work. Imports no Spark."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from .codec import encode_text, signed
 
 
 class Record(NamedTuple):
-    """A document as a row of a DataFrame. Integers are signed, since Spark has no others."""
+    """A document as a row of a DataFrame. Integers are signed, since Spark has no unsigned integers."""
 
     number: int
-    """Its position in the order of `dedupe`."""
+    """The position of the document in the order of `dedupe`."""
     id: str
     """The id of the row, as JSON."""
     url: bytes | None
@@ -38,9 +38,9 @@ class Record(NamedTuple):
     tokens: int
     exact: int | None
     keys: Sequence[int]
-    """The keys of all other detectors that look up equal fingerprints."""
+    """The keys of all detectors that look up equal fingerprints, except `exact`."""
     near: Sequence[Sequence[int]]
-    """The values of each detector with a Hamming distance."""
+    """The fingerprints of each detector that looks up by Hamming distance."""
     fingerprints: bytes
     sketch: bytes
     layout: int
@@ -57,16 +57,16 @@ SCHEMA = (
 
 
 class Ways(NamedTuple):
-    """The lookups for similar fingerprints."""
+    """The parameters of the detectors' lookups."""
 
     keys: Mapping[str, int]
-    """The maximum number of documents to compare for a key, by detector."""
+    """For each detector that looks up equal fingerprints: the maximum number of documents for one fingerprint."""
     near: Mapping[str, int]
-    """The maximum Hamming distance by detector."""
+    """For each detector that looks up by Hamming distance: the maximum distance."""
 
     @classmethod
     def of(cls, detectors: Iterable[Detector]) -> Ways:
-        """Return the lookups of detectors. Raise ConfigError for a detector with an index of its own."""
+        """Return the parameters of detectors' lookups. Raise ConfigError for a detector with an index of its own."""
         indexes = {detector.name: detector.index() for detector in detectors}
         for name, index in indexes.items():
             if not isinstance(index, (Equal, Near)):
@@ -80,7 +80,7 @@ class Ways(NamedTuple):
 
 
 def sign_rows(rows: Iterable[Row], config: Config, id_field: str | None) -> Iterator[Record]:
-    """Yield the record of each row with text. Raise FeedError for a row without its id field."""
+    """Yield the record of each row that has text. Raise FeedError if a row lacks the field `id_field`."""
     detectors = build_detectors(config)
     ways = Ways.of(detectors)
     for row in rows:
@@ -90,7 +90,7 @@ def sign_rows(rows: Iterable[Row], config: Config, id_field: str | None) -> Iter
 
 
 def texts(rows: Iterable[Row], config: Config) -> Iterator[tuple[int, bytes]]:
-    """Yield the number and the text of each row with text."""
+    """Yield the number and the text of each row that has text."""
     for row in rows:
         if document := item_document(row.data, config):
             yield row.number, document.text.encode(errors="surrogatepass")

@@ -1,4 +1,4 @@
-"""Open stores of signatures. The address decides whether the back end is a file, a server or memory."""
+"""Open a store of signatures in a file, on a server or in memory, depending on its address."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def check_kind(address: str) -> None:
 
 
 def memory_store(detectors: Sequence[Detector]) -> Store:
-    """Return a store in memory. It is lost when the process ends."""
+    """Return a new store in memory. Its content is lost when the process ends."""
     return Store(MemoryBackend(), detectors, run=None)
 
 
@@ -37,10 +37,11 @@ def open_store(
 ) -> Store:
     """Open the store at a path, on a server (`redis://…`), or in memory if `address` is None.
 
-    `run` is the id of a run to resume, "" for a new run, or None to read only. With `unclean_run="keep"`, the documents
-    of dead runs are kept; else they are forgotten. `writer` is the spider or command that writes.
+    `run` is the id of a run to resume, "" to begin a new run, or None to open the store read-only. With
+    `unclean_run="keep"`, documents of dead runs are kept; with "forget", they are forgotten. `writer` names the spider
+    or command that opens the store.
 
-    Raise StoreError if the store can't be read, or was written with other parameters of a detector.
+    Raise StoreError if the store can't be read, or if a detector had other parameters when the store was written.
     """
     if address is None:
         return memory_store(detectors)
@@ -52,8 +53,8 @@ def open_store(
 def open_backend(address: str, namespace: str, *, writes: bool, hears_documents: bool = False) -> Backend:
     """Open the back end at an address. Raise StoreError if it can't be opened.
 
-    Without `writes`, it is opened for reading only. With `hears_documents`, `news` returns new documents even if the
-    back end is a server. For a file it always does.
+    With `writes=False`, open it read-only. With `hears_documents=True`, the method `news` of a server also returns new
+    documents. The method `news` of a file always returns new documents.
     """
     check_kind(address)
     if is_server(address):

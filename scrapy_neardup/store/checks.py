@@ -1,6 +1,6 @@
-"""Check types and ranges of the fields of records from an untrusted source. No I/O.
+"""Check the types and ranges of the fields of records that come from an untrusted source. No I/O.
 
-The annotation of a field is its allowed type. Lookups read documents and links without these checks.
+The annotation of a field states the allowed type. Lookups skip these checks when they read documents and links.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ALLOWED = f"(int: from 0 to 2**64 - 1; float: from 0 to {_FAR:.0f}, the year 99
 
 
 def check(record: Record) -> None:
-    """Raise ValueError for the first field with an invalid value."""
+    """Raise ValueError if a field of a record has an invalid value. The message names the first such field."""
     if isinstance(record, Run):
         record = replace(record, documents=abs(record.documents), urls=abs(record.urls))
         if max(record.sealed, record.documents, record.urls, *chain(*record.forgotten)) >= _ROWS:

@@ -1,12 +1,16 @@
-"""Claim documents atomically. If two processes claim copies at the same time, one finds the document of the other.
+"""Claim new documents atomically. If two processes claim copies at the same time, one finds the other's document.
 
 A server holds a document (stores it as pending) in these steps:
 
-1. The lookup holds the document in the same round trip if none of its fingerprints is known. Otherwise it returns rows.
-2. The document is compared with these rows. If it repeats none of them, the server is asked to hold it.
-3. The server refuses if a newer document shares a fingerprint. Then the lookup is repeated. A prefetched lookup that
-   did not hold its document is also repeated, since documents of the same batch may have been added meanwhile.
-4. Candidates by SimHash distance are compared after the document is held. If it repeats one of them, it is released.
+1. The client looks up the document's fingerprints. If none is known, the server holds the document in the same round
+   trip. Otherwise the server returns the rows that have these fingerprints.
+2. The client compares the document with these rows. If it is a copy of none of them, the client asks the server to hold
+   the document.
+3. The server refuses if a document with one of the fingerprints was added after the lookup. Then the client repeats the
+   lookup. The client also repeats a prefetched lookup that did not hold its document, since documents of the same batch
+   may have been added meanwhile.
+4. Documents with a near SimHash do not prevent the server from holding the document. The client compares them
+   afterwards, and releases the document if it is a copy of one of them.
 
 A local back end holds a document for its own process only. Other processes find the document once it is committed.
 """
@@ -25,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Claims:
-    """The document to hold next, and prefetched lookups for later documents."""
+    """Looks up documents, holds new ones in the back end, and caches prefetched lookups."""
 
     def __init__(self, documents: Documents, backend: Backend) -> None:
         self._documents = documents
@@ -37,7 +41,7 @@ class Claims:
         self._foreseen: dict[Signature, tuple[Entry, Found]] = {}
 
     def foresee(self, signatures: Sequence[Signature]) -> None:
-        """Look up several documents in one round trip and cache the answers. Discard unused earlier answers."""
+        """Prefetch the lookups of documents from a server in one round trip. Discard earlier prefetched lookups."""
         for entry, found in self._foreseen.values():
             if found.is_held:
                 self._backend.release(entry)
@@ -49,7 +53,7 @@ class Claims:
             )
 
     def intend(self, signature: Signature) -> None:
-        """Choose the document to hold at its next lookup."""
+        """Set the intended document. A server holds it during its lookup if none of its fingerprints is known."""
         if self._backend.is_remote:
             self._intended = signature
             self._entry = None
@@ -57,8 +61,8 @@ class Claims:
     def found(self, fingerprints: Mapping[str, Sequence[int]]) -> tuple[bool, Found]:
         """Look up fingerprints. Return whether they belong to the intended document, and the rows found.
 
-        If nothing is found, the intended document is held. Pending documents of other processes are candidates for the
-        intended document only.
+        If the fingerprints belong to the intended document, and no row has one of them, a server holds the document.
+        Pending documents of other processes are candidates only for the intended document.
         """
         question, intended = self._documents.lookup.question(fingerprints), self._intended
         if intended is None or fingerprints is not intended.fingerprints:
@@ -76,7 +80,7 @@ class Claims:
         return True, found
 
     def _ask(self, signatures: Sequence[Signature], entries: Sequence[Entry]) -> list[Found]:
-        """Look up documents and, in the same round trip, their URLs, which are needed next."""
+        """Look up the fingerprints of documents. Cache the rows of their URLs, read in the same round trip."""
         told_of = [self._documents.links.question(each.url) for each in signatures if each.url]
         asked = [self._documents.lookup.question(each.fingerprints) for each in signatures]
         found = self._backend.find([*asked, *told_of], [*entries, *[None] * len(told_of)])
@@ -85,7 +89,7 @@ class Claims:
         return found[: len(asked)]
 
     def enter(self, signature: Signature) -> bool:
-        """Hold a document. Return False if the lookup must be repeated, since newer documents may be candidates."""
+        """Hold a document. Return False if newer candidates may exist, so that the lookup must be repeated first."""
         if self._intended is not signature:
             self._documents.add(signature)
             return True
@@ -102,7 +106,10 @@ class Claims:
         self._intended = None
 
     def is_pending(self, signature: Signature) -> bool:
-        """Return whether a document was pending in another process when found. Release it if that process died."""
+        """Return whether a lookup found this document pending in another process.
+
+        If that process is dead, release the document.
+        """
         if signature not in self._documents.elsewhere:
             return False
         self._documents.elsewhere.discard(signature)

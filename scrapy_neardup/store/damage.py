@@ -1,4 +1,4 @@
-"""The list of exceptions that decoding damaged bytes can raise."""
+"""List the exceptions that decoding damaged bytes can raise."""
 
 from __future__ import annotations
 

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 LOOK = 10.0  # seconds between two checks for dead runs
-LOOKS = 4  # consecutive checks without a living process after which an open run is dead
+LOOKS = 4  # an open run is dead after this many consecutive checks that find no living process of it
 
 
 class Dead:
-    """Ends dead runs. With `keeps`, their documents are kept; else they are forgotten."""
+    """Ends the dead runs of a store. `keeps` decides whether their documents are kept or forgotten."""
 
     def __init__(self, store: Store, *, keeps: bool) -> None:
         self._store = store
@@ -29,10 +29,10 @@ class Dead:
         self._missed: Counter[str] = Counter()
 
     def look(self) -> None:
-        """End dead runs if the next check is due, so that their documents stop causing drops.
+        """If the next check is due, check which runs are dead, and end them.
 
-        A run is dead only after `LOOKS` checks in a row, so a process that lost its connection can reconnect. Raise
-        StoreError if the server fails.
+        A run is dead after `LOOKS` checks in a row that find no living process of it, so that a process that lost its
+        connection has time to reconnect. Raise StoreError if the server fails.
         """
         if time.monotonic() < self._look_at:
             return
@@ -44,7 +44,10 @@ class Dead:
         self._missed = missed
 
     def end(self, runs: list[Run]) -> None:
-        """End dead runs whose locks this process holds, and release the locks. Raise StoreError if a write fails."""
+        """End dead runs. This process must hold their locks. Release the locks, except that of its own run.
+
+        Raise StoreError if a write fails.
+        """
         for run in runs:
             before = self._store.session.documents
             erasure.end(self._store, run, forget=not self.keeps)

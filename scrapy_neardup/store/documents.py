@@ -1,4 +1,4 @@
-"""The held documents of a store, pending or committed."""
+"""Find, add, commit and withdraw the held documents of a store."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ RECENT = 256  # decoded documents to cache, since pages of one template find the
 
 
 class Documents:
-    """The held documents of all processes. Each document is always the same object."""
+    """The held documents of a store. Reading a document twice returns the same object."""
 
     def __init__(self, backend: Backend, session: Session, lookup: Lookup) -> None:
         self.pending: dict[Signature, Entry] = {}
-        """The pending documents of this process, with the entries that hold them."""
+        """The pending documents of this process, each with its entry in the back end."""
         self.elsewhere: WeakSet[Signature] = WeakSet()
         """Documents that were pending in another process when they were last found."""
         self.lookup = lookup
@@ -41,9 +41,10 @@ class Documents:
     def found(
         self, fingerprints: Mapping[str, Sequence[int]], found: Found, *, with_pending: bool
     ) -> Iterator[tuple[str, Signature]]:
-        """Yield the name of the detector and the document for each candidate among the rows found.
+        """Yield each candidate as a pair: the name of the detector that proposes it, and the document.
 
-        `with_pending` includes pending documents of other processes.
+        `found` is the answer to the lookup of `fingerprints`. With `with_pending`, documents that are pending in other
+        processes are candidates too.
         """
         proposed: dict[str, dict[str, Row]] = {name: {} for name in self.lookup.names}
         for name, rows in self.lookup.proposed(fingerprints, found):
@@ -63,7 +64,7 @@ class Documents:
         return list({row.key: by_key[row.key] for row in self._backend.get(by_key)}.values()) if by_key else []
 
     def held(self, row: Row) -> Signature:
-        """Return the document of a row, always as the same object. Raise StoreError if the row is damaged."""
+        """Return the document in a row, as the same object at each call. Raise StoreError if the row is damaged."""
         signature = self._held.get(row.key)
         if signature is None:
             record = self._session.load(row)
@@ -76,11 +77,11 @@ class Documents:
         return signature
 
     def all(self) -> Iterator[Signature]:
-        """Yield all documents, including the pending ones of this process."""
+        """Yield all held documents, except those that are pending in other processes."""
         return (self.held(row) for row in self._backend.scan(DOCUMENT) if not row.is_pending)
 
     def repeated(self) -> list[Signature]:
-        """Return the documents with copies, most copies first. Ties are sorted by URL."""
+        """Return the documents that have copies, sorted by descending number of copies, then by URL."""
         found = [signature for signature in self.all() if signature.repeats]
         return sorted(found, key=lambda signature: (-signature.repeats, signature.url or ""))
 
@@ -94,44 +95,44 @@ class Documents:
             signature.known_repeats = None
 
     def recount_all(self) -> None:
-        """Clear the cached numbers of copies. Pending documents have none."""
+        """Clear the cached number of copies of each document. Set it to 0 for pending documents of this process."""
         for signature in list(self._held.values()):
             signature.known_repeats = None if signature not in self.pending else 0
 
     # Changes
 
     def entry(self, signature: Signature) -> Entry:
-        """Return the entry of a new document. Set its id if it has none."""
+        """Return the entry that stores a document in the back end. If the document has no id, set a new one."""
         signature.id = signature.id or self._session.next_id()
         return Entry(f"{DOCUMENT}/{signature.id}", signature, postings(signature))
 
     def add(self, signature: Signature) -> None:
-        """Hold a new document as pending, even if it is a copy."""
+        """Hold a new document as pending, without looking for copies."""
         entry = self.entry(signature)
         self.lookup.enter(signature)
         self._backend.hold(entry, b"")
         self.keep_pending(signature, entry)
 
     def keep_pending(self, signature: Signature, entry: Entry) -> None:
-        """Add a document that the back end holds to `pending`."""
+        """Add a document to `pending`. The back end must already hold it."""
         self.pending[signature] = entry
         self._held[entry.key] = signature
         signature.count, signature.known_repeats = self.links.count, 0
 
     def note_link(self, signature: Signature | None) -> None:
-        """Remember that a pending document has links. If it is withdrawn, they are deleted too."""
+        """If a document is pending, remember that it has links, so that `withdraw` deletes the links too."""
         if signature in self.pending:
             self._linked.add(signature)
 
     def commit(self, signature: Signature, visit: Visit | None) -> bool:
-        """Commit a pending document. Return whether it was pending."""
+        """Commit a document with the visit of its own URL, if any. Return False if the document is not pending."""
         if entry := self.pending.pop(signature, None):
             self._session.count(documents=1)
             self.links.begin(signature, visit, entry)
         return entry is not None
 
     def withdraw(self, signature: Signature) -> None:
-        """Delete a document, pending or committed, with all links to it."""
+        """Delete a pending or committed document, and all links to it."""
         if signature in self._gone or not signature.id:
             return
         if entry := self.pending.pop(signature, None):

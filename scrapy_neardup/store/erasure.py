@@ -1,4 +1,4 @@
-"""Forget a selection of records, the rows of a run, or the unsealed rows of a dead run."""
+"""Forget selected records, all rows of a run, or the rows that a dead run wrote after it was last closed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ _WITH_PORT = re.compile(r"(?:\[[^]]*\]|[^:]*):\d+")
 
 
 def forget(store: Store, what: Selection) -> Forgotten:
-    """Forget documents with all links to them, other URLs, and evidence on hosts. Return the counts."""
+    """Forget a selection. Return the numbers of forgotten documents and URLs.
+
+    All links to a forgotten document are forgotten too, and evidence on mirrors that names the selected URL or host.
+    """
     if what.run is not None:
         return _forget_run(store, what.run)
     documents, urls, others = _selected(store, what)
@@ -36,13 +39,13 @@ def forget(store: Store, what: Selection) -> Forgotten:
 
 
 def selected(store: Store, what: Selection) -> Forgotten:
-    """Return the counts that `forget` would return. Raise StoreError for an unknown run."""
+    """Return the numbers that `forget` would return, and forget nothing. Raise StoreError for an unknown run."""
     documents, urls, others = _selected(store, what)
     return Forgotten(len(documents), len(urls | others.keys()))
 
 
 def _selected(store: Store, what: Selection) -> tuple[list[Signature], set[str], dict[str, str]]:
-    """Return the selected documents, the canonical URLs of their links, and all selected URLs by canonical URL."""
+    """Return selected documents, canonical URLs of all links to them, and URLs of selected links by canonical URL."""
     documents = list(_documents(store, what))
     urls = {canonical_url(link.url) for signature in documents for link in store.links(signature)}
     return documents, urls, {canonical_url(link.url): link.url for link in _links(store, what)}
@@ -89,7 +92,7 @@ def _trials(store: Store, what: Selection) -> list[Trial]:
 
 
 def is_of(name: str, url: str | None) -> bool:
-    """Return whether a URL belongs to the host `name`, in any spelling, with or without port."""
+    """Return whether a URL is on the host `name`. If `name` includes a port, the port must be the same too."""
     if not url:
         return False
     if _WITH_PORT.fullmatch(name):
@@ -102,7 +105,7 @@ def is_of(name: str, url: str | None) -> bool:
 
 
 def end(store: Store, run: Run, *, forget: bool) -> None:
-    """End a dead run whose lock this process holds. With `forget`, delete its unsealed rows."""
+    """End a dead run. This process must hold its lock. With `forget`, delete rows written after it was last closed."""
     last = _last(store, run)
     if forget:
         erase(store, run.id, after=run.sealed)
@@ -115,7 +118,7 @@ def _forget_run(store: Store, name: str) -> Forgotten:
     if name == store.run or not store.backend.hold_run(name):
         raise StoreError(f"run {name!r} of store {store.backend.name!r} is alive; end it first")
     try:
-        store.session.take_in(store.backend.get([f"{RUN}/{name}"]))  # the run may have written more since it was read
+        store.session.update_runs(store.backend.get([f"{RUN}/{name}"]))  # it may have written more
         run, documents, urls = store.session.runs[name], store.session.documents, store.session.urls
         last = _last(store, run)
         erase(store, name)
@@ -133,7 +136,7 @@ def _check_known(store: Store, name: str) -> None:
 
 
 def erase(store: Store, run: str, *, after: int = 0) -> None:
-    """Delete the rows of a run with numbers above `after`, and all links to the deleted documents."""
+    """Delete all rows of a run that have a number above `after`, and all links to the deleted documents."""
     for row in _rows(store, DOCUMENT, run, after):
         store.withdraw(store.documents.held(row))
     for row in _rows(store, LINK, run, after):

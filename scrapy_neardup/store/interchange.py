@@ -1,11 +1,11 @@
 """Convert the rows of a store to JSON lines and back. No I/O.
 
 Every line has a `type`:
-- `store`, in the first line. It has `format` and `schemes` of the store, and the numbers of `documents` and URLs
-  (`links`).
-- The kind of a row. `key` is its key without the kind. The other fields are those of the record (see `records`). Bytes
-  are written as `{"base64": …}`.
-- `end`, in the last line. A file without it is truncated.
+- `store`: the first line. It has the `format` and the `schemes` of the store, its number of `documents`, and its number
+  of URLs (`links`).
+- The kind of a row, such as `document`. `key` is the key of the row without the kind. The other fields are the fields
+  of the record (see `records`). Bytes are written as `{"base64": …}`.
+- `end`: the last line. A file without this line is truncated.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def head_line(schemes: Mapping[str, str], documents: int, urls: int) -> Line:
 
 
 def line_of(key: str, record: Record) -> Line:
-    """Return the line of a row."""
+    """Return the line of a row, as a dictionary of JSON values."""
     kind = kind_of(key)
     fields = zip(records.FIELDS[kind], map(_to_json, records.body_of(key, record)), strict=True)
     return {"type": kind, "key": id_of(key), **dict(fields)}
@@ -43,7 +43,7 @@ def end_line() -> Line:
 
 
 def read_head(line: Line) -> dict[str, str]:
-    """Return the schemes in the first line. Raise ValueError if it is not a `store` line or has another format."""
+    """Return the schemes in the first line. Raise ValueError if its type is not `store` or its format differs."""
     if line.get("type") != _STORE:
         raise ValueError("it is not an export: the first row must have the type 'store'")
     schemes: dict[str, str] = meta.merged(line, {})["schemes"]
@@ -51,7 +51,10 @@ def read_head(line: Line) -> dict[str, str]:
 
 
 def read_lines(lines: Iterable[Line]) -> Iterator[tuple[str, Record]]:
-    """Yield key and record of the lines after the first. Raise ValueError for an invalid line or a missing `end`."""
+    """Yield the key and the record of each line after the first.
+
+    Raise ValueError if a line is invalid, or if the last line is not of type `end`.
+    """
     last: Line = {}
     for last in lines:
         if last.get("type") != _END:
@@ -78,7 +81,7 @@ def _read(line: Line) -> tuple[str, Record]:
 
 
 def _id(kind: str, value: object) -> str:
-    """Return the id of a row. Raise ValueError if it is invalid."""
+    """Return `value` if it is a valid id for a row of this kind. Raise ValueError otherwise."""
     if not (isinstance(value, str) and (is_id(value) if kind == RUN else is_place(value))):
         raise ValueError(f"its key is {value!r:.80}; allowed is RUN/NUMBER, or RUN for a run")
     return value

@@ -1,4 +1,4 @@
-"""The protocol of a back end (`Backend`), with rows, postings and lookups."""
+"""Define the protocol of a back end (`Backend`), and the types of rows, postings and lookups."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Selection(NamedTuple):
     """A selection of records to forget. Exactly one field is set."""
 
     url: str | None = None
-    """A URL. Its document is selected with all links to it. If the URL is a copy, only its own link is selected."""
+    """A URL. If it is a copy, its link is selected. Otherwise its document and all links to it are selected."""
     host: str | None = None
-    """A host, with or without port. All its URLs and documents are selected, and the evidence on it."""
+    """A host, with or without port. Its URLs, its documents and the evidence that names this host are selected."""
     run: str | None = None
     """The id of a run. All its rows are selected."""
     before: float | None = None
@@ -37,39 +37,39 @@ class Forgotten(NamedTuple):
 
     documents: int
     links: int
-    """The number of URLs, including those of the documents."""
+    """The number of forgotten URLs, including the URLs of forgotten documents."""
 
 
 @dataclass
 class HostNews:
-    """The record of a `host` row: new evidence and new hosts."""
+    """The record of a `host` row: new evidence on mirrors, and hosts that were met for the first time."""
 
     trials: list[Trial] = field(default_factory=list)
-    """Evidence on mirrors."""
+    """The new evidence on mirrors."""
     met: dict[str, float] = field(default_factory=dict)
-    """The time of the first page of each new host, in seconds since the epoch."""
+    """The new hosts, each with the time of its first page in seconds since the epoch."""
 
 
 Record: TypeAlias = "Signature | Link | Run | HostNews | Mapping[str, Any]"
-"""The content of a row: a document, a link, a run, news of hosts, or JSON data."""
+"""The content of a row: a document, a link, a run, host news, or JSON data (kind `meta`)."""
 
 
 class Row(NamedTuple):
     """A row read from the store."""
 
     key: str
-    """`document/RUN/NUMBER`, `link/RUN/NUMBER`, `host/RUN/NUMBER`, `run/RUN`, `meta/NAME`."""
+    """One of `document/RUN/NUMBER`, `link/RUN/NUMBER`, `host/RUN/NUMBER`, `run/RUN`, `meta/NAME`."""
     value: bytes | Record
-    """Bytes as `records.dump` returns them, or the record itself if the row is not yet written."""
+    """The encoded record (see `records.dump`), or the record itself if the row is not yet written."""
     is_pending: bool = False
-    """Whether this is a pending document of another process."""
+    """Whether the row is a document that is pending in another process."""
 
 
 class Postings(NamedTuple):
-    """The index entries of a row."""
+    """The values by which the index finds a row."""
 
     keys: Sequence[int] = ()
-    """Well-mixed 64-bit keys."""
+    """64-bit keys with well-mixed bits."""
     simhash: int | None = None
 
 
@@ -80,17 +80,17 @@ class Entry(NamedTuple):
     record: Record
     postings: Postings = Postings()
     keeps_place: bool = False
-    """Whether the row exists and needs no new postings. Other processes get no news of the change."""
+    """Whether the row exists and keeps its postings. Other processes get no news of such a change."""
 
 
 class Question(NamedTuple):
     """A lookup by keys and by SimHash distance."""
 
     keys: Mapping[int, int]
-    """The keys, each with its maximum number of rows. The newest rows are returned."""
+    """The keys, each with its maximum number of rows to return. If more rows exist, the newest are returned."""
     simhash: int | None = None
     distance: int = 0
-    """The maximum Hamming distance of SimHashes. The nearest rows are returned, at most `NEWEST`."""
+    """The maximum Hamming distance from `simhash`. If more than `NEWEST` rows exist, the nearest are returned."""
 
 
 @dataclass
@@ -98,67 +98,73 @@ class Found:
     """The rows that answer a lookup."""
 
     rows: dict[int, list[Row]] = field(default_factory=dict)
-    """The rows found by each key, oldest first. A few rows may belong to another key, so check the record."""
+    """The rows of each key, oldest first. A few of them may belong to another key, so check their records."""
     near: list[Row] = field(default_factory=list)
     """The rows with a near SimHash, oldest first."""
     is_held: bool = False
-    """Whether the entry passed with the lookup is held now."""
+    """Whether the back end now holds the entry that was passed with the lookup."""
     seen: bytes = b""
-    """A token for `hold`, which uses it to detect newer rows."""
+    """A token for `hold`, which uses the token to detect rows that were added after the lookup."""
 
 
 class Backend(Protocol):
     """Storage and lookup of rows. Use a back end in one thread at a time.
 
-    Writes are idempotent, since the writer chooses the key. A row passed to `write` is visible to this process at once,
-    and durable when `flush(wait=True)` returns. A batch is one transaction.
+    Writes are idempotent, since the caller chooses the keys. A row passed to `write` is visible to this process at
+    once, and durable when `flush(wait=True)` returns. A batch is one transaction.
     """
 
     name: str
     """The path or address of the store, without passwords."""
     is_remote: bool
-    """Whether the back end is a server. Only then do other processes see the claims of this process."""
+    """Whether the back end is a server. Other processes see this process's pending documents only on a server."""
 
     # Rows
 
     def get(self, keys: Iterable[str]) -> list[Row]:
-        """Return the existing rows with these keys, in any order."""
+        """Return the rows that exist under these keys, in any order."""
 
     def scan(self, kind: str, run: str = "") -> Iterator[Row]:
-        """Yield all rows of a kind, of one run or of all runs. Stored rows are ordered; unwritten rows are included."""
+        """Yield all rows of a kind, including unwritten rows. `run` is the id of one run, or "" for all runs.
+
+        Rows in a file or on a server are sorted by key.
+        """
 
     def find(self, questions: Sequence[Question], entries: Sequence[Entry | None] = ()) -> list[Found]:
         """Return one answer for each question, in order.
 
-        `entries` has a document or None for each question. If the keys of the question find nothing, the document is
-        held as pending, even if rows with a near SimHash are found. Once a document could not be held, later ones are
-        not held either. Local back ends ignore `entries`.
+        `entries` has, for each question, a document to hold or None. If no row has a key of the question, a server
+        holds the document as pending, even if the SimHash of a row is near. Once a document could not be held, later
+        documents of the call are not held either. Local back ends ignore `entries`.
         """
 
     def count(self, key: int) -> int:
-        """Return the number of postings of a key. Postings of deleted rows may be included."""
+        """Return the number of rows that the index has for a key. Deleted rows may be counted too."""
 
     def hold(self, entry: Entry, seen: bytes) -> bool:
-        """Hold a document as pending. Return False if its keys find rows newer than `seen`."""
+        """Hold a document as pending. Return False if rows with one of its keys were added after its lookup.
+
+        `seen` is `Found.seen` of that lookup.
+        """
 
     def release(self, entry: Entry) -> None:
-        """Release a pending document."""
+        """Delete a pending document."""
 
     def write(self, entries: Sequence[Entry], deleted: Sequence[Entry] = ()) -> None:
-        """Write `entries` and delete `deleted` as one batch. Pending documents among the entries are committed."""
+        """Write `entries` and delete `deleted` as one batch. Writing a pending document commits it."""
 
     def flush(self, *, wait: bool) -> None:
         """Start to write all buffered rows. With `wait`, return once they are durable.
 
-        Raise StoreError if a write failed. Its rows stay in the buffer for the next flush. While a server is known to
-        be down, the call fails at once.
+        Raise StoreError if a write failed. The rows of that write stay in the buffer for the next flush. While a server
+        is known to be down, raise at once.
         """
 
     def reach(self) -> None:
-        """Wait some seconds for a server that is down."""
+        """If the server is down, wait some seconds for it to come back."""
 
     def news(self) -> tuple[list[Row], bool]:
-        """Return rows that were written since the last call, and whether there are more.
+        """Return rows that were written since the last call, and whether more remain.
 
         A server returns only rows of runs and hosts, and also of documents if it was opened with `hears_documents`.
         """
@@ -183,4 +189,4 @@ class Backend(Protocol):
         """Give unused space back to the system. Other processes may use the store meanwhile."""
 
     def abandon(self) -> None:
-        """Release all resources at once, as if the process died. Unflushed rows are lost."""
+        """Close the back end at once, as if the process died. Unflushed rows are lost."""

@@ -1,4 +1,4 @@
-"""Compose and split keys of rows.
+"""Compose and split the keys of rows.
 
 Keys are `document/RUN/NUMBER`, `link/RUN/NUMBER`, `host/RUN/NUMBER`, `run/RUN` and `meta/NAME`.
 """
@@ -11,7 +11,7 @@ _PLACE = re.compile(r"[\w.-]{1,200}/(?!0+$)([0-9a-f]{6}|[1-9a-f][0-9a-f]{6,8})")
 
 
 def key_of(kind: str, run: str, number: int) -> str:
-    """Return the key of a numbered row. The keys of a run ascend, since appending to a table is fastest."""
+    """Return the key of a numbered row. The keys of a run ascend, since appending rows to a table is fastest."""
     return f"{kind}/{run}/{number:06x}"
 
 
@@ -26,11 +26,11 @@ def id_of(key: str) -> str:
 
 
 def place_of(id: str) -> tuple[str, int]:
-    """Return the run and the number of an id. Raise ValueError for an invalid id."""
+    """Return the run and the row number in an id `RUN/NUMBER`. Raise ValueError for an invalid id."""
     run, _, number = id.rpartition("/")
     return run, int(number, 16)
 
 
 def is_place(id: str) -> bool:
-    """Return whether text is a valid id of a numbered row, `RUN/NUMBER`."""
+    """Return whether an id is a valid id of a numbered row, `RUN/NUMBER`."""
     return _PLACE.fullmatch(id) is not None

@@ -1,4 +1,4 @@
-"""The state of each URL, which is its newest link or the document that it gave first."""
+"""Read and write the state of each URL: its newest link, or else the document that it gave first."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from ..signature import Link, Signature, Visit
 from ..text.urls import canonical_url
 from .interface import DOCUMENT, LINK, Backend, Entry, Found, Postings, Question, Row, StoreError
+from .keys import id_of, place_of
 from .postings import links_key, mirrors_key, postings, url_key
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ FEW = 16  # the maximum number of copies of a document that are counted exactly
 MANY = 1 << 24  # the maximum number of links of a document
 
 Rows: TypeAlias = list[tuple[Row, Link | None]]
-"""The rows of a URL, oldest first, with their links. A document whose URL gave something else since has None."""
+"""The rows of a URL, oldest first, with their links. For a document that the URL does not give any more, it is None."""
 
 
 class Links:
@@ -138,7 +139,7 @@ class Links:
         return link is not None and not link.key and link.signature is document
 
     def count(self, id: str) -> int:
-        """Return the number of copies of a document. Above `FEW`, it may include deleted links."""
+        """Return the number of copies of a document. A number above `FEW` may include deleted links."""
         key = mirrors_key(id)
         about = self._backend.count(key)
         if not 0 < about <= FEW:
@@ -161,7 +162,7 @@ class Links:
             link.before = ""
             self._put(link, [])
             raise
-        link.before = _before(_newest(rows), link)
+        link.before = self._before(_newest(rows), link)
         self._put(link, rows)
 
     def _put(self, link: Link, rows: Rows, key: str = "") -> None:
@@ -196,9 +197,21 @@ class Links:
         rewritten, deleted = self._begun(document, rows)
         keys, simhash = entry.postings
         if document.own and document.url:
-            document.own = document.own._replace(before=_before(_newest(rows), own_link(document)))
+            document.own = document.own._replace(before=self._before(_newest(rows), own_link(document)))
             keys = [*keys, url_key(document.url)]
         self._write([*rewritten, entry._replace(postings=Postings(keys, simhash))], deleted)
+
+    def _before(self, known: Link | None, link: Link) -> str | None:
+        """Return `Link.before` for the new link of a URL, given its known link.
+
+        If this run has a new row for the known link, the document before that row counts. So it is always one that the
+        URL returned before the run.
+        """
+        if known is None:
+            return None
+        is_of_run = place_of(id_of(known.key) or known.target or "")[0] == self._session.run
+        keeps = bool(known.key) if tells_same(known, link) else is_of_run
+        return known.before if keeps else known.target or known.before or ""
 
     def _begun(self, document: Signature, rows: Rows) -> tuple[list[Entry], list[Entry]]:
         """Return the entries to rewrite and to delete when a document is added, given the rows of its URL."""
@@ -232,7 +245,7 @@ class Links:
         return document.own is not None
 
     def adopt_link(self, link: Link, *, is_key_known: bool) -> bool:
-        """Write a link of another store, unless a later visit of its URL is known. Return whether it gave a new state.
+        """Write a link of another store, unless a later visit of its URL is known. Return whether it changed a state.
 
         The link has its key and target. An existing row with this key is the same link, and is replaced only by a later
         visit.
@@ -251,7 +264,7 @@ class Links:
     def _superseded(
         self, rows: Iterable[tuple[Row, Link | None]], link: Link | None
     ) -> tuple[list[Entry], list[Entry]]:
-        """Return the entries of documents to rewrite without their visit, and of links to delete, for a new link.
+        """Return the entries that a new link supersedes: documents to rewrite without their visit, and links to delete.
 
         `link` is None if the URL is forgotten.
         """
@@ -312,16 +325,13 @@ def _newest(rows: Rows) -> Link | None:
 
 
 def tells_same(one: Link, other: Link) -> bool:
+    """Return whether two links lead to the same document, both as copies or both not."""
     return (one.target, one.is_copy) == (other.target, other.is_copy)
 
 
-def _before(known: Link | None, link: Link) -> str | None:
-    """Return `Link.before` for the new link of a URL, given its known link."""
-    if known is None:
-        return None
-    return known.before if tells_same(known, link) else known.target or known.before or ""
-
-
 def _is_later(link: Link, known: Link | None) -> bool:
-    """Return whether a link takes precedence over the known one. At equal times, a link precedes a document's visit."""
+    """Return whether a link takes precedence over the known link of its URL.
+
+    The later one does. At equal times, a link with its own row takes precedence over the visit in a document's row.
+    """
     return known is None or (link.seen, bool(link.key)) > (known.seen, bool(known.key))

@@ -15,7 +15,7 @@ Fingerprints: TypeAlias = Mapping[str, Sequence[int]]
 
 
 class Lookup:
-    """The lookups of the detectors: by equal keys, by SimHash distance, or in an index in RAM."""
+    """Builds the lookups of the detectors: by equal keys, by SimHash distance, or in an index in RAM."""
 
     def __init__(self, detectors: Sequence[Detector]) -> None:
         self.names = [detector.name for detector in detectors]
@@ -26,10 +26,10 @@ class Lookup:
         self._asked: Fingerprints | None = None
         self._of_asked: dict[str, list[int]] = {}
         self.own: dict[str, Index[Any]] = {n: e for n, e in indexes.items() if not isinstance(e, (Equal, Near))}
-        """The indexes in RAM by name of the detector."""
+        """The indexes in RAM, by name of the detector."""
 
     def question(self, fingerprints: Fingerprints) -> Question:
-        """Return the lookup for the back end."""
+        """Return the lookup that the back end answers for these fingerprints."""
         keys = {key: self._newest[name] for name, keys in self._keys(fingerprints).items() for key in keys}
         simhashes = fingerprints.get(SIMHASH, ()) if self._distance is not None else ()
         return Question(keys, simhashes[0] if simhashes else None, self._distance or 0)
@@ -42,7 +42,7 @@ class Lookup:
         return self._of_asked
 
     def proposed(self, fingerprints: Fingerprints, found: Found) -> Iterator[tuple[str, list[Row]]]:
-        """Yield the name of a detector, and rows that it proposes. A name may occur several times."""
+        """Yield pairs: the name of a detector, and rows in `found` that it proposes. Names may occur several times."""
         keys = self._keys(fingerprints) if found.rows else {}
         for name in self.names:
             if name in keys:
@@ -53,7 +53,7 @@ class Lookup:
     # Indexes in RAM
 
     def enter(self, signature: Signature) -> None:
-        """Add a document to the indexes, in place of an earlier entry. If a custom index raises, undo the additions."""
+        """Add a document to the indexes in RAM, in place of its old entries. If an index raises, undo the additions."""
         entered: list[str] = []
         try:
             for name, index in self.own.items():
@@ -66,6 +66,6 @@ class Lookup:
             raise
 
     def remove(self, signature: Signature) -> None:
-        """Remove a document from the indexes."""
+        """Remove a document from the indexes in RAM."""
         for name, index in self.own.items():
             index.remove(signature.fingerprints.get(name, ()), signature)

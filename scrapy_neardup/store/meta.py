@@ -1,4 +1,4 @@
-"""The record of a store, with its format and the schemes of its fingerprints. No I/O."""
+"""Check and extend the record of a store: its format and the schemes of its fingerprints. No I/O."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from .damage import DAMAGE
 
 FORMAT = 8  # the version of the rows and their fields
 KEY = "meta/made"
-COUNTS = "meta/counts"  # numbers of documents and URLs to add to the counts of runs, after an import
+COUNTS = "meta/counts"  # after an import: numbers of documents and URLs to add to the counts of runs
 INDEX = "meta/index"  # the names of the valid files of the index
 _SETTINGS = {"imatch": " (NEARDUP_LEXICON, NEARDUP_IMATCH_LEXICONS)"}  # the settings behind a scheme
 
 
 def merged(stored: Mapping[str, Any] | None, schemes: Mapping[str, str]) -> dict[str, Any]:
-    """Return the record of a store with these schemes added. `stored` is its record so far, None for a new store.
+    """Return the record of a store with these schemes added. `stored` is its present record; None for a new store.
 
-    Schemes of detectors that are not in use are kept. Raise ValueError if a scheme or the format differs, or if the
-    record is damaged.
+    Schemes of detectors that are not in use are kept. Raise ValueError if `stored` is damaged, has another format, or
+    has another scheme for one of the names.
     """
     meta = _checked(stored or {"format": FORMAT, "schemes": {}})
     if meta["format"] != FORMAT:

@@ -1,4 +1,4 @@
-"""Compute the 64-bit keys that find a record. No I/O."""
+"""Compute the 64-bit keys by which the index finds a record. No I/O."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ _ALL, _MULTIPLIER = (1 << 64) - 1, int(MULTIPLIER)
 
 @cache
 def salt(name: str) -> int:
-    """Return the salt of a kind of keys. It separates the kinds, which share one table."""
+    """Return the salt of a kind of keys. All kinds share one table, and their salts keep them apart."""
     return hash_text(name)
 
 
 def spread(key: int) -> int:
-    """Return a key with all bits well mixed."""
+    """Return a 64-bit key with its bits well mixed."""
     return key * _MULTIPLIER & _ALL
 
 
 def fingerprint_keys(name: str, values: Sequence[int]) -> list[int]:
-    """Return the keys of a detector's fingerprints."""
+    """Return the keys of the fingerprints of the detector `name`."""
     mixed = salt(name)
     return [(value ^ mixed) * _MULTIPLIER & _ALL for value in values]
 
 
 def url_key(url: str) -> int:
-    """Return the key of the rows of a URL in any spelling."""
+    """Return the key that finds the rows of a URL. All spellings of a URL have the same key."""
     return spread(hash_text(canonical_url(url)) ^ salt("url"))
 
 
 def links_key(id: str) -> int:
-    """Return the key of the links to a document."""
+    """Return the key that finds all links to a document."""
     return spread(hash_text(id) ^ salt("links"))
 
 
 def mirrors_key(id: str) -> int:
-    """Return the key of the links to a document that are copies."""
+    """Return the key that finds those links to a document that are copies."""
     return spread(hash_text(id) ^ salt("mirrors"))
 
 
 def document_keys(fingerprints: Mapping[str, Sequence[int]]) -> list[int]:
-    """Return the keys of all fingerprints except SimHashes.
+    """Return the keys of all fingerprints of a document except its SimHash.
 
     The keys of a detector with an index in RAM are included, although they are never looked up.
     """
@@ -55,7 +55,7 @@ def document_keys(fingerprints: Mapping[str, Sequence[int]]) -> list[int]:
 
 
 def postings(record: Record) -> Postings:
-    """Return the postings of a record. Only documents and links have any."""
+    """Return the postings of a record. They are empty unless the record is a document or a link."""
     if isinstance(record, Signature):
         keys = document_keys(record.fingerprints)
         if record.own and record.url:

@@ -1,4 +1,4 @@
-"""Encode records as bytes, the same for every back end. No I/O.
+"""Encode and decode records as bytes, in the same format for every back end. No I/O.
 
 A value is a CRC-32 (4 bytes, big-endian) of the key and the body, followed by the body in MessagePack. MessagePack
 holds data only, so a file from a stranger can't run code. The body is a list of the fields in `FIELDS`, or a map for
@@ -8,7 +8,7 @@ the kind `meta`:
   figure_sample]`; `own` is `[seen, size, before]` of the visit of its own URL, or nil if a link is newer;
 - link: `target` is the id of its document, `RUN/NUMBER`, or nil for a URL to be fetched each time; `evidence` is
   `[detector, hamming, resemblance, containment, length_ratio, kind]` or nil;
-- host: `trials` are `relations.Row`; `met` has the time of the first page by host.
+- host: `trials` are `relations.Row`; `met` maps each new host to the time of its first page.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _ERRORS = "surrogatepass"  # URLs and titles may contain lone surrogates
 
 
 class Prints(Mapping[str, tuple[int, ...]]):
-    """Fingerprints by detector. They are unpacked on access, since they are not needed for most documents found."""
+    """Fingerprints by detector. They are unpacked on access, since those of most found documents are never used."""
 
     __slots__ = ("_packed",)
 
@@ -58,7 +58,7 @@ class Prints(Mapping[str, tuple[int, ...]]):
 
 
 def dump(key: str, record: Record) -> bytes:
-    """Return the value of a row as bytes."""
+    """Encode a record as the value of the row with this key."""
     body: bytes = msgpack.packb(body_of(key, record), unicode_errors=_ERRORS)
     return _checksum(key, body) + body
 
@@ -68,14 +68,14 @@ def _checksum(key: str, body: bytes | memoryview) -> bytes:
 
 
 def is_intact(key: str, value: object) -> bool:
-    """Return whether the checksum of a row matches."""
+    """Return whether the value of a row has the right checksum."""
     return isinstance(value, bytes) and value[:4] == _checksum(key, value[4:])
 
 
 def load(key: str, value: bytes) -> Any:
-    """Return the record of a row.
+    """Decode the value of the row with this key. Return the record.
 
-    Raise ValueError for a damaged row. A link has the id of its document, but no document.
+    A link is returned with the id of its document, but without the document. Raise ValueError for a damaged row.
     """
     body = memoryview(value)[4:]
     if value[:4] != _checksum(key, body):
@@ -87,7 +87,7 @@ def load(key: str, value: bytes) -> Any:
 
 
 def read(key: str, body: list[Any]) -> Record:
-    """Return the record of a row, given its body."""
+    """Return the record of a row, given the fields of its body."""
     return _READERS[kind_of(key)](key, body)
 
 
@@ -97,7 +97,7 @@ def pack(values: tuple[int, ...]) -> bytes:
 
 
 def unpack(packed: bytes) -> tuple[int, ...]:
-    """Return the integers in a value that `pack` returned."""
+    """Return the integers in bytes that `pack` returned."""
     return tuple(_native(array("Q", packed)))
 
 
@@ -108,7 +108,7 @@ def _native(values: array[int]) -> array[int]:
 
 
 def body_of(key: str, record: Record) -> Any:
-    """Return the body of a record, with values that MessagePack can encode."""
+    """Return the body of a record, made of values that MessagePack can encode."""
     kind = kind_of(key)
     if kind == META:
         return record

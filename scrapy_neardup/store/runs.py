@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import time
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from uuid import uuid4
@@ -53,8 +52,8 @@ class Run:
 
     def with_stats(self, stats: Mapping[str, int]) -> Run:
         """Return the record with the stats of the current opening added."""
-        counted = Counter({name: int(count) for name, count in stats.items()})  # bool is not a count
-        return replace(self, stats=dict(Counter(self.stats) + counted))
+        sums = {name: self.stats.get(name, 0) + int(count) for name, count in stats.items()}  # bool is not a count
+        return replace(self, stats={**self.stats, **sums})
 
 
 def is_id(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""The record of a store, its runs, and the run of this process."""
+"""Open, record and close the runs of a store, and check the schemes of its fingerprints."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Session:
 
     def __init__(self, backend: Backend, lookup: Lookup) -> None:
         self.run = ""
-        """The id of the run of this process; "" when reading only."""
+        """The id of the run of this process; "" if the store is open read-only."""
         self.runs: dict[str, Run] = {}
-        """All known runs by id."""
+        """The records of all known runs by id."""
         self._backend = backend
         self._lookup = lookup
         self._last = 0
@@ -35,18 +35,18 @@ class Session:
         self._beyond: Mapping[str, int] = {}
 
     def begin(self, run: str | None, writer: str) -> list[Run]:
-        """Open `run`, or a new run if it is "". Return the dead runs, whose locks this process holds now.
+        """Open the run with the id `run`, or a new run if it is "". Return all dead runs, after taking their locks.
 
-        The opened run is among them if it died. If `run` is None, only read the store, and return no runs. Raise
-        StoreError if the store can't be read, or has other schemes of fingerprints.
+        A resumed run that had died is among the dead runs. With `run=None`, open the store read-only, and return no
+        runs. Raise StoreError if the store can't be read, or has other schemes of fingerprints than the detectors.
         """
-        self.take_in(self._backend.scan(RUN))
+        self.update_runs(self._backend.scan(RUN))
         self.agree({}, writes=run is not None)
         if run is None:
             return []
         self.run = self._claimed(run)
         dead = self.hold_dead(self.others_open())
-        self.take_in(self._backend.get([f"{RUN}/{self.run}"]))  # its former process may have written until now
+        self.update_runs(self._backend.get([f"{RUN}/{self.run}"]))  # its former process may have written until now
         dead += [each for each in self.runs.values() if each.closed is None and each.id == self.run]
         mine = self.runs.get(self.run) or Run(self.run, time.time())
         self._last, self._documents, self._urls = mine.sealed, mine.documents, mine.urls
@@ -55,20 +55,20 @@ class Session:
         return dead
 
     def others_open(self) -> list[str]:
-        """Return the ids of other runs that are not closed, whether alive or dead."""
+        """Return the ids of all open runs except the run of this process. Some of them may be dead."""
         return [each.id for each in self.runs.values() if each.closed is None and each.id != self.run]
 
     def hold_dead(self, names: Iterable[str]) -> list[Run]:
-        """Take the locks of the dead runs among these, and return those runs."""
+        """Check which of the named runs are dead. Take the locks of the dead runs, and return their records."""
         held = [name for name in names if self._backend.hold_run(name)]
-        self.take_in(self._backend.get(f"{RUN}/{name}" for name in held))  # they may have been closed meanwhile
+        self.update_runs(self._backend.get(f"{RUN}/{name}" for name in held))  # they may have been closed meanwhile
         dead = [self.runs[name] for name in held if self.runs[name].closed is None]
         for name in set(held).difference(each.id for each in dead):  # not dead, but closed
             self._backend.release_run(name)
         return dead
 
     def _claimed(self, wanted: str) -> str:
-        """Take the lock of the wanted run, or of a new run if it is "". Return the id."""
+        """Take the lock of the run `wanted`, or of a new run if it is "". Return the id of the run."""
         name = wanted or new_id()
         for run in (name, *(f"{name}-{n}" for n in range(1, 1000))):
             if (run == wanted or run not in self.runs) and self._backend.hold_run(run):
@@ -76,7 +76,10 @@ class Session:
         raise StoreError(f"store {self._backend.name!r}: no free name for a run")
 
     def agree(self, schemes: Mapping[str, str], *, writes: bool) -> None:
-        """Compare schemes of fingerprints with those stored, and add new ones. Raise StoreError if they differ."""
+        """Compare `schemes` and those of the detectors with the stored schemes. Raise StoreError if one differs.
+
+        With `writes`, store new schemes.
+        """
         [*stored] = (self.load(row) for row in self._backend.get([meta.KEY]))
         if not stored and self.runs:
             raise self.refusal("can't be read", "the record of its schemes is missing; restore a backup")
@@ -104,8 +107,8 @@ class Session:
             raise self.refusal("can't be read", error) from error
         return record
 
-    def take_in(self, rows: Iterable[Row]) -> None:
-        """Update `runs` from rows, except for the run of this process. Update the counts of imports too."""
+    def update_runs(self, rows: Iterable[Row]) -> None:
+        """Update `runs` from rows, except for the run of this process. Read the counts of imports again."""
         for row in rows:
             run = self.load(row)
             if isinstance(run, Run) and not (self._has_begun and run.id == self.run):
@@ -121,12 +124,15 @@ class Session:
     # Writing
 
     def next_id(self) -> str:
-        """Return the id of a new row of this run."""
+        """Return the id of the next new row, `RUN/NUMBER`, in the run of this process."""
         self._last += 1
         return f"{self.run}/{self._last:06x}"
 
     def end(self, run: Run, last: int, *, forget: bool) -> None:
-        """Write the end of a dead run with row numbers up to `last`. The run of this process stays open."""
+        """Write the record of a dead run as ended. `last` is its highest row number.
+
+        With `forget`, mark the rows written after it was last closed as forgotten. The run of this process stays open.
+        """
         ended = run.ended(last, forget=forget)
         if run.id == self.run:
             ended, self._last = replace(ended, closed=None), max(self._last, last)
@@ -135,8 +141,8 @@ class Session:
     def write(self, entries: Sequence[Entry], deleted: Sequence[Entry] = ()) -> None:
         """Write `entries` and delete `deleted`. On a server, write changed counts in the same batch.
 
-        A server may receive the batch at any time, and the process may die right after that. Other processes get news
-        of the counts at the next flush.
+        The counts are included since the process may die right after a server receives the batch. Other processes get
+        news of the counts at the next flush.
         """
         counts = self._counts() if self._backend.is_remote else ()
         self._has_told = self._has_told and not (counts and self.run)
@@ -157,7 +163,7 @@ class Session:
             self._backend.write(counts)
 
     def _counts(self) -> list[Entry]:
-        """Return the row with the counts if they changed. It is the record of the run, or of imports without a run."""
+        """Return the entry to write if the counts changed: the record of the run or, without a run, of imports."""
         if mine := self.runs.get(self.run):
             if (mine.documents, mine.urls) == (self._documents, self._urls):
                 return []
@@ -171,13 +177,13 @@ class Session:
         return [Entry(meta.COUNTS, self._beyond)]
 
     def close(self, stats: Mapping[str, int]) -> None:
-        """Write the record of the run as closed, with its stats."""
+        """Write the record of this process's run as closed, with these stats."""
         mine = replace(self.runs[self.run], documents=self._documents, urls=self._urls)
         self.save(mine.ended(self._last).with_stats(stats))
 
     @property
     def documents(self) -> int:
-        """The number of held documents, without pending ones."""
+        """The number of committed documents."""
         return self._documents + self._sum("documents")
 
     @property

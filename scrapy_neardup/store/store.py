@@ -1,9 +1,10 @@
-"""The store of documents and links, on top of a back end.
+"""Find, hold, commit and forget documents and links in a store (`Store`), on top of a back end.
 
 A document is pending from `add` or `enter` until it is committed or withdrawn. Lookups find pending and committed
-documents. A committed record is a row, `document/RUN/NUMBER` or `link/RUN/NUMBER`. Each process creates rows under its
-own run, so two processes never choose the same key, and writing a row twice changes nothing. The row of a document
-includes the first visit of its own URL. Every other visit is recorded as a link, which takes precedence.
+documents. A committed record is a row with the key `document/RUN/NUMBER` or `link/RUN/NUMBER`. Each process creates
+rows under its own run, so two processes never choose the same key, and writing a row twice changes nothing. The row of
+a document includes the first visit of its own URL. Every other visit is recorded as a link, which takes precedence over
+the visit in the document's row.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ SHARED_SECONDS = 0.04  # the age if other runs are open, since they need the row
 
 
 class Store:
-    """The documents, found by their fingerprints, and the state of each URL.
+    """Documents, which are found by their fingerprints, and the state of each URL.
 
     Committed records are durable after the next `flush`. Pending documents are lost with the process.
     """
@@ -46,7 +47,7 @@ class Store:
         run: str | None = "",
         writer: str = "",
     ) -> None:
-        """Open the store. `run` is the id of a run to resume, "" for a new run, or None to read only."""
+        """Open the store. `run` is the id of a run to resume, "" to begin a new run, or None to open read-only."""
         self.hosts = Hosts()
         """The evidence on mirrors from all runs."""
         self.stats: dict[str, int] = {}
@@ -57,7 +58,7 @@ class Store:
         self.claims = Claims(self.documents, backend)
         self._links = self.documents.links
         self.lost = 0.0, 0.0
-        """Start and end of the period whose rows this run lost when it died, in seconds since the epoch."""
+        """The start and end of the period from which this run lost rows when it died, in seconds since the epoch."""
         self._dead = Dead(self, keeps=unclean_run == "keep")
         self._news = HostNews()
         self._rows = 0
@@ -70,10 +71,10 @@ class Store:
 
     def _begin(self, run: str | None, writer: str) -> None:
         died = self.session.begin(run, writer)
-        self._take_in_hosts(self.backend.scan(HOST))
+        self._apply_hosts(self.backend.scan(HOST))
         if self.documents.lookup.own:
             for row in self.backend.scan(DOCUMENT):
-                self._take_in(row)
+                self._apply(row)
         if run is not None:
             self._dead.end(died)
         for each in died if not self._dead.keeps else ():
@@ -84,7 +85,7 @@ class Store:
 
     @property
     def run(self) -> str:
-        """The id of the run; "" when reading only."""
+        """The id of the run of this process; "" if the store is open read-only."""
         return self.session.run
 
     @property
@@ -95,7 +96,7 @@ class Store:
     # Documents
 
     def find(self, fingerprints: Mapping[str, Sequence[int]]) -> Iterator[tuple[str, Signature]]:
-        """Yield the name of the detector and the document for each candidate, in the order of the detectors."""
+        """Yield each candidate as a pair of detector name and document, in the order of the detectors."""
         if not self.is_remote:  # a server always finds the rows of all processes
             self.refresh()
         is_claim, found = self.claims.found(fingerprints)
@@ -108,25 +109,25 @@ class Store:
             self.withdraw(signature)
 
     def add(self, signature: Signature) -> None:
-        """Hold a new document as pending, even if it is a copy."""
+        """Hold a new document as pending, without looking for copies."""
         self.documents.add(signature)
 
     def commit(self, signature: Signature, visit: Visit | None = None) -> None:
-        """Commit a pending document. `visit` is the visit of its own URL if that URL gave only this document."""
+        """Commit a pending document. `visit` is the visit of its own URL; None if that URL gave other documents too."""
         if self.documents.commit(signature, visit):
             if visit and signature.url:
                 self._meet(signature.url, visit.seen)
             self._flush_in_time()
 
     def withdraw(self, signature: Signature) -> None:
-        """Delete a document, pending or committed, with all links to it."""
+        """Delete a pending or committed document, and all links to it."""
         self.documents.withdraw(signature)
         self._flush_in_time()
 
     # URLs
 
     def record(self, link: Link) -> None:
-        """Record the state of a URL, in place of the previous one."""
+        """Record a link as the state of its URL, in place of the previous state."""
         if link.signature and self.documents.is_gone(link.signature):
             return  # the document was forgotten meanwhile
         self.documents.note_link(link.signature)
@@ -140,7 +141,7 @@ class Store:
             self._news.met[site(url)] = seen
 
     def resolve(self, url: str) -> Link | None:
-        """Return the state of a URL in any spelling, or None if the URL is unknown."""
+        """Return the state of a URL, in any spelling, as a link. Return None if the URL is unknown."""
         return self._links.resolve(url)
 
     def unlink(self, url: str) -> None:
@@ -153,29 +154,29 @@ class Store:
         return [] if self.documents.is_gone(signature) else self._links.of(signature)
 
     def all_links(self) -> Iterator[Link]:
-        """Yield the state of all URLs."""
+        """Yield the state of each known URL, as a link."""
         return self._links.all()
 
     def learn(self, trials: Iterable[Trial]) -> None:
-        """Store evidence on mirrors that `hosts` has learned."""
+        """Store evidence on mirrors that `hosts` already includes."""
         self._news.trials.extend(trials)
         self._flush_in_time()
 
     # The store as a whole
 
     def forget(self, what: Selection) -> Forgotten:
-        """Forget a selection, and return the counts.
+        """Forget a selection. Return the numbers of forgotten documents and URLs.
 
-        The next flush makes this durable. A repeated call returns zeros.
+        The change is durable after the next flush. A repeated call returns zeros.
         """
         return erasure.forget(self, what)
 
     def selected(self, what: Selection) -> Forgotten:
-        """Return the counts that `forget` would return."""
+        """Return the numbers that `forget` would return, and forget nothing."""
         return erasure.selected(self, what)
 
     def signatures(self) -> Iterator[Signature]:
-        """Yield all held documents, including the pending ones of this process."""
+        """Yield all held documents, except those that are pending in other processes."""
         return self.documents.all()
 
     def document(self, id: str) -> Signature | None:
@@ -187,10 +188,10 @@ class Store:
         return sorted(self.session.runs.values(), key=lambda run: run.started)
 
     def is_alive(self, run: str) -> bool:
-        """Return whether a living process has a run open. If not, `runs` has the latest record of the run."""
+        """Return whether a living process has this run open. If not, read the run's latest record into `runs`."""
         if run == self.run or self.backend.is_held(run):
             return True
-        self.session.take_in(self.backend.get([f"{RUN}/{run}"]))  # the run may have been closed meanwhile
+        self.session.update_runs(self.backend.get([f"{RUN}/{run}"]))  # the run may have been closed meanwhile
         return False
 
     def run_of(self, signature: Signature) -> str:
@@ -198,7 +199,7 @@ class Store:
         return signature.id.rpartition("/")[0] or self.run
 
     def describe(self) -> dict[str, object]:
-        """Return figures about the store: its name, sizes, and counts."""
+        """Return the name, the sizes and the counts of the store."""
         counts = {"urls": self.session.urls, "runs": len(self.session.runs)}
         return {"store": self.backend.name, **self.backend.describe(), **counts}
 
@@ -209,7 +210,7 @@ class Store:
     # Writing, and other processes
 
     def _flush_in_time(self) -> None:
-        """Flush the buffer if it is large or old. Errors are ignored, since the next flush retries."""
+        """Flush the buffer if it is large or old. Ignore errors, since the next flush retries."""
         self._rows += 1
         if self.run and (self._rows >= BATCH or self._is_due(time.monotonic() - self._flushed)):
             with suppress(StoreError):
@@ -217,11 +218,11 @@ class Store:
                 self.refresh()
 
     def _is_due(self, seconds: float) -> bool:
-        """Return whether a buffer of this age must be flushed."""
+        """Return whether a buffer must be flushed that was last flushed this many seconds ago."""
         return seconds > SHARED_SECONDS and (seconds > BATCH_SECONDS or bool(self.session.others_open()))
 
     def flush(self, *, wait: bool = True) -> None:
-        """Make committed rows durable. Without `wait`, only start to write. Raise StoreError if a write failed."""
+        """Make committed rows durable. With `wait=False`, only start to write. Raise StoreError if a write failed."""
         self._flushed, self._rows = time.monotonic(), 0
         if self.run:
             if self._news.trials or self._news.met:
@@ -231,39 +232,42 @@ class Store:
         self.backend.flush(wait=wait)
 
     def refresh(self) -> bool:
-        """Read some new rows of other processes. Return whether there are more. Raise StoreError if one is damaged."""
+        """Read a batch of new rows of other processes. Return whether more remain.
+
+        Raise StoreError if a row is damaged.
+        """
         rows, more = self.backend.news()
         if rows or self.is_remote:
             self._links.refresh()
         if self.is_remote:  # a server sends no news of links
             self.documents.recount_all()
-        errors = [error for row in rows if (error := self._try_to_take_in(row))]
+        errors = [error for row in rows if (error := self._try_to_apply(row))]
         if self.is_remote and self.run:
             self._dead.look()
         if errors:
             raise errors[0]
         return more
 
-    def _try_to_take_in(self, row: Row) -> StoreError | None:
-        """Apply a new row. Return its error instead of raising it, so that a damaged row does not hide the others."""
+    def _try_to_apply(self, row: Row) -> StoreError | None:
+        """Apply a new row. Return its error instead of raising it, so that rows after a damaged row are applied."""
         try:
-            self._take_in(row)
+            self._apply(row)
         except StoreError as error:
             return error
         return None
 
-    def _take_in(self, row: Row) -> None:
+    def _apply(self, row: Row) -> None:
         kind = row.key.partition("/")[0]
         if kind not in (HOST, LINK, DOCUMENT):
-            self.session.take_in([row])
+            self.session.update_runs([row])
         elif kind == HOST:
-            self._take_in_hosts([row])
+            self._apply_hosts([row])
         elif kind == LINK and (link := self.session.load(row)):
             self.documents.recount(getattr(link, "target", None) or "")
         elif kind == DOCUMENT and self.documents.lookup.own and not row.is_pending:
             self.documents.lookup.enter(self.documents.held(row))
 
-    def _take_in_hosts(self, rows: Iterable[Row]) -> None:
+    def _apply_hosts(self, rows: Iterable[Row]) -> None:
         news: list[Any] = [self.session.load(row) for row in rows]
         self.hosts.load(trial for each in news for trial in each.trials)
         for each in news:
@@ -271,7 +275,7 @@ class Store:
                 self.hosts.meet_site(name, when)
 
     def close(self, *, clean: bool = True) -> None:
-        """Withdraw pending documents, flush, and close the run. Unless `clean`, the run counts as dead."""
+        """Withdraw pending documents, flush, and close the run. With `clean=False`, the run counts as dead."""
         try:
             self.backend.reach()
             for signature in list(self.documents.pending):

@@ -1,8 +1,8 @@
 """Export a store as lines, and import lines into a store of any kind.
 
-An import writes in chunks. A killed import leaves the chunks written so far. Importing the same lines again changes
-nothing. Known rows and forgotten rows are skipped. If a URL has two links, the later one is kept. A running crawl
-sees imported rows as it sees rows of another process.
+An import writes in chunks. If it is killed, the chunks written so far stay in the store. Importing the same lines
+again changes nothing. Rows that the store has or has forgotten are skipped. If both stores have a link for a URL, the
+later link is kept. A running crawl sees imported rows as it sees rows of another process.
 """
 
 from __future__ import annotations
@@ -28,25 +28,28 @@ LOCK, PAUSE = "~import", 0.1  # the lock of imports, a name that no run can have
 
 @dataclass
 class Imported:
-    """The counts of an import."""
+    """The numbers of imported and skipped rows."""
 
     documents: int = 0
     links: int = 0
-    """URLs with an imported state."""
+    """The number of URLs that received an imported state."""
     known: int = 0
-    """Documents that the store had before, or has forgotten."""
+    """The number of documents that the store had before, or has forgotten."""
 
 
 @contextmanager
 def export_rows(address: str, namespace: str) -> Iterator[Iterator[Line]]:
-    """Open a store and yield an iterator of its lines. The first line has the counts. Raise StoreError if it fails."""
+    """Open a store for a `with` block, and yield an iterator of its lines. The first line has the counts.
+
+    Raise StoreError if the store can't be read.
+    """
     with _opened(address, namespace, writes=False) as store:
         yield _exported(store)
 
 
 @contextmanager
 def _opened(address: str, namespace: str, *, writes: bool) -> Iterator[Store]:
-    """Open a store without detectors and without a run. Unflushed rows are lost."""
+    """Open a store for a `with` block, without detectors and without a run. Unflushed rows are lost at its end."""
     store = Store(open_backend(address, namespace, writes=writes), (), run=None)
     try:
         yield store
@@ -69,8 +72,8 @@ def _exported(store: Store) -> Iterator[Line]:
 def import_rows(address: str, namespace: str, lines: Iterable[Line], *, chunk: int = CHUNK) -> Imported:
     """Import lines into a store, which is created if it does not exist.
 
-    Raise ValueError for an invalid line and for truncated input. Raise StoreError if the schemes of the store differ or
-    the store can't be written.
+    Raise ValueError for an invalid line and for truncated input. Raise StoreError if the schemes of the store differ
+    from those of the lines, or the store can't be written.
     """
     lines = iter(lines)
     schemes, rows = read_head(next(lines, {})), read_lines(lines)
@@ -79,15 +82,18 @@ def import_rows(address: str, namespace: str, lines: Iterable[Line], *, chunk: i
     with _opened(address, namespace, writes=True) as store:
         store.session.agree(schemes, writes=True)
         with _alone(store):
-            taking = _Taking(store)
+            importing = _Import(store)
             for some in chain([first], chunks):
-                taking.take(some)
-    return taking.taken
+                importing.add(some)
+    return importing.counts
 
 
 @contextmanager
 def _alone(store: Store) -> Iterator[None]:
-    """Hold the lock of imports, since each import adds to the same counts. Wait for another import to end."""
+    """Hold the lock of imports for a `with` block. Wait if another import holds it.
+
+    Two imports must not run at once, since they add to the same counts.
+    """
     while not store.backend.hold_run(LOCK):
         time.sleep(PAUSE)
     try:
@@ -97,45 +103,48 @@ def _alone(store: Store) -> Iterator[None]:
 
 
 def merged(run: Run, known: Run | None) -> Run:
-    """Return the record that results from importing `run` over the known record of a run that is not alive."""
+    """Return the record of a run after its import. `known` is its record in this store, if any.
+
+    The run must not be alive in this store.
+    """
     if known is None:
         return run
-    # If the run continued in the other store, and is resumed here, it must not use the same row numbers again.
+    # The run continued in the other store. If it is resumed here, it must not use the same row numbers again.
     if run.sealed > known.sealed:
         return replace(run, forgotten=tuple(dict.fromkeys(known.forgotten + run.forgotten)))
     # If the imported run is open, it stays open here, so that its rows are forgotten with it.
     return replace(known, closed=None if run.closed is None else known.closed)
 
 
-class _Taking:
-    """An import into a store."""
+class _Import:
+    """Imports chunks of rows into a store, and counts them."""
 
     def __init__(self, store: Store) -> None:
-        self.taken = Imported()
+        self.counts = Imported()
         self._store = store
         self._backend = store.backend
         self._session = store.session
 
-    def take(self, rows: list[tuple[str, Record]]) -> None:
-        """Import some rows, and return once they are durable."""
+    def add(self, rows: list[tuple[str, Record]]) -> None:
+        """Import a chunk of rows, and return once the rows are durable."""
         while self._store.refresh():
             pass
-        self._session.take_in([])  # reads the counts of other imports
-        self._take_runs([record for _, record in rows if isinstance(record, Run)])
-        self._take_rows(list(self._wanted(rows)))
+        self._session.update_runs([])  # reads the counts of other imports
+        self._add_runs([record for _, record in rows if isinstance(record, Run)])
+        self._add_rows(list(self._wanted(rows)))
         self._flush()
 
     def _flush(self) -> None:
         self._session.save_counts()
         self._backend.flush(wait=True)
 
-    def _take_runs(self, runs: list[Run]) -> None:
-        """Write new and changed records of runs, except for runs that are alive in this store."""
+    def _add_runs(self, runs: list[Run]) -> None:
+        """Write records of runs that are new or changed, except for runs that are alive in this store."""
         known = self._session.runs
         news = [run for run in runs if merged(run, known.get(run.id)) != known.get(run.id)]
         held = [run for run in news if self._backend.hold_run(run.id)]
         try:
-            self._session.take_in(self._backend.get(f"{RUN}/{run.id}" for run in held))
+            self._session.update_runs(self._backend.get(f"{RUN}/{run.id}" for run in held))
             for run in held:
                 before, after = known.get(run.id, Run(run.id, 0.0)), merged(run, known.get(run.id))
                 self._session.count(documents=before.documents - after.documents, urls=before.urls - after.urls)
@@ -146,9 +155,9 @@ class _Taking:
                 self._backend.release_run(run.id)
 
     def _wanted(self, rows: list[tuple[str, Record]]) -> Iterator[tuple[str, Record]]:
-        """Yield the rows to import. Leave out records of runs, forgotten rows, and rows of runs that are alive here.
+        """Yield the rows to import. Skip records of runs, forgotten rows, and rows of runs alive in this store.
 
-        Raise ValueError if the run of a row has no record.
+        Raise ValueError if the store has no record of the run of a row.
         """
         runs = self._session.runs
         alive = {run.id for run in runs.values() if run.closed is None and self._backend.is_held(run.id)}
@@ -159,12 +168,12 @@ class _Taking:
             if run not in runs:
                 raise ValueError(f"row {key!r} is of a run that has no row before it")
             if runs[run].has_forgotten(number):
-                self.taken.known += isinstance(record, Signature)
+                self.counts.known += isinstance(record, Signature)
             elif run not in alive:
                 yield key, record
 
-    def _take_rows(self, rows: list[tuple[str, Record]]) -> None:
-        """Write new rows of documents, links and hosts, and newer states of known links."""
+    def _add_rows(self, rows: list[tuple[str, Record]]) -> None:
+        """Write documents and host news that are new to the store, and links that are new or newer."""
         links = Links(self._backend, self._session, self._store.documents.held, lambda id: None)
         targets = {f"{DOCUMENT}/{link.target}" for _, link in rows if isinstance(link, Link) and link.target}
         found = self._backend.get(sorted(targets.union(key for key, _ in rows)))
@@ -174,12 +183,12 @@ class _Taking:
         for key, record in rows:
             if isinstance(record, Link):
                 if record.target is None or f"{DOCUMENT}/{record.target}" in known:
-                    self.taken.links += links.adopt_link(record, is_key_known=key in known)
+                    self.counts.links += links.adopt_link(record, is_key_known=key in known)
             elif key in known:
-                self.taken.known += isinstance(record, Signature)
+                self.counts.known += isinstance(record, Signature)
             elif isinstance(record, Signature):
-                self.taken.documents += 1
-                self.taken.links += links.adopt(record)
+                self.counts.documents += 1
+                self.counts.links += links.adopt(record)
             else:
                 self._session.write([Entry(key, record)])
             known.add(key)

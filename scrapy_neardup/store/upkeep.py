@@ -39,7 +39,7 @@ def compact(address: str) -> None:
 
 
 def size(address: str) -> int:
-    """Return the size of a store on disk, or the memory used by a server, in bytes."""
+    """Return the size of a store in bytes: on disk or, for a server, all memory that the server uses."""
     with _opened(address, "", writes=False) as backend:
         described = backend.describe()
     return int(str(described["bytes_server" if backend.is_remote else "bytes"]))

@@ -1,6 +1,6 @@
 """Verify the rows of a namespace, one by one and against each other. No I/O.
 
-Only one or two numbers are kept for each row, in arrays. Ten million documents take half a gigabyte.
+For each row, only one or two numbers are kept in memory. Ten million documents take half a gigabyte.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Finding:
     costs: str
     to_do: str = COPY
     harmless: bool = False
-    """Whether the store is complete nevertheless."""
+    """Whether the store is complete in spite of this finding."""
 
 
 class Survey:
@@ -53,7 +53,7 @@ class Survey:
         self._found: dict[Finding, tuple[int, str]] = {}
 
     def note(self, finding: Finding, count: int = 0, example: object = "") -> None:
-        """Add a finding. If there is an equal one, only add `count` to its count, and keep its `example`."""
+        """Add a finding. If an equal finding exists, add `count` to its count, and keep the first example."""
         before, first = self._found.get(finding, (0, str(example)))
         self._found[finding] = before + count, first
 
@@ -74,7 +74,7 @@ def _said(what: str, count: int, example: str) -> str:
 
 
 class Verification:
-    """A check of the rows of one namespace."""
+    """Checks the rows of one namespace, and adds findings to a survey."""
 
     def __init__(self, survey: Survey, namespace: str) -> None:
         self._survey = survey
@@ -86,18 +86,18 @@ class Verification:
         self._documents, self._targets, self._urls = array("Q"), array("Q"), array("Q")
 
     def note(self, what: str, costs: str, to_do: str = COPY, *, count: int = 0, example: object = "") -> None:
-        """Add a finding of damage, as `Survey.note` does."""
+        """Add a finding: what was found, what the damage costs, and what to do."""
         self._survey.note(Finding(what + self._suffix, costs, to_do), count, example)
 
     def lose(self, why: object, key: str = "") -> None:
-        """Add a finding for an unreadable row. `key` is "" if it is unknown."""
+        """Add a finding for a row that can't be read. `key` is its key, or "" if the key is unknown."""
         self._is_all_read = False
         kind = kind_of(key)
         what = f"rows of kind {kind!r} can't be read" if kind in _COSTS else "rows can't be read"
         self.note(what, _COSTS.get(kind, _UNKNOWN), count=1, example=f"{key[:80]!r}: {why}" if key else why)
 
     def take(self, key: str, value: object) -> Any:
-        """Check a row. Return its record, or None if the row is damaged."""
+        """Check a single row. Return its record, or None if the row is damaged."""
         try:
             record = _record(key, value)
         except DAMAGE as error:
@@ -125,7 +125,7 @@ class Verification:
     # All rows together
 
     def check(self) -> None:
-        """Check the rows against each other if all of them could be read. No process may write meanwhile."""
+        """If all rows could be read, compare them with each other. No process may write meanwhile."""
         if self._is_all_read:
             self._check_records()
             self._check_links()
@@ -141,10 +141,10 @@ class Verification:
             self._check_count("urls", len(np.unique(_numbers(self._urls))))
 
     def _check_count(self, name: str, count: int) -> None:
-        """Compare the recorded number of documents or URLs with the number of rows.
+        """Compare the recorded number of documents or URLs with the number found in the rows.
 
-        Missing documents are a loss. Other differences are harmless. Two crawls that fetch a URL at the same time both
-        count it, and a killed process may leave rows that it has not counted.
+        Fewer documents than recorded are a loss. Other differences are harmless: two crawls that fetch a URL at the
+        same time both count it, and a killed process may leave rows that it has not counted.
         """
         said = sum(getattr(run, name) for run in self._runs.values()) + self._meta.get(meta.COUNTS, {}).get(name, 0)
         what = f"the runs count {said} {name}, but there are {count}{self._suffix}"
@@ -164,7 +164,7 @@ def _numbers(values: array[int]) -> npt.NDArray[np.uint64]:
 
 
 def _record(key: str, value: object) -> Any:
-    """Return the record of a row. Raise an exception of `DAMAGE` if the row is invalid."""
+    """Decode and check a row. Return its record. Raise one of the exceptions in `DAMAGE` if the row is invalid."""
     kind, rest = kind_of(key), id_of(key)
     is_numbered = kind in (DOCUMENT, LINK, HOST) and is_place(rest)
     if not (is_numbered or (kind == RUN and is_id(rest)) or key in (meta.KEY, meta.COUNTS, meta.INDEX)):

@@ -75,7 +75,7 @@ class _LeftOut:
 
     @cached_property
     def said(self) -> int:
-        """The number of letters of its text outside links."""
+        """The number of letters of the element's text outside links."""
         return _letters(_string(self.element)) - _letters("".join(_no_words(self.element)))
 
 
@@ -119,7 +119,7 @@ def _read_all(root: etree._Element) -> _Reading:
 
 
 def _read_believing(root: etree._Element) -> _Reading:
-    """Read a page without boilerplate, ignoring names that would remove most of the page."""
+    """Read a page without boilerplate, but ignore names of elements that would remove most of the page."""
     kept: set[etree._Element] = set()
     for _ in range(_MOST_READINGS):
         reading = _read(root, _is_boilerplate, kept)
@@ -137,7 +137,7 @@ def _read_believing(root: etree._Element) -> _Reading:
 
 
 def _spine(element: etree._Element) -> Iterator[etree._Element]:
-    """Yield the element in the middle of the text of `element`, and its ancestors."""
+    """Yield the innermost element at the middle of the text of `element`, then all ancestors of that element."""
     words = _words(element)
     ends = list(accumulate(map(len, words)))
     middle = words[bisect(ends, ends[-1] // 2)].getparent()
@@ -147,7 +147,7 @@ def _spine(element: etree._Element) -> Iterator[etree._Element]:
 
 
 def _say_more(left_out: list[_LeftOut], letters: float) -> bool:
-    """Return whether elements have more than this many letters outside links. Stop as soon as the answer is clear."""
+    """Return whether elements together have more than `letters` letters outside links. Stop once this is certain."""
     said, most = 0, sum(map(_most_of, left_out))
     for each in sorted(left_out, key=_most_of, reverse=True):
         if said > letters or said + most <= letters:
@@ -167,9 +167,10 @@ def _read(
     kept: Collection[etree._Element] = (),
     unseen: frozenset[str] = _INVISIBLE,
 ) -> _Reading:
-    """Read a page.
+    """Read the lines of a page.
 
-    Leave out elements with names that fit `is_named_so`, except those in `kept`, and the `unseen` tags.
+    Leave out elements with a tag in `unseen`. Also leave out elements with a name for which `is_named_so` returns True,
+    except the elements in `kept`.
     """
     lines = Lines()
     parts = lines.parts
@@ -228,7 +229,7 @@ def _is_left_out(
 
 
 def _is_phrase(name: str, value: str) -> bool:
-    """Return whether an id was made from a heading."""
+    """Return whether an attribute is an id that was made from a heading."""
     return name == "id" and len(_WORD.findall(value)) > _MOST_WORDS_OF_ID
 
 
@@ -243,7 +244,7 @@ def _is(element: etree._Element, is_so: Callable[[str], bool]) -> bool:
 
 
 def _is_sure(element: etree._Element, is_text_left: bool) -> bool:
-    """Return whether to believe the name of an element, however much text it has."""
+    """Return whether to leave out an element because of its name, however much text it has."""
     return _is(element, _is_margin) or (is_text_left and _is(element, _is_aside))
 
 

@@ -15,14 +15,14 @@ from lxml import etree
 from .html import Page, html_to_page
 
 Extract = Callable[[str], str | None]
-"""A function that takes the HTML of a page, and returns its main text; None or "" for none."""
+"""A function that takes the HTML of a page, and returns its main text; None or "" if there is none."""
 BUILTIN = "builtin"
 TRAFILATURA = "trafilatura"
 ALLOWED = f"{BUILTIN!r}, {TRAFILATURA!r}, or (the import path of) a function that takes HTML and returns its main text"
 
 
 class Read(Protocol):
-    """Reads a page."""
+    """A function that reads a page."""
 
     def __call__(self, html: str, *, root: etree._Element | None = None) -> Page:
         """Read a page. `root` is its parsed tree, if there is one."""
@@ -31,15 +31,15 @@ class Read(Protocol):
 def build_reader(extractor: str | Extract) -> Read:
     """Return the reader for `extractor`, which is a name, an import path or a function.
 
-    Raise ValueError with the allowed values. An import path is imported once.
+    An import path is imported once. For any other value, raise ValueError, which states the allowed values.
     """
     return _named(extractor) if isinstance(extractor, str) else _own(extractor)
 
 
 def is_heavy(extractor: str | Extract) -> bool:
-    """Return whether an extractor is too slow for the reactor.
+    """Return whether an extractor is too slow to run in the reactor.
 
-    trafilatura is too slow, and so is a user's function with a true attribute `heavy`.
+    trafilatura is too slow. A user's function is too slow if it has an attribute `heavy` that is true.
     """
     if isinstance(extractor, str):
         return extractor == TRAFILATURA or (extractor != BUILTIN and is_heavy(_imported(extractor)))  # type: ignore[arg-type]

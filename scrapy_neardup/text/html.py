@@ -1,4 +1,4 @@
-"""Extract title and main text from HTML. Pure.
+"""Extract the title and the main text from HTML. Pure.
 
 This module only reads a page. Fetching, tokenization and comparison are elsewhere, and nothing here imports Scrapy, so
 feeds, archives and tests read a page exactly as a crawl does.
@@ -41,7 +41,7 @@ _LETTERS_PER_TAG = 1_000
 
 
 class Page(NamedTuple):
-    """The title, text and elements of a page; "" for missing ones."""
+    """The title, text and elements of a page. A missing title or text is ""."""
 
     title: str
     text: str
@@ -49,16 +49,16 @@ class Page(NamedTuple):
     elements: frozenset[str] = frozenset()
     """The names of the page's elements, as the function `elements` returns them.
 
-    Empty for a fragment, which has no layout, and if the caller gave the parsed tree.
+    Empty for a fragment, which has no layout, and if the page was read from a parsed tree.
     """
     thin: bool = False
     """Whether `text` is less than half of the page's text outside links; False if another extractor gave `text`."""
 
 
 def looks_like_html(text: str) -> bool:
-    """Return whether text is HTML, a document or a fragment, without parsing; False for empty text.
+    """Return whether a text is an HTML document or fragment, without parsing it; False for empty text.
 
-    Plain text may contain comparisons (`a < b`), generics (`List<String>`) or the name of a tag. It is not HTML.
+    Plain text with comparisons (`a < b`), generics (`List<String>`) or the name of a tag is not HTML.
     """
     if "<" not in text:
         return False
@@ -73,9 +73,10 @@ def looks_like_html(text: str) -> bool:
 
 
 def html_to_page(html: str | bytes, text: str | None = None, root: etree._Element | None = None) -> Page:
-    """Read `html`. `text` is its main text if another extractor found it. Raise nothing.
+    """Return the title, main text and elements of a page. Never raise an error.
 
-    `root` is its parsed tree, if there is one. It is not changed.
+    `text` is the main text if another extractor found it. `root` is the parsed tree of `html`, if there is one. The
+    tree is not changed.
     """
     tree = parse(html) if root is None else root
     if tree is None:
@@ -86,9 +87,10 @@ def html_to_page(html: str | bytes, text: str | None = None, root: etree._Elemen
 
 
 def parse(html: str | bytes) -> etree._Element | None:
-    """Return the root of the tree of `html`, None if it has no element. Raise nothing, however broken it is.
+    """Return the root of the tree of `html`; None if there is no element. Never raise, however broken the HTML is.
 
-    For a str, encoding declarations are ignored. Bytes are read as UTF-8 if valid, else as they declare.
+    For a str, encoding declarations are ignored. Bytes are decoded as UTF-8 if they are valid UTF-8. Otherwise their
+    declared encoding is used.
     """
     data, encoding = _encoded(html)
     parser = etree.HTMLParser(
@@ -101,7 +103,7 @@ def parse(html: str | bytes) -> etree._Element | None:
 
 
 def extract(root: etree._Element) -> Page:
-    """Return the title and main text of the page under `root`, which is not changed; "" for missing ones.
+    """Return the title and main text of the page under `root`. The tree is not changed.
 
     If nothing stands out as main text, all visible text is returned.
     """
@@ -112,7 +114,7 @@ def extract(root: etree._Element) -> Page:
 def elements(html: str) -> frozenset[str]:
     """Return the classes of a page's elements, such as `.lead big`; for a page without classes, its structural tags.
 
-    They are read from the markup, since reading them from the tree would take four times as long.
+    The names are read from the markup, since reading them from the tree would take four times as long.
     """
     classes = set(_class_lines(html.encode(errors="replace")).split(b"\n")) - {b""}
     names = (
@@ -122,7 +124,7 @@ def elements(html: str) -> frozenset[str]:
 
 
 def _class_lines(html: bytes) -> bytes:
-    """Return the values of the `class` attributes of a page, one a line, without empty ones."""
+    """Return the values of all `class` attributes of a page that are not empty, one on each line."""
     if native.compiled:
         return native.compiled.class_lines(html)
     values = (match[match.lastindex or 0].replace(b"\n", b" ") for match in _CLASS.finditer(html))
@@ -130,7 +132,7 @@ def _class_lines(html: bytes) -> bytes:
 
 
 def canonical_links(root: etree._Element) -> list[str]:
-    """Return the canonical URLs that a page names, unresolved. Most pages name none or one."""
+    """Return the canonical URLs that a page names, as written in it. Most pages name none or one."""
     links = root.iter("link")
     return [url for link in links if "canonical" in link.get("rel", "").lower().split() and (url := link.get("href"))]
 
@@ -147,7 +149,7 @@ def _encoded(html: str | bytes) -> tuple[bytes, str | None]:
 
 
 def _title(root: etree._Element) -> str:
-    """Return the heading that <title> repeats, since it lacks the name of the site.
+    """Return the heading that <title> repeats. Unlike <title>, this heading lacks the name of the site.
 
     Without such a heading, return og:title, else <title>, else the first heading.
     """

@@ -23,7 +23,7 @@ _SAYS = np.uint64((1 << 24) - 1)  # see native/dictionary.h
 
 
 class Tables(NamedTuple):
-    """The arguments of `Compiled.cut_lines` after the text, about 9 MB."""
+    """The arguments that follow the text in `Compiled.cut_lines`, about 9 MB."""
 
     words: bytes
     scores: bytes
@@ -31,7 +31,7 @@ class Tables(NamedTuple):
 
 
 def path_of(name: str) -> Path:
-    """Return the path of a file of the installed jieba. Raise ModuleNotFoundError without jieba."""
+    """Return the path of a file in the installed jieba. Raise ModuleNotFoundError if jieba is not installed."""
     # resources.files("jieba") would import jieba, which takes longer than loading the data.
     spec = find_spec("jieba")
     if spec is None or spec.origin is None:
@@ -40,7 +40,7 @@ def path_of(name: str) -> Path:
 
 
 def load_tables(compiled: Compiled) -> Tables:
-    """Return jieba's dictionary and model. Raise ValueError for a dictionary in an unknown form."""
+    """Return jieba's dictionary and model. Raise ValueError if the dictionary has an unknown format."""
     lines = path_of("dict.txt").read_bytes()
     # Half of the slots stay free: about every 10 bytes of the file need a slot of 8 bytes for a prefix.
     words, all_counts = compiled.dictionary(lines, (len(lines) // 8).bit_length())
@@ -48,9 +48,9 @@ def load_tables(compiled: Compiled) -> Tables:
 
 
 def _scored(words: npt.NDArray[np.uint64], all_words: float) -> tuple[bytes, bytes]:
-    """Return the dictionary with each count replaced by the place of its score, and the scores.
+    """Return the dictionary with each count replaced by the index of its score, and the list of scores, as bytes.
 
-    A count of 0 scores as 1.
+    A count of 0 has the score of a count of 1.
     """
     says = (words & _SAYS).astype(np.int64)
     is_used = np.bincount(says, minlength=2) > 0
@@ -61,7 +61,7 @@ def _scored(words: npt.NDArray[np.uint64], all_words: float) -> tuple[bytes, byt
 
 
 def _model() -> bytes:
-    """Return the log probabilities of each first state, each transition, and each character in a state."""
+    """Return, as bytes, the log probabilities of first states, of transitions, and of each character in each state."""
     start, after, seen = (_probabilities(name) for name in ("start", "trans", "emit"))
     with_each = np.full((LAST - FIRST + 1, len(_STATES)), _UNSEEN)
     for column, state in enumerate(_STATES):

@@ -8,10 +8,10 @@ from typing import Any
 
 
 def json_text(value: Any, *, indent: int | None = None) -> str:
-    r"""Return JSON with all characters as they are, except lone surrogates, which are written as `\ud800`.
+    r"""Return a value as JSON, with all characters unescaped, except that a lone surrogate is written as `\ud800`.
 
-    URLs from JSON may contain lone surrogates, which no encoding accepts. Unknown types are written as their `str`; NaN
-    and infinite numbers as null.
+    URLs from JSON may contain lone surrogates, which no encoding accepts. Values of unknown types are written as their
+    `str`, and NaN and infinite numbers as null.
     """
     try:
         text = _dumped(value, indent)

@@ -31,8 +31,8 @@ CHINESE_BAND = (0.55, 0.65)
 class Lexicon:
     """The terms that I-Match keeps. Two lexicons with equal terms are equal.
 
-    `terms` are tokens as `tokenize` yields them, possibly none. `about` describes their origin, in the order of the
-    header lines of the file; it is not part of the comparison or of `id`.
+    `terms` are tokens as `tokenize` returns them; there may be none. `about` describes their origin, in the order of
+    the header lines of the file. `about` affects neither comparisons nor `id`.
     """
 
     terms: frozenset[str]
@@ -73,8 +73,8 @@ class Lexicon:
     def load(cls, path: str | os.PathLike[str]) -> Lexicon:
         """Return the lexicon in a file that `save` wrote.
 
-        Raise ValueError for a damaged or foreign file, with the file, the line and the expected content; OSError if it
-        can't be read.
+        Raise ValueError for a damaged or foreign file; the message names the file, the line and the expected content.
+        Raise OSError if the file can't be read.
         """
         return _parse(Path(path).read_bytes(), str(path))
 
@@ -93,7 +93,9 @@ class Lexicon:
 
 
 def normalized_idf(count: int, documents: int) -> float:
-    """Return ln(N / n) / ln N for a term in n = `count` of N = `documents`: 0 if it is in all, 1 if in one.
+    """Return ln(N / n) / ln N for a term in n = `count` of N = `documents` documents.
+
+    The value is 0 for a term in all documents, and 1 for a term in one document.
 
     Raise ValueError unless 1 <= count <= documents and documents >= 2.
 
@@ -109,7 +111,7 @@ def normalized_idf(count: int, documents: int) -> float:
 def builtin() -> Lexicon:
     """Return the built-in lexicon: Chinese terms from the IDF table of the installed jieba, and English terms.
 
-    Raise ModuleNotFoundError without jieba. lexicons/NOTICE.en describes the origin of the English terms.
+    Raise ModuleNotFoundError if jieba is not installed. lexicons/NOTICE.en describes the origin of the English terms.
     """
     name = "lexicons/en.txt.gz"
     english = _parse(resources.files(__package__).joinpath(name).read_bytes(), name)

@@ -51,7 +51,7 @@ def weight(text: str) -> int:
 
 
 class _Box(NamedTuple):
-    """A closed box: its letters outside links, its number of headings, and its lines without its frame."""
+    """A closed box element (such as `div`): its letters outside links, headings, and lines without its frame."""
 
     said: int
     headings: int
@@ -74,7 +74,7 @@ class Part(NamedTuple):
     """The page, or an element that the page marks as its main part."""
 
     said: int
-    """Letters outside links, by weight."""
+    """The number of letters outside links, as `weight` counts them."""
     best: _Best
     core: slice
     """The range of its lines without its frame."""
@@ -99,7 +99,7 @@ class _Block:
         self.greatest = _NO_BOX  # the box with the most letters
 
     def is_frame(self, said: int, headings: int) -> bool:
-        """Return whether the block is only a frame: its largest box has all headings and nearly all of the text."""
+        """Return whether the block is only a frame of its largest box, which has all headings and nearly all text."""
         if not headings or headings != self.greatest.headings:
             return False
         beside = said - self.greatest.said
@@ -110,7 +110,7 @@ _score_of = attrgetter("score")
 
 
 class Lines:
-    """The lines of a page in order, and the range of the highest-scoring element without its frame."""
+    """The lines of a page in order, and the range of lines of the element with the highest score."""
 
     def __init__(self) -> None:
         self.all: list[str] = []
@@ -129,7 +129,7 @@ class Lines:
         self._link_parts: list[str] = []
 
     def open(self) -> None:
-        """Open a block."""
+        """Open a block element in the innermost open block."""
         if self.parts:
             self.end_line()
         self._open.append(_Block(len(self.all), self._score, self.said, self._headings))
@@ -171,9 +171,9 @@ class Lines:
         return Part(self.said, self._best, self._core)
 
     def main(self, part: Part) -> Main:
-        """Return the lines of the best element without lines of links.
+        """Return the lines of the element with the highest score, without lines of links.
 
-        If nothing stands out, return all lines without the frame. A page of links has no frame.
+        If no element stands out, return all lines except those of the frame. A page of links has no frame.
         """
         indices = range(len(self.all))
         best = self._no_links(indices[part.best.lines])

@@ -16,13 +16,13 @@ from .jieba_data import load_tables
 
 Cut = Callable[[str], list[str]]
 Segmenter = Callable[[list[str]], bytes]
-"""A function that returns the words of a text in UTF-8, one a line.
+"""A function that returns the words of a text in UTF-8, one on each line.
 
-The text is a list in which other text and runs of Han characters alternate. The first and the last element are other
-text. In other text, each word is between blanks, and there is nothing but words and blanks.
+It takes the text as a list of gaps and runs. Gaps have an even index, and consist of words with blanks around each
+word, or are empty. Between two gaps is a run of Han characters.
 """
 
-_RUN = re.compile("([\u4e00-\u9fd5]+)")  # runs of the Han characters that jieba knows; each other one is a word
+_RUN = re.compile("([\u4e00-\u9fd5]+)")  # runs of the Han characters that jieba knows; any other character is a word
 
 
 def segmenter() -> Segmenter:
@@ -31,7 +31,7 @@ def segmenter() -> Segmenter:
 
 
 class CompiledSegmenter:
-    """The compiled segmenter with jieba's tables. Raise ValueError for an unknown form of the dictionary."""
+    """The compiled segmenter with jieba's tables. Raises ValueError if jieba's dictionary has an unknown format."""
 
     def __init__(self, compiled: native.Compiled) -> None:
         self._cut_lines, self._tables = compiled.cut_lines, load_tables(compiled)
@@ -40,13 +40,13 @@ class CompiledSegmenter:
         return self.cut("".join(parts).encode())
 
     def cut(self, text: bytes) -> bytes:
-        """Cut a text as a segmenter does, given its list of parts joined to one UTF-8 text."""
+        """Cut a text as a segmenter does. `text` is the list of gaps and runs, joined and encoded in UTF-8."""
         return self._cut_lines(text, *self._tables)
 
 
 @cache
 def _compiled() -> Segmenter | None:
-    """Return the compiled segmenter; None with a warning if jieba's dictionary has an unknown form."""
+    """Return the compiled segmenter. If jieba's dictionary has an unknown format, warn and return None."""
     assert native.compiled
     try:
         return CompiledSegmenter(native.compiled)
@@ -61,7 +61,7 @@ def _not_compiled() -> Segmenter:
 
 
 def by_runs(cut: Cut) -> Segmenter:
-    """Return a segmenter that cuts all runs in one call of `cut`, since one call for each run takes a third longer.
+    """Return a segmenter that cuts all runs in one call of `cut`. One call for each run takes a third longer.
 
     `cut` must cut at each blank and each line end.
     """
@@ -77,7 +77,7 @@ def by_runs(cut: Cut) -> Segmenter:
 
 
 def _filled(cut: list[str], gaps: list[list[str]]) -> list[str]:
-    """Return the words of the runs in order, with each line end replaced by the words of the next gap."""
+    """Return the words of the list `cut`, with each line end replaced by the words of the next gap."""
     words: list[str] = []
     at = 0
     for gap in gaps:
@@ -89,7 +89,7 @@ def _filled(cut: list[str], gaps: list[list[str]]) -> list[str]:
 
 
 def build_segmenter() -> Cut:
-    """Return a function that cuts by jieba's dictionary and model, in less than half of jieba's time."""
+    """Return a function that cuts text by jieba's dictionary and model, in less than half of jieba's time."""
     dictionary = _Dictionary()
 
     def cut(text: str) -> list[str]:
@@ -117,9 +117,9 @@ class _Dictionary:
         self._find = lru_cache(maxsize=1 << 14)(lambda text: list(finalseg.cut(text)))
 
     def cut(self, run: str) -> list[str]:
-        """Return the words of a run, cut in the most likely way by the dictionary.
+        """Return the words of a run. The dictionary shows the most likely way to cut it.
 
-        The model then finds new words in the characters that remain single.
+        After that, the model finds new words among characters that remain single.
         """
         words: list[str] = []
         at = start = 0  # `start`: the beginning of a series of single characters
@@ -136,7 +136,7 @@ class _Dictionary:
         return text if len(text) < 2 or self._counts.get(text) else self._find(text)
 
     def _ends(self, run: str) -> Iterator[int]:
-        """Yield the ends of the words in the most likely way to cut a run."""
+        """Yield the end of each word in the most likely cut of a run."""
         ends = self._best_ends(run)
         at = 0
         while at < len(run):

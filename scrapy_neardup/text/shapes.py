@@ -43,21 +43,21 @@ class Shape(NamedTuple):
 
 
 def site(url: str) -> str:
-    """Return the host, and the port unless it is the default; "" for a URL that is not HTTP."""
+    """Return the host of a URL, with the port unless it is the default; "" for a URL that is not HTTP."""
     parts = _split(url)
     return parts.netloc if parts else ""
 
 
 def named_site(host: str) -> str:
-    """Return a host, given with or without port, in the form of `site`; unchanged if it is invalid."""
+    """Return a host, with or without port, in the form that `site` returns. Return an invalid host unchanged."""
     return site(f"{'https' if host.endswith(':443') else 'http'}://{host}") or host
 
 
 def shape(a: str, b: str) -> Shape | None:
     """Return the correspondence of two URLs by the longest common end of their paths; None if there is none.
 
-    They must share at least one whole segment, not counting the extension of the file, and have equal queries. Their
-    hosts do not matter. Bharat, Broder, Dean, Henzinger 2000, section 2: mirrors have corresponding paths.
+    The paths must share at least one whole segment, not counting the extension of the file, and the queries must be
+    equal. The hosts do not matter. Bharat, Broder, Dean, Henzinger 2000, section 2: mirrors have corresponding paths.
     """
     ours, theirs = _split(a), _split(b)
     if not ours or not theirs or ours.query != theirs.query:
@@ -72,9 +72,10 @@ def shape(a: str, b: str) -> Shape | None:
 
 
 def counterpart(url: str, shape: Shape, site: str) -> str | None:
-    """Return the canonical URL on the second host that corresponds to one on the first; None if there is none.
+    """Return the canonical URL on the host `site` that corresponds to `url`; None if `url` does not fit the shape.
 
-    Use it for lookups only, not for requests: it has `http` for any scheme.
+    `url` is on the first host of the shape, `site` is the second. Use the returned URL for lookups only, not for
+    requests, since its scheme is always `http`.
     """
     parts = _split(url)
     rest = _rest(parts, shape) if parts else None
@@ -85,7 +86,7 @@ def counterpart(url: str, shape: Shape, site: str) -> str | None:
 
 
 def place(url: str, shape: Shape) -> Place | None:
-    """Return the place of a URL of the first host under its prefix; None if the shape does not fit."""
+    """Return the place of a URL on the first host of the shape; None if the URL does not fit the shape."""
     parts = _split(url)
     rest = _rest(parts, shape) if parts else None
     if parts is None or rest is None:
@@ -106,7 +107,7 @@ def _split(url: str) -> SplitResult | None:
 
 
 def _rest(parts: SplitResult, shape: Shape) -> str | None:
-    """Return the path without the prefix of the first host, and without its ending if the endings differ."""
+    """Return the path of a URL on the first host, without its prefix, and without its ending if the endings differ."""
     prefix, ending = shape.prefixes[0], shape.endings[0]
     if not parts.path.startswith(f"{prefix}/"):
         return None

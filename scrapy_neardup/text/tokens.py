@@ -1,4 +1,4 @@
-"""Split text into tokens. Pure, except for the segmenter of Chinese, which is loaded on first use.
+"""Split text into tokens. No I/O, except that the segmenter of Chinese is loaded on first use.
 
 Text is first split by script. jieba cuts only runs of the Han characters that it knows. The compiled segmenter and the
 one in Python give the same words, so a fingerprint does not depend on the installation.
@@ -23,7 +23,7 @@ _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _UNSPACED = "\u3041-\u30ff\u31f0-\u31ff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u0f00-\u0fff"
 _LETTER = re.compile(f"(?!_)[\\w{MARKS}]")
 _DEPENDS = re.compile(f"[{_HAN}{_UNSPACED}]")
-_KNOWN = "\u4e00-\u9fd5"  # the Han characters that jieba knows; each other one is a word
+_KNOWN = "\u4e00-\u9fd5"  # the Han characters that jieba knows; each other Han character is a word
 _RUN = re.compile(f"[{_HAN}]|(?P<unspaced>[{_UNSPACED}]+)|(?:(?![_{_HAN}{_UNSPACED}])[\\w{MARKS}])+")
 _HAN_RUNS = re.compile(f"([{_KNOWN}]+)")  # normalization does not change these characters
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200d\u2060\ufeff]")
@@ -42,7 +42,7 @@ def normalize(text: str) -> str:
 
 
 def tokenize(text: str) -> list[str]:
-    """Return the words of `text` in order, in lower case, without punctuation; [] for none.
+    """Return the words of `text` in order, in lower case, without punctuation; [] if there are no words.
 
     Chinese is cut by jieba's dictionary and model, other scripts without spaces (kana, Thai, …) into overlapping pairs
     of characters. All other text is cut at characters that are no letter, digit or combining mark.
@@ -52,7 +52,7 @@ def tokenize(text: str) -> list[str]:
 
 
 def token_lines(text: str) -> bytes:
-    """Return the words of `text` as `tokenize` does, in UTF-8, one a line; b"" for none."""
+    """Return the words of `text` as `tokenize` does, but in UTF-8, one on each line; b"" if there are no words."""
     if text.isascii():
         return word_lines(text.encode())
     if (plain := _plain_chinese_lines(text)) is not None:
@@ -71,9 +71,9 @@ def token_lines(text: str) -> bytes:
 
 
 def _plain_chinese_lines(text: str) -> bytes | None:
-    """Return the words of a text that is only ASCII, Han characters known to jieba, and common punctuation.
+    """Return the words of a text that has only ASCII, Han characters known to jieba, and common punctuation.
 
-    Return None for other text, and if the compiled part is missing. This shortcut saves a third of the time.
+    Return None for any other text, or if the compiled part is missing. This shortcut saves a third of the time.
     """
     plain = native.compiled.plain_chinese(text.encode(errors="surrogatepass")) if native.compiled else None
     if plain is None or not _HAN_RUNS.search(text):
@@ -83,7 +83,7 @@ def _plain_chinese_lines(text: str) -> bytes | None:
 
 
 def _apart(normal: str, words: list[str]) -> str:
-    """Return words separated and surrounded by blanks; "" if `normal`, the normalized text, is empty."""
+    """Return words with a blank before, between and after them; "" if `normal`, the normalized text, is empty."""
     return " ".join(["", *words, ""]) if normal else ""
 
 
@@ -111,7 +111,7 @@ _BETWEEN = _Between()
 
 
 def _plain(text: str) -> str | None:
-    """Normalize a text except for case, and replace non-ASCII characters that are not in words by blanks.
+    """Normalize a text but not its case, and replace non-ASCII characters that are no part of words by blanks.
 
     Return None if the form of a character depends on its neighbours.
     """
@@ -142,7 +142,7 @@ def _form(character: str) -> str | None:
 
 
 def word_lines(text: bytes) -> bytes:
-    """Return the words of a UTF-8 text, one a line. All separators in the text must be ASCII.
+    """Return the words of a UTF-8 text, one on each line. All separators in the text must be ASCII.
 
     Only ASCII letters are changed to lower case.
     """
@@ -150,7 +150,7 @@ def word_lines(text: bytes) -> bytes:
 
 
 def _runs(normal: str) -> list[str]:
-    """Return the words of a normalized text without known Han characters, script by script."""
+    """Return the words of a normalized text that has no Han characters known to jieba."""
     words: list[str] = []
     for match in _RUN.finditer(normal):
         run = match[0]

@@ -1,4 +1,4 @@
-"""An inverted index of key concepts and their positions."""
+"""Find texts with similar key concepts at similar places, by an inverted index of concepts."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ class _Entry(Generic[T]):
 class ConceptIndex(Generic[T]):
     """Finds documents with similar key concepts at similar places, in the order of arrival.
 
-    Concepts are similar if their cosine is above `least_cosine`. Places are similar if the spread of the distances is
-    below `most_spread`, as a share of the words that the texts span. The paper's S_thr is a number of words. Here it is
-    a share, since in a long text one more occurrence of a concept moves the later ones farther.
+    Concepts are similar if the cosine of their counts is above `least_cosine`. Places are similar if the spread of
+    their shifts, divided by the number of words that the texts span, is below `most_spread`. In the paper, S_thr is a
+    number of words. Here it is a share of the words, since in a long text one more occurrence of a concept shifts the
+    later occurrences farther.
 
     曹玉娟 et al. 2011, section 3.5.
     """
@@ -37,7 +38,7 @@ class ConceptIndex(Generic[T]):
         self._least_cosine = least_cosine
         self._most_spread = most_spread
         self._entries: dict[int, _Entry[T]] = {}
-        self._postings: dict[int, dict[int, int]] = {}  # by concept and document number: its count
+        self._postings: dict[int, dict[int, int]] = {}  # by concept and document number: the count of the concept
         self._next = 0
 
     def add(self, fingerprints: Sequence[int], document: T) -> None:
@@ -63,11 +64,12 @@ class ConceptIndex(Generic[T]):
         return distinct(entry.document for entry in near if self._in_place(wanted, entry))
 
     def _candidates(self, counts: Mapping[int, int]) -> set[int]:
-        """Return the numbers of all documents that may be similar: they have one of the rarest concepts.
+        """Return the numbers of all documents that may be similar. Each of them has one of the rarest concepts.
 
-        Section 3.5, step 3, looks up the first n dimensions by rank. Here concepts are looked up from the rarest on.
-        The cosine with a document that lacks these is at most the length of the rest of the vector over its whole
-        length. When this bound falls to the least cosine, no more lookups are needed.
+        In the paper, section 3.5, step 3, the first n dimensions by rank are looked up. Here concepts are looked up,
+        the rarest first. If a document has none of them, its cosine is at most the length of the rest of the vector,
+        divided by the length of the whole vector. When this bound falls to the least cosine, no more lookups are
+        needed.
         """
         rest = _square(counts)
         enough = self._least_cosine**2 * rest * (1 - 1e-9)
@@ -85,7 +87,7 @@ class ConceptIndex(Generic[T]):
         return cosine(dot, _square(counts), self._entries[number].square) > self._least_cosine
 
     def _in_place(self, wanted: Vector, entry: _Entry[T]) -> bool:
-        """Return whether S (formula 13) is below S_thr: steps 8 and 9."""
+        """Return whether S (formula 13), as a share of the words, is below S_thr: steps 8 and 9."""
         held = unpack(entry.fingerprints.tolist())
         return spread(wanted, held) / span(wanted, held) < self._most_spread
 

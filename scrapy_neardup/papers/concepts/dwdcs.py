@@ -1,4 +1,4 @@
-"""The detectors for texts with the same key concepts in the same places."""
+"""The detectors DWDCS and DWSWN, for texts with similar key concepts at similar places."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SPREAD = 0.1  # S_thr as a share of the words, the best in bench/dwdcs.py; the p
 def concept_fingerprints(
     text: str, concepts: Concepts, candidates: int = CANDIDATES, key_concepts: int = KEY_CONCEPTS
 ) -> tuple[int, ...]:
-    """Return a fingerprint for each occurrence of a key concept; () for a short text.
+    """Return a fingerprint for each occurrence of a key concept; () for a text with too few concepts.
 
     曹玉娟 et al. 2011, sections 3.2 to 3.4.
     """
@@ -40,7 +40,7 @@ def concept_fingerprints(
 class DWDCS:
     """Proposes documents with similar key concepts at similar places. Abstains from texts with few concepts.
 
-    曹玉娟 et al. 2011. Raise ModuleNotFoundError without the packages of the extra `dwdcs`.
+    曹玉娟 et al. 2011. Without the packages of the extra `dwdcs`, the constructor raises ModuleNotFoundError.
     """
 
     name = "dwdcs"
@@ -61,7 +61,7 @@ class DWDCS:
 
 
 class DWSWN(DWDCS):
-    """DWDCS on words, without merging synonyms."""
+    """Works as DWDCS does, but on words instead of concepts: synonyms are not merged."""
 
     name = "dwswn"
 

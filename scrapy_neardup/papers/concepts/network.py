@@ -1,7 +1,7 @@
-"""Find the key terms of a text in its network of co-occurring terms, a small world.
+"""Find the key terms of a text in its network of co-occurring terms, which is a small world.
 
-Key terms are the terms that lengthen the paths between all other terms most if they are removed. Paths are counted from
-all nodes at once, on sets of nodes as bits. This is exact, and several times as fast as graph libraries.
+Key terms are the terms that, if removed, lengthen the paths between the other terms most. Paths are counted from all
+nodes at once, with sets of nodes stored as bits. This is exact, and several times as fast as graph libraries.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _Bits: TypeAlias = npt.NDArray[np.uint64]
 
 
 def co_occurrence(sentences: Iterable[Sequence[str]]) -> Graph:
-    """Join the distinct terms at most `REACH` places apart in a sentence; {} for no terms.
+    """Return the network of terms. Terms at most `REACH` places apart in a sentence are neighbours. {} for no terms.
 
     曹玉娟 et al. 2011, section 3.2.2, steps 1 to 3, with f_thr = 0: a term with one occurrence is a node too.
     """
@@ -38,7 +38,7 @@ def co_occurrence(sentences: Iterable[Sequence[str]]) -> Graph:
 
 
 def main_part(graph: Graph) -> Graph:
-    """Return the largest connected part, in a tie the first; {} for no nodes.
+    """Return the largest connected part of a graph, in a tie the first; {} for no nodes.
 
     曹玉娟 et al. 2011, section 3.2.2, step 4.
     """
@@ -63,19 +63,19 @@ def _reached(graph: Graph, start: str) -> set[str]:
 def key_nodes(graph: Graph, candidates: int, wanted: int, counts: Mapping[str, int]) -> list[str]:
     """Return up to `wanted` nodes of a connected graph. Nodes that lengthen the mean path most if removed come first.
 
-    Only the `candidates` nodes of highest degree are tried. Ties are ordered by `counts` (occurrences in the text),
-    highest first, then by name. [] for no nodes.
+    Only the `candidates` nodes with the most neighbours are tried. Ties are ordered by degree, then by `counts`
+    (occurrences in the text), highest first, then by name. Return [] for no nodes.
 
     曹玉娟 et al. 2011, section 3.3.
     """
     hubs = sorted(graph, key=lambda node: (-len(graph[node]), -counts[node], node))[:candidates]
-    # CB = d without the node - d. The number of pairs and d are equal for all nodes, so sums give the same order.
+    # CB = d without the node - d. The number of pairs and d are equal for all nodes, so path sums give the same order.
     sums = dict(zip(hubs, path_sums(graph, hubs), strict=True))
     return sorted(hubs, key=lambda hub: (-sums[hub], -len(graph[hub]), -counts[hub], hub))[:wanted]
 
 
 def contributions(graph: Graph, nodes: Sequence[str]) -> list[float]:
-    """Return for each node by how much the mean path of a connected graph grows without the node.
+    """Return, for each node, the growth of the mean path of a connected graph when the node is removed.
 
     曹玉娟 et al. 2011, section 3.3: CB = d without the node - d.
     """
@@ -93,10 +93,10 @@ def mean_path(graph: Graph) -> float:
 
 
 def path_sums(graph: Graph, removed: Sequence[str | None]) -> list[int]:
-    """Return for each removed node the sum of all shortest paths between the other nodes; None removes no node.
+    """Return, for each node in `removed`, the sum of all shortest paths without this node; for None, with all nodes.
 
-    Each pair counts twice, once from either end. A separated pair counts as the longest remaining path. If one part
-    alone has edges, this is the rule of Matsuo et al. 2001 (KeyWorld), on which the paper builds.
+    Each pair counts twice, once from either end. A pair without a path counts as much as the longest remaining path. If
+    only one part of the graph has edges, this is the rule of Matsuo et al. 2001 (KeyWorld), on which the paper builds.
     """
     if not graph:
         return [0] * len(removed)
@@ -121,7 +121,7 @@ def _path_sum(neighbours: npt.NDArray[np.intp], starts: npt.NDArray[np.intp], re
         if removed is not None:
             within[removed] = 0
         before, reached = reached, int(np.bitwise_count(within).sum(dtype=np.int64))
-    return total - (nodes * nodes - reached)  # the last step reached nothing
+    return total - (nodes * nodes - reached)  # the last step reached no further node
 
 
 def _identity(size: int) -> _Bits:

@@ -1,6 +1,7 @@
 """Split a text into the terms of a concept network, by sentence, stemmed and without stop words.
 
-There are stop words and stems for English and Chinese. Words of other languages are all kept unchanged.
+The stop words are English and Chinese. Words of the letters a to z are stemmed as English words. All other words are
+kept unchanged.
 """
 
 from __future__ import annotations
@@ -20,21 +21,21 @@ _END = re.compile(r"[。！？!?；;…]+|\.(?=\s|$)|\n\s*\n")
 
 
 class Term(NamedTuple):
-    """A word of the text, by its stem."""
+    """The stem of a word, and the position of the word in the text."""
 
     name: str
     position: int
-    """The number of words before it, including stop words."""
+    """The number of words before this word, including stop words."""
 
 
 def sentences(text: str) -> Iterator[list[Term]]:
-    """Yield the terms of each sentence in order. A sentence may have none.
+    """Yield the terms of each sentence in order; an empty list for a sentence without terms.
 
     Stop words and figures are left out, since they name no concept. Raise ModuleNotFoundError without the packages of
     the extra `dwdcs`.
 
-    曹玉娟 et al. 2011, section 3.1. Of the paper's phrases only single words are used, as in its example of key
-    concepts. Longer phrases need a tagger for each language.
+    曹玉娟 et al. 2011, section 3.1. The paper uses phrases too. Here only single words are used, as in the paper's
+    example of key concepts, since phrases of several words need a tagger for each language.
     """
     dropped, begin = stop_words(), 0
     for sentence in _END.split(text):
@@ -49,21 +50,21 @@ def sentences(text: str) -> Iterator[list[Term]]:
 
 @lru_cache(maxsize=1 << 16)
 def stem(word: str) -> str:
-    """Return the stem of a word of the letters a to z by Porter's second algorithm; any other word unchanged."""
+    """Return the stem of a word by Porter's second algorithm. Words with other letters than a to z are unchanged."""
     if not (word.isascii() and word.isalpha()):
         return word
     try:
         from snowballstemmer.english_stemmer import EnglishStemmer
     except ImportError as error:
         raise _missing(error) from error
-    # A new one for each call, since it holds the current word and is not thread-safe.
+    # A new stemmer for each call, since a stemmer holds the current word and is not thread-safe.
     stemmed: str = EnglishStemmer().stemWord(word)
     return stemmed
 
 
 @cache
 def stop_words() -> frozenset[str]:
-    """Return the words that name no concept, in the form of `tokenize`."""
+    """Return the words that name no concept, normalized as by `tokenize`."""
     try:
         from stopwordsiso import stopwords
     except ImportError as error:
@@ -72,7 +73,7 @@ def stop_words() -> frozenset[str]:
 
 
 def scheme() -> Mapping[str, str]:
-    """Return the versions of our rules and of each package, on which the terms of a text depend."""
+    """Return all versions on which the terms of a text depend: that of these rules, and those of the packages."""
     try:
         packages = {name: version(name) for name in ("snowballstemmer", "stopwordsiso")}
     except ImportError as error:

@@ -1,6 +1,6 @@
 """Merge words of one meaning into concepts, from the built-in synonyms or the user's files.
 
-synonyms/NOTICE.en and synonyms/NOTICE.zh describe the origin and the licences of the built-in ones.
+synonyms/NOTICE.en and synonyms/NOTICE.zh describe the origin and the licences of the built-in synonyms.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ...text.tokens import normalize
 from .terms import stem
 
 THRESHOLD = 0.5  # Rel_thr: the paper leaves it to the user; docs/algorithms/dwdcs.md explains this value
-LARGEST = 64  # words in a group: larger ones are lists (cities, plants), not synonyms
+LARGEST = 64  # the maximum number of words in a group; larger groups are lists (cities, plants), not synonyms
 
 _CILIN = re.compile(r"[A-L][a-z]\d\d[A-Z]\d\d[=#@] ?")
 _OMW = re.compile(r"(\d{8}-[a-z])\t(\S+)\t")
@@ -29,10 +29,10 @@ _WORDNET = re.compile(r"\d{8} \d\d [nvasr] [0-9a-f]{2} ")
 
 @dataclass(frozen=True)
 class Concepts:
-    """A map from a term to the name of its concept, which is one of its terms. Equal maps are equal."""
+    """A map from terms to the names of their concepts. A concept is named after one of its terms."""
 
     names: Mapping[str, str] = field(default_factory=dict)
-    """Only terms with a concept of another name. Use `of` for lookups."""
+    """Has only terms with a concept that is named after another term. Use `of` for lookups."""
 
     @cached_property
     def id(self) -> str:
@@ -41,12 +41,12 @@ class Concepts:
         return hashlib.sha1(lines.encode(), usedforsecurity=False).hexdigest()[:16] if lines else "none"
 
     def of(self, term: str) -> str:
-        """Return the name of a term's concept; the term itself if it has no synonyms."""
+        """Return the name of the concept of a term; the term itself if it has no synonyms."""
         return self.names.get(term, term)
 
     @classmethod
     def load(cls, *paths: str | os.PathLike[str], threshold: float = THRESHOLD) -> Concepts:
-        """Return the concepts in files of synonyms, in any order. A process reads them once.
+        """Return the concepts in files of synonyms. The order of the files does not matter. A process reads them once.
 
         A line has one of these forms:
 
@@ -66,7 +66,7 @@ class Concepts:
 def builtin() -> Concepts:
     """Return the built-in concepts, English and simplified Chinese.
 
-    They are stored merged, at the default threshold, since merging takes long.
+    They were merged at the default threshold before they were stored, since merging takes long.
     """
     folder = resources.files(__package__).joinpath("synonyms")
     names: dict[str, str] = {}
@@ -84,7 +84,7 @@ def _load(paths: tuple[str, ...], threshold: float) -> Concepts:
 
 
 def read_groups(path: str) -> list[frozenset[str]]:
-    """Return the groups of synonyms in a file, each of at least two terms."""
+    """Return the groups of synonyms in a file, each with two or more terms. Raise OSError or ValueError."""
     numbered: dict[str, set[str]] = defaultdict(set)
     for number, line in enumerate(_text(path).splitlines()):
         for key, word in _entries(line, str(number)):
@@ -92,7 +92,7 @@ def read_groups(path: str) -> list[frozenset[str]]:
                 numbered[key].add(stem(normalize(word)))
     groups = [frozenset(group) for group in numbered.values() if 1 < len(group) <= LARGEST]
     if not groups:
-        raise ValueError(f"{path}: it has no group of synonyms")
+        raise ValueError(f"{path}: the file has no group of synonyms")
     return groups
 
 
@@ -103,7 +103,7 @@ def _text(path: str) -> str:
             return data.decode(encoding)
         except UnicodeDecodeError:
             continue
-    raise ValueError(f"{path}: neither UTF-8 nor GB 18030")
+    raise ValueError(f"{path}: the file is not text in UTF-8 or GB 18030")
 
 
 def _entries(line: str, number: str) -> Iterator[tuple[str, str]]:
@@ -122,12 +122,13 @@ def _entries(line: str, number: str) -> Iterator[tuple[str, str]]:
 
 
 def merge(groups: Iterable[frozenset[str]], threshold: float) -> dict[str, str]:
-    """Return the name of the concept of each term that is merged with another one.
+    """Return, for each term that is merged into another term, the name of its concept.
 
-    Con(t), the terms of all groups with t (formula 5; formula 6 is the same for single words), stands for the meaning
-    of t. Two terms have the same meaning if their Rel (formula 7) is above the threshold, Rel_thr. Term after term, in
-    the order of code points, becomes the name of a concept that contains all remaining terms with the same meaning. So
-    a chain of close meanings does not make one concept, and names depend on the groups alone.
+    The meaning of a term t is Con(t), all terms of the groups that contain t (formula 5; for single words, formula 6 is
+    the same). Two terms have the same meaning if their Rel (formula 7) is above the threshold, Rel_thr. Terms are taken
+    in the order of code points. A term without a concept becomes the name of a new concept, which contains all other
+    terms with the same meaning that have no concept yet. So a chain of close meanings does not become one concept, and
+    names depend on the groups alone.
 
     曹玉娟 et al. 2011, section 3.2.1.
     """
@@ -152,7 +153,7 @@ def _related(term: str, con: Mapping[str, set[str]], threshold: float) -> Iterat
 
 
 def rel(overlap: int, a: int, b: int) -> float:
-    """Return the similarity of two concepts, given the numbers of their common terms and of the terms of each.
+    """Return Rel, the similarity of two terms, given the sizes of their Con sets and of the overlap of these sets.
 
     曹玉娟 et al. 2011, formula 7.
     """

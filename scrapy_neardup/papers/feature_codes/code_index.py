@@ -1,4 +1,4 @@
-"""An index of codes that may differ in a few characters, by longest common subsequence."""
+"""Find codes that differ in a few characters, by their longest common subsequence."""
 
 from __future__ import annotations
 
@@ -17,22 +17,23 @@ T = TypeVar("T")
 
 
 class OrderedIndex(Generic[T]):
-    """Finds documents by codes, each packed into `width` integers, in the order of arrival.
+    """Finds documents by similar codes, in the order of arrival. Each code is packed into `width` integers.
 
-    `find` returns all codes of equal length n with a common subsequence of at least n - `tolerance` characters (Zhang
-    et al. 2002; Peng et al., section 2.2: one or two short of the whole code, in a balanced search tree).
+    Two codes of equal length n are similar if they have a common subsequence of at least n - `tolerance` characters.
+    Zhang et al. 2002 and Peng et al., section 2.2, allow one or two characters less than n, and use a balanced search
+    tree.
 
-    A code is cut into `tolerance` + 1 pieces. If the other code lacks any `tolerance` of its characters, it still
-    contains one piece completely, with at most `tolerance` foreign characters before or within the piece. So each code
-    is in one sorted list for each piece, rotated so that the piece comes first. To find similar codes, possible pieces
-    are spelt from the code character by character, as long as a binary search finds an entry with this beginning.
-    Entries that begin with a whole piece are compared.
+    A code is cut into `tolerance` + 1 pieces. A similar code contains one of the pieces completely, with at most
+    `tolerance` other characters before or within the piece. So there is a sorted list for each piece, with all codes
+    rotated so that this piece comes first. To find similar codes, possible pieces are spelt from a code character by
+    character, as long as a binary search finds an entry with this beginning. Entries that begin with a whole piece are
+    compared with the code.
 
-    Among 97,000 codes of ten characters with a tolerance of two, `find` takes 0.2 ms (60 searches, 7 comparisons),
-    where comparing all takes 230 ms; `add` takes 23 µs and 520 bytes. Among 36,000 codes of 30 letters, `find`
-    takes 0.7 ms, and comparing all 280 ms. Dictionaries of the pieces would be 3 times faster in 1.8 times the memory.
-    A balanced tree of whole codes finds only equal codes. Adding each code under all of its subsequences would take 56
-    keys a code.
+    Among 97,000 codes of ten characters with a tolerance of two, `find` takes 0.2 ms for 60 searches and 7 comparisons.
+    Comparing all codes would take 230 ms. `add` takes 23 µs and 520 bytes. Among 36,000 codes of 30 letters, `find`
+    takes 0.7 ms, and comparing all codes would take 280 ms. Dictionaries of the pieces would be 3 times faster, but
+    take 1.8 times the memory. A balanced tree of whole codes would find only equal codes. Adding each code under all of
+    its subsequences would take 56 keys for each code.
     """
 
     def __init__(self, width: int, tolerance: int) -> None:
@@ -72,7 +73,7 @@ class OrderedIndex(Generic[T]):
         return list(dict.fromkeys(unpack(fingerprints[start : start + self.width]) for start in starts))
 
     def _pieces(self, code: str) -> list[tuple[int, int]]:
-        """Return the ranges of the pieces of a code."""
+        """Return the start and the end of each piece of a code."""
         number = self.tolerance + 1
         return list(pairwise(len(code) * cut // number for cut in range(number + 1)))
 
@@ -82,7 +83,7 @@ class OrderedIndex(Generic[T]):
         return (found for found in candidates if common_subsequence(code, found) >= least)
 
     def _sharing(self, code: str, start: int, end: int) -> Iterator[str]:
-        """Yield the codes whose piece from `start` to `end` a code may contain, possibly with gaps."""
+        """Yield the codes with a piece from `start` to `end` that `code` contains too, possibly with gaps."""
         entries = self._turned.get((len(code), start), SortedList())
         heads: set[str] = set()
         for place in range(max(0, start - self.tolerance), start + self.tolerance + 1):
@@ -97,8 +98,10 @@ class OrderedIndex(Generic[T]):
 
 
 def _spelt(entries: SortedList[str], head: str, rest: str, size: int, spare: int) -> Iterator[str]:
-    """Yield the beginnings of entries made of `head` and characters of `rest` in order, `size` in all, skipping up
-    to `spare`."""
+    """Yield the beginnings of entries that have `size` characters: `head`, then characters of `rest` in order.
+
+    Up to `spare` characters of `rest` may be skipped.
+    """
     if not spare:
         head, rest = head + rest[: size - len(head)], ""
     if not next(entries.irange(head), "").startswith(head):

@@ -12,9 +12,9 @@ from itertools import islice
 
 LENGTH = 5
 LETTERS = 3
-"""The number of letters in place of one Han character, which carries 9.65 bits (by frequency alone). Three English
-letters carry about 11 bits (Shannon 1951, table I: 4.14, 3.56, 3.3)."""
-CODE_POINTS, CODE_POINT_BITS = 3, 21  # code points in an integer of 64 bits
+"""The number of letters that count as one Han character. A Han character carries 9.65 bits (by frequency alone). Three
+English letters carry about 11 bits (Shannon 1951, table I: 4.14, 3.56 and 3.3 bits)."""
+CODE_POINTS, CODE_POINT_BITS = 3, 21  # the code points in an integer of 64 bits, and the bits of each
 
 _HAN = "\u3041-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # and kana, which has no spaces either
 _CLOSING = "\"'”’»)\\]}」』》】"
@@ -30,12 +30,14 @@ _MASK = (1 << CODE_POINT_BITS) - 1
 
 
 def feature_codes(text: str, length: int = LENGTH, places: int = 1) -> tuple[str, ...]:
-    """Return the codes at the first full stop of a normalized text, or at `places` stops spread over it, without
-    repetition.
+    """Return the code at the first full stop of a normalized text. Return () if there is no stop.
 
-    A code is the `length` characters before and after a stop; around a stop of a script with spaces, LETTERS times as
-    many. Letters, digits and Han characters count; punctuation, spaces and other stops are skipped. A stop with too few
-    characters on a side is ignored. The stop of an abbreviation counts, as copies have it too. () without a stop.
+    If `places` is more than 1, return the distinct codes at that many stops, which are spread over the text.
+
+    A code consists of the `length` characters before a stop and the `length` characters after it. In a script with
+    spaces, it has LETTERS times as many. Only letters, digits and Han characters count; punctuation, spaces and other
+    stops are skipped. A stop with too few characters on a side is ignored. The stop of an abbreviation counts too,
+    since copies also have it.
 
     Zhang et al. 2002; Peng et al., section 2.2.
     """
@@ -61,8 +63,8 @@ def _codes(text: str, length: int) -> Iterator[str]:
 def common_subsequence(a: str, b: str) -> int:
     """Return the length of the longest common subsequence of two strings.
 
-    One bit for each character of `a` is 0 where the subsequence grows. Hyyrö 2004, figure 3 (bit-parallel). Codes are
-    compared by it in Zhang et al. 2002 and Peng et al., section 2.2.
+    The algorithm is bit-parallel (Hyyrö 2004, figure 3): each character of `a` has a bit, which is 0 where the
+    subsequence grows. Zhang et al. 2002 and Peng et al., section 2.2, compare codes by this length.
     """
     masks: dict[str, int] = {}
     for place, character in enumerate(a):
@@ -75,10 +77,9 @@ def common_subsequence(a: str, b: str) -> int:
 
 
 def pack(code: str, integers: int) -> tuple[int, ...]:
-    """Pack a code into `integers` integers, three code points of 21 bits in each, padded with zeros; "" gives zeros
-    only.
+    """Return a code packed into `integers` integers, three code points of 21 bits in each, padded with zeros.
 
-    The result sorts as the codes do. Raise ValueError for a code that is too long.
+    The results sort in the order of the codes. "" gives only zeros. Raise ValueError if the code is too long.
     """
     if len(code) > integers * CODE_POINTS:
         raise ValueError(f"{code!r} does not fit into {integers} integers")
@@ -88,7 +89,7 @@ def pack(code: str, integers: int) -> tuple[int, ...]:
 
 
 def unpack(values: Sequence[int]) -> str:
-    """Return the code packed into integers; "" for none."""
+    """Return the code that is packed into these integers; "" for no integers."""
     shifts = range((CODE_POINTS - 1) * CODE_POINT_BITS, -1, -CODE_POINT_BITS)
     points = (value >> shift & _MASK for value in values for shift in shifts)
     return "".join(chr(point) for point in points if point)

@@ -1,4 +1,4 @@
-"""The detector for texts with the same characters around a full stop."""
+"""The detector for texts with similar characters around a full stop."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ TOLERANCE = 2
 class FeatureCode:
     """Proposes documents with a similar feature code (Zhang et al. 2002; Peng et al.).
 
-    `length`: characters on either side of a stop. `places`: the number of stops, spread over the text, one of which
-    must match. `tolerance`: characters of a code that may be missing in the other. It abstains from texts without a
-    stop with enough characters on both sides. NEARDUP_LENGTH_RATIO separates texts that continue differently; Peng et
-    al. found 1.10 best.
+    `length`: the number of characters on either side of a stop. `places`: the number of stops, spread over the text.
+    One of them must match. `tolerance`: the number of characters of a code that the other code may lack.
+
+    The detector abstains from a text that has no stop with enough characters on both sides. If texts with similar codes
+    continue differently, NEARDUP_LENGTH_RATIO separates them. Peng et al. found a ratio of 1.10 best.
     """
 
     name = "feature_code"
 
     def __init__(self, length: int = LENGTH, places: int = 1, tolerance: int = TOLERANCE) -> None:
         if min(length, places) < 1 or tolerance < 0:
-            raise ValueError("allowed are a length and places from 1, and a tolerance from 0")
+            raise ValueError("`length` and `places` must be 1 or more, and `tolerance` 0 or more")
         self.scheme = f"feature_code/1 {length}x{LETTERS} {places}"
         self.length = length
         self.places = places

@@ -1,10 +1,10 @@
 """Cluster a batch with a Kohonen map, by joining near vectors on the same unit or adjacent ones.
 
 As in the paper, the map is trained on selected terms. The paper does not say which of the documents on near units are
-duplicates. Here all terms decide, since unrelated texts may share the few selected ones.
+duplicates. Here the cosine of all their terms decides, since unrelated texts may share the few selected terms.
 
-Wang, Liu, Zhang 2011, An improved algorithm for removing duplicate web pages (in Chinese), with its equation numbers.
-The map is MiniSom's, from the extra `som`.
+The paper is Wang, Liu, Zhang 2011, An improved algorithm for removing duplicate web pages (in Chinese). Equations are
+numbered as in the paper. The map is MiniSom's, from the extra `som`.
 """
 
 from __future__ import annotations
@@ -33,10 +33,11 @@ from .vectors import (
     whole_vectors,
 )
 
-STEPS, STEPS_A_DOCUMENT = 1000, 10  # the paper's number, for 50 to 100 pages; more documents need more
+STEPS = 1000  # training steps, as in the paper for 50 to 100 pages
+STEPS_A_DOCUMENT = 10  # training steps for each document of a larger batch
 RATE = 0.9
-UNITS = 5.0  # times the root of the number of documents: MiniSom's rule of thumb
-UNITS_A_DOCUMENT = 0.5  # the maximum: with more units, copies of one text would lie on distant ones
+UNITS = 5.0  # units of the map for each square root of the number of documents: MiniSom's rule of thumb
+UNITS_A_DOCUMENT = 0.5  # the maximum; on a larger map, copies of one text would lie on distant units
 
 
 class MissingExtraError(ImportError):
@@ -54,7 +55,7 @@ class Parameters:
     terms: int = 3000
     """The number of selected terms."""
     similarity: float = 0.9
-    """The required cosine of two documents' vectors of all terms."""
+    """The required cosine of two documents, over all their terms."""
     seed: int = 1
 
 
@@ -65,9 +66,9 @@ def som_clusters(
 ) -> list[list[int]]:
     """Return the clusters of two or more documents, as positions in the order of arrival, from 0.
 
-    `classes` has one class a document for the selection of terms, and is read after all documents. Without it, classes
-    come from a first rough clustering. Documents without text are in no cluster. Raise MissingExtraError without
-    MiniSom.
+    `classes` has a class for each document, for the selection of terms. It is read after all documents. If it is None,
+    classes come from a first rough clustering. Documents without text are in no cluster. Raise MissingExtraError if
+    MiniSom is not installed.
     """
     library = _minisom()
     found = count_terms(documents)
@@ -91,7 +92,7 @@ def _minisom() -> Any:
 def _selected(
     found: Occurrences, weights: Floats, parameters: Parameters, classes: Sequence[Hashable] | None
 ) -> Integers:
-    """Return the terms for the map."""
+    """Return the numbers of the terms on which the map is trained."""
     if not len(weights):
         return np.zeros(0, dtype=np.intp)
     if classes is None:
@@ -105,9 +106,9 @@ def _selected(
 def train(library: Any, vectors: Floats, seed: int) -> Integers:
     """Train a map on unit vectors, and return the row and column of each vector's unit; shape (documents, 2).
 
-    Section 3.2 of the paper, steps 1 to 6; equation 12 is the drawn vector. The neighbourhood shrinks to the winner and
-    its adjacent units, and not to the winner alone as in the paper, since MiniSom's radius stays above 1. RandomState
-    gives equal numbers in every version of numpy.
+    Section 3.2 of the paper, steps 1 to 6; equation 12 is the drawn vector. In the paper, the neighbourhood shrinks to
+    the winner alone. Here it shrinks to the winner and its adjacent units, since MiniSom's radius stays above 1.
+    RandomState is used because it gives equal numbers in every version of numpy.
     """
     side, steps = map_side(len(vectors)), max(STEPS, STEPS_A_DOCUMENT * len(vectors))
     # Radius and rate fall linearly: η(t) = 0.9 (1 − t/1000) in the paper.
@@ -128,18 +129,18 @@ def train(library: Any, vectors: Floats, seed: int) -> Integers:
     for step, number in enumerate(watched(order, "steps", len(order))):
         vector = vectors[number]
         som.update(vector, som.winner(vector), step, steps)  # equations 13 and 14, then 15 to 17
-        # Missing in MiniSom: the length of adjusted vectors is no longer 1. This is the fastest way.
+        # MiniSom does not scale adjusted vectors back to length 1. This is the fastest way to do it.
         weights /= np.sqrt(np.einsum("ijk,ijk->ij", weights, weights))[:, :, None]
     return np.array([som.winner(vector) for vector in vectors], dtype=np.intp)
 
 
 def map_side(documents: int) -> int:
-    """Return the side length of the map in units."""
+    """Return the side length, in units, of the map for a number of documents."""
     return int(np.ceil(min(UNITS * documents**0.5, UNITS_A_DOCUMENT * documents) ** 0.5))
 
 
 def near_on_map(units: Integers, vectors: Callable[[Integers], Floats], similarity: float) -> list[list[int]]:
-    """Return the clusters of documents on the same unit or on adjacent ones, with a large enough cosine.
+    """Return the clusters of documents that are on the same unit or on adjacent units, and have a large enough cosine.
 
     `units`: a row and a column for each document. `vectors` returns the vectors of documents, given their ascending
     numbers. Two documents that are not near may share a cluster through other documents.

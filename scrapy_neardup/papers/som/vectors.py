@@ -1,8 +1,8 @@
-"""Turn documents into unit vectors of weighted, selected terms. Pure.
+"""Turn documents into unit vectors of weighted, selected terms. No I/O.
 
 All but the last two functions follow Wang, Liu, Zhang 2011, An improved algorithm for removing duplicate web pages (in
-Chinese), with its equation numbers. Equations 5 and 7 are misprinted there. They are replaced by equation 6, which the
-paper calls equal to 5, and by the usual chi-square.
+Chinese). Equations are numbered as in the paper. Equations 5 and 7 are misprinted there. Equation 5 is replaced by
+equation 6, which the paper calls equal to it, and equation 7 by the usual chi-square.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ class Occurrences(NamedTuple):
     terms: Integers
     """Term numbers from 0, in the order of first occurrence."""
     in_title: Floats
-    """The number of occurrences."""
+    """The number of occurrences in the title."""
     in_text: Floats
+    """The number of occurrences in the text."""
     size: tuple[int, int]
     """The numbers of documents and of terms."""
 
@@ -59,7 +60,7 @@ def document_frequencies(found: Occurrences) -> Integers:
 
 
 def frequency_weights(found: Occurrences) -> Floats:
-    """Return CW of each entry: its component in the document's TF-IDF vector of length 1; shape (entries,).
+    """Return CW of each entry: its component in the document's TF-IDF vector, scaled to length 1; shape (entries,).
 
     Equation 2.
     """
@@ -71,9 +72,9 @@ def frequency_weights(found: Occurrences) -> Floats:
 
 
 def place_weights(found: Occurrences, title_weight: float) -> Floats:
-    """Return SW of each entry: the occurrences of the term, those in the title weighted by α; shape (entries,).
+    """Return SW of each entry: the number of occurrences of the term, weighted; shape (entries,).
 
-    Equations 3 and 4.
+    Occurrences in the title have the weight α = `title_weight`, those in the text 1. Equations 3 and 4.
     """
     return title_weight * found.in_title + found.in_text
 
@@ -87,7 +88,9 @@ def term_weights(found: Occurrences, title_weight: float) -> Floats:
 
 
 def mutual_information(both: Integers, with_term: Integers, in_class: int, total: int) -> Floats:
-    """Return log P(t|c) − log P(t), given numbers of documents; −∞ for a term that the class lacks.
+    """Return log P(t|c) − log P(t) for each term t and a class c; −∞ for a term that the class lacks.
+
+    The arguments are numbers of documents: with the term and in the class, with the term, in the class, and in all.
 
     Equation 6.
     """
@@ -96,9 +99,9 @@ def mutual_information(both: Integers, with_term: Integers, in_class: int, total
 
 
 def chi_square(both: Integers, with_term: Integers, in_class: int, total: int) -> Floats:
-    """Return the dependence of each term and the class; 0 if either is in all documents.
+    """Return the chi-square of each term and a class; 0 if all documents have the term, or all are in the class.
 
-    Equation 7.
+    The arguments are those of `mutual_information`. Equation 7.
     """
     t, c, tc = with_term / total, in_class / total, both / total
     apart = tc * (1 - t - c + tc) - (t - tc) * (c - tc)
@@ -107,11 +110,10 @@ def chi_square(both: Integers, with_term: Integers, in_class: int, total: int) -
 
 
 def joint_score(found: Occurrences, classes: Integers, chi_share: float) -> Floats:
-    """Return E of each term in the class with its maximum; shape (terms,). `classes`: a number for each document,
-    from 0.
+    """Return the highest score E of each term in any class; shape (terms,).
 
-    A term distinguishes its class from the others, so the class with the maximum counts. The paper does not say how to
-    join the scores of a term in several classes.
+    `classes` has the class number of each document, from 0. The paper does not say how to combine the scores of a term
+    in several classes. Here the highest score counts, since a term distinguishes one class from the others.
 
     Equation 8, α = `chi_share`, β = 1 − α.
     """
@@ -125,14 +127,14 @@ def joint_score(found: Occurrences, classes: Integers, chi_share: float) -> Floa
 
 
 def highest(scores: Floats, count: int) -> Integers:
-    """Return the positions of the highest scores, ascending. Ties go to the first."""
+    """Return the positions of the `count` highest scores, ascending. In a tie, the first positions are preferred."""
     return np.sort(np.argsort(-scores, kind="stable")[:count])
 
 
 def unit_vectors(found: Occurrences, weights: Floats, selected: Integers) -> Floats:
-    """Return a vector of length 1 of the selected terms of each document; shape (documents, selected).
+    """Return the weights of the selected terms in each document, scaled to length 1; shape (documents, selected).
 
-    All 0 for a document without any of them. Equations 9 to 11.
+    A document without selected terms has only zeros. Equations 9 to 11.
     """
     columns = np.full(found.size[1], -1)
     columns[selected] = np.arange(len(selected))
@@ -143,7 +145,7 @@ def unit_vectors(found: Occurrences, weights: Floats, selected: Integers) -> Flo
 
 
 def whole_vectors(found: Occurrences, weights: Floats, chosen: Integers) -> Floats:
-    """Return a vector of length 1 of all terms of each chosen document; shape (chosen, terms of any of these).
+    """Return the weights of all terms in each chosen document, scaled to length 1; shape (chosen, their terms).
 
     `chosen`: ascending document numbers.
     """
@@ -165,13 +167,13 @@ def normalized(vectors: Floats) -> Floats:
 
 
 def class_numbers(classes: Sequence[Hashable]) -> Integers:
-    """Number classes from 0 in the order of their first occurrence."""
+    """Return the number of each class, from 0 in the order of first occurrence."""
     numbers: dict[Hashable, int] = {}
     return np.array([numbers.setdefault(name, len(numbers)) for name in classes], dtype=np.intp)
 
 
 def rough_classes(vectors: Floats, rounds: int = 10) -> Integers:
-    """Return √(n/2) classes for documents without given classes, by spherical k-means; shape (documents,).
+    """Return the class number of each document, for √(n/2) classes made by spherical k-means; shape (documents,).
 
     It is deterministic: the first centres are documents at equal steps through the batch. A class may end up empty.
     The other classes then have consecutive numbers.

@@ -21,7 +21,7 @@ ALIGN = 64  # arrays begin at multiples of this many bytes, so that their items 
 
 
 def write_arrays(path: Path, arrays: Sequence[Array]) -> None:
-    """Write a file. It appears under its name only when it is completely on disk."""
+    """Write arrays to a file. The file appears under its name only when it is completely on disk."""
     whole = [np.ascontiguousarray(each) for each in arrays]
     sums = np.array([_checksum(each) for each in whole], np.uint32)
     with replacing(path) as part, open(part, "wb") as file:
@@ -32,7 +32,10 @@ def write_arrays(path: Path, arrays: Sequence[Array]) -> None:
 
 
 def read_arrays(path: Path, count: int, *, check: bool) -> list[Array]:
-    """Map `count` arrays, read-only. With `check`, compare checksums. Raise ValueError if the file is damaged."""
+    """Memory-map the `count` arrays in a file, read-only. With `check`, compare their checksums.
+
+    Raise ValueError if the file is damaged.
+    """
     with path.open("rb") as file:
         view = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         *arrays, sums = (_next(file, view) for _ in range(count + 1))

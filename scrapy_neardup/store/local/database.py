@@ -1,4 +1,4 @@
-"""Open the SQLite file of a store. Check it first, and add advice to errors."""
+"""Open, check and shrink the SQLite file of a store, and add advice to errors of SQLite."""
 
 from __future__ import annotations
 
@@ -35,17 +35,18 @@ _ADVICE = {
 
 
 def table_of(namespace: str) -> str:
-    """Return the name of the table of a namespace."""
+    """Return the name of the SQLite table that has the rows of a namespace."""
     return TABLE + (f"/{quote(namespace, safe='')}" if namespace else "")
 
 
 def open_database(path: str, table: str = TABLE, *, writes: bool, check: bool = True) -> sqlite3.Connection:
-    """Open the file of a store. With `writes`, create a missing file or table. Raise StoreError if that fails.
+    """Open the file of a store. With `writes`, create a missing file or table.
 
-    `check=False` opens a damaged file too, for verification. Use the connection in one thread at a time.
+    `check=False` opens a damaged file too, so that it can be inspected. Use the connection in one thread at a time.
+    Raise StoreError if the file can't be opened or created.
     """
     check_file(Path(path), writes)
-    with told(path, "opened"):
+    with store_errors(path, "opened"):
         db = sqlite3.connect(
             _address(Path(path), writes), uri=True, timeout=LOCK_SECONDS, isolation_level=None, check_same_thread=False
         )
@@ -63,8 +64,8 @@ def open_database(path: str, table: str = TABLE, *, writes: bool, check: bool = 
 
 
 @contextmanager
-def told(path: str, what: str) -> Iterator[None]:
-    """Convert errors of SQLite to StoreError, with the reason and advice."""
+def store_errors(path: str, what: str) -> Iterator[None]:
+    """Convert SQLite's errors in a `with` block to StoreError with advice. `what` can't be done, such as "opened"."""
     try:
         yield
     except (sqlite3.Error, UnicodeDecodeError, MemoryError) as error:  # a damaged file can raise the last two
@@ -74,7 +75,7 @@ def told(path: str, what: str) -> Iterator[None]:
 
 
 def check_file(path: Path, writes: bool) -> None:
-    """Raise StoreError for paths where SQLite gives no clear error, or would leave other files behind."""
+    """Raise StoreError for a path where SQLite would raise an unclear error, or leave other files behind."""
     name = f"store {str(path)!r}"
     if not os.path.isdir(path.parent):
         raise StoreError(f"{name}: there is no directory {str(path.parent)!r}; create it first")
@@ -104,10 +105,11 @@ def _exists(path: Path) -> bool:
 
 
 def _may_be_database(path: Path) -> bool:
-    """Return whether a file has the header of an SQLite file.
+    """Return whether a file is empty or has the header of an SQLite file.
 
-    SQLite reads the header, and not this function. If this process opened and closed the file itself, it would release
-    the locks of all its stores that have the file open. Other processes could then delete the write-ahead log.
+    The header is read through SQLite. If this function opened and closed the file directly, the system would release
+    every lock that this process holds on it, also for stores that have it open. Other processes could then delete the
+    write-ahead log.
     """
     if path.stat().st_size < _LEAST_BYTES:  # SQLite treats a file of one byte as empty
         return path.stat().st_size == 0
@@ -123,7 +125,8 @@ def _address(path: Path, writes: bool) -> str:
     address = path.absolute().as_uri()
     if writes:
         return f"{address}?mode=rwc"
-    # SQLite creates files beside the file that it reads. Where it can't, open a file that nobody writes as immutable.
+    # SQLite creates files beside a database even to read it. If it can't, and no process writes the database, open
+    # the database as immutable.
     if all(os.access(place, os.W_OK) for place in (path, path.parent)):
         return f"{address}?mode=rw"
     return f"{address}?mode=ro" if Path(f"{path}-wal").exists() else f"{address}?mode=ro&immutable=1"
@@ -138,12 +141,12 @@ def _check_content(path: str, db: sqlite3.Connection, check: bool) -> None:
 
 
 def namespaces(db: sqlite3.Connection) -> dict[str, str]:
-    """Return the tables by namespace."""
+    """Return the name of the table of each namespace, by namespace."""
     return {unquote(table[len(TABLE) + 1 :]): table for table in tables(db) if is_ours(table)}
 
 
 def is_ours(table: str) -> bool:
-    """Return whether a table belongs to a namespace."""
+    """Return whether a table has the rows of a namespace, and is not the table of another program."""
     return table == TABLE or table.startswith(f"{TABLE}/")
 
 
@@ -154,7 +157,7 @@ def tables(db: sqlite3.Connection) -> list[str]:
 
 
 def _check_rows(db: sqlite3.Connection, names: list[str]) -> None:
-    """Raise sqlite3.DatabaseError for damage. In a large file, only the place of the newest rows is checked."""
+    """Raise sqlite3.DatabaseError if the file is damaged. In a large file, check only where the newest rows are."""
     if db.execute("PRAGMA page_count").fetchone()[0] * PAGE <= SMALL:
         [said] = db.execute("PRAGMA integrity_check(1)").fetchone()
         if said != "ok":
@@ -176,7 +179,7 @@ def _check_format(path: str, db: sqlite3.Connection, table: str) -> None:
 
 
 def _prepare(db: sqlite3.Connection, table: str, writes: bool) -> None:
-    """Create the table if it is missing. Without `writes`, the created table is temporary and empty."""
+    """Create the table if it is missing. With `writes=False`, create an empty, temporary table instead."""
     if not writes:
         if table not in tables(db):
             db.execute(f'CREATE TEMP TABLE "{table}" {_COLUMNS.replace(" AUTOINCREMENT", "")}')
@@ -184,14 +187,14 @@ def _prepare(db: sqlite3.Connection, table: str, writes: bool) -> None:
     if not tables(db):
         db.execute(f"PRAGMA page_size={PAGE}")  # must come first, since any other statement fixes the size
         db.execute("PRAGMA auto_vacuum=INCREMENTAL")  # must come before the first table
-    _keep_ahead(db)
+    _use_write_ahead_log(db)
     with db:
         db.execute("BEGIN IMMEDIATE")  # fails if the file can't be written
         db.execute(f'CREATE TABLE IF NOT EXISTS "{table}" {_COLUMNS}')
 
 
-def _keep_ahead(db: sqlite3.Connection) -> None:
-    """Switch to a write-ahead log."""
+def _use_write_ahead_log(db: sqlite3.Connection) -> None:
+    """Switch the file to a write-ahead log. Retry while another process creates the file."""
     end = time.monotonic() + LOCK_SECONDS
     while True:
         try:
@@ -205,7 +208,7 @@ def _keep_ahead(db: sqlite3.Connection) -> None:
 
 
 def shrink(db: sqlite3.Connection) -> None:
-    """Give unused space of a file back to the system. Rows keep their numbers."""
+    """Give the unused space of a store's file back to the system. Rows keep their numbers."""
     sums = [
         db.execute(f'SELECT sum(length(key) * 2 + length(value)) FROM "{table}"').fetchone() for table in tables(db)
     ]

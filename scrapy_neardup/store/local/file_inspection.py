@@ -22,7 +22,10 @@ _SLOW = "until then, each opening of the store takes longer, since the index is 
 
 
 def inspect(path: str, survey: Survey) -> None:
-    """Verify the whole file of a store. Raise StoreError if it can't be opened, or is not a store of this package."""
+    """Verify the whole file of a store, and add findings to `survey`.
+
+    Raise StoreError if the file can't be opened, or is not a store of this package.
+    """
     survey.read["index_files"] = 0
     with closing(open_database(path, writes=False, check=False)) as db:
         db.text_factory = lambda text: text.decode("utf8", "replace")
@@ -51,7 +54,7 @@ def _inspect_index(files: Files, db: sqlite3.Connection, survey: Survey) -> None
 
 
 def _listed(files: Files, db: sqlite3.Connection) -> list[str]:
-    with suppress(sqlite3.Error, *DAMAGE):  # damage of the row is reported when all rows are read
+    with suppress(sqlite3.Error, *DAMAGE):  # `_read` reports damage of the row that names the files
         return files.listed(db)
     return []
 
@@ -67,7 +70,7 @@ def _check_file(db: sqlite3.Connection, survey: Survey) -> None:
 
 
 def _check_opening(path: str, survey: Survey) -> None:
-    """Add a finding if a crawl can't open the store. In a small file, a single damaged row is enough."""
+    """Add a finding if a crawl can't open the store. In a small file, a single damaged row prevents it."""
     try:
         open_database(path, writes=False).close()
     except StoreError as error:
@@ -83,7 +86,7 @@ def _read(db: sqlite3.Connection, table: str, rows: Verification) -> None:
 
 
 def _rows(db: sqlite3.Connection, table: str) -> Iterator[tuple[str, object]]:
-    """Yield the keys and values of a table. For a row that can't be read, the value is the error."""
+    """Yield the key and value of each row of a table. If a row can't be read, yield "" and the error instead."""
     query = f'SELECT number, key, value FROM "{table}" NOT INDEXED WHERE number > ? ORDER BY number'
     last = after = 0
     with suppress(sqlite3.Error, TypeError):

@@ -1,9 +1,9 @@
 """Read, write and remove the files of an index.
 
 The files are in a folder beside the store. The row `meta/index` of the store names the valid files, so a restored
-backup of the store never reads newer files. A file is written before the row names it, and removed after the row no
-longer names it. A killed process may leave unnamed files, which are removed when the next file is made. Only the
-process with the lock makes files.
+backup of the store never reads newer files. A file is written before the row names it. It is removed after the row has
+stopped naming it. A killed process may leave unnamed files, which are removed when the next file is made. Only the
+process that holds the lock of the index makes files.
 """
 
 from __future__ import annotations
@@ -60,24 +60,24 @@ class Files:
 
     @property
     def is_held(self) -> bool:
-        """Whether this process has the lock, and so makes files."""
+        """Whether this process holds the lock of the index, and therefore makes its files."""
         return self._lock.is_locked
 
     def hold(self, rows: int) -> bool:
-        """Take the lock if `rows` rows are enough for a file. Return whether this process has the lock."""
+        """Take the lock if it is free and `rows` rows are enough for a file. Return whether this process holds it."""
         if self._writes and rows >= LEAST:
             with suppress(Timeout, OSError):  # another process has the lock, or the folder can't be written
                 self._lock.acquire(timeout=0)
         return self.is_held
 
     def release(self) -> None:
-        """Release the lock. Another process may make files then."""
+        """Release the lock, so that another process can make files."""
         self._lock.release()
 
     # Valid files
 
     def names(self, db: sqlite3.Connection) -> list[str]:
-        """Return the names of the valid files. If their row is damaged, log a warning and return none."""
+        """Return the names of the valid files. If the row that names them is damaged, warn and return no names."""
         try:
             return self.listed(db)
         except DAMAGE as error:
@@ -85,7 +85,7 @@ class Files:
             return []
 
     def listed(self, db: sqlite3.Connection) -> list[str]:
-        """Return the names of the valid files. Raise an exception of `DAMAGE` if their row is damaged."""
+        """Return the names of the valid files. Raise an exception of `DAMAGE` if the row that names them is damaged."""
         row = db.execute(f'SELECT value FROM "{self._table}" WHERE key = ?', (INDEX,)).fetchone()
         names = [str(name) for name in load(INDEX, row[0])["files"]] if row else []
         after = 1
@@ -99,7 +99,7 @@ class Files:
         return names
 
     def read(self, db: sqlite3.Connection) -> list[Table]:
-        """Return the valid tables. Rebuild tables that can't be read."""
+        """Return the tables in the valid files. If a file can't be read, rebuild its table."""
         while True:
             names = self.names(db)
             try:
@@ -111,7 +111,10 @@ class Files:
                     return [table for name in names for table in self._opened_or_made(db, name)]
 
     def opened(self, name: str, *, check: bool) -> Table:
-        """Return the table in a file. `check` compares checksums. Raise ValueError or OSError if it can't be read."""
+        """Return the table in the file `name`. With `check`, compare its checksums.
+
+        Raise ValueError or OSError if the file can't be read.
+        """
         table = Table.read(self.folder / name, check=check)
         if (table.first, table.last) != _range(name):
             raise ValueError(f"{name} belongs to another index")
@@ -130,7 +133,7 @@ class Files:
     # Making files
 
     def made(self, db: sqlite3.Connection, first: int, last: int) -> list[Table]:
-        """Build tables of the rows `first` to `last`. Some of these rows may be deleted."""
+        """Build tables from the stored rows with numbers `first` to `last`. Some of these rows may be deleted."""
         tables: list[Table] = []
         for start in range(first, last + 1, STEP):
             tables.append(self._stored(table_of_rows(db, self._table, start, min(start + STEP - 1, last))))
@@ -139,11 +142,14 @@ class Files:
         return tables
 
     def merged(self, tables: Sequence[Table]) -> Table:
-        """Merge tables of adjacent ranges into one."""
+        """Merge tables with adjacent ranges of rows into one table."""
         return self._stored(Table.merged(tables))
 
     def _stored(self, table: Table) -> Table:
-        """Write a table to a file if it is large enough and this process makes files. Return the resulting table."""
+        """Write a table to a file if the table is large enough and this process makes files.
+
+        Return the table in the file, or the given table if it was not written.
+        """
         if len(table) < LEAST or not self.is_held:
             return table
         try:
@@ -154,7 +160,7 @@ class Files:
             return table
 
     def tidy(self, names: Iterable[str]) -> None:
-        """Remove all files except those named."""
+        """Remove all index files except those with these names."""
         kept = set(names)
         for file in self.folder.iterdir() if self.folder.is_dir() else ():
             if file.name not in kept:

@@ -12,7 +12,7 @@ LOOK_SECONDS = 0.05  # seconds to wait, since another process may hold the lock 
 
 
 class RunLock:
-    """The lock of one run."""
+    """The lock file of one run in a store."""
 
     def __init__(self, store: str, run: str) -> None:
         self._lock = FileLock(f"{store}.run-{run}.lock", thread_local=False)
@@ -26,7 +26,7 @@ class RunLock:
         return True
 
     def is_held(self) -> bool:
-        """Return whether a living process holds the lock. On POSIX, this creates no file."""
+        """Return whether a living process holds the lock. On POSIX, the check creates no file."""
         if os.name != "posix":  # elsewhere a lock can't be checked without taking it
             held = not self.acquire()
             self._lock.release()

@@ -12,7 +12,7 @@ from .tail import Place
 
 
 class MemoryBackend:
-    """Rows in a dictionary. They are lost when the process ends."""
+    """A back end with its rows in a dictionary. The rows are lost when the process ends."""
 
     name = "in memory"
     is_remote = False
@@ -20,10 +20,10 @@ class MemoryBackend:
     def __init__(self) -> None:
         self.index = Index()
         self._rows: dict[str, Record | None] = {}
-        """Records by key. None marks a deleted row that may still be in the file."""
+        """Records by key. None stands for a deleted row that may still be in the file of a derived back end."""
         self._keys: list[str] = [""]  # keys by row number
         self._pending: dict[str, Postings] = {}
-        """The postings of pending documents."""
+        """The postings of each pending document, by its key."""
 
     # Rows
 
@@ -55,7 +55,7 @@ class MemoryBackend:
         return found
 
     def _newest(self, key: int, most: int) -> list[Row]:
-        """Return the `most` newest rows of a key, however many of its rows are deleted."""
+        """Return the `most` newest existing rows of a key. Skip deleted rows, however many there are."""
         asked = most
         while True:
             asked *= 8
@@ -65,7 +65,7 @@ class MemoryBackend:
                 return [rows[place] for place in places if place in rows][-most:]
 
     def _nearest(self, simhash: int, distance: int) -> list[Row]:
-        """Return the `NEWEST` rows nearest to a SimHash, however many rows near it are deleted."""
+        """Return the `NEWEST` existing rows nearest to a SimHash. Skip deleted rows, however many there are."""
         asked = NEWEST
         while True:
             asked *= 8
@@ -76,7 +76,7 @@ class MemoryBackend:
                 return [rows[place] for _, place in nearest(there, NEWEST)]
 
     def _at(self, places: Iterable[Place]) -> dict[Place, Row]:
-        """Return the existing rows at these places, by place."""
+        """Return the existing rows at these places, as a dictionary by place."""
         keys = {place: place if isinstance(place, str) else self._keys[place] for place in places}
         return {place: Row(key, record) for place, key in keys.items() if (record := self._rows.get(key)) is not None}
 

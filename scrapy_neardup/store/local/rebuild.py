@@ -19,7 +19,7 @@ from .table import Columns, Table
 
 
 def table_of_rows(db: sqlite3.Connection, name: str, first: int, last: int) -> Table:
-    """Build the table of the rows `first` to `last`. Some of these rows may be deleted."""
+    """Build a table from the stored rows with numbers `first` to `last`. Some of these rows may be deleted."""
     builder = _Builder()
     query = f'SELECT number, key, value FROM "{name}" WHERE number BETWEEN ? AND ? ORDER BY number'
     for number, key, value in db.execute(query, (first, last)):
@@ -36,7 +36,7 @@ class _Builder:
         self._keys, self._numbers = array("Q"), array("q")
 
     def add(self, number: int, key: str, value: bytes) -> None:
-        """Add a row. Damaged rows are skipped; `verify` reports them."""
+        """Add the postings of a row. Skip a damaged row; the command `verify` reports it."""
         with suppress(*DAMAGE):
             if key.startswith("document/"):
                 self._add_document(number, value)

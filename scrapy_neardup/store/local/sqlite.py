@@ -2,7 +2,7 @@
 
 Rows are in one table, which is a `SqliteDict`. The index is only a cache. Rows stay in RAM until they are written. All
 other rows are read from the table, over a connection that writes no rows. New rows of other processes are recognised by
-their numbers, which are higher than all known ones.
+their numbers, which are higher than all row numbers known so far.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..interface import Entry, Found, Question, Row, StoreError
 from ..meta import INDEX
 from ..postings import postings
 from ..records import load
-from .database import open_database, shrink, table_of, told
+from .database import open_database, shrink, store_errors, table_of
 from .index_files import Files, folder_of, size_of
 from .locks import RunLock
 from .memory import MemoryBackend
@@ -30,7 +30,7 @@ AT_ONCE = 500  # rows to read at a time, which takes some milliseconds
 
 
 class SqliteBackend(MemoryBackend):
-    """A store in a file, for several processes on one machine. Raise StoreError if it can't be opened."""
+    """A back end in a file, for several processes on one machine. Raises StoreError if the file can't be opened."""
 
     index: StoredIndex
 
@@ -48,7 +48,7 @@ class SqliteBackend(MemoryBackend):
         self._writer: Writer | None = None
         try:
             self._writer = Writer(self.name, self._table, self._note_written) if writes else None
-            with told(self.name, "read"):
+            with store_errors(self.name, "read"):
                 self._open_index()
         except BaseException:
             self.abandon()
@@ -67,21 +67,24 @@ class SqliteBackend(MemoryBackend):
         self._name_files()
 
     def _name_files(self) -> None:
-        """Write the names of the valid index files if they changed."""
+        """Write the names of the valid index files to the store if they changed."""
         if self._files.is_held and self.index.names != self._named:
             self._named = self.index.names
             self.write([Entry(INDEX, {"files": self._named})])
 
     def _name_last_files(self, writer: Writer) -> None:
-        """Write the names of the valid index files after the last merge, and remove all others."""
+        """After the last merge, write the names of the valid index files to the store, and remove all other files."""
         if self._files.is_held and self.index.names != self._named:
             with suppress(StoreError):  # the merge is repeated later
                 writer.write(Batch({INDEX: {"files": self.index.names}})).result()
                 self._files.tidy(self.index.names)
 
     @contextmanager
-    def _index_told(self) -> Iterator[None]:
-        """Convert errors of a damaged index to StoreError. A large index is not fully checked when it is opened."""
+    def _index_errors(self) -> Iterator[None]:
+        """Convert errors of a damaged index in a `with` block to StoreError.
+
+        Such errors can occur since a large index is not fully checked when it is opened.
+        """
         try:
             yield
         except DAMAGE as error:
@@ -99,7 +102,7 @@ class SqliteBackend(MemoryBackend):
     def _select(self, columns: str, by: str, values: Sequence[object]) -> list[Any]:
         """Return `columns` of the rows whose column `by` has one of `values`."""
         found: list[Any] = []
-        with told(self.name, "read"):
+        with store_errors(self.name, "read"):
             for at in range(0, len(values), AT_ONCE):
                 some = values[at : at + AT_ONCE]
                 query = f'SELECT {columns} FROM "{self._table}" WHERE {by} IN ({",".join("?" * len(some))})'
@@ -121,11 +124,11 @@ class SqliteBackend(MemoryBackend):
         return found
 
     def find(self, questions: Sequence[Question], entries: Sequence[Entry | None] = ()) -> list[Found]:
-        with self._index_told():
+        with self._index_errors():
             return super().find(questions, entries)
 
     def count(self, key: int) -> int:
-        with self._index_told():
+        with self._index_errors():
             return super().count(key)
 
     def scan(self, kind: str, run: str = "") -> Iterator[Row]:
@@ -134,7 +137,7 @@ class SqliteBackend(MemoryBackend):
         unwritten = {key for key in self._rows if key.startswith(prefix)}
         last, end = prefix, f"{prefix[:-1]}0"  # "0" is the character after "/"
         while True:
-            with told(self.name, "read"):
+            with store_errors(self.name, "read"):
                 rows = self._db.execute(query, (last, end)).fetchall()
             for key, value in rows:
                 unwritten.discard(key)
@@ -169,7 +172,7 @@ class SqliteBackend(MemoryBackend):
             self._writer.flush(wait=wait)
 
     def _note_written(self, batch: Batch) -> None:
-        """Remove rows from RAM that are on disk now."""
+        """Remove the rows of a written batch from RAM, and index files that are no longer valid from disk."""
         waiting = self._writer.batch if self._writer else batch
         for key, record in batch.records().items():
             if not waiting.has(key) and key in self._rows and self._rows[key] is record:
@@ -179,7 +182,7 @@ class SqliteBackend(MemoryBackend):
 
     def news(self) -> tuple[list[Row], bool]:
         rows: list[Row] = []
-        with told(self.name, "read"):
+        with store_errors(self.name, "read"):
             if self._version == self._newest_version() and not self.index.has_merged:
                 return rows, False
             more = True
@@ -191,16 +194,16 @@ class SqliteBackend(MemoryBackend):
         return rows, more
 
     def _newest_version(self) -> int:
-        """Return a number that changes when another connection commits."""
+        """Return a number that changes whenever another connection commits."""
         [version] = self._db.execute("PRAGMA data_version").fetchone()
         return int(version)
 
     def _read_news(self) -> tuple[list[Row], bool]:
-        """Return some new rows of other processes, and whether there are more. Note the numbers of own new rows."""
+        """Read a batch of new rows, and index them. Return those of other processes, and whether more remain."""
         version = self._newest_version()
         query = f'SELECT number, key FROM "{self._table}" WHERE number > ? ORDER BY number LIMIT {AT_ONCE}'
         rows = self._db.execute(query, (self._known,)).fetchall()
-        found, damage = self._take_in(rows)
+        found, damage = self._index_rows(rows)
         if damage and not found:
             raise damage
         if damage:
@@ -209,8 +212,8 @@ class SqliteBackend(MemoryBackend):
             self._version = version
         return found, more
 
-    def _take_in(self, rows: Sequence[tuple[int, str]]) -> tuple[list[Row], StoreError | None]:
-        """Add new rows to the index, up to a damaged one. Return the rows of other processes, and the error if any."""
+    def _index_rows(self, rows: Sequence[tuple[int, str]]) -> tuple[list[Row], StoreError | None]:
+        """Index new rows until one is damaged. Return the rows of other processes, and the error, if any."""
         others = [number for number, key in rows if not (self.index.tail.has(key) or self._is_deleted(key))]
         values = dict(self._select("number, value", "number", others))
         found: list[Row] = []
@@ -226,7 +229,7 @@ class SqliteBackend(MemoryBackend):
         return found, None
 
     def _is_deleted(self, key: str) -> bool:
-        """Return whether this process deleted a row, and the deletion is not yet written."""
+        """Return whether this process has deleted a row, but not yet written the deletion to the file."""
         return key in self._rows and self._rows[key] is None
 
     # Runs
@@ -253,7 +256,7 @@ class SqliteBackend(MemoryBackend):
         return {"bytes": rows + index, "bytes_rows": rows, "bytes_index": index}
 
     def compact(self) -> None:
-        with told(self.name, "compacted"):
+        with store_errors(self.name, "compacted"):
             if self._files.is_held:  # otherwise another process maintains the files
                 self.index.rebuild(self._known)
                 self._name_files()

@@ -1,4 +1,4 @@
-"""An index with older tables in files. A thread merges the files."""
+"""Keep the older tables of an index in files, and merge them in a thread."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from .table import Table
 
 
 class StoredIndex(Index):
-    """An index from postings to rows.
+    """An index with its older tables in files.
 
-    Only one process makes files. In the others, rows newer than the files are in RAM.
+    Only one process makes files. All other processes keep rows that are newer than the files in RAM.
     """
 
     def __init__(self, db: sqlite3.Connection, files: Files) -> None:
@@ -27,32 +27,32 @@ class StoredIndex(Index):
 
     @property
     def names(self) -> list[str]:
-        """The names of the files of the first tables. Later tables have no files."""
+        """The names of the tables' files, up to the first table that has no file."""
         return [table.path.name for table in takewhile(lambda table: table.path, self.tables) if table.path]
 
     @property
     def is_merging(self) -> bool:
-        """Whether a merge is running, or its result is not yet in use."""
+        """Whether a merge is running, or has ended and waits for `adopt`."""
         return self._merging is not None
 
     @property
     def has_merged(self) -> bool:
-        """Whether the result of a merge is ready for `adopt`."""
+        """Whether a merge has ended and waits for `adopt`."""
         return self._merging is not None and self._merging.done()
 
     def load(self, last: int) -> None:
-        """Read the tables in files. Build tables of later rows up to number `last` if there are more than `TAIL`."""
+        """Read the tables in files. If more than `TAIL` rows up to number `last` follow, build tables of these rows."""
         self._files.hold(last)
         self.tables = self._files.read(self._db)
         if last - self.last > TAIL:
             self._cover(last)
 
     def _cover(self, last: int) -> None:
-        """Build tables of the rows after the last table, up to number `last`."""
+        """Build tables of all rows after the last table, up to number `last`."""
         self.tables += self._files.made(self._db, self.last + 1, last)
 
     def grow(self, last: int) -> None:
-        """Build a table of the newest rows, up to number `last`, if there are `TAIL` or more. Start a merge if due."""
+        """If `TAIL` rows up to number `last` are in no table, build a table of them. Start a merge if one is due."""
         if last - self.last >= TAIL:
             self.seal(last)
         if self.has_merged:
@@ -63,7 +63,7 @@ class StoredIndex(Index):
                 self._merging = self._thread.submit(self._files.merged, tables)
 
     def _due(self) -> list[Table]:
-        """Return the tables that are due to be merged. Without the lock, these are only tables after the last file."""
+        """Return the tables that are to be merged now. A process without the lock merges only tables without files."""
         newest = [*takewhile(lambda table: not table.path, reversed(self.tables))][::-1]
         return due(self.tables if self._files.is_held else newest)
 
@@ -76,7 +76,7 @@ class StoredIndex(Index):
             self._cover(last)
 
     def adopt(self) -> None:
-        """Wait for the running merge, if any, and use its result."""
+        """Wait for the running merge, if any, and put its result in place of the merged tables."""
         merging, self._merging = self._merging, None
         try:
             self.put(merging.result()) if merging else None
@@ -91,7 +91,7 @@ class StoredIndex(Index):
         self.tables = self._files.made(self._db, 1, last)
 
     def end(self) -> bool:
-        """Stop the thread after the running merge. Return whether there was one."""
+        """Wait for the running merge, if any, and stop the thread. Return whether there was a merge to adopt."""
         self._thread.shutdown()
         has_merged = self.is_merging
         self.adopt()

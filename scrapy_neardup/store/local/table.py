@@ -1,4 +1,4 @@
-"""A read-only table with the sorted postings of a range of rows, in memory or in a file."""
+"""Look up the sorted postings of a range of rows in a read-only table, in memory or in a file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ARRAYS = 3 + len(_KEYS) + len(_NEAR)  # the number of arrays in a file
 
 
 class Columns(NamedTuple):
-    """Postings as columns."""
+    """The postings of rows, as NumPy columns."""
 
     keys: npt.NDArray[np.uint64]
     numbers: npt.NDArray[np.int64]
@@ -58,7 +58,7 @@ class Table:
 
     @classmethod
     def merged(cls, tables: Sequence[Table]) -> Table:
-        """Merge tables of adjacent ranges into one."""
+        """Merge tables with adjacent ranges of rows into one table."""
         first = tables[0].first
         shifts = [table.first - first for table in tables]
         keys = PackedTable.merged([(table._keys, shift) for table, shift in zip(tables, shifts, strict=True)])
@@ -68,7 +68,10 @@ class Table:
 
     @classmethod
     def read(cls, path: Path, *, check: bool = False) -> Table:
-        """Map a file. `check` compares its checksums. Raise ValueError or OSError for damage or another format."""
+        """Memory-map the table in a file. With `check`, compare its checksums.
+
+        Raise ValueError for damage or another format, and OSError if the file can't be opened.
+        """
         try:
             head, values, places, *arrays = read_arrays(path, ARRAYS, check=check)
             version, first, last = head.tolist()
@@ -81,23 +84,26 @@ class Table:
             raise ValueError(f"{path.name} is damaged: {' '.join(str(error).split())}") from error
 
     def write(self, path: Path) -> Table:
-        """Write the table to a file, and return the table mapped from that file."""
+        """Write the table to a file. Return a table that is memory-mapped from that file."""
         columns = [self._keys.columns[name] for name in _KEYS] + [self._near.columns[name] for name in _NEAR]
         head = np.array([FORMAT, self.first, self.last], np.int64)
         write_arrays(path, [head, self._near.values, self._places, *columns])
         return Table.read(path)
 
     def find(self, keys: Iterable[int], most: int) -> Iterator[tuple[int, list[int]]]:
-        """Yield each key found with the numbers of its `most` newest rows, oldest first."""
+        """Yield each key that is found, with the row numbers of its `most` newest rows, oldest first."""
         first = self.first
         for key, numbers in self._keys.find(keys, most):
             yield key, [first + number for number in numbers]
 
     def count(self, key: int) -> int:
-        """Return the number of postings of a key."""
+        """Return the number of rows that the table has for a key."""
         return self._keys.count(key)
 
     def near(self, simhash: int, distance: int, most: int) -> list[tuple[int, int]]:
-        """Return (distance, row number) of the `most` nearest rows within a Hamming distance."""
+        """Return (distance, row number) of the `most` rows nearest to a SimHash.
+
+        `distance` is the maximum Hamming distance.
+        """
         found = self._near.find(simhash, distance, most)
         return [(far, self.first + int(self._places[number])) for number, far in found.items()]

@@ -1,4 +1,4 @@
-"""The newest rows of an index, in dictionaries. No I/O."""
+"""Index the newest rows in dictionaries. No I/O."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Place: TypeAlias = int | str
 
 
 class Tail:
-    """Rows in the order of arrival, with their postings."""
+    """The newest rows of an index in the order of arrival, with their postings."""
 
     def __init__(self) -> None:
         self.places: list[Place | None] = []
-        """Places by slot; None for a removed row."""
+        """The place of the row in each slot; None if the row was removed."""
         self.removed = 0
-        """The number of slots of removed rows."""
+        """The number of slots whose row was removed."""
         self._slots: dict[str, list[int]] = {}  # slots of rows without a number
         self._first: dict[int, int] = {}  # the first slot of each key
         self._others: dict[int, list[int]] = {}  # further slots of keys with several rows, which are few
@@ -34,7 +34,7 @@ class Tail:
         return len(self.places)
 
     def add(self, place: Place, postings: Postings) -> None:
-        """Add the newest row, or further postings of a known row."""
+        """Add a row that is newer than all others, or further postings of a known row."""
         slot = len(self.places)
         self.places.append(place)
         if isinstance(place, str):
@@ -55,24 +55,24 @@ class Tail:
         self._of.append(slot)
 
     def number(self, key: str, number: int) -> bool:
-        """Set the number of a row. Return whether the tail has the row without a number."""
+        """Set the number of a row that has none yet. Return False if the tail has no such row with this key."""
         slots = self._slots.pop(key, ())
         for slot in slots:
             self.places[slot] = number
         return bool(slots)
 
     def has(self, key: str) -> bool:
-        """Return whether the tail has a row without a number."""
+        """Return whether the tail has a row with this key that has no number yet."""
         return key in self._slots
 
     def remove(self, key: str) -> None:
-        """Remove a row without a number."""
+        """Remove the row with this key, if it has no number yet."""
         for slot in self._slots.pop(key, ()):
             self.places[slot] = None
             self.removed += 1
 
     def known(self, keys: Iterable[int]) -> list[int]:
-        """Return the keys with rows in the tail."""
+        """Return those of the keys that have rows in the tail."""
         return [key for key in keys if key in self._first]
 
     def find(self, key: int, most: int) -> list[Place]:
@@ -83,13 +83,13 @@ class Tail:
         return found[-most:]
 
     def near(self, simhash: int, distance: int) -> list[tuple[int, Place]]:
-        """Return (distance, place) of the rows within a Hamming distance, oldest first."""
+        """Return (distance, place) of all rows within a Hamming distance of a SimHash, oldest first."""
         far = np.bitwise_count(self._simhashes[: len(self._of)] ^ np.uint64(simhash))
         near = (far <= distance).nonzero()[0].tolist()
         return [(int(far[at]), p) for at in near if (p := self.places[self._of[at]]) is not None]
 
     def rest(self, *, numbered: bool) -> Tail:
-        """Return a new tail of the rows without a number. With `numbered`, include rows with a number."""
+        """Return a new tail with all rows that have no number yet and, if `numbered`, all rows that have one."""
         rest = Tail()
         for slot, place in enumerate(self.places):
             if isinstance(place, str) or (numbered and place is not None):
@@ -102,7 +102,7 @@ class Tail:
         return Postings(self._keys[self._ends[slot] : self._ends[slot + 1]], simhash)
 
     def columns(self) -> Columns:
-        """Return the postings of all numbered rows."""
+        """Return the postings of all rows that have a number."""
         of = np.array([place if isinstance(place, int) else 0 for place in self.places], np.int64)
         ends = np.frombuffer(self._ends, np.int64)
         numbers = of.repeat(ends[1:] - ends[:-1])

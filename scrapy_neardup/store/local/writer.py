@@ -3,8 +3,8 @@
 - A failed `commit()` of sqlitedict kills its thread. After that, `commit()`, `close()` and each access wait for ever.
   So COMMIT is sent as a statement, which only raises if it fails. All waits here check that the thread is alive.
 - sqlitedict raises the error of a statement only at the next statement, and still executes the statements queued behind
-  it. So a second thread waits for each statement before it sends the next, and sends ROLLBACK after an error. The crawl
-  does not wait.
+  the failed one. So a thread of this module waits for each statement before it sends the next, and sends ROLLBACK after
+  an error. The crawl does not wait.
 - sqlitedict sets `synchronous=OFF`, and its `timeout` is not the lock timeout. Both are set here on its connection.
 - sqlitedict logs each error several times at level ERROR. Here the log is off, and the caller gets the error once.
 """
@@ -21,7 +21,7 @@ from sqlitedict import SqliteDict
 
 from ..interface import Record, StoreError
 from ..records import dump
-from .database import LOCK_SECONDS, told
+from .database import LOCK_SECONDS, store_errors
 
 AT_ONCE = 400  # rows in a statement, since SQLite accepts at least 999 parameters
 PATIENCE = 1.0  # seconds between two checks that the thread is alive
@@ -55,7 +55,7 @@ class Batch:
         return key in self.replaced or key in self.updated or key in self.deleted
 
     def followed_by(self, later: Batch) -> Batch:
-        """Apply the changes of a later batch to this batch, and return this batch."""
+        """Add the changes of a later batch to this batch, and return this batch."""
         for key in later.deleted:
             self.delete(key)
         for rows, updates in ((later.replaced, False), (later.updated, True)):
@@ -64,12 +64,12 @@ class Batch:
         return self
 
     def records(self) -> dict[str, Record | None]:
-        """Return all changes as records by key. None stands for a deleted row."""
+        """Return all changes of the batch as records by key. None stands for a deleted row."""
         return {**dict.fromkeys(self.deleted), **self.updated, **self.replaced}
 
 
 class Writer:
-    """Writes batches one after another. Calls `written` with each batch once it is on disk."""
+    """Writes batches one after another. Calls `written(batch)` once a batch is on disk."""
 
     def __init__(self, path: str, table: str, written: Callable[[Batch], object] = bool) -> None:
         self.batch = Batch()
@@ -79,7 +79,7 @@ class Writer:
         self._written = written
         self._writing: tuple[Future[None], Batch] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="neardup-store")
-        with told(path, "opened"):
+        with store_errors(path, "opened"):
             self._dict = SqliteDict(
                 path,
                 tablename=table,
@@ -91,7 +91,7 @@ class Writer:
             )
         self._dict.conn.log = logging.Logger("sqlitedict", logging.CRITICAL + 1)
         try:
-            with told(path, "opened"):
+            with store_errors(path, "opened"):
                 self._do(f"PRAGMA busy_timeout={LOCK_SECONDS * 1000}")
                 self._do("PRAGMA synchronous=FULL")
         except BaseException:
@@ -101,7 +101,7 @@ class Writer:
     def flush(self, *, wait: bool) -> None:
         """Start to write the buffered rows. With `wait`, return once all are written.
 
-        Raise StoreError if a write failed. Its rows stay in the buffer.
+        Raise StoreError if a write failed. The rows of that write stay in the buffer.
         """
         failed = self._settle(wait=wait)
         while self.batch and not (self._writing or failed):
@@ -112,7 +112,10 @@ class Writer:
             raise failed
 
     def _settle(self, *, wait: bool) -> BaseException | None:
-        """Handle the end of the running write, if it has ended or with `wait`. Return its error."""
+        """Handle the result of the running write if the write has ended. Return its error, if any.
+
+        With `wait`, wait for the end of the write.
+        """
         if not self._writing or not (wait or self._writing[0].done()):
             return None
         (future, batch), self._writing = self._writing, None
@@ -123,11 +126,11 @@ class Writer:
         return None
 
     def write(self, batch: Batch) -> Future[None]:
-        """Start to write a batch. The future raises StoreError if the write failed; nothing is written then."""
+        """Start to write a batch. If the write fails, nothing is written, and the future raises StoreError."""
         return self._thread.submit(self._write, batch)
 
     def _write(self, batch: Batch) -> None:
-        with told(self._path, "written"):
+        with store_errors(self._path, "written"):
             self._do("BEGIN IMMEDIATE")
             try:
                 for statement, arguments in self._statements(batch):
@@ -150,7 +153,7 @@ class Writer:
         return found
 
     def _do(self, statement: str, arguments: Sequence[Any] = (), *, can_fail: bool = False) -> None:
-        """Execute a statement, and wait for it. Raise SQLite's error unless `can_fail`."""
+        """Execute a statement, and wait until it ends. If it fails, raise the error unless `can_fail`."""
         done: queue.Queue[Any] = queue.Queue()
         try:
             self._dict.conn.execute(statement, arguments, done)
@@ -167,7 +170,7 @@ class Writer:
                 raise
 
     def close(self) -> None:
-        """Close the file after the running write."""
+        """Wait for the running write, and close the file."""
         self._thread.shutdown()
         connection = self._dict.conn
         self._dict.close(do_log=False, force=True)  # without `force`, this waits even for a dead thread

@@ -11,12 +11,12 @@ KINDS = (*SCHEMES, *(f"{scheme}+{kind}" for scheme in SCHEMES for kind in ("sent
 
 
 def is_server(address: str) -> bool:
-    """Return whether an address is the URL of a server."""
+    """Return whether an address is the URL of a server, such as `redis://localhost`."""
     return address.partition("://")[0] in KINDS and "://" in address
 
 
 def check_client(address: str) -> None:
-    """Raise StoreError if the client library is not installed."""
+    """Raise StoreError if the client library of Redis is not installed."""
     try:
         import redis  # noqa: F401
     except ImportError:
@@ -26,7 +26,7 @@ def check_client(address: str) -> None:
 
 
 def named(address: str) -> str:
-    """Return an address or path for display, without passwords."""
+    """Return an address or a path for display, with passwords hidden."""
     if "://" not in address:
         return address
     try:

@@ -2,14 +2,16 @@
 
 All keys begin with `{neardup:NAMESPACE:3}`, which keeps them on one node of a cluster. 3 is the version of this layout:
 
-- `rPLACE`: the row of a document or link.
+- `rPLACE`: the row of a document or link. PLACE is its place, 8 bytes (see `encoding`).
 - `:run`, `:meta` and `:host`: hashes of the other rows by name.
-- `:pending`: a hash of pending documents by place. They are valid while the lease of their run lasts.
+- `:pending`: a hash of pending documents by place. A pending document is valid while the lease of its run lasts.
 - `kBUCKET`: 2^18 small hashes. The first bits of an index key choose the bucket. The bucket maps the other bits to the
-  places of the rows, oldest first. A long list is stored in `KBUCKET…` instead, with '' in the bucket.
-- `nBLOCK`: places and SimHashes of documents. BLOCK is one of the four blocks of a SimHash, as its number and its 16
-  bits. Each document is in four such lists.
-- `:names` and `:last`: hashes from the code of a run to its id and its highest row number.
+  places of the rows, oldest first. If this list is long, it is stored in `K` with the whole index key instead, and the
+  bucket has '' in its place.
+- `nBLOCK`: a list of places and SimHashes of documents. BLOCK is one of the four blocks of a SimHash, as its number and
+  its 16 bits. Each document is in four such lists.
+- `:names`: a hash from the code of a run to its id.
+- `:last`: a hash from the code of a run to its highest row number.
 - `:lease.CODE`: the lease of a run.
 - `:news`: a stream of written rows of runs and hosts, and of documents while `:hears` exists.
 """
@@ -37,7 +39,7 @@ logger = logging.getLogger(__name__)
 
 
 class RedisBackend(Rows):
-    """A store on a server, for several processes on several machines. Raise StoreError if it can't be reached."""
+    """A back end on a server, for processes on several machines. Raises StoreError if it can't be reached."""
 
     is_remote = True
 
@@ -60,10 +62,10 @@ class RedisBackend(Rows):
     # Lookups
 
     def find(self, questions: Sequence[Question], entries: Sequence[Entry | None] = ()) -> list[Found]:
-        with self.server.told():
+        with self.server.store_errors():
             holds = [entry and encoding.holding(entry) for entry in entries or [None] * len(questions)]
             told, answers = self._ask_to_hold([*map(_asked, questions, holds)], holds)
-            rows = self._told(told)
+            rows = self._decoded(told)
             own = [hold.place if hold else b"" for hold in holds]
             return [
                 self._found(question, answer, rows, own[at:])
@@ -71,7 +73,7 @@ class RedisBackend(Rows):
             ]
 
     def _ask_to_hold(self, asked: Sequence[Any], holds: Sequence[Hold | None]) -> tuple[list[Any], list[Any]]:
-        """Send lookups, and note the documents that they hold."""
+        """Send lookups, and note the documents that the server now holds. Return rows found, and answers to lookups."""
         try:
             told, answers = self._ask(asked)
         except StoreError:
@@ -96,7 +98,7 @@ class RedisBackend(Rows):
         return Found(found, near, bool(is_held), b"" if is_held else packed_keys(keys) + lasts)
 
     def _near(self, question: Question, entries: bytes, own: Iterable[bytes]) -> list[Row]:
-        """Return the existing rows with a near SimHash, given the entries of its blocks."""
+        """Return the existing rows with a near SimHash. `entries` has the index entries of the SimHash's blocks."""
         assert question.simhash is not None
         places = encoding.nearest(entries, question.simhash, question.distance, own)
         rows: dict[bytes, Row] = {}
@@ -107,7 +109,7 @@ class RedisBackend(Rows):
         return [rows[place] for place in sorted(nearest)]
 
     def _places(self, key: int) -> list[bytes]:
-        """Return all places of a key, oldest first."""
+        """Return the places of all rows that the index has for a key, oldest first."""
         packed, root = packed_keys([key]), self.server.root.encode()
         [short, long] = self.server.run([("HGET", root + b"k" + packed[:3], packed[3:]), ("GET", root + b"K" + packed)])
         return list(dict.fromkeys(pieces(short or long or b"", PLACE)))
@@ -118,7 +120,7 @@ class RedisBackend(Rows):
     # Pending documents
 
     def hold(self, entry: Entry, seen: bytes) -> bool:
-        with self.server.told():
+        with self.server.store_errors():
             hold = encoding.holding(entry)
             middle = len(seen) // (KEY + PLACE) * KEY
             asked = [seen[:middle], b"", b"", hold[:4], seen[middle:]]
@@ -148,7 +150,7 @@ class RedisBackend(Rows):
         self.server.reach()
 
     def news(self) -> tuple[list[Row], bool]:
-        with self.server.told():
+        with self.server.store_errors():
             later = ("XRANGE", self.server.key("news"), b"(" + self._heard, "+", "COUNT", NEWS)
             told, *_ = self.server.run([later, *self._hearing])
             names: dict[str, dict[bytes, None]] = {RUN: {}, HOST: {}, DOCUMENT: {}}

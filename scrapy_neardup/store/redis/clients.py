@@ -20,24 +20,30 @@ from .failures import ERRORS, explained
 
 SECONDS = 5.0  # the timeout for connecting and for each answer
 Connect = Callable[[], Any]
-"""A function that opens a connection. The client library has few types."""
+"""A function that opens a connection."""
 
 
 def connecting(address: str, root: str) -> Connect:
-    """Return a function that connects to the server with the keys of `root`. Raise StoreError for a bad address."""
+    """Return a function that connects to the server at an address. Raise StoreError for an invalid address.
+
+    In a cluster, it connects to the node that has the keys with the prefix `root`.
+    """
     making = _making(address)
     return lambda: _connection(making(), root)
 
 
 def _connection(client: Any, root: str) -> Any:
-    """Connect to the server with the keys of `root`."""
+    """Open a connection to a server or, in a cluster, to the node that has the keys with the prefix `root`."""
     if hasattr(client, "get_node_from_key"):  # a cluster
         client = client.get_redis_connection(client.get_node_from_key(root))
     return redis.Redis(connection_pool=client.connection_pool, single_connection_client=True).connection
 
 
 def keys(address: str, pattern: str) -> Iterator[bytes]:
-    """Yield the keys that match a pattern, from all nodes of a cluster. Raise StoreError if the server fails."""
+    """Yield the keys that match a pattern, on a server or on all nodes of a cluster.
+
+    Raise StoreError if the server fails.
+    """
     try:
         with _making(address)() as client:
             yield from client.scan_iter(match=pattern, count=1000)
@@ -46,7 +52,7 @@ def keys(address: str, pattern: str) -> Iterator[bytes]:
 
 
 def _making(address: str) -> Callable[[], Any]:
-    """Return a function that creates a client. Raise StoreError for an invalid address."""
+    """Return a function that creates a client for an address. Raise StoreError for an invalid address."""
     before, _, rest = address.partition("://")
     scheme, kind = (*before.split("+"), "single")[:2]
     url = f"{scheme.replace('valkey', 'redis')}://{rest}"
@@ -68,7 +74,10 @@ def _single(url: str, options: dict[str, Any]) -> Callable[[], Any]:
 
 
 def _sentinel(url: str, options: dict[str, Any]) -> Callable[[], Any]:
-    """Find the master for `redis+sentinel://HOST[:PORT][,HOST…]/SERVICE[/DB]`."""
+    """Return a function that creates a client of the master of a Sentinel service.
+
+    The address is `redis+sentinel://HOST[:PORT][,HOST…]/SERVICE[/DB]`.
+    """
     service, _, db = urlsplit(url).path.strip("/").partition("/")
     if not service:
         raise ValueError("the name of the service is missing, as in redis+sentinel://HOST:26379/SERVICE")
@@ -80,7 +89,7 @@ def _sentinel(url: str, options: dict[str, Any]) -> Callable[[], Any]:
 
 
 def _cluster(url: str, options: dict[str, Any]) -> Callable[[], Any]:
-    """Find the cluster for `redis+cluster://HOST[:PORT][,HOST…]`."""
+    """Return a function that creates a client of the cluster at `redis+cluster://HOST[:PORT][,HOST…]`."""
     hosts, login = _hosts(url, 6379)
     make: Any = RedisCluster
     node: Any = ClusterNode

@@ -1,4 +1,4 @@
-"""One connection to a server. While the server is down, commands fail at once, and a thread reconnects."""
+"""Send commands over one connection to a server, and reconnect in a thread if the server was down."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _LOADING: Sequence[Command] = [("SCRIPT", "LOAD", each.text) for each in SCRIPTS
 
 
 class Connection:
-    """Sends commands and returns the answers. Use it in one thread at a time, besides its own thread."""
+    """One connection to a server, with a thread that reconnects. Only one other thread at a time may use it."""
 
     def __init__(self, connect: Connect) -> None:
         self.process = ""
-        """The id of the server's process. A restarted server may have lost earlier writes."""
+        """The id of the server's process. If it changes, the server was restarted and may have lost writes."""
         self.number = 0
         """The number of connections opened so far."""
         self._connect = connect
@@ -36,9 +36,9 @@ class Connection:
         self._is_closed = False
 
     def open(self) -> int:
-        """Connect if necessary, and return the number of the connection.
+        """Connect if there is no connection. Return the number of the connection.
 
-        Raise the client's errors. While the server is down, raise the last one at once.
+        Raise the client's error if that fails. While the server is marked as down, raise the last error at once.
         """
         if self._away:
             raise self._away.with_traceback(None)
@@ -47,9 +47,9 @@ class Connection:
         return self.number
 
     def exchange(self, commands: Sequence[Command]) -> list[Any]:
-        """Send commands and return the answers. The error of a single command is returned as its answer.
+        """Send commands and return their answers. If the server refuses a command, its answer is the error.
 
-        Raise the client's errors, and errors that require a new connection. The connection is closed then.
+        Raise errors of the client, and refusals that require a new connection. Close the connection before raising.
         """
         try:
             self.open()
@@ -63,7 +63,7 @@ class Connection:
         return answers
 
     def _dial(self) -> None:
-        """Open a connection, and load the scripts."""
+        """Open a connection, and load the Lua scripts."""
         if self._is_closed:
             raise ConnectionError("it was closed")
         wire = self._connect()
@@ -72,7 +72,7 @@ class Connection:
         except BaseException:
             wire.disconnect()
             raise
-        self.process = told_in(told).get("run_id") or uuid4().hex
+        self.process = info_fields(told).get("run_id") or uuid4().hex
         self.number += 1
         self._wire = wire
         self.leave(None)
@@ -83,13 +83,13 @@ class Connection:
             wire.disconnect()
 
     def leave(self, error: Exception | None) -> None:
-        """Mark the server as down with this error, or as up with None."""
+        """Mark the server as down because of `error`, or as up if `error` is None."""
         with self._changed:
             self._away = error
             self._changed.notify_all()
 
     def wait(self, seconds: float) -> None:
-        """Wait until the server is up, at most this many seconds."""
+        """Wait until the server is up, but no longer than this many seconds."""
         self._wait(lambda: not self._away, seconds)
 
     def _wait(self, holds: Callable[[], object], seconds: float) -> bool:
@@ -97,7 +97,7 @@ class Connection:
             return bool(self._changed.wait_for(holds, seconds))
 
     def close(self) -> None:
-        """Close the connection for good."""
+        """Close the connection, and stop reconnecting."""
         self._is_closed = True
         self.leave(ConnectionError("it was closed"))
         self._drop()
@@ -105,7 +105,7 @@ class Connection:
     # The thread
 
     def keep(self, renew: Callable[[], object], seconds: float) -> None:
-        """Start the thread. It calls `renew` every `seconds` seconds, and reconnects while the server is down."""
+        """Start a thread that calls `renew` every `seconds` seconds, and reconnects while the server is down."""
         Thread(target=self._keep, args=(renew, seconds), name="neardup-redis", daemon=True).start()
 
     def _keep(self, renew: Callable[[], object], seconds: float) -> None:
@@ -120,14 +120,14 @@ class Connection:
                     self.leave(error)
 
     def _pause(self) -> float:
-        """Return the seconds to wait, with jitter. They double with each call."""
+        """Return the seconds to wait before reconnecting, with jitter. They double with each call, up to a maximum."""
         pause = min(PAUSES[1], PAUSES[0] * 2.0**self._failures)
         self._failures = min(self._failures + 1, 30)
         return pause * Random().uniform(0.5, 1)
 
 
-def told_in(info: Any) -> dict[str, str]:
-    """Return the fields of an answer to INFO. If INFO is forbidden, there are none."""
+def info_fields(info: Any) -> dict[str, str]:
+    """Return the fields of the server's answer to INFO. If the server refused INFO, return none."""
     lines = info.decode().splitlines() if isinstance(info, bytes) else []
     return dict(line.partition(":")[::2] for line in lines if ":" in line)
 

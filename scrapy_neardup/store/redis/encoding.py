@@ -1,4 +1,4 @@
-"""Encode rows, keys and SimHashes as arguments of the scripts. No I/O.
+"""Encode rows, keys and SimHashes as arguments of the Lua scripts. No I/O.
 
 The place of a row is 8 bytes: the code of its run (32 bits), its kind (1 bit) and its number (31 bits).
 """
@@ -20,7 +20,7 @@ from ..keys import id_of, key_of, kind_of, place_of
 KINDS = (DOCUMENT, LINK)
 NAMED = (RUN, META, HOST)  # kinds of rows that have a name instead of a place, with one hash for each kind
 CODE, PLACE, KEY, SIMHASH = 4, 8, 7, 8  # bytes of a run's code, a place, a key, and a SimHash
-BUCKETS = 18  # bits of a key that choose its bucket: more waste memory in small stores, fewer make buckets too large
+BUCKETS = 18  # bits of a key that choose its bucket; more would waste memory in small stores, fewer overfill buckets
 _NUMBER = 31  # bits of a row number
 _REST, _UNUSED = 64 - BUCKETS, 32 - BUCKETS  # 50 bits of a key are used, which are nearly always unique
 _FIELD = 0xFFFFFFFF
@@ -32,24 +32,24 @@ Operation = list[Any]
 
 @cache
 def code(run: str) -> bytes:
-    """Return the code of a run. A store can't have two runs with the same code."""
+    """Return the code of a run: 4 bytes of a hash of its id. Two runs of a store can't have the same code."""
     return blake2b(run.encode(), digest_size=CODE).digest()
 
 
 def place(key: str) -> bytes:
-    """Return the place of a row. Raise IndexError if its number is too high."""
+    """Return the place of the row with this key, as 8 bytes. Raise IndexError if the row number is too high."""
     run, number = place_of(id_of(key))
     return places(kind_of(key), run)[number].to_bytes(PLACE, "big")
 
 
 def places(kind: str, run: str) -> range:
-    """Return all possible places of the rows of a kind and run, as integers by row number."""
+    """Return all possible places of the rows of a kind and run. Item N is the place of row N, as an integer."""
     first = int.from_bytes(code(run), "big") << 32 | KINDS.index(kind) << _NUMBER
     return range(first, first + (1 << _NUMBER))
 
 
 def key_at(place: bytes, run: str) -> str:
-    """Return the key of the row at a place of a run."""
+    """Return the key of the row at a place. `run` is the id of its run."""
     number = int.from_bytes(place[CODE:], "big")
     return key_of(KINDS[number >> _NUMBER], run, number & (1 << _NUMBER) - 1)
 
@@ -60,18 +60,18 @@ def pieces(packed: bytes, size: int) -> Iterator[bytes]:
 
 
 def packed_keys(keys: Iterable[int]) -> bytes:
-    """Return keys as bytes, each as its bucket (3 bytes) and the field in the bucket (4 bytes)."""
+    """Return keys as bytes. A key becomes 3 bytes for its bucket and 4 bytes for its field in the bucket."""
     return b"".join([(key >> _REST << 32 | key >> _UNUSED & _FIELD).to_bytes(KEY, "big") for key in keys])
 
 
 def packed(postings: Postings) -> tuple[bytes, bytes]:
-    """Return the packed keys and the SimHash of postings; b"" without a SimHash."""
+    """Return the keys and the SimHash of postings as bytes. Without a SimHash, the second value is b""."""
     simhash = postings.simhash
     return packed_keys(dict.fromkeys(postings.keys)), b"" if simhash is None else simhash.to_bytes(SIMHASH, "big")
 
 
 class Hold(NamedTuple):
-    """A pending document as arguments of the scripts, and its record."""
+    """A pending document: its place, value, keys and SimHash as arguments of the scripts, and its record."""
 
     place: bytes
     value: bytes
@@ -81,12 +81,12 @@ class Hold(NamedTuple):
 
 
 def holding(entry: Entry) -> Hold:
-    """Return the arguments that hold a document as pending."""
+    """Encode the document in an entry as the arguments that hold it as pending."""
     return Hold(place(entry.key), records.dump(entry.key, entry.record), *packed(entry.postings), entry.record)
 
 
 def writing(entry: Entry, held: Mapping[bytes, Hold]) -> Operation:
-    """Return the operation that writes a row. `held` has the pending documents by place."""
+    """Return the operation that writes a row. `held` maps places to pending documents."""
     kind, value = kind_of(entry.key), records.dump(entry.key, entry.record)
     if kind in NAMED:
         return ["set", kind, id_of(entry.key), value, kind != META and not entry.keeps_place]
@@ -107,7 +107,10 @@ def deletion(entry: Entry) -> Operation:
 
 
 def blocks(simhash: int, distance: int) -> bytes:
-    """Return the buckets of SimHashes within a distance, each as number of the block (1 byte) and value (2 bytes)."""
+    """Return the blocks to search for SimHashes within a Hamming distance of `simhash`, as bytes.
+
+    A block is its number (1 byte) and its value (2 bytes).
+    """
     values = np.array([simhash], ">u8").view(">u2")
     which, flipped = _probes(distance)
     names = np.empty(len(which), [("block", "u1"), ("value", ">u2")])
@@ -123,9 +126,10 @@ def _probes(distance: int) -> tuple[Any, Any]:
 
 
 def nearest(entries: bytes, simhash: int, distance: int, left_out: Iterable[bytes]) -> Sequence[bytes]:
-    """Return the places of SimHashes within a distance, nearest first, except `left_out`.
+    """Return the places of documents with a SimHash within a Hamming distance of `simhash`, nearest first.
 
-    Raise ValueError if the entries are damaged.
+    `entries` has the places and SimHashes to search. Places in `left_out` are not returned. Raise ValueError if
+    `entries` is damaged.
     """
     table = np.frombuffer(entries, _ENTRY)
     far = np.bitwise_count(table["simhash"] ^ np.uint64(simhash))

@@ -30,14 +30,14 @@ _ADVICE = {  # keys are parts of error messages; the client library removes the 
 
 
 def explained(name: str, error: BaseException) -> StoreError:
-    """Return the StoreError for an error of the client library."""
+    """Return the StoreError for an error of the client library, with advice. `name` is the store."""
     why = " ".join(str(error).split()) or type(error).__name__
     advice = next((f"; {text}" for sign, text in _ADVICE.items() if sign in why.lower()), "")
     return StoreError(f"store {name!r} can't be used: {why}{advice}")
 
 
 def is_void(answer: object) -> bool:
-    """Return whether an answer is an error that a new connection may cure.
+    """Return whether an answer is an error that may disappear after a reconnect.
 
     A new connection finds the right server, loads the scripts, and takes the leases of the runs again.
     """

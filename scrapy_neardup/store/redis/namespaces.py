@@ -1,4 +1,4 @@
-"""List the namespaces of a server by a scan of its keys."""
+"""List the namespaces on a server by scanning its keys."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ _KEY = re.compile(rb"\{neardup:([^:{}]*):%d\}" % VERSION)
 
 
 def namespaces(address: str) -> list[str]:
-    """Return the namespaces of a server. Raise StoreError if the server fails."""
+    """Return the sorted namespaces on a server. Raise StoreError if the server fails."""
     matches = filter(None, map(_KEY.match, keys(address, "{neardup:*")))
     return sorted({unquote(match[1].decode(errors="replace")) for match in matches})

@@ -1,4 +1,4 @@
-"""Read rows on a server."""
+"""Read rows from a server."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Rows:
         self._runs: dict[bytes, str] = {}
 
     def names(self) -> dict[str, bytes]:
-        """Return the codes of all runs by id."""
+        """Return the code of each run, by the id of the run."""
         [names] = self.server.run([("HGETALL", self.server.key("names"))])
         return {run.decode(): code for code, run in zip(names[::2], names[1::2], strict=True)}
 
@@ -40,7 +40,7 @@ class Rows:
 
     def get(self, keys: Iterable[str]) -> list[Row]:
         keys = list(keys)
-        with self.server.told():
+        with self.server.store_errors():
             named = [key for key in keys if kind_of(key) in NAMED]
             places = [encoding.place(key) for key in keys if kind_of(key) not in NAMED]
             return [*self._get_named(named), *self._rows_at(places).values()]
@@ -55,22 +55,22 @@ class Rows:
                 yield Row(key, value)
 
     def _rows_at(self, places: Iterable[bytes]) -> dict[bytes, Row]:
-        """Return the existing rows at these places, by place."""
+        """Return the existing rows at these places, as a dictionary by place."""
         wanted = list(places)
         found: dict[bytes, Row] = {}
         for at in range(0, len(wanted), AT_ONCE):
             told, _ = self._ask([], b"".join(wanted[at : at + AT_ONCE]))
-            found |= self._told(told)
+            found |= self._decoded(told)
         return found
 
     def _ask(self, questions: Sequence[Any], places: bytes = b"") -> tuple[list[Any], list[Any]]:
-        """Return the rows found, and the answers to lookups. Rows at `places` are included."""
+        """Send lookups, and request the rows at `places`. Return all rows found, and the answers to the lookups."""
         packed = msgpack.packb([questions, places], use_bin_type=False)
         [[told, answers]] = self.server.run([self.server.script("find", packed)])
         return told, answers
 
-    def _told(self, told: Sequence[Any]) -> dict[bytes, Row]:
-        """Return rows by place, without pending documents that this process has withdrawn."""
+    def _decoded(self, told: Sequence[Any]) -> dict[bytes, Row]:
+        """Decode the rows in an answer, by place. Leave out pending documents that this process has withdrawn."""
         rows, own, held = {}, {*map(encoding.code, self.server.runs)}, self.server.writes.held
         for place, value, is_pending in zip(told[::3], told[1::3], told[2::3], strict=True):
             is_own = is_pending and place[:CODE] in own
@@ -81,7 +81,7 @@ class Rows:
         return rows
 
     def scan(self, kind: str, run: str = "") -> Iterator[Row]:
-        with self.server.told():
+        with self.server.store_errors():
             if kind in NAMED:
                 yield from self._scan_named(kind, run)
                 return

@@ -16,7 +16,7 @@ from ..damage import DAMAGE
 from ..interface import StoreError
 from .address import named
 from .clients import connecting
-from .connection import Argument, Command, Connection, told_in
+from .connection import Argument, Command, Connection, info_fields
 from .encoding import code
 from .failures import ERRORS, TIMEOUT, explained
 from .scripts import SCRIPTS
@@ -45,19 +45,20 @@ class Server:
         self._lock = Lock()
 
     def key(self, suffix: str) -> str:
-        """Return the name of a key of this namespace."""
+        """Return the Redis key with this suffix in the namespace."""
         return f"{self.root}:{suffix}"
 
     def script(self, name: str, *arguments: Argument) -> Command:
-        """Return the command that runs a script."""
+        """Return the command that runs a Lua script."""
         return ("EVALSHA", SCRIPTS[name].sha, 1, self.root, *arguments)
 
     def run(self, commands: Sequence[Command], *, checks: bool = True) -> list[Any]:
-        """Send queued writes, then commands, and return the answers to the commands.
+        """Send the queued writes, then these commands. Return the answers to the commands.
 
-        Raise StoreError if the server fails or refuses a command. Without `checks`, refusals are returned as answers.
+        Raise StoreError if the server fails or refuses a command. With `checks=False`, the answer to a refused command
+        is the error.
         """
-        with self._lock, self.told():
+        with self._lock, self.store_errors():
             answers = self._tried(commands)
             return _checked(answers) if checks else answers
 
@@ -79,15 +80,15 @@ class Server:
         return answers[len(batches) :]
 
     def _exchanged(self, commands: Iterable[Command], runs: Iterable[str]) -> list[Any]:
-        """Send commands and return the answers. The server refuses scripts unless this process holds the runs."""
+        """Send commands and return their answers. The server refuses scripts unless this process holds `runs`."""
         fence = self._token + b"".join(map(code, runs))
         fenced = [(*each[:4], fence, *each[4:]) if each[0] == "EVALSHA" else each for each in commands]
         return self.connection.exchange(fenced) if fenced else []
 
     def flush(self, *, tells: bool) -> None:
-        """Send the queue. Raise StoreError if writes fail.
+        """Send all queued writes. Raise StoreError if a write fails.
 
-        An error of a damaged key is raised only with `tells`, and only once.
+        A write to a damaged key can never succeed. Its error is raised only with `tells=True`, and only once.
         """
         self.run([("PING",)])
         while self.writes and not self.writes.refused:
@@ -99,17 +100,17 @@ class Server:
             raise explained(self.name, error) from error
 
     def reach(self) -> None:
-        """Wait some seconds for a server that is down."""
+        """If the server is down, wait some seconds for it to come back."""
         self.connection.wait(LEASE)
 
     def memory(self) -> dict[str, str]:
-        """Return the server's figures on its memory, by name."""
-        return told_in(self.run([("INFO", "memory")])[0])
+        """Return the server's figures on its memory, by name, as INFO reports them."""
+        return info_fields(self.run([("INFO", "memory")])[0])
 
     # Runs. Each connection has its own token, so that the server refuses late commands of an old connection.
 
     def _resume(self) -> None:
-        """After a reconnect, take the leases of the runs again. Queue writes again that the server may have lost."""
+        """After a reconnect, take the leases of the runs again. Requeue the writes that the server may have lost."""
         number = self.connection.open()
         if self._resumed_on == number:
             return
@@ -156,8 +157,8 @@ class Server:
                 self._process, self._resumed_on = "", 0  # the next command calls `_resume`
 
     @contextmanager
-    def told(self) -> Iterator[None]:
-        """Convert errors of the client library and of damaged bytes to StoreError."""
+    def store_errors(self) -> Iterator[None]:
+        """Convert errors of the client library and of damaged bytes in a `with` block to StoreError."""
         try:
             yield
         except ERRORS as error:
@@ -168,12 +169,12 @@ class Server:
             raise StoreError(f"store {self.name!r} is damaged: {why}; {advice}") from error
 
     def close(self) -> None:
-        """Close the connection. The queue is not sent, and the leases expire."""
+        """Close the connection. Queued writes are not sent, and the leases expire."""
         self.connection.close()
 
 
 def _checked(answers: list[Any]) -> list[Any]:
-    """Return answers. Raise the first error among them, if any."""
+    """Return the answers. If some of them are errors, raise the first error instead."""
     for answer in answers:
         if isinstance(answer, Exception):
             raise answer

@@ -56,7 +56,7 @@ def _is_quiet(backend: RedisBackend) -> bool:
 
 
 def _check_types(server: Server, rows: Verification) -> None:
-    """Add findings for keys of a wrong type."""
+    """Add findings for Redis keys of a wrong type."""
     told = server.run([("TYPE", server.key(name)) for name in _TYPES])
     for (name, wanted), found in zip(_TYPES.items(), told, strict=True):
         if found.decode() not in (wanted, "none"):
@@ -76,9 +76,9 @@ def _inspect_kind(backend: RedisBackend, kind: str, rows: Verification) -> None:
 
 
 def _inspect_lists(backend: RedisBackend, taken: Mapping[str, Record], rows: Verification) -> None:
-    """Add findings for rows that are missing in the index.
+    """Add findings for rows that the index does not find.
 
-    Missing rows are read again first, since another process may have rewritten or deleted them.
+    These rows are read again first, since another process may have rewritten or deleted them.
     """
     if lost := _unfound(backend.server, taken):
         again = {row.key: records.load(row.key, row.value) for row in backend.get(lost) if isinstance(row.value, bytes)}
@@ -88,21 +88,21 @@ def _inspect_lists(backend: RedisBackend, taken: Mapping[str, Record], rows: Ver
 
 
 def _unfound(server: Server, rows: Mapping[str, Record]) -> list[str]:
-    """Return the keys of rows that are missing in one of their lists in the index."""
+    """Return the keys of rows that are missing in at least one of their lists in the index."""
     leading = {key: dict(_leading(key, record)) for key, record in rows.items()}
     lists = _lists(server, list({name for each in leading.values() for name in each}))
     return [key for key, each in leading.items() if not all(entry in lists[name] for name, entry in each.items())]
 
 
 def _leading(key: str, record: Record) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the name of each list in the index that must contain a row, with the entry of the row in it."""
+    """Yield, for each list of the index that must contain a row, the name of the list and the row's entry in it."""
     (keys, simhash), at = packed(postings(record)), place(key)
     yield from ((b"k" + each, at) for each in pieces(keys, KEY))
     yield from ((b"n" + bytes([n]) + block, at + simhash) for n, block in enumerate(pieces(simhash, 2)))
 
 
 def _lists(server: Server, names: Sequence[bytes]) -> dict[bytes, set[bytes]]:
-    """Return the entries of lists by name. A list that can't be read has none."""
+    """Return the entries of each list by the name of the list. A list that can't be read counts as empty."""
     root = server.root.encode()
     asked = [("HGET", root + name[:4], name[4:]) if name[:1] == b"k" else ("GET", root + name) for name in names]
     found = dict(zip(names, server.run(asked, checks=False), strict=True))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Script(NamedTuple):
-    """A script with its SHA-1, by which a server identifies it."""
+    """A Lua script with its SHA-1. The server identifies the script by this hash."""
 
     text: bytes
     sha: bytes
@@ -20,4 +20,4 @@ def _read(name: str) -> Script:
 
 
 SCRIPTS = {name: _read(name) for name in ("compact", "find", "run", "write")}
-"""The scripts by name. Each begins with common.lua."""
+"""The scripts by name. The text of each script begins with common.lua."""
