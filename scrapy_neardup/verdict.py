@@ -41,7 +41,7 @@ class Verdict:
         relation = "copy" if self.status == "duplicate" else "revisit"
         original = self.duplicate_of or "an item without URL"
         if self.status == "duplicate" and self.duplicate_of == url and url:
-            original = "an earlier item of this run"
+            original = "an earlier item of this URL"
         return f"{subject} is a {relation} of {original} (found by {self.detector}, resemblance {self.resemblance})"
 
     def tag(self) -> dict[str, Any]:

@@ -63,6 +63,12 @@ def test_a_usual_crawl_warns_of_nothing(crawl, a):
     ]
 
 
+def test_a_short_crawl_without_any_text_warns_at_its_end(crawl, a):
+    (warning,) = crawled(crawl, a, pages(range(3)), NEARDUP_FIELDS="stroy")
+    assert warning.startswith("All items have no text: 3 of 3. ")
+    assert crawled(crawl, a, [*pages([1]), *empty(3)]) == []
+
+
 def test_a_url_field_that_no_item_has(crawl, a):
     items = [{"link": f"http://a.example/{n}", "text": article(n)} for n in range(50)]
     assert crawled(crawl, a, items, NEARDUP_URL_FIELD="link") == []

@@ -96,10 +96,10 @@ def test_runs_that_live_and_that_died_are_told_apart(path: str) -> None:  # noqa
     assert (died["run"], died["state"], died["closed"]) == (key.rpartition("/")[2], "died", None)
     with opened(path) as dedup:
         ended, alive = told(path, "runs")
-        assert (ended["run"], ended["state"], ended["forgotten"]) == (died["run"], "closed", "all")
+        assert (ended["run"], ended["state"], ended["forgotten"]) == (died["run"], "died", "all")
         assert (alive["run"], alive["state"], alive["forgotten"]) == (dedup.store.run, "alive", None)
         assert "alive" in succeeded(Path(path).parent, "runs", "--store", path).stdout
-    assert [run["state"] for run in told(path, "runs")] == ["closed", "closed"]
+    assert [run["state"] for run in told(path, "runs")] == ["died", "closed"]
 
 
 def test_run_that_was_forgotten_only_since_it_was_paused_says_so(path: str) -> None:  # noqa: F811

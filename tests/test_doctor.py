@@ -47,8 +47,11 @@ def test_nothing_is_said_where_all_is_well(settings: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({}, "error: neither the pipeline nor the middleware is enabled"),
-        ({"ADDONS": {"scrapy_neardup.Addon": None}}, "error: neither the pipeline nor the middleware is enabled"),
+        ({}, "error: the project enables neither the pipeline nor the middleware"),
+        (
+            {"ADDONS": {"scrapy_neardup.Addon": None}},
+            "error: the project enables neither the pipeline nor the middleware",
+        ),
         ({**ORIGINS, "ITEM_PIPELINES": {"scrapy_neardup.NearDupPipeline": 300}}, "note: the middleware is not enabled"),
         ({"DOWNLOADER_MIDDLEWARES": {MirrorMiddleware: 75}}, "warning: the pipeline is not enabled"),
         (

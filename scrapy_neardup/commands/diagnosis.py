@@ -66,7 +66,9 @@ def _paths(settings: BaseSettings) -> Iterator[Advice]:
     """Yield advice on wrong import paths of this package."""
     for setting in _COMPONENTS:
         for path in _named(settings, setting):
-            if path.split(".")[0] == "scrapy_neardup" and isinstance(found := _loaded(path), Exception):
+            if path.split(".")[0].replace("-", "_") == "scrapy_neardup" and isinstance(
+                found := _loaded(path), Exception
+            ):
                 yield Advice("error", f"{setting}: {path!r} can't be loaded: {found}", "correct the path")
 
 
@@ -76,9 +78,10 @@ def _components(settings: BaseSettings) -> Iterator[Advice]:
         return
     pipeline = _place(settings, "ITEM_PIPELINES", PIPELINE)
     middleware = _place(settings, "DOWNLOADER_MIDDLEWARES", MIDDLEWARE)
-    add_on = 'set ADDONS = {"scrapy_neardup.Addon": 500}, which enables all components'
+    add_on = 'set ADDONS = {"scrapy_neardup.Addon": 500}, which enables all components; a later ADDONS line replaces it'
     if pipeline is None and middleware is None:
-        yield Advice("error", "neither the pipeline nor the middleware is enabled, so the plugin does nothing", add_on)
+        what = "the project enables neither the pipeline nor the middleware; a spider's custom_settings are not checked"
+        yield Advice("error", what, add_on)
     elif middleware is None:
         yield Advice(
             "note", "the middleware is not enabled, so no request is skipped, and no dead link is redirected", add_on

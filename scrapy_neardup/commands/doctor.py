@@ -88,6 +88,9 @@ def _on_project(opts: argparse.Namespace, settings: BaseSettings) -> Iterator[Ad
         return
     if inside_project():
         yield from on_settings(settings, config)
+    elif not opts.store:
+        what = "there is no Scrapy project here, so no settings and no store were checked"
+        yield Advice("note", what, "run doctor in the folder of scrapy.cfg, or name a store with --store")
     if opts.store or inside_project():
         yield from _on_store(opts, config, settings.get("JOBDIR"), detectors)
 

@@ -51,13 +51,20 @@ def _described(store: Store) -> list[dict[str, Any]]:
             "run": run.id,
             "writer": run.writer,
             "started": Moment(run.started),
-            "state": "closed" if run.closed else "died" if run.id in dead else "alive",
+            "state": _state(run, is_dead=run.id in dead),
             "closed": Moment(run.closed) if run.closed else None,
             "forgotten": _share_forgotten(run),
             "stats": dict(run.stats),
         }
         for run in store.runs()
     ]
+
+
+def _state(run: Run, *, is_dead: bool) -> str:
+    """Return the state of a run. A dead run that a later run ended has died, unless its documents were kept."""
+    if run.closed is not None and run.closed == run.paused:
+        return "closed"
+    return "died" if run.closed is not None or is_dead else "alive"
 
 
 def died(store: Store) -> list[Run]:
@@ -77,13 +84,15 @@ def _share_forgotten(run: Run) -> str | None:
 
 
 def _line(run: Mapping[str, Any]) -> str:
-    state = f"closed {run['closed']}" if run["closed"] else run["state"]
+    state = f"closed {run['closed']}" if run["state"] == "closed" else run["state"]
     line = f"{run['run']}  {run['writer'] or '-':15}  started {run['started']}  {state:26}  {', '.join(_came_to(run))}"
     return line.rstrip()
 
 
 def _came_to(run: Mapping[str, Any]) -> Iterator[str]:
     stats = Counter(run["stats"])
+    if stats["audit"]:
+        yield "audit"
     if stats["documents"]:
         yield f"{plural(stats['documents'], 'document')}, {plural(stats['duplicates'], 'duplicate')}"
     if stats["requests/skipped"]:

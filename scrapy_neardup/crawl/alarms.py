@@ -36,12 +36,17 @@ class Alarms:
     """Watches the outcomes of a crawl's items, and warns of each problem once."""
 
     def __init__(self, config: Config) -> None:
-        self._of_items: list[Callable[[Any, bool], str]] = [Textless().warning, MissingFields(config).warning]
+        self._textless = Textless()
+        self._of_items: list[Callable[[Any, bool], str]] = [self._textless.warning, MissingFields(config).warning]
         self._of_claims: list[Callable[[Claim], str]] = [Crowds().warning, OtherTitles().warning]
 
     def see(self, item: Any, *, has_text: bool) -> None:
         """Count an item. Items without a verdict count too."""
         self._of_items = [check for check in self._of_items if not _warn(check(item, has_text))]
+
+    def end(self) -> None:
+        """Warn if a crawl with few items ends, and none of them had text."""
+        _warn(self._textless.final_warning())
 
     def judge(self, claim: Claim) -> None:
         """Count the verdict of a claim."""
@@ -63,10 +68,14 @@ class Textless:
     def warning(self, item: Any, has_text: bool) -> str:
         self._items += 1
         self._textless += not has_text
-        if self._items < ITEMS or 2 * self._textless <= self._items:
-            return ""
+        return "" if self._items < ITEMS or 2 * self._textless <= self._items else self._message("Most")
+
+    def final_warning(self) -> str:
+        return self._message("All") if 0 < self._textless == self._items < ITEMS else ""
+
+    def _message(self, share: str) -> str:
         return (
-            f"Most items have no text: {self._textless} of {self._items}. They pass without a verdict. Check which"
+            f"{share} items have no text: {self._textless} of {self._items}. They pass without a verdict. Check which"
             " fields the spider fills, and whether NEARDUP_FIELDS names the fields with the text"
         )
 

@@ -68,6 +68,7 @@ class NearDupPipeline:
     def close_spider(self) -> None:
         """Put waiting requests back if the crawl stops early. Scrapy closes the queue of requests after this."""
         self.neardup.waitlist.put_back()
+        self._alarms.end()
 
     async def process_item(self, item: Any) -> Any:
         in_hand = self.neardup.outcomes.take(item)
