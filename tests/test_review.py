@@ -143,7 +143,7 @@ def test_dedupe_explain_evaluate_and_calibrate_take_answers_into_account(folder:
     (figures,) = json.loads((folder / "figures.json").read_text())
     assert figures["results"][-1]["found"] == {"different": [1, 1], "dup": [1, 1]}
     printed = succeeded(folder, "calibrate", "held.sqlite.reviewed", "--precision", "0.99").stdout
-    assert "reached 1.0, recall 1.0" in printed
+    assert "reached: precision 1.0, recall 1.0 (strict)" in printed
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ from ..feeds import FeedError
 from ..feeds.labels import MODES, LabelledSet
 from ..quality.calibration import Calibration, calibrate
 from ..settings import PREFIX, Config
+from ..stats import plural
 from .options import add_json, number, print_result
 
 EXAMPLES = """examples:
@@ -58,6 +59,7 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
 def _lines(found: Calibration, mode: str, wanted: float) -> Iterator[str]:
     score = found.reached[mode]
     yield f"# target precision {wanted}; reached: precision {score['precision']}, recall {score['recall']} ({mode})"
-    yield f"# learned from {score['right'] + score['missed']} duplicate pairs; pairs found wrongly: {score['wrong']}"
+    pairs = plural(score["right"] + score["missed"], "duplicate pair")
+    yield f"# learned from {pairs}; pairs found wrongly: {score['wrong']}"
     for name, value in found.settings.items():
         yield f"{PREFIX}{name.upper()} = {value!r}"
