@@ -227,7 +227,7 @@ def test_a_killed_crawl_is_no_previous_crawl(crawl, a):
 def test_what_a_crawl_left_out_is_not_gone(crawl, a, settings, reason):
     texts = {"a": 1, "b": 1, "c": 1, **{f"p{n}": n for n in range(2, 7)}}
     crawled(crawl, a, texts, {"NEARDUP_SKIP_MIRRORS": False})
-    stopped = crawled(crawl, a, {"new": 9, **texts}, settings)
+    stopped = crawled(crawl, a, {"new": 9, **texts}, settings, "OneAfterAnother")
     assert (stopped.stats["finish_reason"], counts(stopped)) == (reason, {"new": 1})
     assert f"Changes: 1 new. {NOT_FULL}" in stopped.log
     assert succeeded(crawl.folder, "changes", "--store", crawl.store).stderr == f"{NOT_FULL}.\n"

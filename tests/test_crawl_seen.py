@@ -55,7 +55,7 @@ def test_a_listing_with_seen_items_only_is_left_and_others_go_on(crawl, a):
 def test_requests_of_any_method_are_stopped_unless_they_opt_out(crawl, a, request_, is_stopped):
     a.pages = {f"/{number}.html": Page(html(article(1))) for number in range(9)}
     settings = {**ONE_BY_ONE, "NEARDUP_STOP_LISTING": 2}
-    made = crawl(settings=settings, urls=[a.url + path for path in a.pages], **request_)
+    made = crawl("OneAfterAnother", settings, urls=[a.url + path for path in a.pages], **request_)
     assert (made.count("requests/stopped") > 0, len(a.asked()) < 9) == (is_stopped, is_stopped)
 
 
