@@ -103,9 +103,9 @@ def _alone(store: Store) -> Iterator[None]:
 
 
 def merged(run: Run, known: Run | None) -> Run:
-    """Return the record of a run after its import. `known` is its record in this store, if any.
+    """Merge the imported record of a run with `known`, the record that the importing store already has, if any.
 
-    The run must not be alive in this store.
+    No living process may have the run open in that store.
     """
     if known is None:
         return run
