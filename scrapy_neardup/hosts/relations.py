@@ -124,7 +124,7 @@ class Relation:
         return counterpart(url, self._seen_from(side), self.sites[1 - side])
 
     def place(self, url: str, side: int) -> Place | None:
-        """Return the place of a URL of host `side` (0 or 1) under its prefix; None if the URL does not fit the shape."""
+        """Return the place of a URL under the prefix of host `side`, 0 or 1; None if the URL does not fit the shape."""
         return place(url, self._seen_from(side))
 
     def _seen_from(self, side: int) -> Shape:

@@ -37,7 +37,7 @@ class Occurrences(NamedTuple):
 
 
 def count_terms(documents: Iterable[Document]) -> Occurrences:
-    """Count the terms of documents, separately in titles and in texts. Without documents, the arrays have length 0.
+    """Count the terms of documents, separately in titles and in texts. If there are no documents, the arrays are empty.
 
     A document without text has no terms, whatever its title.
     """

@@ -55,7 +55,7 @@ class MemoryBackend:
         return found
 
     def _newest(self, key: int, most: int) -> list[Row]:
-        """Return the newest existing rows of a key, at most `most` of them. Skip deleted rows, however many there are."""
+        """Return the newest existing rows of a key, at most `most`. Skip deleted rows, however many there are."""
         asked = most
         while True:
             asked *= 8
