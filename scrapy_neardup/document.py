@@ -50,7 +50,7 @@ class Document:
     identity: int = 0
     """The hash of the fields that identify the item, such as its name or number; 0 without such fields."""
     thin: bool = False
-    """Whether the text is less than half of all text outside links on its page, or the page has almost only links."""
+    """True if the text is less than half of all text outside links on its page, or the page has almost only links."""
     has_page_url: bool = False
     """True if the item had no URL of its own. The URL is then that of the page, which may have had other items too."""
     ready: dict[str, tuple[int, ...]] = field(default_factory=dict)

@@ -90,7 +90,7 @@ class Link:
     signature: Signature | None
     """The document that the URL returned; None if it also returned content that is not held, so it must be fetched."""
     is_copy: bool
-    """Whether the URL repeats a document that another URL returned."""
+    """True if the URL repeats a document that another URL returned."""
     seen: float
     """Seconds since the epoch."""
     size: int = 0

@@ -31,7 +31,7 @@ class Verdict:
     copies: int = 0
     """The number of other URLs with the content of the original."""
     changed: bool = False
-    """Whether the URL last returned another document, which is still held."""
+    """True if the URL last returned another document, which is still held."""
 
     def sentence(self, url: str | None) -> str:
         """Return the verdict as a sentence on the document with this URL."""
@@ -58,7 +58,7 @@ class Point(NamedTuple):
     text: str
     """The measure and its threshold: "resemblance 0.76, needed 0.43"."""
     is_met: bool
-    """Whether the check was passed."""
+    """True if the check was passed."""
 
 
 def in_words(status: str, points: Sequence[Point]) -> str:

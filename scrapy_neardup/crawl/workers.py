@@ -56,7 +56,7 @@ class Workers:
     def __init__(self, detectors: Iterable[Detector], count: int, extractor: str | Extract = BUILTIN) -> None:
         self._detectors = list(filter(is_heavy, detectors))
         self.reads = bool(count) and is_heavy_extractor(extractor)
-        """Whether worker processes extract main texts."""
+        """True if worker processes extract main texts."""
         self._given = (self._detectors, extractor if self.reads else BUILTIN)
         self._count = count if self._detectors or self.reads else 0
         self._pool: ProcessPoolExecutor | None = None

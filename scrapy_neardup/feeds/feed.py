@@ -76,7 +76,7 @@ class Kind(ABC):
     names: ClassVar[tuple[str, ...]]
     """The endings of file names of the format, in lower case."""
     gzips: ClassVar[bool] = True
-    """Whether a whole file may be gzipped, with a name that ends in .gz."""
+    """True if a whole file may be gzipped, with a name that ends in .gz."""
     settings: ClassVar[Mapping[str, Any]] = {}
     """Values of settings that the rows of this format require."""
 
@@ -92,7 +92,7 @@ class Kind(ABC):
 
     @property
     def is_empty(self) -> bool:
-        """Whether the feed has no rows. It then fits into one file with any feed that has the same format `name`."""
+        """True if the feed has no rows. It then fits into one file with any feed that has the same format `name`."""
         return False
 
     @abstractmethod

@@ -36,7 +36,7 @@ class Signer(NamedTuple):
     detectors: Sequence[Detector]
     id_field: str | None
     passes_bad: bool = False
-    """Whether to yield an unreadable row with its fault instead of raising an error."""
+    """True to yield an unreadable row with its fault instead of raising an error."""
 
     def signed(self, lines: Iterable[Line]) -> Iterator[Ready]:
         """Yield rows with their fingerprints. If a row fails, yield the rows before it, then raise FeedError."""

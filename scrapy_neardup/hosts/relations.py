@@ -62,7 +62,7 @@ class Trial(NamedTuple):
     seen: float
     """Seconds since the epoch."""
     claimed: bool = False
-    """Whether the page named the URL of the held document as its canonical URL."""
+    """True if the page named the URL of the held document as its canonical URL."""
 
 
 class Tally(NamedTuple):
@@ -112,7 +112,7 @@ class Relation:
 
     @property
     def is_promising(self) -> bool:
-        """Whether all trials so far support a rule, but are too few for the rule to come into force."""
+        """True if all trials so far support a rule, but are too few for the rule to come into force."""
         return not self.in_force and 0 < self.tally.same < WINDOW // 4 and not self.tally.different
 
     def side(self, site: str) -> int:

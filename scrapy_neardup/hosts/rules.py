@@ -44,7 +44,7 @@ class Counterpart(NamedTuple):
     confidence: float
     relation: Relation
     is_original: bool
-    """Whether the host of `url` had the page first at the majority of paths, and was itself seen first. A host that
+    """True if the host of `url` had the page first at the majority of paths, and was itself seen first. A host that
     copies a site later must not replace the original host."""
 
     @property

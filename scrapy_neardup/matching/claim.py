@@ -39,7 +39,7 @@ class Claim:
         self.rival = rival
         """The pending claim of the original, or None. The outcome of that claim becomes the outcome of this one."""
         self.is_early = is_early
-        """Whether the original was pending at the time of the claim, in this process or another."""
+        """True if the original was pending at the time of the claim, in this process or another."""
         self._on_settled = settle
         self._observers: list[Callable[[], object]] = []
 

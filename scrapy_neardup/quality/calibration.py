@@ -37,7 +37,7 @@ class Pairs(NamedTuple):
     """Tokens of the shorter text."""
     resemblance: npt.NDArray[np.float64]
     right: npt.NDArray[np.bool_]
-    """Whether the pair is labelled as a duplicate."""
+    """True if the pair is labelled as a duplicate."""
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ class HostMirror(NamedTuple):
     disagreeing: int = 0
     in_force: bool = True
     named: bool = False
-    """Whether the rule is from the settings. If so, its counts have no meaning."""
+    """True if the rule is from the settings. If so, its counts have no meaning."""
     paths: str = ""
     """See `EdgeRow.paths`."""
 

@@ -62,7 +62,7 @@ class Row(NamedTuple):
     value: bytes | Record
     """The encoded record (see `records.dump`), or the record itself if the row is not yet written."""
     is_pending: bool = False
-    """Whether the row is a document that is pending in another process."""
+    """True if the row is a document that is pending in another process."""
 
 
 class Postings(NamedTuple):
@@ -80,7 +80,7 @@ class Entry(NamedTuple):
     record: Record
     postings: Postings = Postings()
     keeps_place: bool = False
-    """Whether the row exists and keeps its postings. Other processes get no news of such a change."""
+    """True if the row exists and keeps its postings. Other processes get no news of such a change."""
 
 
 class Question(NamedTuple):
@@ -102,7 +102,7 @@ class Found:
     near: list[Row] = field(default_factory=list)
     """The rows with a near SimHash, oldest first."""
     is_held: bool = False
-    """Whether the back end now holds the entry that was passed with the lookup."""
+    """True if the back end now holds the entry that was passed with the lookup."""
     seen: bytes = b""
     """A token for `hold`, which uses the token to detect rows that were added after the lookup."""
 
@@ -117,7 +117,7 @@ class Backend(Protocol):
     name: str
     """The path or address of the store, without passwords."""
     is_remote: bool
-    """Whether the back end is a server. Other processes see this process's pending documents only on a server."""
+    """True if the back end is a server. Other processes see this process's pending documents only on a server."""
 
     # Rows
 

@@ -90,7 +90,7 @@ class Store:
 
     @property
     def is_remote(self) -> bool:
-        """Whether the back end is a server."""
+        """True if the back end is a server."""
         return self.backend.is_remote
 
     # Documents

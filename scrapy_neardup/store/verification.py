@@ -41,7 +41,7 @@ class Finding:
     costs: str
     to_do: str = COPY
     harmless: bool = False
-    """Whether the store is complete in spite of this finding."""
+    """True if the store is complete in spite of this finding."""
 
 
 class Survey:
@@ -64,7 +64,7 @@ class Survey:
 
     @property
     def whole(self) -> bool:
-        """Whether there are no findings, or only harmless ones."""
+        """True if there are no findings, or only harmless ones."""
         return all(finding.harmless for finding in self._found)
 
 

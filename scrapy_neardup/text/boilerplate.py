@@ -93,7 +93,7 @@ class MainText(NamedTuple):
     text: str
     """One line for each block."""
     thin: bool
-    """Whether `text` is less than half of the page's text outside links, or the page has almost only links."""
+    """True if `text` is less than half of the page's text outside links, or the page has almost only links."""
 
 
 def main_text(root: etree._Element) -> MainText:

@@ -52,7 +52,7 @@ class Page(NamedTuple):
     Empty for a fragment, which has no layout, and if the page was read from a parsed tree.
     """
     thin: bool = False
-    """Whether `text` is less than half of the page's text outside links; False if another extractor gave `text`."""
+    """True if `text` is less than half of the page's text outside links; False if another extractor gave `text`."""
 
 
 def looks_like_html(text: str) -> bool:

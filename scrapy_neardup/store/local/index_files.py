@@ -60,7 +60,7 @@ class Files:
 
     @property
     def is_held(self) -> bool:
-        """Whether this process holds the lock of the index, and therefore makes its files."""
+        """True if this process holds the lock of the index, and therefore makes its files."""
         return self._lock.is_locked
 
     def hold(self, rows: int) -> bool:

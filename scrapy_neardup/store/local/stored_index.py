@@ -32,12 +32,12 @@ class StoredIndex(Index):
 
     @property
     def is_merging(self) -> bool:
-        """Whether a merge is running, or has ended and waits for `adopt`."""
+        """True if a merge is running, or has ended and waits for `adopt`."""
         return self._merging is not None
 
     @property
     def has_merged(self) -> bool:
-        """Whether a merge has ended and waits for `adopt`."""
+        """True if a merge has ended and waits for `adopt`."""
         return self._merging is not None and self._merging.done()
 
     def load(self, last: int) -> None:
