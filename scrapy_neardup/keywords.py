@@ -51,6 +51,7 @@ class Keywords(TypedDict, total=False):
     max_copies: int
     count_changes: bool
     dead_links: bool
+    dead_links_archive: str | Callable[..., object] | None
     dead_http_codes: Iterable[int] | str
     mirror_hosts: Mapping[str, str]
     learn_hosts: bool

@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, get_args
 
 from .keywords import Action, Revisit, Scope, ShortText, UncleanRun, UnheldMirrors
-from .text.extractors import BUILTIN, build_reader
+from .text.extractors import BUILTIN, build_reader, imported
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -113,6 +113,21 @@ def _names(value: Any) -> tuple[str, ...]:
 
 def _extractor(value: Any) -> Any:
     build_reader(value)  # imports it, so that a wrong path stops the crawl at its start
+    return value
+
+
+_ARCHIVE = "a URL with {url} and, if needed, {timestamp}, or (the import path of) a function that returns a URL or None"
+
+
+def _archive(value: Any) -> Any:
+    """Return a URL template or a function unchanged, and an import path as its function."""
+    if isinstance(value, str) and value.startswith(("http://", "https://")):
+        fits = "{url}" in value and set(re.findall(r"\{.*?\}", value)) <= {"{url}", "{timestamp}"}
+    else:
+        value = imported(value, _ARCHIVE) if isinstance(value, str) else value
+        fits = callable(value)
+    if not fits:
+        raise ValueError(_ARCHIVE)
     return value
 
 
@@ -247,6 +262,7 @@ class Config:
     max_copies: int = _setting(0, _number(0, kind=int))
     count_changes: bool = _setting(False, _flag)
     dead_links: bool = _setting(True, _flag)
+    dead_links_archive: str | Callable[..., Any] | None = field(default=None, metadata={"check": _optional(_archive)})
     dead_http_codes: frozenset[int] = _setting(frozenset({404, 410}), _codes)
     mirror_hosts: Mapping[str, str] = field(default_factory=dict, metadata={"check": _hosts})
     learn_hosts: bool = _setting(True, _flag)

@@ -31,6 +31,7 @@ Stat = Literal[
     "mirror_hosts/dropped",
     "dead_links/seen",
     "dead_links/redirected",
+    "dead_links/archived",
     "dead_links/rescued",
     "dead_links/unconfirmed",
     "bytes_saved",

@@ -38,6 +38,7 @@ class Page:
     status: int = 200
     location: str = ""
     delay: float = 0.0
+    headers: dict[str, str] = field(default_factory=dict)
 
 
 class Gate(dict[str, Page]):
@@ -65,6 +66,10 @@ class Site:
     headers: list[dict[str, str]] = field(default_factory=list)
     dead_status: int = 0
 
+    def answer(self, path: str, headers: dict[str, str]) -> Page:
+        """Return the answer to a request."""
+        return self.pages.get(path, Page(status=404))
+
     def stop(self) -> None:
         """Refuse connections from now on."""
         self.server.shutdown()
@@ -84,11 +89,11 @@ def mirror(a: Site, b: Site, count: int = 3) -> list[str]:
 
 
 @contextmanager
-def serving(address: str = "127.0.0.1") -> Iterator[Site]:
+def serving(address: str = "127.0.0.1", kind: type[Site] = Site) -> Iterator[Site]:
     """Serve a site on a free port."""
     server = ThreadingHTTPServer((address, 0), _Handler)
     server.daemon_threads = True
-    site = Site(f"http://{address}:{server.server_port}", server)
+    site = kind(f"http://{address}:{server.server_port}", server)
     server.site = site  # type: ignore[attr-defined]
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
@@ -104,7 +109,7 @@ class _Handler(BaseHTTPRequestHandler):
         site: Site = self.server.site  # type: ignore[attr-defined]
         site.requests.append(self.path)
         site.headers.append(dict(self.headers))
-        page = site.pages.get(self.path, Page(status=404))
+        page = site.answer(self.path, dict(self.headers))
         if site.dead_status:
             page = Page(status=site.dead_status)
         time.sleep(page.delay)
@@ -115,6 +120,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self, page: Page) -> None:
         body = page.body.encode()
         self.send_response(page.status)
+        for name, value in page.headers.items():
+            self.send_header(name, value)
         if page.location:
             self.send_header("Location", page.location)
         self.send_header("Content-Type", "text/html; charset=utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import FrozenInstanceError
 from datetime import timedelta
 from pathlib import Path
@@ -69,6 +70,10 @@ GOOD: list[tuple[str, Any, Any]] = [
     ("lexicon", None, None),
     *(("extractor", value, value) for value in ("builtin", "trafilatura", "textwrap.dedent")),
     ("dead_http_codes", [404, 410, 451], {404, 410, 451}),
+    ("dead_links_archive", "", None),
+    ("dead_links_archive", "http://a.example/?{url}", "http://a.example/?{url}"),
+    ("dead_links_archive", "https://a.example/{timestamp}/{url}", "https://a.example/{timestamp}/{url}"),
+    ("dead_links_archive", "textwrap.dedent", textwrap.dedent),
     ("dead_http_codes", "404,503", {404, 503}),
     ("dead_http_codes", "404", {404}),
     ("dead_http_codes", [], set()),
@@ -112,6 +117,18 @@ def test_good_values(name: str, value: Any, expected: Any) -> None:
 BAD: list[tuple[str, Any, str]] = [
     *((name, value, "True or False") for name in FLAGS for value in ("maybe", 2, [])),
     *((name, value, "the name of an item field") for name in NAMES for value in ("", None, 5, ["title"])),
+    *(
+        ("dead_links_archive", value, "a URL with {url} and, if needed, {timestamp}, or")
+        for value in (
+            "http://a.example/",
+            "http://a.example/{url}/{date}",
+            "archive",
+            "no.such.module",
+            "textwrap.nothing",
+            5,
+            ["http://{url}"],
+        )
+    ),
     ("store", 5, "allowed is a path"),
     ("dropped", 5, "allowed is a path"),
     ("namespace", None, "text"),

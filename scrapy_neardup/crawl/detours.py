@@ -23,7 +23,7 @@ HARMLESS = frozenset(b"Accept Accept-Charset Accept-Encoding Accept-Language Ref
 # Meta keys that are secret, or useless on another host.
 _OF_ITS_HOST = ("proxy", "cookiejar", "bindaddress", "download_slot", "http_user", "http_pass", "http_auth_domain")
 _OF_THE_FETCH = ("redirect_urls", "redirect_reasons", "retry_times", "neardup_recheck", _INHERITED)
-_MARKS = (DETOUR, "neardup_mirror_of", "neardup_dead_link", "neardup_mirror_times", "neardup_tried")
+_MARKS = (DETOUR, "neardup_mirror_of", "neardup_dead_link", "neardup_mirror_times", "neardup_tried", "neardup_archived")
 
 
 def is_ours(request: Request) -> bool:

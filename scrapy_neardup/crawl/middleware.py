@@ -20,6 +20,7 @@ from twisted.internet import error as twisted_error
 
 from ..mirrors.advice import SKIP, Advice, Alternative, Mirrors
 from ..text.urls import canonical_url, host
+from .archive import Archive, is_archived
 from .detours import FOR_DETOUR, detour, disown, is_open, is_ours, is_safe, is_start, mark, redirects
 from .extension import NearDup
 from .probes import Probes
@@ -59,6 +60,8 @@ class MirrorMiddleware:
         )
         self._probes = Probes(crawler, neardup.access, self.mirrors)
         self._crawler = crawler
+        where = self.config.dead_links_archive
+        self._archive = Archive(where, crawler) if where else None
         self._offsite: OffsiteMiddleware | None = None
         self._gone: LocalCache[str, bool] = LocalCache(MAX_GONE)
         """URLs and hosts that failed in this crawl. The oldest are forgotten."""
@@ -190,8 +193,12 @@ class MirrorMiddleware:
         self.neardup.count("dead_links/seen")
         self._gone[canonical_url(request.url)] = True
         dead = mark(request, "neardup_dead_link") or request.url
+        return await self._to_copy(request, dead, reason) or await self._to_archive(request, dead, reason)
+
+    async def _to_copy(self, request: Request, dead: str, reason: str) -> Request | None:
+        """Return a request for a copy of a dead link. Return None if all known copies failed."""
         tried = [*(mark(request, "neardup_tried") or ()), request.url]
-        if len(tried) > MAX_MIRROR_TIMES:
+        if len(tried) > MAX_MIRROR_TIMES or is_archived(request):
             return None
         for other in await self.neardup.access.ask(self._alternatives, dead, tried) or ():
             if self._is_gone(other.url):
@@ -200,14 +207,32 @@ class MirrorMiddleware:
             mirror = detour(request, other.url, marks)
             if self._may_follow(mirror, dead):
                 self.neardup.count("dead_links/redirected")
-                self._log(
-                    "Dead link (%(reason)s): %(mirror)s instead of %(request)s",
-                    reason=reason,
-                    mirror=mirror,
-                    request=request,
-                )
-                return mirror
+                return self._told(mirror, request, reason)
         return None
+
+    async def _to_archive(self, request: Request, dead: str, reason: str) -> Request | None:
+        """Return a request for the archived copy of a dead link. Return None without an archive or a copy."""
+        if self._archive is None or is_archived(request):
+            return None
+        seen = await self.neardup.access.ask(self._last_visit, dead)
+        made = await self._archive.detour(request, dead, seen) if seen else None
+        if made is None:
+            return None
+        self.neardup.count("dead_links/archived")
+        return self._told(made, request, reason)
+
+    def _told(self, made: Request, request: Request, reason: str) -> Request:
+        """Log a detour from a dead link, and return it."""
+        self._log("Dead link (%(reason)s): %(made)s instead of %(request)s", reason=reason, made=made, request=request)
+        return made
+
+    def _last_visit(self, url: str) -> float | None:
+        """Return the time of the last visit of a URL with held content. Return None if this run has that content."""
+        dedup = self.neardup.dedup
+        link = dedup.store.resolve(url)
+        if link is None or link.signature is None or dedup.deliveries.is_delivered(link.signature):
+            return None
+        return link.seen
 
     def _alternatives(self, url: str, tried: list[str]) -> list[Alternative]:
         """Return other URLs with the content of a dead URL; none if this run has that content already."""

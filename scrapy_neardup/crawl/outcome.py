@@ -197,6 +197,11 @@ class Outcomes:
         if response:
             self._giving_more.add(response)
 
+    def note_archived(self, response: Response) -> None:
+        """Note that a response came from an archive, so that its URL is linked to no document, and proves no mirror."""
+        self._giving_more.add(response)
+        self._giving_many.add(response)
+
     def note_several_items(self, response: Response) -> None:
         """Note that a response had several documents, so that its URL is linked to none of them."""
         self._giving_many.add(response)

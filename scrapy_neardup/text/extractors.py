@@ -42,7 +42,7 @@ def is_heavy(extractor: str | Extract) -> bool:
     trafilatura is too slow. A user's function is too slow if it has an attribute `heavy` that is true.
     """
     if isinstance(extractor, str):
-        return extractor == TRAFILATURA or (extractor != BUILTIN and is_heavy(_imported(extractor)))  # type: ignore[arg-type]
+        return extractor == TRAFILATURA or (extractor != BUILTIN and is_heavy(imported(extractor, ALLOWED)))  # type: ignore[arg-type]
     return bool(getattr(extractor, "heavy", False))
 
 
@@ -50,7 +50,7 @@ def is_heavy(extractor: str | Extract) -> bool:
 def _named(name: str) -> Read:
     if name == BUILTIN:
         return html_to_page
-    return _trafilatura() if name == TRAFILATURA else _own(_imported(name))
+    return _trafilatura() if name == TRAFILATURA else _own(imported(name, ALLOWED))
 
 
 class ExtractorError(Exception):
@@ -95,11 +95,12 @@ def _trafilatura() -> Read:
 _TRAFILATURA_OPTIONS: dict[str, Any] = {"include_comments": False, "include_tables": True, "favor_precision": True}
 
 
-def _imported(path: str) -> object:
+def imported(path: str, allowed: str) -> object:
+    """Return the object at an import path. Raise ValueError, with the `allowed` values, if there is none."""
     module, dot, name = path.rpartition(".")
     if not dot:
-        raise ValueError(ALLOWED)
+        raise ValueError(allowed)
     try:
         return getattr(import_module(module), name)
     except Exception as error:  # the user's module may raise anything on import
-        raise ValueError(f"{ALLOWED}; {path!r} can't be imported: {error}") from error
+        raise ValueError(f"{allowed}; {path!r} can't be imported: {error}") from error

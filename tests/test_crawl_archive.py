@@ -1,0 +1,186 @@
+"""Dead links lead to a web archive, if no copy is alive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from archive_server import WebArchive
+from site_server import Page, article, html, serving
+
+from scrapy_neardup import Deduplicator, Document
+
+NOW = datetime.now(timezone.utc)
+DAY = timedelta(days=1)
+
+
+@pytest.fixture
+def archive() -> Iterator[WebArchive]:
+    with serving("127.0.0.3", WebArchive) as server:
+        yield server
+
+
+def gate(archive: WebArchive, **settings: object) -> dict[str, object]:
+    return {"NEARDUP_DEAD_LINKS_ARCHIVE": f"{archive.url}/timegate/{{url}}", **settings}
+
+
+def hold(crawl, *urls, number=1):
+    with Deduplicator.open(crawl.store) as dedup:
+        for url in urls:
+            dedup.claim(Document(url=url, text=article(number))).commit()
+
+
+def test_the_copy_nearest_to_the_last_visit_takes_the_place_of_a_dead_link(crawl, a, archive):
+    dead = f"{a.url}/1.html?a=1&b=2"
+    hold(crawl, dead)
+    near = archive.keep(dead, NOW - 2 * DAY, article(1))
+    archive.keep(dead, NOW - 90 * DAY, article(2))
+    archive.keep(dead, NOW + 90 * DAY, article(3))
+    result = crawl(urls=[dead], settings=gate(archive), with_meta=True, attributes={"allowed_domains": ["127.0.0.1"]})
+    [item] = result.items
+    assert (item["from"], item["text"]) == (near, article(1))
+    assert item["meta"]["neardup_dead_link"] == dead
+    assert item["meta"]["neardup_archived"] is True
+    assert [result.count(f"dead_links/{name}") for name in ("archived", "rescued", "unconfirmed")] == [1, 1, 0]
+
+
+def test_a_template_with_a_timestamp(crawl, a, archive):
+    dead = f"{a.url}/1.html"
+    hold(crawl, dead)
+    settings = {"NEARDUP_DEAD_LINKS_ARCHIVE": f"{archive.url}/near/{{timestamp}}/{{url}}"}
+    crawl(urls=[dead], settings=settings)
+    [path] = archive.asked()
+    assert path.startswith("/near/20")
+    assert path.endswith(f"/{dead}")
+    assert len(path.split("/")[2]) == 14
+
+
+def test_an_archived_page_with_another_text_is_kept_and_not_confirmed(crawl, a, archive):
+    dead = f"{a.url}/1.html"
+    hold(crawl, dead)
+    archive.keep(dead, NOW, article(2))
+    result = crawl(urls=[dead], settings=gate(archive))
+    assert [item["text"] for item in result.items] == [article(2)]
+    assert [result.count(f"dead_links/{name}") for name in ("archived", "rescued", "unconfirmed")] == [1, 0, 1]
+
+
+def test_a_copy_that_is_alive_comes_first(crawl, a, b, archive):
+    dead, copy = f"{a.url}/1.html", f"{b.url}/1.html"
+    hold(crawl, dead, copy)
+    b.pages["/1.html"] = Page(html(article(1)))
+    archive.keep(dead, NOW, article(1))
+    result = crawl(urls=[dead], settings=gate(archive))
+    assert (result.urls, archive.asked()) == ([copy], [])
+
+
+def test_the_archive_is_asked_after_all_copies_failed(crawl, a, archive):
+    dead = [f"{a.url}/{number}.html" for number in range(6)]
+    hold(crawl, *dead)
+    archive.keep(dead[0], NOW, article(1))
+    result = crawl(urls=dead[:1], settings=gate(archive))
+    assert [item["text"] for item in result.items] == [article(1)]
+    assert [result.count(f"dead_links/{name}") for name in ("redirected", "archived", "rescued")] == [3, 1, 1]
+
+
+@pytest.mark.parametrize("what", ["empty", "down", "circle"])
+def test_an_archive_without_the_page_is_asked_once(crawl, a, archive, what):
+    dead = f"{a.url}/1.html"
+    hold(crawl, dead)
+    archive.dead_status = 503 if what == "down" else 0
+    if what == "circle":
+        archive.pages[archive.keep(dead, NOW, "").removeprefix(archive.url)] = Page(
+            status=302, location=f"{archive.url}/timegate/{dead}"
+        )
+    result = crawl(urls=[dead], settings=gate(archive, REDIRECT_MAX_TIMES=4))
+    assert (result.items, result.count("dead_links/archived")) == ([], 1)
+    assert len([path for path in archive.asked() if path.startswith("/timegate/")]) <= 3
+    assert result.stats["finish_reason"] == "finished"
+
+
+def test_content_that_the_run_has_already_is_not_asked_for(crawl, a, b, archive):
+    dead, copy = f"{a.url}/1.html", f"{b.url}/copy.html"
+    hold(crawl, dead, copy)
+    b.pages["/copy.html"] = Page(html(article(1)))
+    archive.keep(dead, NOW, article(1))
+    result = crawl("OneAfterAnother", gate(archive, NEARDUP_SKIP_MIRRORS=False), urls=[copy, dead])
+    assert (result.urls, archive.asked()) == ([copy], [])
+
+
+@pytest.mark.parametrize(
+    ("settings", "args"),
+    [
+        ({"NEARDUP_ACTION": "audit"}, {}),
+        ({"NEARDUP_DEAD_LINKS": False}, {}),
+        ({"NEARDUP_DEAD_LINKS_ARCHIVE": None}, {}),
+        ({}, {"meta": {"dont_neardup": True}}),
+    ],
+)
+def test_no_archive_is_asked_where_dead_links_stay_dead(crawl, a, archive, settings, args):
+    dead = f"{a.url}/1.html"
+    hold(crawl, dead)
+    archive.keep(dead, NOW, article(1))
+    assert crawl(urls=[dead], settings=gate(archive, **settings), **args).items == []
+    assert archive.asked() == []
+
+
+def test_an_unknown_dead_link_stays_dead(crawl, a, archive):
+    archive.keep(f"{a.url}/1.html", NOW, article(1))
+    assert crawl(urls=[f"{a.url}/1.html"], settings=gate(archive)).items == []
+    assert archive.asked() == []
+
+
+def test_no_secrets_reach_the_archive(crawl, a, archive):
+    dead = f"{a.url}/1.html"
+    hold(crawl, dead)
+    archive.keep(dead, NOW, article(1))
+    secrets = {"Authorization": "Basic c2VjcmV0", "X-Api-Key": "secret"}
+    crawl(urls=[dead], settings=gate(archive), headers=secrets, cookies={"secret": "1"})
+    assert len(archive.headers) == 2
+    assert not {"Authorization", "X-Api-Key", "Cookie"} & {name for headers in archive.headers for name in headers}
+
+
+@pytest.mark.parametrize("revisit", ["keep", "drop"])
+def test_later_runs_ask_again_for_each_run_without_the_content(crawl, a, archive, revisit):
+    pages = {"/1.html": 1, "/2.html": 2}
+    a.pages = {path: Page(html(article(number))) for path, number in pages.items()}
+    urls = [a.url + path for path in pages]
+    settings = gate(archive, NEARDUP_REVISIT=revisit, NEARDUP_COUNT_CHANGES=True)
+    assert len(crawl(urls=urls, settings=settings).items) == 2
+    del a.pages["/1.html"]
+    memento = archive.keep(urls[0], NOW, article(1))
+    for _ in range(2):
+        result = crawl(urls=urls, settings=settings)
+        # A feed of "keep" has all content of the day; the feeds of "drop" have it already.
+        assert sorted(result.urls) == (sorted([memento, urls[1]]) if revisit == "keep" else [])
+        assert [result.count(f"dead_links/{name}") for name in ("archived", "rescued")] == [1, 1]
+        assert [result.count(f"changes/{kind}") for kind in ("new", "moved", "changed")] == [0, 0, 0]
+    with Deduplicator.open(crawl.store) as dedup:
+        link = dedup.store.resolve(memento)
+        assert link is None or link.signature is None
+    a.pages["/1.html"] = Page(html(article(3)))
+    assert article(3) in [item["text"] for item in crawl(urls=urls, settings=settings).items]
+
+
+@pytest.mark.parametrize("name", ["cdx", "plain"])
+def test_a_function_of_the_user(crawl, a, archive, name):
+    dead = f"{a.url}/page-{archive.url.rpartition(':')[2]}.html"
+    hold(crawl, dead)
+    archive.keep(dead, NOW - 90 * DAY, article(2))
+    near = archive.keep(dead, NOW, article(1))
+    result = crawl(urls=[dead], settings={"NEARDUP_DEAD_LINKS_ARCHIVE": f"archive_server.{name}"})
+    assert (result.urls, result.count("dead_links/rescued")) == ([near], 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("nothing", ""), ("broken", "the archive is closed"), ("wrong", "it returned 'ftp://127.0.0.3/a'; allowed is ")],
+)
+def test_a_function_without_a_url(crawl, a, name, told):
+    dead = f"{a.url}/1.html"
+    hold(crawl, dead)
+    result = crawl(urls=[dead], settings={"NEARDUP_DEAD_LINKS_ARCHIVE": f"archive_server.{name}"})
+    assert (result.items, result.count("dead_links/archived")) == ([], 0)
+    assert result.stats["test/failed/HttpError"] == 1
+    assert told in result.log
+    assert ("NEARDUP_DEAD_LINKS_ARCHIVE failed for " + dead in result.log) == bool(told)
