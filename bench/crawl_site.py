@@ -141,12 +141,15 @@ class Connection(asyncio.Protocol):
         *requests, self._data = (self._data + data).split(b"\r\n\r\n")
         for request in requests:
             path = request.split(b" ", 2)[1].decode()
-            asyncio.get_running_loop().call_later(self._latency, self._answer, path)
+            asyncio.get_running_loop().call_later(self._latency, self._answer, path, b"\r\nIf-None-Match: " in request)
 
-    def _answer(self, path: str) -> None:
+    def _answer(self, path: str, is_held: bool) -> None:
         body = self._pages.answer(self._site, path)
         status, content = ("404 Not Found", b"gone") if body is None else ("200 OK", body.encode())
-        head = f"HTTP/1.1 {status}\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {len(content)}\r\n\r\n"
+        if is_held and body is not None:
+            status, content = "304 Not Modified", b""
+        head = f'HTTP/1.1 {status}\r\nETag: "1"\r\n'
+        head += f"Content-Type: text/html; charset=utf-8\r\nContent-Length: {len(content)}\r\n\r\n"
         self._transport.write(head.encode() + content)
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .addon import Addon
+    from .crawl.conditional import ConditionalMiddleware
     from .crawl.middleware import MirrorMiddleware
     from .crawl.origins import ItemOrigins
     from .crawl.pipeline import NearDupPipeline
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Addon": "addon",
     "Claim": "matching.claim",
+    "ConditionalMiddleware": "crawl.conditional",
     "Config": "settings",
     "ConfigError": "settings",
     "Deduplicator": "deduplicator",
@@ -42,6 +44,7 @@ _HOMES = {
 __all__ = [
     "Addon",
     "Claim",
+    "ConditionalMiddleware",
     "Config",
     "ConfigError",
     "Deduplicator",

@@ -46,6 +46,7 @@ class Keywords(TypedDict, total=False):
     synonyms: Sequence[str]
     skip_mirrors: bool
     skip_start: bool
+    conditional: bool
     close_after_seen: int
     stop_listing: int
     max_copies: int

@@ -70,6 +70,13 @@ class Site:
         """Return the answer to a request."""
         return self.pages.get(path, Page(status=404))
 
+    def unless_modified(self, page: Page, headers: dict[str, str]) -> Page:
+        """Return a page, or 304 without content if the request names its validator (RFC 9110, section 13.2)."""
+        tag, time = page.headers.get("ETag"), page.headers.get("Last-Modified")
+        asked = headers.get("If-None-Match"), headers.get("If-Modified-Since")
+        is_same = asked[0] == tag if asked[0] else asked[1] == time
+        return Page(status=304, headers=page.headers) if any(asked) and is_same else page
+
     def stop(self) -> None:
         """Refuse connections from now on."""
         self.server.shutdown()
@@ -109,7 +116,7 @@ class _Handler(BaseHTTPRequestHandler):
         site: Site = self.server.site  # type: ignore[attr-defined]
         site.requests.append(self.path)
         site.headers.append(dict(self.headers))
-        page = site.answer(self.path, dict(self.headers))
+        page = site.unless_modified(site.answer(self.path, dict(self.headers)), dict(self.headers))
         if site.dead_status:
             page = Page(status=site.dead_status)
         time.sleep(page.delay)

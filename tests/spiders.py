@@ -569,3 +569,27 @@ class PagedSpider(ListSpider):
     def listing(self, response):
         yield from response.follow_all(css="li a", callback=self.page, errback=self.failed, priority=1)
         yield from response.follow_all(css="a.next", callback=self.listing, errback=self.failed)
+
+
+class LambdaSpider(SiteSpider):
+    """Follows links with a callback that is no method."""
+
+    def page(self, response):
+        for each in super().page(response):
+            yield each.replace(callback=lambda response: self.page(response)) if hasattr(each, "callback") else each
+
+
+class FailingSpider(SiteSpider):
+    """Fails after the last link of a page."""
+
+    def page(self, response):
+        yield from super().page(response)
+        raise ValueError("the page is odd")
+
+
+class TwoItemsSpider(SiteSpider):
+    """Yields an item without text for each page, too."""
+
+    def page(self, response):
+        yield from super().page(response)
+        yield {"price": 3}

@@ -51,6 +51,19 @@ def decided(place: Place, name: str, documents: list[Document], batch: int) -> l
 
 
 @on_server
+def test_the_state_of_a_url_is_read_anew_after_it_was_written(place: Place) -> None:
+    with Deduplicator.open(place.address) as dedup:
+        for number in range(2):
+            new = Document(url="http://a.example/1", text=text(number))
+            dedup.store.resolve("http://a.example/1")
+            claim = dedup.claim(new)
+            claim.commit()
+            link = dedup.store.resolve("http://a.example/1")
+            assert link is not None
+            assert link.signature is claim.signature
+
+
+@on_server
 @pytest.mark.parametrize("seed", [0, *slow(*range(1, 6))])
 def test_what_is_foreseen_is_decided_as_one_after_another(place: Place, seed: int) -> None:
     source = random.Random(seed)

@@ -324,7 +324,7 @@ DOCUMENT = {
     "own": [1.0, 5, None],
 }
 LINK = {"type": "link", "key": "r/000001", "url": URL, "target": None, "is_copy": False, "seen": 1.0, "size": 0}
-LINK |= {"firm": True, "evidence": None, "before": None}
+LINK |= {"firm": True, "evidence": None, "before": None, "page": None}
 EVIDENCE = ["exact", 3, 0.9, 1.0, 1.0, None]
 TRIAL: list[Any] = [["a", "b"], ["", ""], ["", ""], 1, 0, 1, 1, 0, 1.0, False]
 HOST: dict[str, Any] = {"type": "host", "key": "r/000001", "trials": [], "met": {}}

@@ -172,6 +172,7 @@ class Outcomes:
         self._access.later(self._commit, claim)
         self._neardup.waitlist.let_go((claim.match or claim).signature)
         self._neardup.leads.note_verdict(claim)
+        self._neardup.pages.note_commit(item.response, claim)
 
     def _commit(self, claim: Claim) -> None:
         claim.commit()

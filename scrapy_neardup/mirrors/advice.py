@@ -188,8 +188,7 @@ class Mirrors:
 
         The share is NEARDUP_RECHECK or, if it is larger, `share`. If NEARDUP_RECHECK is 0, no URL is rechecked.
         """
-        place = hash_text(canonical_url(url) + self._store.run) / 2**64
-        return place < (max(self._recheck, share) if self._recheck else 0.0)
+        return is_in_share(url, self._store.run, max(self._recheck, share) if self._recheck else 0.0)
 
     # After a failed fetch
 
@@ -254,6 +253,11 @@ class Mirrors:
         """Return whether a person judged the page at `url` different from the page or the last document at `other`."""
         held = link.signature.url if link and link.signature else None
         return self._reviews.differ(url, other) or self._reviews.differ(url, held)
+
+
+def is_in_share(url: str, run: str, share: float) -> bool:
+    """Return whether a URL is in a share of all URLs, from 0 to 1. The share has other URLs in each run."""
+    return hash_text(canonical_url(url) + run) / 2**64 < share
 
 
 def _is_long(signature: Signature) -> bool:

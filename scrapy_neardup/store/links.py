@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
 
 from ..signature import Link, Signature, Visit
@@ -67,6 +68,8 @@ class Links:
 
     def _write(self, entries: Sequence[Entry], deleted: Sequence[Entry] = ()) -> None:
         self._known.clear()
+        for key in chain.from_iterable(entry.postings.keys for entry in chain(entries, deleted)):
+            self._foreseen.pop(key, None)
         self._session.write(entries, deleted)
 
     def _rows(self, url: str) -> Rows:

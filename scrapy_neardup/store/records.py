@@ -7,7 +7,7 @@ the kind `meta`:
 - document: `fingerprints` are packed as 64-bit little-endian integers; `sketch` is `[tokens, shingles, figures, codes,
   figure_sample]`; `own` is `[seen, size, before]` of the visit of its own URL, or nil if a link is newer;
 - link: `target` is the id of its document, `RUN/NUMBER`, or nil for a URL to be fetched each time; `evidence` is
-  `[detector, hamming, resemblance, containment, length_ratio, kind]` or nil;
+  `[detector, hamming, resemblance, containment, length_ratio, kind]` or nil; `page` is bytes or nil;
 - host: `trials` are `relations.Row`; `met` maps each new host to the time of its first page.
 """
 
@@ -33,7 +33,7 @@ from .runs import Run
 FIELDS = {
     RUN: ("started", "closed", "sealed", "paused", "forgotten", "documents", "urls", "stats", "writer"),
     DOCUMENT: ("url", "title", "first_seen", "fingerprints", "sketch", "layout", "identity", "own"),
-    LINK: ("url", "target", "is_copy", "seen", "size", "firm", "evidence", "before"),
+    LINK: ("url", "target", "is_copy", "seen", "size", "firm", "evidence", "before", "page"),
     HOST: ("trials", "met"),
 }
 _ERRORS = "surrogatepass"  # URLs and titles may contain lone surrogates
@@ -128,9 +128,9 @@ def _document(key: str, body: Any) -> Signature:
 
 
 def _link(key: str, body: Any) -> Link:
-    url, target, is_copy, seen, size, firm, evidence, before = body
+    url, target, is_copy, seen, size, firm, evidence, before, page = body
     found = Evidence(*evidence) if evidence else None
-    return Link(url, None, is_copy, seen, size, found, firm, target, key, before)
+    return Link(url, None, is_copy, seen, size, found, firm, target, key, before, page)
 
 
 def _host(key: str, body: Any) -> HostNews:
