@@ -140,6 +140,42 @@ def test_no_secrets_reach_the_archive(crawl, a, archive):
     assert not {"Authorization", "X-Api-Key", "Cookie"} & {name for headers in archive.headers for name in headers}
 
 
+@pytest.mark.parametrize("url", ["http://user:secret@127.0.0.1:{}/1.html", "http://127.0.0.1:{}/1.html"])
+def test_secret_and_private_urls_do_not_reach_a_public_archive(crawl, a, url):
+    dead = url.format(a.url.rpartition(":")[2])
+    hold(crawl, dead)
+    settings = {"NEARDUP_DEAD_LINKS_ARCHIVE": "http://archive.example/{url}"}
+    assert crawl(urls=[dead], settings=settings).count("dead_links/archived") == 0
+
+
+def test_an_archive_that_does_not_answer_is_asked_once(crawl, a, archive):
+    dead = [f"{a.url}/{number}.html" for number in range(4)]
+    for number, url in enumerate(dead):
+        hold(crawl, url, number=number)
+    archive.stop()
+    assert crawl("OneAfterAnother", gate(archive), urls=dead).count("dead_links/archived") == 1
+
+
+@pytest.mark.parametrize("revisit", ["keep", "drop"])
+def test_an_item_with_the_dead_url_is_no_visit_of_it(crawl, a, archive, revisit):
+    dead = f"{a.url}/1.html"
+    a.pages["/1.html"] = Page(html(article(1)))
+    settings = gate(archive, NEARDUP_REVISIT=revisit, NEARDUP_COUNT_CHANGES=True)
+    crawl(urls=[dead], settings=settings)
+    with Deduplicator.open(crawl.store) as dedup:
+        before = dedup.store.resolve(dead)
+    del a.pages["/1.html"]
+    archive.keep(dead, NOW, article(1))
+    result = crawl(urls=[dead], settings=settings, item_url=dead)
+    assert (len(result.items), result.count("dead_links/rescued")) == (int(revisit == "keep"), 1)
+    assert result.count("changes/gone") == 1
+    with Deduplicator.open(crawl.store) as dedup:
+        after = dedup.store.resolve(dead)
+    assert before is not None
+    assert after is not None
+    assert (after.seen, after.is_copy, after.firm) == (before.seen, False, True)
+
+
 @pytest.mark.parametrize("revisit", ["keep", "drop"])
 def test_later_runs_ask_again_for_each_run_without_the_content(crawl, a, archive, revisit):
     pages = {"/1.html": 1, "/2.html": 2}

@@ -8,11 +8,12 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime, timezone
 from email.utils import format_datetime
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from scrapy import Request
 from scrapy.http.request import NO_CALLBACK
 
-from .detours import detour, mark
+from .detours import detour, is_safe, mark
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -33,11 +34,12 @@ class Archive:
         """Return the request for the archived copy of a URL nearest to its last visit. Return None if there is none.
 
         `request` is the failed request, `dead` the URL of the page, and `seen` the time of its last visit in seconds
-        since the epoch. The header Accept-Datetime is that of RFC 7089, section 2.1.1.
+        since the epoch. The header Accept-Datetime is that of RFC 7089, section 2.1.1. A URL with a user name is not
+        sent to an archive, and a URL in a private network is not sent to a public one.
         """
         time = datetime.fromtimestamp(int(seen), timezone.utc)
         url = await self._url(dead, time)
-        if url is None:
+        if url is None or "@" in urlsplit(dead).netloc or not is_safe(dead, url):
             return None
         made = detour(request, url, {"neardup_dead_link": dead, "neardup_archived": True})
         made.headers["Accept-Datetime"] = format_datetime(time, usegmt=True)

@@ -161,6 +161,8 @@ class MirrorMiddleware:
             return restored
         # A detour to a copy may fail with any error. Then the next copy is tried.
         is_dead = isinstance(exception, DEAD) and not request.meta.get("proxy")  # the proxy itself may be dead
+        if is_dead and is_archived(request):
+            self._gone[_place(request.url)] = True
         if not is_dead and not mark(request, "neardup_dead_link"):
             return None
         return await self._rescue(request, type(exception).__name__)
@@ -216,7 +218,7 @@ class MirrorMiddleware:
             return None
         seen = await self.neardup.access.ask(self._last_visit, dead)
         made = await self._archive.detour(request, dead, seen) if seen else None
-        if made is None:
+        if made is None or self._is_gone(made.url):
             return None
         self.neardup.count("dead_links/archived")
         return self._told(made, request, reason)

@@ -92,6 +92,7 @@ class Outcomes:
         self._lost: deque[Claim] = deque()
         self._giving_more: WeakSet[Response] = WeakSet()
         self._giving_many: WeakSet[Response] = WeakSet()
+        self._archived: WeakSet[Response] = WeakSet()
         self._warnings = {_NO_ORIGIN, _NO_OUTCOME}
 
     def connect(self) -> None:
@@ -169,15 +170,20 @@ class Outcomes:
             document = claim.document
             claim.document = replace(document, loose=frozenset(filter(None, (document.url, *document.aliases))))
         claim.is_one_of_many = item.response in self._giving_many and is_of_page(claim.document, item.response)
-        self._access.later(self._commit, claim)
+        if is_archived := item.response in self._archived:
+            claim.document, claim.is_one_of_many = replace(claim.document, url=None, aliases=()), True
+        self._access.later(self._commit, claim, is_archived)
         self._neardup.waitlist.let_go((claim.match or claim).signature)
         self._neardup.leads.note_verdict(claim)
         self._neardup.pages.note_commit(item.response, claim)
 
-    def _commit(self, claim: Claim) -> None:
+    def _commit(self, claim: Claim, is_archived: bool) -> None:
         claim.commit()
         if claim.state == "committed":
             document, dedup = (claim.match or claim).signature, self._neardup.dedup
+            if is_archived:
+                dedup.deliveries.record_archived(document)
+                return
             by_own_host = host(claim.document.url or "") == host(document.url or "")
             is_preferred = document.url in dedup.matcher.preference
             dedup.deliveries.record(document, by_own_host=is_preferred and by_own_host)
@@ -199,9 +205,8 @@ class Outcomes:
             self._giving_more.add(response)
 
     def note_archived(self, response: Response) -> None:
-        """Note that a response came from an archive, so that its URL is linked to no document, and proves no mirror."""
-        self._giving_more.add(response)
-        self._giving_many.add(response)
+        """Note that a response came from an archive, so that no URL is linked to its document."""
+        self._archived.add(response)
 
     def note_several_items(self, response: Response) -> None:
         """Note that a response had several documents, so that its URL is linked to none of them."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
+from weakref import WeakSet
 
 from ..fingerprints.hashes import hash_text
 from ..signature import Link, Signature
@@ -38,9 +39,12 @@ class Deliveries:
         self._started = started
         self._lost = lost
         self._clock = clock
+        self._archived: WeakSet[Signature] = WeakSet()
 
     def is_delivered(self, document: Signature, *, by_own_host: bool = False) -> bool:
         """Return whether any URL returned a document in this run; with `by_own_host`, a URL of its own host."""
+        if document in self._archived:
+            return True
         if by_own_host:
             own = self._seen(document.url, document) if document.url else 0.0
             return self._is_of_run(max(own, self._seen(_made_up_url(document, OWN_HOST), document)))
@@ -71,6 +75,10 @@ class Deliveries:
             self._store.record(Link(_made_up_url(document), document, False, self._clock()))
         if by_own_host and not self.is_delivered(document, by_own_host=True):
             self._store.record(Link(_made_up_url(document, OWN_HOST), document, False, self._clock()))
+
+    def record_archived(self, document: Signature) -> None:
+        """Record the delivery of a document by an archive for this process only, since no URL may have it any more."""
+        self._archived.add(document)
 
     def remember(self, urls: Iterable[str], new: Signature) -> None:
         """Record that URLs delivered older documents in this run. Call this before the URLs are linked to `new`."""
