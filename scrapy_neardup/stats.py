@@ -29,6 +29,8 @@ Stat = Literal[
     "requests/over_budget",
     "mirror_hosts/learned",
     "mirror_hosts/dropped",
+    "variants/learned",
+    "variants/dropped",
     "dead_links/seen",
     "dead_links/redirected",
     "dead_links/rescued",

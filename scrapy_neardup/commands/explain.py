@@ -18,10 +18,10 @@ from ..feeds import FeedError
 from ..feeds.reviews import WHY_APART, reviews_folder
 from ..matching.evidence import compare
 from ..mirrors.advice import Mirrors
-from ..mirrors.deliveries import SCHEME
 from ..settings import Config
 from ..signature import Link, Signature
 from ..store import Store, StoreError
+from ..text.variants import SCHEME
 from ..verdict import Point, in_words
 from .mirrors import described
 from .options import add_json, add_store, columns, open_existing, print_result, print_sentence, read_config

@@ -56,8 +56,8 @@ def described(relation: Relation) -> dict[str, Any]:
     """Return the description of a pair of hosts, with its counts and confidence."""
     mirror, original = sides(relation)
     return {
-        "mirror": side_name(relation, mirror),
-        "original": side_name(relation, original),
+        "mirror": relation.name(mirror),
+        "original": relation.name(original),
         "in_force": relation.in_force,
         "tied": relation.original() is None,
         "known_by": "pages",
@@ -71,12 +71,6 @@ def sides(relation: Relation) -> tuple[int, int]:
     """Return the numbers of the mirror and of the original in a relation, 0 or 1. In a tie, host 0 is the original."""
     original = relation.original() or 0
     return 1 - original, original
-
-
-def side_name(relation: Relation, side: int) -> str:
-    """Return a host with the prefix and the ending of its paths, such as `b.example/m/…`."""
-    prefix, ending = relation.shape.prefixes[side], relation.shape.endings[side]
-    return relation.sites[side] + prefix + (f"/…{ending}" if prefix or any(relation.shape.endings) else "")
 
 
 def _line(pair: Mapping[str, Any]) -> str:
