@@ -27,7 +27,7 @@ from .mirrors.visits import Visits, urls
 from .settings import Config
 from .signature import Link, Signature
 from .store import Selection, Store, StoreError, open_store
-from .text.variants import SCHEME
+from .text.url_classes import SCHEME
 from .verdict import UNIQUE, Match, Verdict
 
 if TYPE_CHECKING:

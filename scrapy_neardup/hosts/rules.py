@@ -13,8 +13,8 @@ from itertools import islice
 from typing import NamedTuple, TypeAlias
 
 from ..text.shapes import Shape, shape, site
+from ..text.url_classes import difference
 from ..text.urls import canonical_url
-from ..text.variants import difference
 from .relations import BOUND, NOBODY, WARM_UP, Outcome, Relation, Row, Trial
 from .variants import Comparison, Variant
 
@@ -91,8 +91,8 @@ class Hosts:
         `known`: other URLs that returned this document. `look`: a function that compares the document with the document
         held at a URL. It returns None if no document is held there, or the texts are too short. `now`: seconds since
         the epoch. `claimed`: the canonical URLs that the page itself names. Such a URL proves nothing alone, but equal
-        content at it counts twice. `hosts`: whether to learn about other hosts. `look_in_class`: a function as `look`, to
-        learn about variants of URLs too.
+        content at it counts twice. `hosts`: whether to learn about other hosts. `look_in_class`: a function like
+        `look`, needed to learn about variants of URLs.
         """
         own, itself = site(url), canonical_url(url)
         elsewhere = (other for other in known if site(other) and canonical_url(other) != itself)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..text.shapes import Place
+from ..text.url_classes import Variation, class_url, variation
 from ..text.urls import canonical_url
-from ..text.variants import Variation, class_url, variation
 from .relations import PENALTY, RISK, Outcome, Relation, Row, Tally, Trial, beta_quantile
 
 BOUND = 0.93
@@ -97,6 +97,10 @@ class Variant(Relation):
             yield self.row(here.place.path, _trial(found, here, now))
         elif there and there.plain == here.plain:
             yield from (self.row(each.place.path, _trial(found, each, now)) for each in (here, there))
+
+    def original(self) -> int:
+        """Return the side of the URLs without the parts."""
+        return 1
 
     def rate(self, tally: Tally) -> float:
         """Return a lower bound of the share of classes with equal content. Near copies always count against it."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..fingerprints.hashes import hash_text
 from ..signature import Link, Signature
-from ..text.variants import SCHEME
+from ..text.url_classes import SCHEME
 
 if TYPE_CHECKING:
     from ..store import Store
@@ -33,7 +33,7 @@ class Deliveries:
         *,
         lost: tuple[float, float] = (0.0, 0.0),
     ) -> None:
-        """`started` is the start of the run, in seconds since the epoch. The rows of the time span `lost` were forgotten; see `Store.lost`."""
+        """`started` is the start of the run. The rows of the time span `lost` were forgotten; see `Store.lost`."""
         self._store = store
         self.started = started
         self._lost = lost

@@ -18,8 +18,8 @@ from ..store import Store
 from ..store.keys import id_of, place_of
 from ..store.links import own_link
 from ..store.runs import Run
+from ..text.url_classes import SCHEME
 from ..text.urls import canonical_url
-from ..text.variants import SCHEME
 
 SEEN = ("new", "changed", "back")  # the kinds that any crawl can find
 KINDS = (*SEEN, "moved", "gone")

@@ -30,7 +30,7 @@ class Shape(NamedTuple):
     """The differences between corresponding URLs of two hosts, each as a pair in the order of the hosts.
 
     Two empty prefixes and two empty endings mean equal paths. Within one host, the first prefix and the first ending
-    are parts to leave out; the ending may include names of parameters, as in `/print?sid`. See `variants.py`.
+    are parts to leave out; the ending may include names of parameters, as in `/print?sid`. See `url_classes.py`.
     """
 
     prefixes: tuple[str, str] = ("", "")

@@ -27,6 +27,8 @@ class Variation(NamedTuple):
 
     plain: str
     """The canonical URL without the parts. It may not exist."""
+    where: str
+    """The path of the directory, with the prefix; or the whole path, if the URL has other parameters."""
     parts: frozenset[str]
     """The parts that were left out: `/amp`, or `print=1`. A value that looks like a session id is `*`."""
     place: Place
@@ -69,13 +71,16 @@ def variation(url: str, shape: Shape) -> Variation | None:
     if None in kinds:
         return None
     prefix = shape.prefixes[0]
-    if prefix and path.startswith(f"{prefix}/"):
+    begins = bool(prefix) and path.startswith(f"{prefix}/")
+    if begins:
         path, kinds = path[len(prefix) :], kinds | {f"{prefix}/"}
     if _has_ending(path, ending):
         path, kinds = path[: -len(ending)], kinds | {f"…{ending}"}
     told = frozenset(map(str, kinds))
     plain = parts._replace(path="".join([path, *_of_path(kept)]), query="&".join(_of_query(kept))).geturl()
-    return Variation(plain, told, Place(hash_place(f"{plain} {sorted(told)}"), _branch(path, kept, told)))
+    where = prefix * begins + (path if kept else f"{path.rpartition('/')[0]}/")
+    branch = f"{re.sub('[0-9]+', '0', where)}?{sorted(set(map(_name, kept)))} {sorted(told)}"
+    return Variation(plain, where, told, Place(hash_place(f"{plain} {sorted(told)}"), hash_place(branch)))
 
 
 def class_url(site: str, shape: Shape, plain: str) -> str:
@@ -137,9 +142,3 @@ def _has_ending(path: str, ending: str) -> bool:
     before = path.removesuffix(ending)
     begins = ending[:1] in ("/", ".") or before.endswith("/")
     return bool(ending) and path.endswith(ending) and begins and before not in ("", "/")
-
-
-def _branch(path: str, kept: list[str], told: frozenset[str]) -> int:
-    """Return the hash of a directory, the names of its other parameters, and the parts that were left out."""
-    place = path if kept else path.rpartition("/")[0]
-    return hash_place(f"{re.sub(r'[0-9]+', '0', place)}?{sorted(set(map(_name, kept)))} {sorted(told)}")
