@@ -7,7 +7,7 @@ Every case adds variants of each page's URL. Some change nothing, some return an
 without HTTP, in three orders: each page before its variants, level by level, and shuffled; with 1 and with 8 requests
 in flight.
 
-after 50: once 50 pages were fetched at two URLs, the share of variants not fetched, of those whose content another URL
+after 50: once 50 pages were requested at two URLs or more, the share of variants not fetched, of those whose content another URL
 had returned before. short: the share of these that have fewer than 40 words, for which no rule is used. missed: the
 number of skipped URLs whose content is no duplicate of anything held in the end. Each as the mean of all sites, orders
 and numbers in flight, with the worst in parentheses.
@@ -29,7 +29,8 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from scrapy_neardup import Deduplicator, Document
-from scrapy_neardup.hosts.relations import SHORT
+from scrapy_neardup.hosts.relations import CONTAINED, SHORT
+from scrapy_neardup.matching.evidence import compare
 from scrapy_neardup.mirrors.advice import Mirrors
 from scrapy_neardup.settings import Config
 
@@ -133,13 +134,17 @@ def one_word_apart(page: Page) -> Variants:
     return [(f"/item{page.path}?sku={token(page.path, n)}", f"<p>{text}</p>") for n, text in made.items()]
 
 
+def unchanged(page: Page) -> Variants:
+    return [(page.path, page.html)]
+
+
 CASES: dict[str, Callable[[Page], Variants]] = {
     "session id on every link": sessions, "session id in the path": path_sessions, "print=1": prints,
     "tracking, 3 values": tracking, "/amp/ before the path": amp, "/print after it": trailing,
     "session id and print=1": mixed, "page=N, other text on 1 page in 10": paging,
     "view=full, other text on 1 page in 10": views, "lang= with other text": languages, "id= with other text": ids,
     "v= matters in some directories": one_directory, "v= matters there on 1 page in 10": rarely_in_one_directory,
-    "all pages alike": alike, "pages one word apart": one_word_apart,
+    "no variants added": unchanged, "all pages alike": alike, "pages one word apart": one_word_apart,
 }  # fmt: skip
 
 
@@ -190,7 +195,10 @@ class Crawl:
         config = Config(learn_variants=True, learn_hosts=False)
         self.mirrors = Mirrors.from_config(self.dedup.store, config, deliveries=self.dedup.deliveries)
         self.host, self.base = host, base
-        self.skipped: list[Document] = []
+        self.skipped: list[tuple[Document, str | None]] = []
+        """Each skipped page, with the URL of the document for which it was skipped."""
+        self.requested: Counter[str] = Counter()
+        """The number of requests for each content."""
         self.fetched: Counter[str] = Counter()
         """The number of URLs that returned each content."""
         self.later = self.saved = self.short = 0
@@ -201,13 +209,14 @@ class Crawl:
             url = f"{self.host}{path}"
             advice = self.mirrors.advise(url)
             is_skipped = advice is not None and not self.mirrors.rechecks(url, advice.recheck)
-            is_late = sum(count > 1 for count in self.fetched.values()) >= START
+            self.requested[content(html)] += 1
+            is_late = sum(count > 1 for count in self.requested.values()) > START
             if is_repeat := is_late and self.fetched[html] > 0 and path not in self.base:
                 self.later += 1
                 self.short += document(url, html).sketch.tokens < SHORT
-            if is_skipped:
+            if advice and is_skipped:
                 self.saved += is_repeat
-                self.skipped.append(document(url, html))
+                self.skipped.append((document(url, html), advice.url))
                 continue
             waiting.append((url, html))
             if len(waiting) >= in_flight:
@@ -222,16 +231,19 @@ class Crawl:
         self.dedup.deliveries.record((claim.match or claim).signature)
 
     def missed(self) -> int:
-        found = 0
-        for page in self.skipped:
-            claim = self.dedup.claim(page)
-            found += claim.verdict.status == "unique"
-            claim.withdraw()
-        return found
+        return sum(not self.is_held(page, held) for page, held in self.skipped)
+
+    def is_held(self, page: Document, held: str | None) -> bool:
+        """Return whether a page repeats a held document, or is a part of the one for which it was skipped."""
+        claim = self.dedup.claim(page)
+        claim.withdraw()
+        link = self.dedup.store.resolve(held or "")
+        if claim.verdict.status != "unique" or not link or not link.signature:
+            return claim.verdict.status != "unique"
+        return compare(claim.signature.sketch, link.signature.sketch).containment >= CONTAINED
 
 
-def replay(site: str, pages: list[Page], case: Callable[[Page], Variants]) -> Iterator[tuple[str, Crawl]]:
-    groups = [case(page) for page in pages]
+def replay(site: str, groups: list[Variants]) -> Iterator[tuple[str, Crawl]]:
     base = {group[0][0] for group in groups}
     for name, urls in orders(groups):
         for in_flight in (1, 8):
@@ -240,30 +252,48 @@ def replay(site: str, pages: list[Page], case: Callable[[Page], Variants]) -> It
             yield f"{name}, {in_flight} in flight", crawl
 
 
+def versions(folder: Path, language: str) -> list[Variants]:
+    """Return the pages of two real manuals on one host, one under a prefix. Some pages differ."""
+    amd64, i386 = (folder / f"installation-guide-{kind}" / language for kind in ("amd64", "i386"))
+    names = sorted({page.name for page in amd64.glob("*.html")} & {page.name for page in i386.glob("*.html")})
+    return [[(f"/{name}", (amd64 / name).read_text()), (f"/i386/{name}", (i386 / name).read_text())] for name in names]
+
+
+def measure(name: str, sites: dict[str, list[Variants]], *, verbose: bool) -> None:
+    saved, short, missed, skipped = [], [], [], 0
+    for site, groups in sites.items():
+        for order, crawl in replay(site, groups):
+            if crawl.later:
+                saved.append(100 * crawl.saved / crawl.later)
+                short.append(100 * crawl.short / crawl.later)
+            missed.append(crawl.missed())
+            skipped += len(crawl.skipped)
+            if verbose:
+                print(f"    {site}, {order}: {crawl.saved} of {crawl.later}, {crawl.short} short, {missed[-1]} missed")
+    mean, least = (fmean(saved), min(saved)) if saved else (0.0, 0.0)
+    print(f"{name:40} after 50: {mean:5.1f} ({least:5.1f}) %, short {fmean(short or [0]):.1f} %,", end=" ")
+    print(f"{skipped} skipped, {sum(missed)} missed ({max(missed)})", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sites", type=Path, metavar="SITES")
     parser.add_argument("--pages", type=int, default=300, help="the maximum number of pages of a site")
     parser.add_argument("--only", nargs="+", help="names of sites")
-    parser.add_argument("--verbose", action="store_true", help="print each site")
+    parser.add_argument("--cases", nargs="+", metavar="TEXT", help="only cases whose names have one of these texts")
+    parser.add_argument("--manuals", type=Path, metavar="DIR", help="the folder of mirror_sites.py")
+    parser.add_argument("--verbose", action="store_true", help="print each crawl")
     options = parser.parse_args()
     files = [path for path in sorted(options.sites.glob("*.jsonl")) if path.stem in (options.only or path.stem)]
     sites = {path.stem: read(path, options.pages) for path in files}
     print("\n".join(f"{name}: {len(pages)} pages" for name, pages in sites.items()))
     for name, case in CASES.items():
-        saved, short, missed, skipped = [], [], [], 0
-        for site, pages in sites.items():
-            for order, crawl in replay(site, pages, case):
-                if crawl.later:
-                    saved.append(100 * crawl.saved / crawl.later)
-                    short.append(100 * crawl.short / crawl.later)
-                missed.append(crawl.missed())
-                skipped += len(crawl.skipped)
-                if options.verbose:
-                    print(f"    {site}, {order}: {crawl.saved} of {crawl.later}, {missed[-1]} missed", flush=True)
-        mean, least = (fmean(saved), min(saved)) if saved else (0.0, 0.0)
-        print(f"{name:40} after 50: {mean:5.1f} ({least:5.1f}) %, short {fmean(short or [0]):.1f} %,", end=" ")
-        print(f"{skipped} skipped, {sum(missed)} missed ({max(missed)})", flush=True)
+        if any(text in name for text in options.cases or [""]):
+            groups = {site: [case(page) for page in pages] for site, pages in sites.items()}
+            measure(name, groups, verbose=options.verbose)
+    if options.manuals:
+        manuals = {language: versions(options.manuals, language) for language in ("en", "zh_CN")}
+        measure("/i386/, other text on 5 % of pages", manuals, verbose=options.verbose)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,8 @@ from site_server import Page, article, html, serving
 
 ENOUGH = 41  # equal pages that bring a rule into force
 COUNT = 50
-SKIP = {"NEARDUP_REVISIT": "skip"}
+ON = {"NEARDUP_LEARN_VARIANTS": True}
+SKIP = ON | {"NEARDUP_REVISIT": "skip"}
 
 
 @pytest.fixture(scope="module")
@@ -51,14 +52,14 @@ def learn(crawl, a):
     if crawl.server is None and a.url in LEARNED:
         Path(crawl.store).write_bytes(LEARNED[a.url])
         return
-    result = crawl("OneAfterAnother", urls=urls(a, range(ENOUGH + 1), range(3)))
+    result = crawl("OneAfterAnother", ON, urls=urls(a, range(ENOUGH + 1), range(3)))
     assert result.count("variants/learned") == 1
     if crawl.server is None:
         LEARNED[a.url] = Path(crawl.store).read_bytes()
 
 
 def test_session_ids_are_learned_in_the_first_run_and_no_page_is_missed(crawl, a):
-    result = crawl("OneAfterAnother", urls=urls(a, range(COUNT), range(3)))
+    result = crawl("OneAfterAnother", ON, urls=urls(a, range(COUNT), range(3)))
     assert {item["text"] for item in result.items} == {article(number) for number in range(COUNT)}
     assert result.count("variants/learned") == 1
     assert result.count("requests/skipped") == 3 * COUNT - len(a.asked()) >= 2 * (COUNT - ENOUGH) - 2
@@ -71,7 +72,7 @@ def test_session_ids_are_learned_in_the_first_run_and_no_page_is_missed(crawl, a
 def test_the_second_run_fetches_each_page_once(crawl, a):
     learn(crawl, a)
     before = len(a.requests)
-    result = crawl("OneAfterAnother", urls=urls(a, range(ENOUGH), [3]) + urls(a, range(5), [4, 5]))
+    result = crawl("OneAfterAnother", ON, urls=urls(a, range(ENOUGH), [3]) + urls(a, range(5), [4, 5]))
     assert len(a.asked(since=before)) == ENOUGH
     assert {item["text"] for item in result.items} == {article(number) for number in range(ENOUGH)}
     assert (result.count("requests/skipped"), result.count("requests/sent_after_all")) == (10, 0)
@@ -88,26 +89,27 @@ def test_without_the_pages_of_this_run_nothing_is_skipped(crawl, a):
     """A page that is dead or changed under its first session id is fetched under the next one."""
     learn(crawl, a)
     dead, alive = urls(a, [3], [4, 3])
-    result = crawl("OneAfterAnother", urls=[dead, alive])
+    result = crawl("OneAfterAnother", ON, urls=[dead, alive])
     assert result.urls == [alive]
     changed = Page(html(article(3003), "a"))
     a.pages.update(dict.fromkeys(variants(3, [5, 6]), changed))
-    result = crawl("OneAfterAnother", urls=urls(a, [3], [5, 6]))
+    result = crawl("OneAfterAnother", ON, urls=urls(a, [3], [5, 6]))
     assert [item["text"] for item in result.items] == [article(3003)]
 
 
 def test_off_everything_is_fetched(crawl, a):
     settings = {"NEARDUP_LEARN_VARIANTS": False}
-    result = crawl("OneAfterAnother", settings, urls=urls(a, range(ENOUGH + 1), range(3)))
+    result = crawl("OneAfterAnother", urls=urls(a, range(ENOUGH + 1), range(3)))
     assert (result.count("variants/learned"), len(a.asked())) == (0, 3 * (ENOUGH + 1))
     before = len(a.requests)
     learn(crawl, a)
-    crawl("OneAfterAnother", settings | SKIP, urls=urls(a, range(5), [3]))
+    crawl("OneAfterAnother", SKIP | settings, urls=urls(a, range(5), [3]))
     assert len(a.asked(since=before)) >= 5
 
 
 @pytest.mark.parametrize(
-    "args", [{"start": True}, {"meta": {"dont_neardup": True}}, {"method": "POST"}, {"settings": {"NEARDUP_MIRROR_TTL": 0}}]
+    "args",
+    [{"start": True}, {"meta": {"dont_neardup": True}}, {"method": "POST"}, {"settings": {"NEARDUP_MIRROR_TTL": 0}}],
 )
 def test_what_the_user_wants_fetched_is_fetched(crawl, a, args):
     learn(crawl, a)
@@ -122,7 +124,7 @@ def test_a_recheck_drops_a_rule_that_turned_wrong(crawl, a):
     for number in range(10):
         a.pages[variants(number, [3])[0]] = page(1000 + number)
     asked = [*urls(a, range(10), [0]), *urls(a, range(10), [3])]
-    result = crawl("OneAfterAnother", {"NEARDUP_RECHECK": 1}, urls=asked)
+    result = crawl("OneAfterAnother", ON | {"NEARDUP_RECHECK": 1}, urls=asked)
     assert (result.count("requests/rechecked"), result.count("requests/wrongly_skipped")) == (1, 1)
     assert result.count("variants/dropped") == 1
     assert "/…?sid=… and the same URLs without these parts differ in content: they are fetched again" in result.log
@@ -160,8 +162,8 @@ def test_they_are_listed_and_explained_and_hidden_where_urls_are(learned, a):
     host = a.url.partition("//")[2]
     assert printed[0].startswith(f"{host}/…?sid=… → {host}/…  confidence 0.9")
     assert printed[-2:] == ["0 pairs of hosts, 0 with a rule in force", "1 kind of variants, 1 with a rule in force"]
-    [skipped] = urls(a, [3], [9])
-    told = json.loads(succeeded(learned.folder, "explain", skipped, "--store", learned.store, "--json").stdout)
+    [skipped], call = urls(a, [3], [9]), ["--store", learned.store, "--json", "-s", "NEARDUP_LEARN_VARIANTS=True"]
+    told = json.loads(succeeded(learned.folder, "explain", skipped, *call).stdout)
     assert told["status"].startswith("never fetched: it differs from a fetched URL only in parts that do not matter")
     assert told["rule"]["in_force"]
     for verb in (["explain", urls(a, [3], [0])[0]], ["resolve", skipped], ["changes"], ["clusters"], ["mirrors"]):
@@ -189,12 +191,3 @@ def test_duplicate_url_discarder_reads_them(learned, a):
     exported(learned, ".json")
     made = canonicalizer.UrlCanonicalizer([Path(learned.folder, "rules.json")])
     assert made.process_url(f"{a.url}/3.html?a=1&sid=0003abcd9") == f"{a.url}/3.html?a=1"
-
-
-def test_the_setting_that_is_exported_is_read(learned):
-    rule = 'NEARDUP_MIRROR_HOSTS={"b.example": "a.example"}'
-    file = Path(learned.folder, "rules.py")
-    succeeded(learned.folder, "mirrors", "--export", str(file), "--store", learned.store, "-s", rule)
-    names: dict[str, dict[str, str]] = {}
-    exec(file.read_text(), names)  # noqa: S102 - it is a settings file
-    assert names["NEARDUP_MIRROR_HOSTS"] == {"b.example": "a.example"}

@@ -9,6 +9,7 @@ import pytest
 from helpers import text
 
 from scrapy_neardup import Deduplicator, Document
+from scrapy_neardup.commands.rule_files import FILES
 from scrapy_neardup.hosts import rules as module
 from scrapy_neardup.hosts.relations import Outcome, judge_equal
 from scrapy_neardup.hosts.rules import Hosts
@@ -67,7 +68,14 @@ def test_by_what_urls_differ(a: str, b: str, expected: Shape | None) -> None:
 def test_a_session_id_is_any_value_and_another_value_is_itself() -> None:
     shape = parts(ending="?sid")
     told = [variation(f"{A}/x?sid={value}", shape) for value in ("a1b2c3d4", "99999999", "de", "1", "2", "")]
-    assert [found and set(found.parts) for found in told] == [{"sid=*"}, {"sid=*"}, {"sid=de"}, {"sid=1"}, None, {"sid="}]
+    assert [found and set(found.parts) for found in told] == [
+        {"sid=*"},
+        {"sid=*"},
+        {"sid=de"},
+        {"sid=1"},
+        None,
+        {"sid="},
+    ]
     assert told[0] == told[1]
 
 
@@ -168,7 +176,9 @@ def test_off_nothing_is_recorded() -> None:
     on, off = World(), World(learn=False)
     for world in (on, off):
         world.crawl(sessions, 60)
-    made_up = [[link for link in world.dedup.store.all_links() if link.url.startswith("neardup:")] for world in (on, off)]
+    made_up = [
+        [link for link in world.dedup.store.all_links() if link.url.startswith("neardup:")] for world in (on, off)
+    ]
     assert [len(links) > 50 for links in made_up] == [True, False]
     assert [len(world.dedup.store.hosts) for world in (on, off)] == [1, 0]
 
@@ -273,6 +283,50 @@ def test_hostile_urls_are_bounded() -> None:
         world.fetch(f"/0?{'abcdefghij'[number % 10]}{'x' * (number // 10 + 1)}=y", text(0))
     assert len(world.dedup.store.hosts) <= module.PER_PAIR
     assert "a.example/…?print=…" in world.rules
+
+
+# Files of rules
+
+
+def exported(world: World, ending: str) -> str:
+    return FILES[ending](world.dedup.store, {})
+
+
+@pytest.mark.parametrize(
+    ("made", "discarder", "robots"),
+    [
+        (KINDS["a.example/…?sid=…"], [("queryRemoval", ["sid"], ["a.example/"])], ["Clean-param: sid /"]),
+        (
+            KINDS["a.example/…?print=…"],
+            [("queryRemoval", ["print"], ["a.example/?print=1"])],
+            [f"Disallow: /*{mark}print=1{end}" for mark in "&?" for end in "$&"],
+        ),
+        (KINDS["a.example/amp/…"], [("subpathRemoval", [0], ["a.example/amp/news/"])], ["Disallow: /amp/news/"]),
+        (KINDS["a.example/…/print"], [], ["Disallow: /news/*/print$"]),
+        (KINDS["a.example/…?;jsessionid=…"], [], []),
+    ],
+)
+def test_rules_are_exported(made: Callable[[int], list[str]], discarder: list[object], robots: list[str]) -> None:
+    world = World()
+    world.crawl(made, 50)
+    rules = json.loads(exported(world, ".json"))
+    assert [(rule["processor"], rule["args"], rule["urlPattern"]["include"]) for rule in rules] == discarder
+    assert exported(world, ".txt").splitlines()[2:] == robots
+
+
+def test_only_directories_with_evidence_are_exported() -> None:
+    world = World()
+    world.crawl(lambda n: [f"/news/{n}", f"/news/{n}?print=1"], 50)
+    world.crawl(lambda n: [f"/shop/{n}", f"/shop/{n}?print=1"], 1, start=100)
+    [rule] = json.loads(exported(world, ".json"))
+    assert rule["urlPattern"]["include"] == ["a.example/news/?print=1"]
+
+
+def test_where_urls_without_the_parts_are_unknown_they_are_not_forbidden() -> None:
+    world = World()
+    world.crawl(lambda n: [f"/{n}?v=all", f"/{n}?v=some", f"/{n}?v=most"], 60)
+    assert "a.example/…?v=…" in world.rules
+    assert (json.loads(exported(world, ".json")), exported(world, ".txt")) == ([], "")
 
 
 # Runs
