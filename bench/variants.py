@@ -8,9 +8,8 @@ without HTTP, in three orders: each page before its variants, level by level, an
 in flight.
 
 after 50: once 50 pages were requested at two URLs or more, the share of variants not fetched, of those whose content another URL
-had returned before. short: the share of these that have fewer than 40 words, for which no rule is used. missed: the
-number of skipped URLs whose content is no duplicate of anything held in the end. Each as the mean of all sites, orders
-and numbers in flight, with the worst in parentheses.
+had returned before, by order. short: the number of those that have fewer than 40 words, for which no rule is used.
+skipped: all skipped requests. missed: those whose content is no duplicate of anything held in the end.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from statistics import fmean
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -35,6 +33,7 @@ from scrapy_neardup.mirrors.advice import Mirrors
 from scrapy_neardup.settings import Config
 
 START = 50
+ORDERS = ("page first", "levels", "shuffled")
 FRAME = ("<div><b>Print view</b> <a href='/'>Home</a> | <a href='/about'>About</a></div>", "<div>Printed for you</div>")
 
 
@@ -211,7 +210,7 @@ class Crawl:
             is_skipped = advice is not None and not self.mirrors.rechecks(url, advice.recheck)
             self.requested[content(html)] += 1
             is_late = sum(count > 1 for count in self.requested.values()) > START
-            if is_repeat := is_late and self.fetched[html] > 0 and path not in self.base:
+            if is_repeat := is_late and self.fetched[content(html)] > 0 and path not in self.base:
                 self.later += 1
                 self.short += document(url, html).sketch.tokens < SHORT
             if advice and is_skipped:
@@ -260,19 +259,21 @@ def versions(folder: Path, language: str) -> list[Variants]:
 
 
 def measure(name: str, sites: dict[str, list[Variants]], *, verbose: bool) -> None:
-    saved, short, missed, skipped = [], [], [], 0
+    counts: dict[str, Counter[str]] = {order: Counter() for order in ORDERS}
     for site, groups in sites.items():
         for order, crawl in replay(site, groups):
-            if crawl.later:
-                saved.append(100 * crawl.saved / crawl.later)
-                short.append(100 * crawl.short / crawl.later)
-            missed.append(crawl.missed())
-            skipped += len(crawl.skipped)
+            found = Counter(saved=crawl.saved, later=crawl.later, short=crawl.short)
+            found.update(skipped=len(crawl.skipped), missed=crawl.missed())
+            counts[next(each for each in ORDERS if order.startswith(each))] += found
             if verbose:
-                print(f"    {site}, {order}: {crawl.saved} of {crawl.later}, {crawl.short} short, {missed[-1]} missed")
-    mean, least = (fmean(saved), min(saved)) if saved else (0.0, 0.0)
-    print(f"{name:40} after 50: {mean:5.1f} ({least:5.1f}) %, short {fmean(short or [0]):.1f} %,", end=" ")
-    print(f"{skipped} skipped, {sum(missed)} missed ({max(missed)})", flush=True)
+                print(f"    {site}, {order}: {dict(found)}")
+    shares = (f"{share(each):>12}" for each in counts.values())
+    total = sum(counts.values(), Counter[str]())
+    print(f"{name:40}{''.join(shares)}{total['short']:9}{total['skipped']:9}{total['missed']:8}", flush=True)
+
+
+def share(counts: Counter[str]) -> str:
+    return f"{100 * counts['saved'] / counts['later']:.1f}" if counts["later"] else "–"
 
 
 def main() -> None:
@@ -287,6 +288,7 @@ def main() -> None:
     files = [path for path in sorted(options.sites.glob("*.jsonl")) if path.stem in (options.only or path.stem)]
     sites = {path.stem: read(path, options.pages) for path in files}
     print("\n".join(f"{name}: {len(pages)} pages" for name, pages in sites.items()))
+    print(f"{'after 50, saved %:':40}{''.join(f'{order:>12}' for order in ORDERS)}    short  skipped  missed")
     for name, case in CASES.items():
         if any(text in name for text in options.cases or [""]):
             groups = {site: [case(page) for page in pages] for site, pages in sites.items()}
