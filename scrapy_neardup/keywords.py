@@ -56,6 +56,7 @@ class Keywords(TypedDict, total=False):
     dead_http_codes: Iterable[int] | str
     mirror_hosts: Mapping[str, str]
     learn_hosts: bool
+    learn_variants: bool
     unheld_mirrors: UnheldMirrors
     recheck: float
     mirror_ttl: Duration

@@ -267,6 +267,7 @@ class Config:
     dead_http_codes: frozenset[int] = _setting(frozenset({404, 410}), _codes)
     mirror_hosts: Mapping[str, str] = field(default_factory=dict, metadata={"check": _hosts})
     learn_hosts: bool = _setting(True, _flag)
+    learn_variants: bool = _setting(False, _flag)
     unheld_mirrors: UnheldMirrors = field(default="leave", metadata={"check": _choice(UnheldMirrors)})
     recheck: float = _setting(0.01, _number(0, 1))
     mirror_ttl: float = _setting(30 * 86400.0, seconds)

@@ -30,6 +30,8 @@ Stat = Literal[
     "requests/not_modified",
     "mirror_hosts/learned",
     "mirror_hosts/dropped",
+    "variants/learned",
+    "variants/dropped",
     "dead_links/seen",
     "dead_links/redirected",
     "dead_links/archived",

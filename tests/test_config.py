@@ -14,7 +14,7 @@ from scrapy.settings import Settings
 from scrapy_neardup.settings import Config, ConfigError
 
 DAY = 86_400.0
-FLAGS = ["enabled", "skip_mirrors", "skip_start", "dead_links", "learn_hosts"]
+FLAGS = ["enabled", "skip_mirrors", "skip_start", "dead_links", "learn_hosts", "learn_variants"]
 NAMES = ["title_field", "url_field", "tag_field"]
 
 
@@ -25,7 +25,8 @@ def test_defaults_of_the_contract() -> None:
         "enabled": True, "namespace": "", "fields": None, "title_field": "title", "url_field": "url",
         "tag_field": "neardup", "action": "drop", "revisit": "keep", "scope": "all", "lexicon": None,
         "skip_mirrors": True, "skip_start": False, "dead_links": True, "dead_http_codes": {404, 410},
-        "mirror_hosts": {}, "learn_hosts": True, "recheck": 0.01, "mirror_ttl": 30 * DAY, "unclean_run": "forget",
+        "mirror_hosts": {}, "learn_hosts": True, "learn_variants": False,
+        "recheck": 0.01, "mirror_ttl": 30 * DAY, "unclean_run": "forget",
         "preferred_hosts": (), "ttl": None, "detectors": ("exact", "imatch", "simhash", "shingle"),
     }  # fmt: skip
     assert {name: getattr(config, name) for name in expected} == expected

@@ -20,7 +20,7 @@ from ..settings import Config
 from ..stats import plural
 from ..text.shapes import named_site
 from ..text.urls import canonical_url
-from .mirrors import side_name, sides
+from .mirrors import sides
 from .options import add_json, add_store, check_apart, existing, print_outcome
 
 EXAMPLES = """examples:
@@ -67,7 +67,7 @@ def _texts(paths: Sequence[str], config: Config) -> dict[str, str]:
 
 
 def _host_mirrors(hosts: Hosts, named: Mapping[str, str]) -> Iterator[HostMirror]:
-    yield from map(_learned, hosts.relations())
+    yield from (_learned(relation) for relation in hosts.relations() if not relation.is_variant)
     for mirror, canonical in named.items():
         yield HostMirror(named_site(mirror), named_site(canonical), named=True)
 
@@ -76,7 +76,7 @@ def _learned(relation: Relation) -> HostMirror:
     tally, ends = relation.tally, sides(relation)
     mirror, original = (relation.sites[side] for side in ends)
     agreeing = tally.same + tally.near
-    paths = " → ".join(side_name(relation, side).removeprefix(relation.sites[side]) or "/…" for side in ends)
+    paths = " → ".join(relation.name(side).removeprefix(relation.sites[side]) or "/…" for side in ends)
     return HostMirror(
         mirror, original, relation.confidence, agreeing, tally.different, relation.in_force,
         paths="" if paths == "/… → /…" else paths,

@@ -198,13 +198,13 @@ class NearDup:
             logger.info("The store answers again; %d items passed without a verdict so far", self._unjudged)
 
     async def _tell(self) -> None:
-        """Set the stats of the store, and log new rules on hosts."""
+        """Set the stats of the store, and log new rules."""
         count = await self.access.ask(len, self.dedup)
         if count is not None:
             self.set("store/documents", count)
         if self.access.caught_up:
             self.set("store/caught_up", self.access.caught_up)
-        self._tell_of_hosts(await self.access.ask(self.dedup.take_changes) or ())
+        self._tell_of_rules(await self.access.ask(self.dedup.take_changes) or ())
 
     async def _count_changes(self) -> None:
         """Set the stats of the changes that this run found, and log them."""
@@ -221,18 +221,19 @@ class NearDup:
         run = next(run for run in store.runs() if run.id == store.run).with_stats(self._run_stats())
         return counted(changes(store, run), kinds_of(run))
 
-    def _tell_of_hosts(self, changes: Iterable[Change]) -> None:
+    def _tell_of_rules(self, changes: Iterable[Change]) -> None:
         for relation, in_force in changes:
-            first, second = relation.sites
-            if in_force:
-                self.count("mirror_hosts/learned")
-                logger.info("%(first)s and %(second)s mirror each other", {"first": first, "second": second})
+            log = partial(logger.info if in_force else logger.warning, extra={"spider": self.crawler.spider})
+            if relation.is_variant:
+                self.count("variants/learned" if in_force else "variants/dropped")
+                what = "in nothing that matters" if in_force else "in content: they are fetched again"
+                log("%s and the same URLs without these parts differ %s", relation.name(0), what)
             else:
-                self.count("mirror_hosts/dropped")
-                logger.warning(
-                    "%(first)s and %(second)s no longer mirror each other: pages are fetched from both again",
-                    {"first": first, "second": second},
-                )
+                self.count("mirror_hosts/learned" if in_force else "mirror_hosts/dropped")
+                what = "mirror each other" if in_force else (
+                    "no longer mirror each other: pages are fetched from both again"
+                )  # fmt: skip
+                log("%s and %s %s", *relation.sites, what)
 
     # A failing store loses no item
 

@@ -34,7 +34,12 @@ logger = logging.getLogger(__name__)
 
 MAX_MIRROR_TIMES = 3
 MAX_GONE = 100_000
-BY = {"page": "", "rule": ", by the rule of its host", "setting": ", by NEARDUP_MIRROR_HOSTS"}
+BY = {
+    "page": "",
+    "rule": ", by the rule of its host",
+    "variant": ", by the rule on variants of its URL",
+    "setting": ", by NEARDUP_MIRROR_HOSTS",
+}
 DEAD = (
     CannotResolveHostError,
     DownloadConnectionRefusedError,

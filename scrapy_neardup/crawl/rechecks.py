@@ -34,4 +34,5 @@ class Rechecks:
 
 def _reason(advice: Advice) -> str:
     """Return the reason for a skip: the rule, or the original of a known copy."""
-    return repr(advice.rule.relation.sites if advice.rule else advice.url)
+    relation = advice.rule and advice.rule.relation
+    return repr((relation.sites, relation.shape) if relation else advice.url)

@@ -14,14 +14,15 @@ from ..detectors import Exact, SimHash
 from ..document import Document
 from ..feeds.reviews import WHY_APART, Reviews
 from ..fingerprints.simhash import hamming
-from ..hosts.relations import judge
+from ..hosts.relations import Outcome, judge, judge_equal
 from ..hosts.rules import Finding
+from ..hosts.variants import Comparison as ClassComparison
 from ..mirrors.preference import Preference
 from ..signature import Evidence, Link, Signature
 from ..text.shapes import site
 from ..text.urls import canonical_url, domain, host
 from ..verdict import Match, page_kind
-from .evidence import Rule, compare
+from .evidence import Comparison, Rule, compare
 from .siblings import Page, Siblings, may_hide_form
 
 if TYPE_CHECKING:
@@ -160,14 +161,33 @@ class Matcher:
         held = link.signature
         if held is None or not link.firm:
             return None
+        found, same_text, repeats = self._compared(signature, held)
+        outcome = judge(same_text=same_text, duplicate=repeats, containment=found.containment, tokens=found.tokens)
+        first = site(held.url or "") if link.is_copy else ""
+        return Finding(outcome, _content(held), first) if outcome is not None else None
+
+    def trial_in_class(self, signature: Signature, link: Link, started: float) -> ClassComparison | None:
+        """Compare a document with the last one of its class, whose URLs seem to differ in nothing that matters.
+
+        Return None if the comparison proves nothing. A document of a run before `started` may have changed since then,
+        so it proves no difference.
+        """
+        held = link.signature
+        if held is None or not link.firm or not held.url:
+            return None
+        found, same_text, repeats = self._compared(signature, held)
+        resemblance = 0.0 if found.missing_figures else found.resemblance
+        outcome = judge_equal(same_text=same_text, duplicate=repeats, resemblance=resemblance, tokens=found.tokens)
+        if outcome is None or (outcome is not Outcome.SAME and link.seen < started):
+            return None
+        return ClassComparison(outcome, _content(held), held.url)
+
+    def _compared(self, signature: Signature, held: Signature) -> tuple[Comparison, bool, bool]:
+        """Return the measures of two documents, whether their texts are equal, and whether the rule accepts them."""
         found, same_text = compare(signature.sketch, held.sketch), _same_text(signature, held)
         repeats = same_text or self.rule.accepts(found, repeated=held.repeats > 0)
-        if self.reviews.differ(signature.url, held.url):
-            repeats = same_text = False
-        outcome = judge(same_text=same_text, duplicate=repeats, containment=found.containment, tokens=found.tokens)
-        content = mmh3.hash64(held.sketch.codes, signed=False)[0]
-        first = site(held.url or "") if link.is_copy else ""
-        return Finding(outcome, content, first) if outcome is not None else None
+        is_apart = self.reviews.differ(signature.url, held.url)
+        return found, same_text and not is_apart, repeats and not is_apart
 
     def last(self, url: str | None) -> Signature | None:
         """Return the document that a URL returned last; None if the URL is unknown or that of a copy."""
@@ -181,6 +201,10 @@ class Matcher:
         link = self._store.resolve(url)
         known = link is not None and link.signature is signature and not link.is_copy
         return known or canonical_url(url) == canonical_url(signature.url)
+
+
+def _content(signature: Signature) -> int:
+    return int(mmh3.hash64(signature.sketch.codes, signed=False)[0])
 
 
 def _same_text(a: Signature, b: Signature) -> bool:

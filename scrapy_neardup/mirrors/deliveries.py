@@ -9,11 +9,11 @@ from weakref import WeakSet
 
 from ..fingerprints.hashes import hash_text
 from ..signature import Link, Signature
+from ..text.url_classes import SCHEME
 
 if TYPE_CHECKING:
     from ..store import Store
 
-SCHEME = "neardup:"  # the scheme of the made-up URL of a document that its own URL no longer returns
 OWN_HOST = "own-host:"  # follows the scheme if the original's own host, a preferred one, returned the document
 
 
@@ -36,7 +36,7 @@ class Deliveries:
     ) -> None:
         """`started` is the start of the run. The rows of the time span `lost` were forgotten; see `Store.lost`."""
         self._store = store
-        self._started = started
+        self.started = started
         self._lost = lost
         self._clock = clock
         self._archived: WeakSet[Signature] = WeakSet()
@@ -47,21 +47,21 @@ class Deliveries:
             return True
         if by_own_host:
             own = self._seen(document.url, document) if document.url else 0.0
-            return self._is_of_run(max(own, self._seen(_made_up_url(document, OWN_HOST), document)))
+            return self.is_of_run(max(own, self._seen(_made_up_url(document, OWN_HOST), document)))
         came = document.own.seen if document.own else document.first_seen
-        return self._is_of_run(came) or self._is_of_run(self.last(document))
+        return self.is_of_run(came) or self.is_of_run(self.last(document))
 
-    def _is_of_run(self, seen: float) -> bool:
+    def is_of_run(self, seen: float) -> bool:
         """Return whether a visit belongs to this run.
 
         Visits in a killed session of the run do not count, since their items may never have arrived in a feed.
         """
-        return seen >= self._started and not self._lost[0] < seen < self._lost[1]
+        return seen >= self.started and not self._lost[0] < seen < self._lost[1]
 
     def last(self, document: Signature) -> float:
         """Return the time of the last delivery of a document, in seconds since the epoch; 0 if unknown."""
         own = self._seen(document.url, document) if document.url else 0.0
-        return own if self._is_of_run(own) else max(own, self._seen(_made_up_url(document), document))
+        return own if self.is_of_run(own) else max(own, self._seen(_made_up_url(document), document))
 
     def is_deserted(self, document: Signature) -> bool:
         """Return whether the last delivery of a document was by another URL than its own."""
@@ -84,9 +84,9 @@ class Deliveries:
         """Record that URLs delivered older documents in this run. Call this before the URLs are linked to `new`."""
         for link in filter(None, map(self._store.resolve, urls)):
             document = link.signature
-            if document is None or document is new or link.is_copy or self._is_of_run(document.first_seen):
+            if document is None or document is new or link.is_copy or self.is_of_run(document.first_seen):
                 continue
-            if self._is_of_run(link.seen):
+            if self.is_of_run(link.seen):
                 self._store.record(Link(_made_up_url(document), document, False, link.seen))
 
     def _seen(self, url: str, document: Signature) -> float:

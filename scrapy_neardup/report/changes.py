@@ -13,12 +13,12 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from ..matching.evidence import compare
-from ..mirrors.deliveries import SCHEME
 from ..signature import Link
 from ..store import Store
 from ..store.keys import id_of, place_of
 from ..store.links import own_link
 from ..store.runs import Run
+from ..text.url_classes import SCHEME
 from ..text.urls import canonical_url
 
 SEEN = ("new", "changed", "back")  # the kinds that any crawl can find

@@ -29,7 +29,8 @@ class Place(NamedTuple):
 class Shape(NamedTuple):
     """The differences between corresponding URLs of two hosts, each as a pair in the order of the hosts.
 
-    Two empty prefixes and two empty endings mean equal paths.
+    Two empty prefixes and two empty endings mean equal paths. Within one host, the first prefix and the first ending
+    are parts to leave out; the ending may include names of parameters, as in `/print?sid`. See `url_classes.py`.
     """
 
     prefixes: tuple[str, str] = ("", "")
@@ -44,7 +45,7 @@ class Shape(NamedTuple):
 
 def site(url: str) -> str:
     """Return the host of a URL, with the port unless it is the default; "" for a URL that is not HTTP."""
-    parts = _split(url)
+    parts = parts_of(url)
     return parts.netloc if parts else ""
 
 
@@ -59,7 +60,7 @@ def shape(a: str, b: str) -> Shape | None:
     The paths must share at least one whole segment, not counting the extension of the file, and the queries must be
     equal. The hosts do not matter. Bharat, Broder, Dean, Henzinger 2000, section 2: mirrors have corresponding paths.
     """
-    ours, theirs = _split(a), _split(b)
+    ours, theirs = parts_of(a), parts_of(b)
     if not ours or not theirs or ours.query != theirs.query:
         return None
     if ours.path == theirs.path:
@@ -77,7 +78,7 @@ def counterpart(url: str, shape: Shape, site: str) -> str | None:
     `url` is on the first host of the shape, `site` is the second. Use the returned URL for lookups only, not for
     requests, since its scheme is always `http`.
     """
-    parts = _split(url)
+    parts = parts_of(url)
     rest = _rest(parts, shape) if parts else None
     if parts is None or rest is None:
         return None
@@ -87,16 +88,17 @@ def counterpart(url: str, shape: Shape, site: str) -> str | None:
 
 def place(url: str, shape: Shape) -> Place | None:
     """Return the place of a URL on the first host of the shape; None if the URL does not fit the shape."""
-    parts = _split(url)
+    parts = parts_of(url)
     rest = _rest(parts, shape) if parts else None
     if parts is None or rest is None:
         return None
     branch = rest.split("/", 2)[1] if rest.count("/") > 1 else ""
-    return Place(_hash(f"{rest}?{parts.query}"), _hash(branch))
+    return Place(hash_place(f"{rest}?{parts.query}"), hash_place(branch))
 
 
 @lru_cache(maxsize=1024)  # as for `canonical_url`
-def _split(url: str) -> SplitResult | None:
+def parts_of(url: str) -> SplitResult | None:
+    """Return the parts of a page's canonical URL; None if the URL is invalid, too long, or not HTTP."""
     if len(url) > MAX_URL or not url.startswith(("http://", "https://")):
         return None
     try:
@@ -135,5 +137,6 @@ def _prefixes(a: list[str], b: list[str]) -> tuple[str, str] | None:
     return first, second
 
 
-def _hash(text: str) -> int:
+def hash_place(text: str) -> int:
+    """Return a hash of 64 bits that is equal in every process."""
     return int(mmh3.hash64(text.encode(errors="replace"), signed=False)[0])
