@@ -7,6 +7,7 @@ equal without the parts of a shape are a *class*. A URL that has none of the par
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 from .shapes import Place, Shape, hash_place, parts_of
@@ -54,6 +55,7 @@ def difference(a: str, b: str) -> Shape | None:
     return shape if one and other and one.plain == other.plain else None
 
 
+@lru_cache(maxsize=1024)  # the advice on a URL asks several times
 def variation(url: str, shape: Shape) -> Variation | None:
     """Return a URL as a member of its class under a shape; None if it can't be in one.
 
