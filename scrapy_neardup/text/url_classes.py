@@ -19,6 +19,7 @@ SCHEME = "neardup:"  # the scheme of made-up URLs; also that of `mirrors.deliver
 _PREFIX = re.compile(r"/[A-Za-z][A-Za-z_-]{0,30}")
 _ENDING = re.compile(r"/|[/.]?[A-Za-z][A-Za-z_-]{0,30}/?")
 _TOKEN = re.compile(r"(?=.*\d)[\w.%-]{8,}")  # the value of a session id: a new one for each visitor
+_DATE = re.compile(r"/(?:19|20)\d\d(?:/[01]?\d(?:/[0-3]?\d)?)?(?=/)")  # other numbers tell directories apart
 _NUMBER = re.compile(r"[+-]?\d+")
 _SWITCHES = ("0", "1")
 
@@ -81,7 +82,7 @@ def variation(url: str, shape: Shape) -> Variation | None:
     told = frozenset(map(str, kinds))
     plain = parts._replace(path="".join([path, *_of_path(kept)]), query="&".join(_of_query(kept))).geturl()
     where = prefix * begins + (path if kept else f"{path.rpartition('/')[0]}/")
-    branch = f"{re.sub('[0-9]+', '0', where)}?{sorted(set(map(_name, kept)))} {sorted(told)}"
+    branch = f"{_DATE.sub('/date', where)}?{sorted(set(map(_name, kept)))} {sorted(told)}"
     return Variation(plain, where, told, Place(hash_place(f"{plain} {sorted(told)}"), hash_place(branch)))
 
 
