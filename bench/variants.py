@@ -7,9 +7,9 @@ Every case adds variants of each page's URL. Some change nothing, some return an
 without HTTP, in three orders: each page before its variants, level by level, and shuffled; with 1 and with 8 requests
 in flight.
 
-after 50: once 50 pages were requested at two URLs or more, the share of variants not fetched, of those whose content another URL
-had returned before, by order. short: the number of those that have fewer than 40 words, for which no rule is used.
-skipped: all skipped requests. missed: those whose content is no duplicate of anything held in the end.
+after 50: once 50 pages were requested at two URLs or more, the share of variants not fetched, of those whose content
+another URL had returned before, by order. short: the number of those that have fewer than 40 words, for which no rule
+is used. skipped: all skipped requests. missed: those whose content is no duplicate of anything held in the end.
 """
 
 from __future__ import annotations

@@ -85,8 +85,18 @@ def test_places_are_directories_with_their_parameters_and_parts() -> None:
         assert found
         return found.place.branch
 
-    assert branch("/2024/x?v=de") == branch("/2025/y?v=de")
-    different = ["/a/x?v=de", "/b/x?v=de", "/a/x?v=fr", "/a/x?v=a1b2c3d4", "/a/x", "/a/x?id=3&v=de", "/a/y?id=3&v=de"]
+    assert branch("/2024/x?v=de") == branch("/2025/12/31/y?v=de")
+    different = [
+        "/a/x?v=de",
+        "/b/x?v=de",
+        "/a/x?v=fr",
+        "/a/x?v=a1b2c3d4",
+        "/a/x",
+        "/a/x?id=3&v=de",
+        "/a/y?id=3&v=de",
+        "/man2/x?v=de",
+        "/man3/x?v=de",
+    ]
     assert len(set(map(branch, different))) == len(different)
 
 

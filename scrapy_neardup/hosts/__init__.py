@@ -1,1 +1,1 @@
-"""Collect evidence on hosts that mirror each other, and derive rules from it. No Scrapy, no I/O."""
+"""Collect evidence on mirror hosts and on variants of URLs, and derive rules from it. No Scrapy, no I/O."""

@@ -108,14 +108,10 @@ class Hosts:
         changes: list[Change] = []
         for relation in self._busiest(own):
             if isinstance(relation, Variant):
-                found = list(relation.compare(url, look_in_class, now)) if look_in_class else []
-            elif hosts:
-                found = [
-                    *_retractions(relation, own, twins, now),
-                    *_trials(relation, url, look, now, claims, frame=bool(twins)),
-                ]
+                found = list(relation.compare(url, look_in_class, now) if look_in_class else ())
             else:
-                continue
+                taken_back = _retractions(relation, own, twins, now) if hosts else ()
+                found = [*taken_back, *(_trials(relation, url, look, now, claims, frame=bool(twins)) if hosts else ())]
             rows += found
             changes += self._add_evidence(relation, found)
         return changes, rows

@@ -7,6 +7,7 @@ equal without the parts of a shape are a *class*. A URL that has none of the par
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 from .shapes import Place, Shape, hash_place, parts_of
@@ -18,6 +19,7 @@ SCHEME = "neardup:"  # the scheme of made-up URLs; also that of `mirrors.deliver
 _PREFIX = re.compile(r"/[A-Za-z][A-Za-z_-]{0,30}")
 _ENDING = re.compile(r"/|[/.]?[A-Za-z][A-Za-z_-]{0,30}/?")
 _TOKEN = re.compile(r"(?=.*\d)[\w.%-]{8,}")  # the value of a session id: a new one for each visitor
+_DATE = re.compile(r"/(?:19|20)\d\d(?:/[01]?\d(?:/[0-3]?\d)?)?(?=/)")  # other numbers tell directories apart
 _NUMBER = re.compile(r"[+-]?\d+")
 _SWITCHES = ("0", "1")
 
@@ -54,6 +56,7 @@ def difference(a: str, b: str) -> Shape | None:
     return shape if one and other and one.plain == other.plain else None
 
 
+@lru_cache(maxsize=1024)  # the advice on a URL asks several times
 def variation(url: str, shape: Shape) -> Variation | None:
     """Return a URL as a member of its class under a shape; None if it can't be in one.
 
@@ -79,7 +82,7 @@ def variation(url: str, shape: Shape) -> Variation | None:
     told = frozenset(map(str, kinds))
     plain = parts._replace(path="".join([path, *_of_path(kept)]), query="&".join(_of_query(kept))).geturl()
     where = prefix * begins + (path if kept else f"{path.rpartition('/')[0]}/")
-    branch = f"{re.sub('[0-9]+', '0', where)}?{sorted(set(map(_name, kept)))} {sorted(told)}"
+    branch = f"{_DATE.sub('/date', where)}?{sorted(set(map(_name, kept)))} {sorted(told)}"
     return Variation(plain, where, told, Place(hash_place(f"{plain} {sorted(told)}"), hash_place(branch)))
 
 
