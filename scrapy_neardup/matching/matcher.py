@@ -92,6 +92,8 @@ class Matcher:
 
     def _matches(self, document: Document, signature: Signature, *, outranked: bool) -> Iterator[Match]:
         proposed = list(self.candidates(document, signature))
+        if not proposed:  # most pages; the page below takes a copy of all known pages of the host
+            return
         page = self._siblings.page(document, signature, (earlier for _, earlier in proposed))
         for name, earlier in proposed:
             if self.preference.outranks(document.url, earlier.url) != outranked:

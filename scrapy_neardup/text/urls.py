@@ -90,6 +90,7 @@ def split_url(url: str) -> SplitResult:
     return urlsplit(url)
 
 
+@lru_cache(maxsize=1024)  # as above
 def host(url: str) -> str:
     """Return the host name of `url` in lower case and ASCII (IDNA), without port; "" if there is none."""
     if plain := _PLAIN.fullmatch(url):
