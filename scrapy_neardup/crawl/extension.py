@@ -77,8 +77,6 @@ class NearDup:
         if self._run_file:
             self._run_file.write_text(self.dedup.store.run)
         self.workers = Workers(self.dedup.detectors, config.workers, config.extractor)
-        # Load the Chinese segmenter and parts of numpy now, and not in mid-crawl.
-        _ = Document(text="预热").sketch
         self._is_away = self._is_syncing = self._is_closing = self._is_full = False
         self._calm = self._unjudged = self._summed = 0
         self._tasks: list[AsyncioLoopingCall | LoopingCall] = []

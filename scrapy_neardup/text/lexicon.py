@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib import resources
-from itertools import pairwise, takewhile
+from itertools import compress, pairwise, takewhile
 from pathlib import Path
 
 from ..atomic import replacing
@@ -120,10 +120,12 @@ def builtin() -> Lexicon:
 
 def _chinese() -> frozenset[str]:
     fields = path_of("analyse/idf.txt").read_bytes().split()
-    words, idfs = fields[::2], [float(idf) for idf in fields[1::2]]
-    top = max(idfs)  # ln N: some words of the table were seen in one document only
+    words, idfs = fields[::2], fields[1::2]
+    values = {idf: float(idf) for idf in set(idfs)}  # 3,000 numbers for 260,000 words
+    top = max(values.values())  # ln N: some words of the table were seen in one document only
     low, high = (edge * top for edge in CHINESE_BAND)
-    kept = b" ".join(word for word, idf in zip(words, idfs, strict=True) if low <= idf <= high)
+    in_band = {idf for idf, value in values.items() if low <= value <= high}
+    kept = b" ".join(compress(words, map(in_band.__contains__, idfs)))
     # Single characters are often leftovers of the segmenter.
     return frozenset(word for word in kept.decode().split() if len(word) > 1)
 
