@@ -17,7 +17,7 @@ from .detectors.registry import build_detectors
 from .document import Document
 from .feeds.reviews import Reviews
 from .hosts.rules import Change, Finding
-from .hosts.variants import Comparison
+from .hosts.variants import ClassFinding
 from .matching.claim import Claim
 from .matching.evidence import Rule
 from .matching.matcher import Matcher
@@ -272,7 +272,7 @@ class Deduplicator:
         link = self.store.resolve(url)
         return self.matcher.trial(signature, link) if link else None
 
-    def _look_in_class(self, signature: Signature, url: str) -> Comparison | None:
+    def _look_in_class(self, signature: Signature, url: str) -> ClassFinding | None:
         """Compare a document as `_look` does, with a document of the same class."""
         link = self.store.resolve(url)
         return self.matcher.trial_in_class(signature, link, self.deliveries.started) if link else None

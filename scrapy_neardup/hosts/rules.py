@@ -16,7 +16,7 @@ from ..text.shapes import Shape, shape, site
 from ..text.url_classes import difference
 from ..text.urls import canonical_url
 from .relations import BOUND, NOBODY, WARM_UP, Outcome, Relation, Row, Trial
-from .variants import Comparison, Variant
+from .variants import ClassFinding, Variant
 
 _Key: TypeAlias = tuple[tuple[str, str], Shape]
 
@@ -84,7 +84,7 @@ class Hosts:
         *,
         claimed: Iterable[str] = (),
         hosts: bool = True,
-        look_in_class: Callable[[str], Comparison | None] | None = None,
+        look_in_class: Callable[[str], ClassFinding | None] | None = None,
     ) -> tuple[list[Change], list[Row]]:
         """Learn from a document that was fetched at `url`. Return changed rules, and the evidence to store.
 

@@ -22,7 +22,7 @@ BRANCH = 3  # equal pages that a directory needs before the rule applies to it
 DOUBTS = 3  # different pages for which a candidate is kept up, beside one in ten
 
 
-class Comparison(NamedTuple):
+class ClassFinding(NamedTuple):
     """The result of comparing a fetched document with the last document of its class."""
 
     outcome: Outcome
@@ -83,7 +83,7 @@ class Variant(Relation):
         is_hopeless = self.tally.different > DOUBTS + self.tally.same // PENALTY
         return self.counterpart(url) if found and found.parts and not is_hopeless else None
 
-    def compare(self, url: str, look: Callable[[str], Comparison | None], now: float) -> Iterator[Row]:
+    def compare(self, url: str, look: Callable[[str], ClassFinding | None], now: float) -> Iterator[Row]:
         """Compare a document with the last document of its class, and yield the evidence.
 
         Equal content counts only if the held document's own URL is another URL of the class.
@@ -107,5 +107,5 @@ class Variant(Relation):
         return beta_quantile(RISK, 1 + tally.same, 1 + tally.near + PENALTY * tally.different)
 
 
-def _trial(found: Comparison, here: Variation, now: float) -> Trial:
+def _trial(found: ClassFinding, here: Variation, now: float) -> Trial:
     return Trial(found.outcome, found.content, here.place.branch, 0, now)
