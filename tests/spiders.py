@@ -17,7 +17,9 @@ from pydantic import BaseModel
 from pydispatch import dispatcher
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from scrapy.exceptions import DropItem
+from scrapy.linkextractors import LinkExtractor
 from scrapy.pipelines import ItemPipelineManager
+from scrapy.spiders import CrawlSpider, Rule
 
 import scrapy_neardup.crawl.waitlist
 from scrapy_neardup.crawl.extension import NearDup
@@ -593,3 +595,19 @@ class TwoItemsSpider(SiteSpider):
     def page(self, response):
         yield from super().page(response)
         yield {"price": 3}
+
+
+class RuleSpider(CrawlSpider):
+    """Follows all links by a rule, and yields an item a page."""
+
+    name = "rules"
+    rules = (Rule(LinkExtractor(), callback="page", follow=True),)
+
+    def __init__(self, spec: dict, **kwargs: Any) -> None:
+        super().__init__(start_urls=spec["urls"], **kwargs)
+
+    def parse_start_url(self, response):
+        return self.page(response)
+
+    def page(self, response):
+        return [{"url": response.url, "text": " ".join(response.css("p::text").getall())}]

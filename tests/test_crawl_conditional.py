@@ -97,10 +97,10 @@ def test_an_http_cache_never_holds_an_answer_304(crawl, a, tmp_path):
     assert [item["text"] for item in crawl("SiteSpider", cached, urls=urls).items] == [article(8)]
 
 
-@pytest.mark.parametrize("meta", [{"price": 3}, {"price": "4"}])
+@pytest.mark.parametrize("meta", [{"download_price": 3}, {"download_price": "4"}, {}])
 def test_a_request_with_other_data_is_sent_without_a_condition(crawl, a, meta):
     urls = chain(a)
-    crawl("SiteSpider", ON, urls=urls, meta={"price": 4})
+    crawl("SiteSpider", ON, urls=urls, meta={"download_price": 4})
     crawl("SiteSpider", ON, urls=urls, meta=meta)
     assert conditions(a) == ["/2", "/3"]  # these requests carry no data
 
@@ -171,3 +171,11 @@ def test_an_export_keeps_what_conditions_need(crawl, a, tmp_path):
     crawl.store = str(tmp_path / "imported.sqlite")
     succeeded(tmp_path, "import", "export.jsonl", "--store", crawl.store)
     assert crawl("SiteSpider", ON, urls=urls).count("requests/not_modified") == 3
+
+
+def test_a_crawl_spider(crawl, a):
+    urls = chain(a)
+    for _ in range(2):
+        since = len(a.requests)
+        crawl("RuleSpider", {**ON, "RETRY_ENABLED": True}, urls=urls)
+    assert conditions(a, since) == a.asked(since=since) == ["/1", "/2", "/3"]

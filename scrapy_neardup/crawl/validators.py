@@ -22,7 +22,12 @@ CONDITIONS = {"ETag": "If-None-Match", "Last-Modified": "If-Modified-Since"}
 MOST = 1000  # the maximum number of requests of a page
 MAX_SIZE = 1 << 22  # the maximum size of an unpacked page, in bytes
 _METHODS = ("callback", "errback")
-_OF_THE_FETCH = ("_", "neardup_", "download_", "redirect_", "retry_", "depth", "is_start_request", "cached_response")
+# Meta keys that Scrapy sets during a fetch.
+_OF_THE_FETCH = {
+    *("depth", "is_start_request", "retry_times", "download_latency", "download_slot", "download_timeout"),
+    *("cached_response", "_dont_cache", "_auth_proxy"),
+    *("redirect_times", "redirect_ttl", "redirect_urls", "redirect_reasons"),
+}
 
 
 class Page(NamedTuple):
@@ -80,7 +85,7 @@ def carried(request: Request, spider: Spider) -> bytes:
 
     Raise TypeError, ValueError or OverflowError if the data can't be packed.
     """
-    meta = {name: value for name, value in sorted(request.meta.items()) if not name.startswith(_OF_THE_FETCH)}
+    meta = {name: value for name, value in _own_meta(request).items() if name not in _OF_THE_FETCH}
     return mmh3.hash_bytes(_packed([_name(request.callback, spider), request.cb_kwargs, meta]))
 
 
@@ -90,8 +95,12 @@ def _arguments(request: Request, spider: Spider) -> dict[str, Any]:
     arguments = {name: getattr(request, name) for name in Request.attributes}
     arguments |= {each: _name(arguments[each], spider) for each in _METHODS}
     arguments["headers"] = dict(request.headers)
-    arguments["meta"] = {name: value for name, value in request.meta.items() if not name.startswith("neardup_")}
+    arguments["meta"] = _own_meta(request)
     return arguments
+
+
+def _own_meta(request: Request) -> dict[str, Any]:
+    return {name: value for name, value in sorted(request.meta.items()) if not str(name).startswith("neardup_")}
 
 
 def _name(method: Any, spider: Spider) -> str | None:
@@ -103,5 +112,12 @@ def _name(method: Any, spider: Spider) -> str | None:
 
 
 def _packed(data: Any) -> bytes:
-    packed: bytes = msgpack.packb(data, strict_types=True)
+    packed: bytes = msgpack.packb(data, strict_types=True, default=_plain)
     return packed
+
+
+def _plain(value: object) -> str:
+    """Return the result of a selector as a plain string. Raise TypeError for any other value."""
+    if isinstance(value, str):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} can't be packed")
