@@ -43,6 +43,8 @@ def crawl_with(crawl, site, failure: Callable[[Server, Callable[[], None]], None
     def go_on() -> None:
         first.opened.set()
         until(lambda: sign in crawl.log(), 60)
+        if sign == PASSING:  # the first error may be that of a flush, before any item
+            until(lambda: crawl.log().count("Scraped from") > FIRST, 60)
 
     failure(crawl.server, go_on)
     if crawl.server.process.poll() is None:
