@@ -107,11 +107,12 @@ class Hosts:
         rows: list[Row] = []
         changes: list[Change] = []
         for relation in self._busiest(own):
+            found: list[Row] = []
             if isinstance(relation, Variant):
-                found = list(relation.compare(url, look_in_class, now) if look_in_class else ())
-            else:
-                taken_back = _retractions(relation, own, twins, now) if hosts else ()
-                found = [*taken_back, *(_trials(relation, url, look, now, claims, frame=bool(twins)) if hosts else ())]
+                found += relation.compare(url, look_in_class, now) if look_in_class else ()
+            elif hosts:
+                found += _retractions(relation, own, twins, now)
+                found += _trials(relation, url, look, now, claims, frame=bool(twins))
             rows += found
             changes += self._add_evidence(relation, found)
         return changes, rows
