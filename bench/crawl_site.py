@@ -39,14 +39,14 @@ FRAMES = {
 
 
 class Site(Protocol):
-    """What can be served."""
+    """A source of pages that can be served."""
 
     def answer(self, site: int, path: str) -> str | None:
         """Return a page, None where there is none."""
 
 
 class Pages:
-    """What each path of each site answers with."""
+    """Pages of all sites, made from the numbers in their paths."""
 
     def __init__(self, count: int, language: str, long: int = 0) -> None:
         self.each = count // SITES

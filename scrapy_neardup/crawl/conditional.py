@@ -88,9 +88,10 @@ class ConditionalMiddleware:
             neardup.count(name)
         neardup.count("bytes_saved", asked.link.size)
         neardup.streaks.note(request, is_seen=True)
-        if asked.link.signature:
-            neardup.waitlist.let_go(asked.link.signature)
-        neardup.access.later(neardup.pages.renew, asked.link)
+        neardup.access.later(neardup.dedup.visits.renew, asked.link)
+        if document := asked.link.signature:
+            neardup.access.later(neardup.dedup.deliveries.record, document)
+            neardup.waitlist.let_go(document)
         assert self._crawler.engine
         for made in asked.requests:
             neardup.streaks.mark(made, request)

@@ -221,17 +221,16 @@ class NearDup:
 
     def _tell_of_rules(self, changes: Iterable[Change]) -> None:
         for relation, in_force in changes:
-            log = partial(logger.info if in_force else logger.warning, extra={"spider": self.crawler.spider})
+            level = logging.INFO if in_force else logging.WARNING
             if relation.is_variant:
                 self.count("variants/learned" if in_force else "variants/dropped")
                 what = "in nothing that matters" if in_force else "in content: they are fetched again"
-                log("%s and the same URLs without these parts differ %s", relation.name(0), what)
+                logger.log(level, "%s and the same URLs without these parts differ %s", relation.name(0), what)
             else:
                 self.count("mirror_hosts/learned" if in_force else "mirror_hosts/dropped")
-                what = "mirror each other" if in_force else (
-                    "no longer mirror each other: pages are fetched from both again"
-                )  # fmt: skip
-                log("%s and %s %s", *relation.sites, what)
+                what = "mirror" if in_force else "no longer mirror"
+                more = "" if in_force else ": pages are fetched from both again"
+                logger.log(level, "%s and %s %s each other%s", *relation.sites, what, more)
 
     # A failing store loses no item
 

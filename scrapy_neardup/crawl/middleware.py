@@ -199,13 +199,15 @@ class MirrorMiddleware:
             return None
         self.neardup.count("dead_links/seen")
         self._gone[canonical_url(request.url)] = True
+        if is_archived(request):  # the last resort
+            return None
         dead = mark(request, "neardup_dead_link") or request.url
         return await self._to_copy(request, dead, reason) or await self._to_archive(request, dead, reason)
 
     async def _to_copy(self, request: Request, dead: str, reason: str) -> Request | None:
         """Return a request for a copy of a dead link. Return None if all known copies failed."""
         tried = [*(mark(request, "neardup_tried") or ()), request.url]
-        if len(tried) > MAX_MIRROR_TIMES or is_archived(request):
+        if len(tried) > MAX_MIRROR_TIMES:
             return None
         for other in await self.neardup.access.ask(self._alternatives, dead, tried) or ():
             if self._is_gone(other.url):
@@ -219,7 +221,7 @@ class MirrorMiddleware:
 
     async def _to_archive(self, request: Request, dead: str, reason: str) -> Request | None:
         """Return a request for the archived copy of a dead link. Return None without an archive or a copy."""
-        if self._archive is None or is_archived(request):
+        if self._archive is None:
             return None
         seen = await self.neardup.access.ask(self._last_visit, dead)
         made = await self._archive.detour(request, dead, seen) if seen else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -88,13 +87,6 @@ class Pages:
         """
         link, run = self._firm_link(url), self._neardup.dedup.store.run
         return link if link and link.page and not is_in_share(url, run, self._neardup.config.recheck) else None
-
-    def renew(self, link: Link) -> None:
-        """Record a visit that found a page unchanged."""
-        dedup = self._neardup.dedup
-        dedup.store.record(replace(link, seen=time.time()))
-        if link.signature:
-            dedup.deliveries.record(link.signature)
 
     def _firm_link(self, url: str) -> Link | None:
         """Return the link of a URL that returns one held document of its own; None for any other URL."""

@@ -47,10 +47,7 @@ def pack(response: Response, requests: Sequence[Request], spider: Spider) -> byt
     A request can be packed if it is no subclass of Request, its callbacks are methods of the spider, and its other
     arguments are strings, bytes, numbers, lists and dictionaries.
     """
-    given = {
-        name: response.headers[validator] for validator, name in CONDITIONS.items() if validator in response.headers
-    }
-    conditions = {name: value for name, value in given.items() if value}
+    conditions = {name: value for validator, name in CONDITIONS.items() if (value := response.headers.get(validator))}
     if not conditions or len(requests) > MOST or response.request is None:
         return None
     try:
