@@ -95,7 +95,7 @@ def few(path: Path) -> Path:
 
 def commands(opts: argparse.Namespace) -> dict[str, list[str]]:
     """Return the contestants; the path of a feed comes last."""
-    ours = [sys.executable, "-m", "scrapy", "neardup", "dedupe", "-o", OUTPUT]
+    ours = [sys.executable, "-m", "scrapy", "neardup", "dedupe", "-o", OUTPUT, "--id-field", "id"]  # no item's identity
     found = {f"ours, --workers {count}": [*ours, "--workers", count] for count in opts.workers.split(",")}
     found |= {peer: [sys.executable, "-c", PEER, peer] for peer in opts.peers.split(",") if find_spec(peer)}
     if opts.text_dedup:

@@ -202,3 +202,7 @@ def test_share_tells_other_languages(language: str) -> None:
 def test_number_tells_short_text(text: str) -> None:
     terms, _ = found(text)
     assert terms < MIN_TERMS
+
+
+def test_builtin_terms_are_the_same_everywhere() -> None:
+    assert builtin().id == "53772140b0ad8282"  # another one needs a new store

@@ -75,9 +75,10 @@ def test_every_page_that_llms_txt_names_is_there() -> None:
 def test_licence_is_an_expression_with_its_files(sdist: dict[str, bytes]) -> None:
     told = [line for line in sdist["PKG-INFO"].decode().splitlines() if line.startswith("License")]
     assert told == [
-        "License-Expression: BSD-3-Clause AND CC-BY-SA-4.0",
+        "License-Expression: BSD-3-Clause AND CC-BY-SA-4.0 AND MIT",
         "License-File: LICENSE",
         "License-File: scrapy_neardup/text/lexicons/NOTICE.en",
+        "License-File: scrapy_neardup/text/lexicons/NOTICE.zh",
         "License-File: scrapy_neardup/papers/concepts/synonyms/NOTICE.en",
         "License-File: scrapy_neardup/papers/concepts/synonyms/NOTICE.zh",
     ]

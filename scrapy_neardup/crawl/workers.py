@@ -13,9 +13,8 @@ import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import BrokenExecutor
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from loky import ProcessPoolExecutor
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import DeferredSemaphore
 
@@ -27,6 +26,9 @@ from ..text.extractors import BUILTIN, Extract, build_reader
 from ..text.extractors import is_heavy as is_heavy_extractor
 from ..text.html import Page
 from .reactor import arrived
+
+if TYPE_CHECKING:
+    from loky import ProcessPoolExecutor
 
 Fingerprints = dict[str, tuple[int, ...]]
 T = TypeVar("T")

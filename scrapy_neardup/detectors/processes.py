@@ -12,16 +12,16 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from multiprocessing import resource_tracker
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import finalize
 
 import cloudpickle
-from loky import ProcessPoolExecutor
-from loky.backend import get_context
-from loky.backend import resource_tracker as loky_tracker
 
 from ..settings import ConfigError
 from . import Detector
+
+if TYPE_CHECKING:
+    from loky import ProcessPoolExecutor
 
 WATCH = 2.0  # seconds between two checks that the parent process lives
 
@@ -30,6 +30,9 @@ _given: ContextVar[Any] = ContextVar("neardup_given")  # data that a process get
 
 def start(count: int, given: object) -> ProcessPoolExecutor:
     """Start `count` processes without waiting for them. In each process, `given()` returns the value of `given`."""
+    from loky import ProcessPoolExecutor  # here, since most crawls start no process
+    from loky.backend import get_context
+
     _start_tracker()
     # Not a pipe: it would block until each process has read the value, and forever if a process can't start.
     file = _written(given)
@@ -79,6 +82,8 @@ def check(setting: str, what: object, name: str, reason: str) -> None:
 
 def _start_tracker() -> None:
     """Start loky's resource tracker without its warnings, which are about files of killed processes."""
+    from loky.backend import resource_tracker as loky_tracker
+
     option = "ignore:resource_tracker:UserWarning"
     sys.warnoptions.append(option)
     try:

@@ -6,10 +6,6 @@ from collections.abc import Callable
 from importlib import import_module
 
 from ..index.kinds import Near
-from ..papers.concepts.dwdcs import DWDCS, DWSWN
-from ..papers.concepts.thesaurus import Concepts
-from ..papers.concepts.thesaurus import builtin as builtin_concepts
-from ..papers.feature_codes.feature_code import FeatureCode
 from ..settings import Config, ConfigError
 from ..signature import SIMHASH
 from ..text.lexicon import Lexicon, builtin
@@ -22,9 +18,9 @@ _BUILTIN: dict[str, Callable[[Config], Detector]] = {
     "imatch": lambda config: IMatch(_lexicon(config), config.imatch_lexicons),
     "simhash": lambda config: SimHash(config.simhash_distance),
     "shingle": lambda config: Shingle(),
-    "feature_code": lambda config: FeatureCode(),
-    "dwdcs": lambda config: _with_extra(lambda: DWDCS(_concepts(config))),
-    "dwswn": lambda config: _with_extra(DWSWN),
+    "feature_code": lambda config: _feature_code(),
+    "dwdcs": lambda config: _with_extra(lambda: _dwdcs(config)),
+    "dwswn": lambda config: _with_extra(_dwswn),
 }
 
 
@@ -77,13 +73,29 @@ def _lexicon(config: Config) -> Lexicon:
         raise ConfigError(f"NEARDUP_LEXICON = {config.lexicon!r} can't be read: {error}") from error
 
 
-def _concepts(config: Config) -> Concepts:
-    if not config.synonyms:
-        return builtin_concepts()
+# The detectors of `papers` are imported only if they are used, since each crawl waits for imports at its start.
+
+
+def _feature_code() -> Detector:
+    from ..papers.feature_codes.feature_code import FeatureCode
+
+    return FeatureCode()
+
+
+def _dwdcs(config: Config) -> Detector:
+    from ..papers.concepts.dwdcs import DWDCS
+    from ..papers.concepts.thesaurus import Concepts, builtin
+
     try:
-        return Concepts.load(*config.synonyms)
+        return DWDCS(Concepts.load(*config.synonyms) if config.synonyms else builtin())
     except (OSError, ValueError) as error:
         raise ConfigError(f"NEARDUP_SYNONYMS = {config.synonyms!r} can't be read: {error}") from error
+
+
+def _dwswn() -> Detector:
+    from ..papers.concepts.dwdcs import DWSWN
+
+    return DWSWN()
 
 
 def _with_extra(make: Callable[[], Detector]) -> Detector:

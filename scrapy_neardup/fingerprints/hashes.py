@@ -83,7 +83,7 @@ class HashSet:
 
     def __init__(self, hashes: Hashes) -> None:
         self._hashes = distinct(hashes)
-        self._shift = np.uint64(64 - min(20, 4 + len(hashes).bit_length()))
+        self._shift = np.uint64(64 - min(20, 3 + len(hashes).bit_length()))
         # For each value of the first bits, whether the set has such a hash. This rejects most absent hashes.
         self._heads = np.zeros(1 << 64 - int(self._shift), dtype=bool)
         self._heads[self._hashes >> self._shift] = True

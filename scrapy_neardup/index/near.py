@@ -47,15 +47,19 @@ class NearTable:
 
     def find(self, value: int, distance: int, most: int) -> dict[int, int]:
         """Find the `most` nearest SimHashes within `distance` of `value`. Return their distances by document number."""
-        few = len(self.values) <= FEW
-        if not few and distance < BLOCKS and (found := self._found_in_short_buckets(value, distance)) is not None:
-            return dict(sorted(sorted(found.items(), key=_by_distance)[:most]))
-        numbers = np.arange(len(self.values)) if few else self._candidates(value, distance)
-        far = np.bitwise_count((self.values if few else self.values.take(numbers)) ^ np.uint64(value))
+        values, numbers = self.values, None
+        if len(values) > FEW:
+            if distance < BLOCKS and (found := self._found_in_short_buckets(value, distance)) is not None:
+                return dict(sorted(sorted(found.items(), key=_by_distance)[:most]))
+            numbers = self._candidates(value, distance)
+            values = values.take(numbers)
+        far = np.bitwise_count(values ^ np.uint64(value))
         near = (far <= distance).nonzero()[0]
+        far, numbers = far[near], near if numbers is None else numbers[near]
         if len(near) > BLOCKS * most:  # each block may have found the same SimHash
-            near = near[np.lexsort((numbers[near], far[near]))[: BLOCKS * most]]
-        nearest = dict(sorted(zip(numbers[near].tolist(), far[near].tolist(), strict=True), key=_by_distance))
+            first = np.lexsort((numbers, far))[: BLOCKS * most]
+            far, numbers = far[first], numbers[first]
+        nearest = dict(sorted(zip(numbers.tolist(), far.tolist(), strict=True), key=_by_distance))
         return dict(sorted(list(nearest.items())[:most]))
 
     def _found_in_short_buckets(self, value: int, distance: int) -> dict[int, int] | None:

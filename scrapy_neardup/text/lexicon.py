@@ -14,17 +14,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib import resources
-from itertools import compress, pairwise, takewhile
+from itertools import pairwise, takewhile
 from pathlib import Path
 
 from ..atomic import replacing
-from .jieba_data import path_of
 
 MAGIC = "scrapy-neardup lexicon 1"
 BAND = (0.5, 0.7)  # the normalized IDF of kept terms, the best band in bench/imatch.py
-# The band for jieba's table, measured on labelled news and laws. A wider band loses recall, since an edit can change
-# more terms. A narrower or higher band leaves too few terms in a short text.
-CHINESE_BAND = (0.55, 0.65)
 
 
 @dataclass(frozen=True)
@@ -109,25 +105,11 @@ def normalized_idf(count: int, documents: int) -> float:
 
 @cache
 def builtin() -> Lexicon:
-    """Return the built-in lexicon: Chinese terms from the IDF table of the installed jieba, and English terms.
-
-    Raise ModuleNotFoundError if jieba is not installed. lexicons/NOTICE.en describes the origin of the English terms.
-    """
-    name = "lexicons/en.txt.gz"
-    english = _parse(resources.files(__package__).joinpath(name).read_bytes(), name)
-    return Lexicon(english.terms | _chinese(), {"source": f"Chinese: jieba; English: {english.about['source']}"})
-
-
-def _chinese() -> frozenset[str]:
-    fields = path_of("analyse/idf.txt").read_bytes().split()
-    words, idfs = fields[::2], fields[1::2]
-    values = {idf: float(idf) for idf in set(idfs)}  # 3,000 numbers for 260,000 words
-    top = max(values.values())  # ln N: some words of the table were seen in one document only
-    low, high = (edge * top for edge in CHINESE_BAND)
-    in_band = {idf for idf, value in values.items() if low <= value <= high}
-    kept = b" ".join(compress(words, map(in_band.__contains__, idfs)))
-    # Single characters are often leftovers of the segmenter.
-    return frozenset(word for word in kept.decode().split() if len(word) > 1)
+    """Return the built-in lexicon: English and Chinese terms, of which lexicons/NOTICE.* describe the origin."""
+    names = "lexicons/en.txt.gz", "lexicons/zh.txt.gz"
+    english, chinese = (_parse(resources.files(__package__).joinpath(name).read_bytes(), name) for name in names)
+    source = f"Chinese: {chinese.about['source']}; English: {english.about['source']}"
+    return Lexicon(english.terms | chinese.terms, {"source": source})
 
 
 def _parse(data: bytes, name: str) -> Lexicon:
