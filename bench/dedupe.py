@@ -48,7 +48,7 @@ with open(sys.argv[2], encoding="utf-8") as feed:
 
 
 class Took(NamedTuple):
-    """What a contestant took for some rows."""
+    """Time and memory of a contestant for some rows."""
 
     seconds: float
     peak: int

@@ -87,9 +87,10 @@ def _dwdcs(config: Config) -> Detector:
     from ..papers.concepts.thesaurus import Concepts, builtin
 
     try:
-        return DWDCS(Concepts.load(*config.synonyms) if config.synonyms else builtin())
+        concepts = Concepts.load(*config.synonyms) if config.synonyms else builtin()
     except (OSError, ValueError) as error:
         raise ConfigError(f"NEARDUP_SYNONYMS = {config.synonyms!r} can't be read: {error}") from error
+    return DWDCS(concepts)
 
 
 def _dwswn() -> Detector:

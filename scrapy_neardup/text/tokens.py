@@ -18,8 +18,8 @@ SCHEME = "tokens/1"
 
 # Combining marks belong to the word that they modify; \w lacks the vowel signs of Indic scripts. The ranges leave out
 # Han characters, Hangul and private characters, none of which is a mark.
-_MAY_BE_MARKS = chain(range(0x300, 0x3400), range(0xA000, 0xAC00), range(0xF900, 0x10000))
-MARKS = "".join(c for c in map(chr, _MAY_BE_MARKS) if unicodedata.category(c)[0] == "M")
+_MAY_BE_MARKS = range(0x300, 0x3400), range(0xA000, 0xAC00), range(0xF900, 0x10000)
+MARKS = "".join(c for c in map(chr, chain(*_MAY_BE_MARKS)) if unicodedata.category(c)[0] == "M")
 _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 # Scripts without spaces between words for which there is no segmenter.
 _UNSPACED = "\u3041-\u30ff\u31f0-\u31ff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u0f00-\u0fff"
