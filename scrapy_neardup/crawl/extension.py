@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -25,6 +26,7 @@ from ..text.extractors import ExtractorError
 from .access import FAILURES, Access
 from .default_store import default_store
 from .drop_feed import DroppedFeed
+from .garbage import frozen
 from .leads import Leads
 from .outcome import Outcomes
 from .pages import Pages
@@ -80,6 +82,7 @@ class NearDup:
         self._is_away = self._is_syncing = self._is_closing = self._is_full = False
         self._calm = self._unjudged = self._summed = 0
         self._tasks: list[AsyncioLoopingCall | LoopingCall] = []
+        self._exits = ExitStack()
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -126,6 +129,7 @@ class NearDup:
         self._tasks = [create_looping_call(self.sync), create_looping_call(self.log_summary)]
         self._tasks[0].start(FLUSH_INTERVAL, now=False)
         self._tasks[1].start(SUMMARY_INTERVAL, now=False)
+        self._exits.enter_context(frozen())
 
     async def spider_closed(self, reason: str) -> None:
         self._is_closing = True
@@ -162,6 +166,7 @@ class NearDup:
         finally:
             self.access.close()
             self.workers.close()
+            self._exits.close()
 
     def _run_stats(self) -> dict[str, int]:
         """Return the stats to store with the run, without their prefix, and the marks of the run."""
