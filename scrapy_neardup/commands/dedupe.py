@@ -8,7 +8,6 @@ from contextlib import ExitStack, closing
 from dataclasses import replace
 from typing import IO, Any
 
-import mmh3
 from loky import cpu_count
 from scrapy.settings import BaseSettings
 
@@ -17,6 +16,7 @@ from ..deduplicator import Deduplicator
 from ..feeds import FORMATS, Feeds, Line, writing, writing_rows
 from ..feeds.pool import ready_rows
 from ..feeds.signer import Ready, Signer
+from ..fingerprints.hashes import hash_bytes
 from ..matching.claim import Claim
 from ..settings import Config
 from ..signature import Signature
@@ -177,5 +177,5 @@ def _hashed(signature: Signature) -> int:
 
     No two held documents have both the same URL and the same sketch, since the later one would be a copy.
     """
-    found: int = mmh3.hash64(repr((signature.url, signature.sketch)))[0]
-    return found
+    *counts, codes, figures = signature.sketch
+    return hash_bytes(codes + figures + repr((counts, signature.url)).encode())

@@ -144,12 +144,11 @@ class Links:
     def count(self, id: str) -> int:
         """Return the number of copies of a document. A number above `FEW` may include deleted links."""
         key = mirrors_key(id)
-        about = self._backend.count(key)
-        if not 0 < about <= FEW:
-            return about
-        [found] = self._backend.find([Question({key: FEW})])
-        links = (self._link(row) for row in found.rows.get(key, ()))
-        return sum(link is not None and link.target == id for link in links)
+        [found] = self._backend.find([Question({key: FEW + 1})])
+        rows = found.rows.get(key, ())
+        if len(rows) > FEW:
+            return self._backend.count(key)
+        return sum(link is not None and link.target == id for link in map(self._link, rows))
 
     # Writing
 
