@@ -19,7 +19,7 @@ All keys begin with `{neardup:NAMESPACE:3}`, which keeps them on one node of a c
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -94,17 +94,24 @@ class RedisBackend(Rows):
         for key, most in question.keys.items():
             if most > MANY:
                 found[key] = list(self._rows_at(self._places(key)).values())[-most:]
-        near = self._near(question, entries, own) if entries else []
+        near = self._near(question, entries, own, rows) if entries else []
         return Found(found, near, bool(is_held), b"" if is_held else packed_keys(keys) + lasts)
 
-    def _near(self, question: Question, entries: bytes, own: Iterable[bytes]) -> list[Row]:
-        """Return the existing rows with a near SimHash. `entries` has the index entries of the SimHash's blocks."""
+    def _near(
+        self, question: Question, entries: bytes, own: Iterable[bytes], known: Mapping[bytes, Row]
+    ) -> list[Row]:
+        """Return the existing rows with a near SimHash. `entries` has the index entries of the SimHash's blocks.
+
+        Rows in `known` are not read again. Most near documents also share a key, so this saves a round trip.
+        """
         assert question.simhash is not None
         places = encoding.nearest(entries, question.simhash, question.distance, own)
         rows: dict[bytes, Row] = {}
         for at in range(0, len(places), NEWEST):
             if len(rows) < NEWEST:
-                rows |= self._rows_at(places[at : at + NEWEST])
+                some = places[at : at + NEWEST]
+                rows |= {place: known[place] for place in some if place in known}
+                rows |= self._rows_at(place for place in some if place not in known)
         nearest = [place for place in places if place in rows][:NEWEST]
         return [rows[place] for place in sorted(nearest)]
 
