@@ -3,6 +3,7 @@
 nox                             all of it
 nox -s tests-3.12 -- -k urls    one Python, some tests
 nox -s minimum package
+nox -s wheels
 """
 
 from __future__ import annotations
@@ -59,6 +60,13 @@ def package(session: nox.Session) -> None:
     session.install(f"{wheel}[all]")
     session.chdir(session.create_tmp())
     session.run("scrapy", "neardup", "doctor")
+
+
+@nox.session
+def wheels(session: nox.Session) -> None:
+    """Build the wheels for this system, and check that each has the compiled part. On Linux, this needs Docker."""
+    session.install("cibuildwheel")
+    session.run("cibuildwheel", "--output-dir", "dist", *session.posargs)
 
 
 def oldest_versions() -> list[str]:

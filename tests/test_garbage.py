@@ -1,16 +1,58 @@
 """Objects are excluded from garbage collection only while a crawl or a command runs."""
 
+from __future__ import annotations
+
 import gc
+import json
+import subprocess
+import sys
 
 import pytest
+from site_server import Page, Site, article, html
 
 from scrapy_neardup.crawl.garbage import frozen
 
+CRAWL = """
+import gc, json, sys
+import scrapy
+from scrapy.crawler import AsyncCrawlerProcess
 
-def test_objects_are_frozen_until_the_end_of_the_block() -> None:
-    with pytest.raises(RuntimeError), frozen():
+class Stories(scrapy.Spider):
+    name = "stories"
+    start_urls = [sys.argv[1]]
+
+    def parse(self, response):
+        yield {"url": response.url, "html": response.text}
+
+    def closed(self, reason):
+        print(json.dumps([self.crawler.stats.get_value("neardup/documents"), gc.get_freeze_count() > 0]))
+
+process = AsyncCrawlerProcess({"ADDONS": {"scrapy_neardup.Addon": 500}, "NEARDUP_STORE": None, "LOG_ENABLED": False})
+process.crawl(Stories)
+process.start()
+print(json.dumps(gc.get_freeze_count()))
+"""
+
+
+def test_a_crawl_freezes_objects_until_its_end(a: Site) -> None:
+    a.pages["/1"] = Page(html(article(1)))
+    done = subprocess.run(
+        [sys.executable, "-c", CRAWL, f"{a.url}/1"], stdout=subprocess.PIPE, text=True, check=True, timeout=60
+    )
+    during, after = map(json.loads, done.stdout.splitlines())
+    assert during == [1, True]
+    assert after == 0
+
+
+def failing() -> None:
+    with frozen():
         assert gc.get_freeze_count() > 0
         raise RuntimeError
+
+
+def test_an_error_ends_the_freeze() -> None:
+    with pytest.raises(RuntimeError):
+        failing()
     assert gc.get_freeze_count() == 0
 
 

@@ -94,7 +94,7 @@ static PyObject *integers(const uint64_t *values, Py_ssize_t count)
         if (value == NULL)
             Py_CLEAR(made);
         else
-            PyTuple_SET_ITEM(made, i, value);
+            PyTuple_SetItem(made, i, value);
     }
     return made;
 }

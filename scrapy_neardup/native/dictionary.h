@@ -120,8 +120,8 @@ static PyObject *dictionary(Call *call)
     PyObject *made = PyBytes_FromStringAndSize(NULL, size);
     if (made == NULL)
         return NULL;
-    memset(PyBytes_AS_STRING(made), 0, (size_t)size);
-    Dictionary words = dictionary_of(PyBytes_AS_STRING(made), (int)call->numbers[0]);
+    memset(PyBytes_AsString(made), 0, (size_t)size);
+    Dictionary words = dictionary_of(PyBytes_AsString(made), (int)call->numbers[0]);
     int64_t all = add_lines(&words, call->data[0].buf, call->sizes[0]);
     if (all < 0) {
         Py_DECREF(made);

@@ -169,7 +169,7 @@ static PyObject *plain_chinese(Call *call)
 {
     const unsigned char *text = call->data[0].buf;
     PyObject *made = PyBytes_FromStringAndSize(NULL, call->sizes[0]);
-    char *out = made ? PyBytes_AS_STRING(made) : NULL;
+    char *out = made ? PyBytes_AsString(made) : NULL;
     Py_ssize_t size = 0;
     for (Py_ssize_t i = 0, step = 1; made != NULL && i < call->sizes[0]; i += step, step = 1) {
         Py_ssize_t left = call->sizes[0] - i;
@@ -200,7 +200,7 @@ static PyObject *cut_lines(Call *call)
     PyObject *made = run ? PyBytes_FromStringAndSize(NULL, 2 * call->sizes[0]) : NULL;
     if (made == NULL)
         return NULL;
-    Lines lines = {(unsigned char *)PyBytes_AS_STRING(made), 0, 0};
+    Lines lines = {(unsigned char *)PyBytes_AsString(made), 0, 0};
     for (Py_ssize_t i = 0, size; i < call->sizes[0]; i += size ? 3 * size : 1) {
         if ((size = take_run(text + i, call->sizes[0] - i, run)) > 0) {
             put_letter(&lines, '\n');

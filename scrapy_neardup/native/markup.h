@@ -42,7 +42,7 @@ static PyObject *class_lines(Call *call)
     const unsigned char *page = call->data[0].buf, *sign;
     Py_ssize_t size = call->sizes[0], made = 0, past = 0;
     PyObject *lines = PyBytes_FromStringAndSize(NULL, size);
-    char *out = lines ? PyBytes_AS_STRING(lines) : NULL;
+    char *out = lines ? PyBytes_AsString(lines) : NULL;
     for (Py_ssize_t i = 0; lines && (sign = memchr(page + i, '=', (size_t)(size - i))) != NULL;) {
         i = sign - page + 1;
         Py_ssize_t begin = i, end = ends_class(page, past, i - 1) ? value_end(page, size, &begin) : -1;

@@ -61,7 +61,7 @@ static PyObject *imatch_names(Call *call)
         if (bytes == NULL)
             Py_CLEAR(made);
         else
-            PyTuple_SET_ITEM(made, lexicon, bytes);
+            PyTuple_SetItem(made, lexicon, bytes);
     }
     return made;
 }
@@ -115,8 +115,9 @@ static PyObject *codes(Call *call)
     Py_ssize_t bins = call->numbers[0];
     const uint64_t *smallest = minima(call, bins);
     PyObject *made = smallest ? PyBytes_FromStringAndSize(NULL, bins) : NULL;
+    char *out = made ? PyBytes_AsString(made) : NULL;
     for (Py_ssize_t bin = 0; made != NULL && bin < bins; bin++)
-        PyBytes_AS_STRING(made)[bin] = (char)(smallest[bin] ? smallest[bin] % 255 + 1 : 0);
+        out[bin] = (char)(smallest[bin] ? smallest[bin] % 255 + 1 : 0);
     return made;
 }
 

@@ -127,9 +127,10 @@ static PyObject *among(Call *call)
     if ((Py_ssize_t)1 << (64 - shift) != call->sizes[2] && !fail("heads are no power of two"))
         return NULL;
     PyObject *made = PyBytes_FromStringAndSize(NULL, call->sizes[0] * ROW);
+    char *out = made ? PyBytes_AsString(made) : NULL;
     for (Py_ssize_t i = 0; made != NULL && i < call->sizes[0]; i++)
         if (heads[name(call, i) >> shift] && is_among(name(call, i), call->data[1].buf, call->sizes[1])) {
-            memcpy(PyBytes_AS_STRING(made) + size, rows + i * ROW, sizeof(Row));
+            memcpy(out + size, rows + i * ROW, sizeof(Row));
             size += ROW;
         }
     if (made != NULL)

@@ -39,7 +39,7 @@ static PyObject *word_lines(Call *call)
     PyObject *made = PyBytes_FromStringAndSize(NULL, call->sizes[0]);
     if (made == NULL)
         return NULL;
-    Lines lines = {(unsigned char *)PyBytes_AS_STRING(made), 0, 0};
+    Lines lines = {(unsigned char *)PyBytes_AsString(made), 0, 0};
     for (Py_ssize_t i = 0; i < call->sizes[0]; i++)
         put_letter(&lines, LETTERS[text[i]]);
     return ended(made, &lines);
@@ -115,10 +115,11 @@ static PyObject *hash_lines(Call *call)
     const char *text = call->data[0].buf;
     Py_ssize_t size = call->sizes[0], count = count_lines(text, size);
     PyObject *made = PyBytes_FromStringAndSize(NULL, count * ROW);
+    char *out = made ? PyBytes_AsString(made) : NULL;
     for (Py_ssize_t i = 0, at = 0, end; made != NULL && i < count; i++, at = end + 1) {
         end = line_end(text, size, at);
         Row hash = murmur(text + at, end - at, size - at);
-        memcpy(PyBytes_AS_STRING(made) + i * ROW, &hash, sizeof(Row));
+        memcpy(out + i * ROW, &hash, sizeof(Row));
     }
     return made;
 }
