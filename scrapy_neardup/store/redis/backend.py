@@ -97,9 +97,7 @@ class RedisBackend(Rows):
         near = self._near(question, entries, own, rows) if entries else []
         return Found(found, near, bool(is_held), b"" if is_held else packed_keys(keys) + lasts)
 
-    def _near(
-        self, question: Question, entries: bytes, own: Iterable[bytes], known: Mapping[bytes, Row]
-    ) -> list[Row]:
+    def _near(self, question: Question, entries: bytes, own: Iterable[bytes], known: Mapping[bytes, Row]) -> list[Row]:
         """Return the existing rows with a near SimHash. `entries` has the index entries of the SimHash's blocks.
 
         Rows in `known` are not read again. Most near documents also share a key, so this saves a round trip.
