@@ -1,6 +1,6 @@
 """Test a release: on each Python that is found, the oldest and the newest Scrapy, and the oldest version of everything.
 
-nox                             all of it
+nox                             all of it, except the wheels
 nox -s tests-3.12 -- -k urls    one Python, some tests
 nox -s minimum package
 nox -s wheels
@@ -62,7 +62,7 @@ def package(session: nox.Session) -> None:
     session.run("scrapy", "neardup", "doctor")
 
 
-@nox.session
+@nox.session(default=False)
 def wheels(session: nox.Session) -> None:
     """Build the wheels for this system, and check that each has the compiled part. On Linux, this needs Docker."""
     session.install("cibuildwheel")
