@@ -178,6 +178,12 @@ def test_shipped_english_is_the_list_that_stores_were_made_with() -> None:
     assert (path.parent / "NOTICE.en").read_text("utf-8").count("Princeton University") > 1
 
 
+def test_shipped_files_are_valid() -> None:  # `builtin` does not check them
+    folder = Path(lexicon_module.__file__).parent / "lexicons"
+    terms = [Lexicon.load(folder / name).terms for name in ("en.txt.gz", "zh.txt.gz")]
+    assert frozenset().union(*terms) == builtin().terms
+
+
 def test_builtin_terms_are_tokens() -> None:
     han = {term for term in builtin().terms if not term.isascii()}
     assert all(len(term) > 1 for term in han)

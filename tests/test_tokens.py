@@ -12,7 +12,7 @@ from test_segmenter import CHINESE
 from tiers import slow
 
 from scrapy_neardup.text.segmenter import build_segmenter, by_runs, segmenter
-from scrapy_neardup.text.tokens import _HAN, _KNOWN, _UNSPACED, MARKS, normalize, tokenize
+from scrapy_neardup.text.tokens import _HAN, _KNOWN, _UNSPACED, marks, normalize, tokenize
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ ALL = pytest.mark.parametrize("all_of_them", [False, *slow(True)])
 def one_by_one(text: str) -> list[str]:
     """Return the words of a text that is made normal as a whole and cut run by run."""
     found: list[str] = []
-    for run in re.findall(f"[{_HAN}]+|[{_UNSPACED}]+|(?:(?![_{_HAN}{_UNSPACED}])[\\w{MARKS}])+", normalize(text)):
+    for run in re.findall(f"[{_HAN}]+|[{_UNSPACED}]+|(?:(?![_{_HAN}{_UNSPACED}])[\\w{marks()}])+", normalize(text)):
         if re.match(f"[{_HAN}]", run):
             for part in re.findall(f"[{_KNOWN}]+|.", run):
                 found += segmenter()(["", part, ""]).decode().split("\n")

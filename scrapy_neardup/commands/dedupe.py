@@ -8,7 +8,6 @@ from contextlib import ExitStack, closing
 from dataclasses import replace
 from typing import IO, Any
 
-from loky import cpu_count
 from scrapy.settings import BaseSettings
 
 from ..crawl.garbage import frozen
@@ -86,6 +85,8 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
 def _workers(opts: argparse.Namespace, feeds: Feeds) -> int:
     if opts.workers is not None:
         return int(opts.workers)
+    from loky import cpu_count  # here, since the import takes longer than a small feed
+
     return min(cpu_count(), MOST) if feeds.size > WORTH else 1
 
 

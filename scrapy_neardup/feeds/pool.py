@@ -10,15 +10,16 @@ from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, Future
 from functools import partial
 from itertools import chain, islice
-from typing import Any
-
-from loky import ProcessPoolExecutor
+from typing import TYPE_CHECKING, Any
 
 from ..detectors.processes import check_can_be_sent, given, start, stop
 from ..fingerprints.sketch import Sketch
 from . import FeedError, Line
 from .remote import Signed
 from .signer import Ready, Signer
+
+if TYPE_CHECKING:
+    from loky import ProcessPoolExecutor
 
 BATCH, SIZE = 256, 1 << 20  # the maximum rows and bytes of a batch
 AHEAD = 3  # batches in memory for each process

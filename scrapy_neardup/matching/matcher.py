@@ -64,23 +64,19 @@ class Matcher:
         in the middle of a family of texts. By resemblance alone, the family would be split, depending on the order of
         arrival. Of equal texts, the oldest is chosen.
         """
-        matches = list(self.matches(document, signature))
+        if not (matches := list(self.matches(document, signature))):
+            return None
         matches = [match for match in matches if match.signature.url in self.preference] or matches
         last = self.last(document.url)
         own = [match for match in matches if match.signature is last]
         own = own or [match for match in matches if self.is_own(document.url, match.signature)]
-        best = max((match.evidence.resemblance for match in own or matches), default=0.0)
+        best = max(match.evidence.resemblance for match in own or matches)
         chosen = max(
             (match for match in own or matches if match.evidence.resemblance > best - NEAREST),
-            key=lambda match: (
-                match.signature.repeats,
-                match.evidence.resemblance,
-                -match.signature.first_seen,
-            ),
-            default=None,
+            key=lambda match: (match.signature.repeats, match.evidence.resemblance, -match.signature.first_seen),
         )
-        same = (match for match in matches if chosen and match.signature.says_the_same(chosen.signature))
-        return min(same, key=lambda match: (match.signature.first_seen, match.signature.id), default=None)
+        same = (match for match in matches if match.signature.says_the_same(chosen.signature))
+        return min(same, key=lambda match: (match.signature.first_seen, match.signature.id))
 
     def matches(self, document: Document, signature: Signature) -> Iterator[Match]:
         """Yield a match for each held document that a document repeats, except those that it outranks."""

@@ -25,7 +25,7 @@ import re
 import unicodedata
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import takewhile
 from typing import NamedTuple
 
@@ -37,7 +37,7 @@ from ..fingerprints.hashes import shingle_hashes
 from ..fingerprints.minhash import minima, places
 from ..fingerprints.sketch import BINS, WIDTH, Codes, overlap, resemblance
 from ..signature import Signature
-from ..text.tokens import MARKS, tokenize
+from ..text.tokens import marks, tokenize
 from ..text.urls import host
 
 HOSTS = 256  # remembered hosts; those seen longest ago are forgotten
@@ -56,9 +56,7 @@ PASSAGE_SHINGLES = 8  # minimum number of known shingles in the passage
 FAR = 0.7  # the resemblance below which a copy is not near
 NAME = 3  # the maximum number of words in which titles of one form differ
 
-# In a title, operators are words too.
 _CHARACTER = "[\u3040-\u30ff\u3400-\u9fff]"
-_TITLE_WORD = re.compile(rf"{_CHARACTER}|(?:(?!{_CHARACTER})[\w{MARKS}])+|[-+*/%=<>!&|^~]+")
 
 
 class Own(NamedTuple):
@@ -257,7 +255,12 @@ def required_own(form: float, *, is_doubted: bool) -> float:
 
 def title_words(title: str) -> list[str]:
     """Return the words of a title in lower case. Each Chinese or Japanese character, and each operator, is a word."""
-    return _TITLE_WORD.findall(unicodedata.normalize("NFKC", title).lower())
+    return _title_word().findall(unicodedata.normalize("NFKC", title).lower())
+
+
+@cache
+def _title_word() -> re.Pattern[str]:
+    return re.compile(rf"{_CHARACTER}|(?:(?!{_CHARACTER})[\w{marks()}])+|[-+*/%=<>!&|^~]+")
 
 
 def differing(a: list[str], b: list[str]) -> tuple[list[str], list[str]] | None:

@@ -46,16 +46,16 @@ class Documents:
         `found` is the answer to the lookup of `fingerprints`. With `with_pending`, documents that are pending in other
         processes are candidates too.
         """
-        proposed: dict[str, dict[str, Row]] = {name: {} for name in self.lookup.names}
+        proposed: dict[str, dict[str, Row]] = {}
         for name, rows in self.lookup.proposed(fingerprints, found):
-            proposed[name] |= {
-                row.key: row for row in rows if row.key.startswith(DOCUMENT) and (with_pending or not row.is_pending)
-            }
-        for name, rows_by_key in proposed.items():
+            proposed.setdefault(name, {}).update(
+                (row.key, row) for row in rows if row.key.startswith(DOCUMENT) and (with_pending or not row.is_pending)
+            )
+        for name in self.lookup.names:
             if index := self.lookup.own.get(name):
                 documents = self._still_held(index.find(fingerprints.get(name, ())))
             else:
-                documents = [self.held(row) for row in rows_by_key.values()]
+                documents = [self.held(row) for row in proposed.get(name, {}).values()]
             documents.sort(key=_moment)
             yield from ((name, each) for each in documents if each not in self._gone)
 

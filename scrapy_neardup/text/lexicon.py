@@ -72,7 +72,9 @@ class Lexicon:
         Raise ValueError for a damaged or foreign file; the message names the file, the line and the expected content.
         Raise OSError if the file can't be read.
         """
-        return _parse(Path(path).read_bytes(), str(path))
+        lines = _lines(Path(path).read_bytes(), str(path))
+        _check(lines, str(path))
+        return _parse(lines)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the lexicon to a file, gzipped if its name ends in .gz. Equal lexicons give equal bytes.
@@ -107,20 +109,29 @@ def normalized_idf(count: int, documents: int) -> float:
 def builtin() -> Lexicon:
     """Return the built-in lexicon: English and Chinese terms, of which lexicons/NOTICE.* describe the origin."""
     names = "lexicons/en.txt.gz", "lexicons/zh.txt.gz"
-    english, chinese = (_parse(resources.files(__package__).joinpath(name).read_bytes(), name) for name in names)
+    # Not checked here, but by a test, since each crawl waits for them at its start.
+    files = (_lines(resources.files(__package__).joinpath(name).read_bytes(), name) for name in names)
+    english, chinese = map(_parse, files)
     source = f"Chinese: {chinese.about['source']}; English: {english.about['source']}"
     return Lexicon(english.terms | chinese.terms, {"source": source})
 
 
-def _parse(data: bytes, name: str) -> Lexicon:
-    lines = _lines(data, name)
-    head = list(takewhile(lambda line: line.startswith("# "), lines[1:]))
-    terms = lines[1 + len(head) :]
-    for number, expected in _faults(lines[:1], head, terms):
-        found = repr(lines[number - 1][:80]) if number <= len(lines) else "the end"
-        raise ValueError(f"{name}, line {number}: expected {expected}, found {found}")
+def _parse(lines: list[str]) -> Lexicon:
+    head, terms = _parts(lines)
     about = dict(line.removeprefix("# ").split(": ", 1) for line in head)
     return Lexicon(frozenset(terms), {key: about[key] for key in about if key != "terms"})
+
+
+def _parts(lines: list[str]) -> tuple[list[str], list[str]]:
+    """Return the header lines and the terms."""
+    head = list(takewhile(lambda line: line.startswith("# "), lines[1:]))
+    return head, lines[1 + len(head) :]
+
+
+def _check(lines: list[str], name: str) -> None:
+    for number, expected in _faults(lines[:1], *_parts(lines)):
+        found = repr(lines[number - 1][:80]) if number <= len(lines) else "the end"
+        raise ValueError(f"{name}, line {number}: expected {expected}, found {found}")
 
 
 def _lines(data: bytes, name: str) -> list[str]:

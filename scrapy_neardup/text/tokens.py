@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import chain, pairwise
 
 from .. import native
@@ -16,17 +16,11 @@ from .segmenter import CompiledSegmenter, segmenter
 
 SCHEME = "tokens/1"
 
-# Combining marks belong to the word that they modify; \w lacks the vowel signs of Indic scripts. The ranges leave out
-# Han characters, Hangul and private characters, none of which is a mark.
-_MAY_BE_MARKS = range(0x300, 0x3400), range(0xA000, 0xAC00), range(0xF900, 0x10000)
-MARKS = "".join(c for c in map(chr, chain(*_MAY_BE_MARKS)) if unicodedata.category(c)[0] == "M")
 _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 # Scripts without spaces between words for which there is no segmenter.
 _UNSPACED = "\u3041-\u30ff\u31f0-\u31ff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u0f00-\u0fff"
-_LETTER = re.compile(f"(?!_)[\\w{MARKS}]")
 _DEPENDS = re.compile(f"[{_HAN}{_UNSPACED}]")
 _KNOWN = "\u4e00-\u9fd5"  # the Han characters that jieba knows; each other Han character is a word
-_RUN = re.compile(f"[{_HAN}]|(?P<unspaced>[{_UNSPACED}]+)|(?:(?![_{_HAN}{_UNSPACED}])[\\w{MARKS}])+")
 _HAN_RUNS = re.compile(f"([{_KNOWN}]+)")  # normalization does not change these characters
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200d\u2060\ufeff]")
 _ASCII = bytes(range(128))
@@ -137,10 +131,35 @@ def _form(character: str) -> str | None:
     is_jamo = "\u1100" <= form[0] <= "\u11ff"  # letters that join to Hangul syllables
     if is_jamo or unicodedata.category(form[0])[0] == "M" or "Σ" in form or _DEPENDS.search(form):
         return None
-    if form == character and _LETTER.match(form):
+    if form == character and _is_of_word(form):
         return character  # lower case follows later
     form = _INVISIBLE.sub("", form.lower())
-    return "".join(c if _LETTER.match(c) else " " for c in form)
+    return "".join(c if _is_of_word(c) else " " for c in form)
+
+
+def _is_of_word(character: str) -> bool:
+    return character.isalnum() or (character <= "\uffff" and _is_mark(character))
+
+
+def _is_mark(character: str) -> bool:
+    return unicodedata.category(character)[0] == "M"
+
+
+@cache
+def marks() -> str:
+    """Return the combining marks, which belong to the word that they modify.
+
+    In regular expressions, \\w lacks them, for example the vowel signs of Indic scripts.
+    """
+    # Without Han characters, Hangul and private characters, none of which is a mark.
+    characters = map(chr, chain(range(0x300, 0x3400), range(0xA000, 0xAC00), range(0xF900, 0x10000)))
+    return "".join(filter(_is_mark, characters))
+
+
+@cache
+def _run() -> re.Pattern[str]:
+    # Compiled on first use, since it would be a good part of the start of a crawl, and most texts do not need it.
+    return re.compile(f"[{_HAN}]|(?P<unspaced>[{_UNSPACED}]+)|(?:(?![_{_HAN}{_UNSPACED}])[\\w{marks()}])+")
 
 
 def word_lines(text: bytes) -> bytes:
@@ -154,7 +173,7 @@ def word_lines(text: bytes) -> bytes:
 def _runs(normal: str) -> list[str]:
     """Return the words of a normalized text that has no Han characters known to jieba."""
     words: list[str] = []
-    for match in _RUN.finditer(normal):
+    for match in _run().finditer(normal):
         run = match[0]
         if match.lastgroup == "unspaced" and len(run) > 2:
             words += map("".join, pairwise(run))
