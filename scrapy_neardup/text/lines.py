@@ -20,7 +20,7 @@ _MOST_BESIDE_LINKS = 500  # the maximum letters outside links on a page of links
 # A frame has at most this many letters outside its largest box, and outside all boxes, such as the name of the site.
 _MOST_IN_FRAME = 200
 _MOST_LOOSE = 40
-_WIDE = re.compile("[\u3041-\ud7af\uf900-\ufaff]+")  # kana, Han, Hangul, and few letters of other scripts
+_WIDE = re.compile("[\u3041-\ud7af\uf900-\ufaff]+")  # kana, Han and Hangul, and the rare scripts between them
 _WIDTH = 2.5  # one such letter counts as this many letters of other scripts
 
 
