@@ -137,11 +137,11 @@ class Deduplicator:
     def try_claim(self, document: Document) -> Claim:
         """Decide on a document as `claim` does, without waiting for other processes; see `Claim.is_early`."""
         signature = self._signed.pop(document, None) or self.sign(document)
-        is_text = signature.sketch.tokens > 0
-        match = self._enter(document, signature) if is_text else self.matcher.best(document, signature)
+        is_held = signature.can_be_repeated
+        match = self._enter(document, signature) if is_held else self.matcher.best(document, signature)
         self.matcher.learn(signature, match)
         claim = self._new_claim(document, signature, match)
-        if match is None and is_text:
+        if match is None and is_held:
             self._pending[signature] = claim
         return claim
 
@@ -149,7 +149,10 @@ class Deduplicator:
         rival = self.pending(match.signature) if match else None
         is_early = rival is not None or (match is not None and self.store.claims.is_pending(match.signature))
         verdict = self.verdict(document, match)
-        return Claim(document, signature, match, verdict, rival=rival, is_early=is_early, settle=self.settle)
+        return Claim(
+            document, signature, match, verdict,
+            rival=rival, is_early=is_early, apart=None if match else self.matcher.apart, settle=self.settle,
+        )  # fmt: skip
 
     def foresee(self, documents: Iterable[Document]) -> None:
         """Prefetch the lookups of the documents that are claimed next, in this order. On a server this takes one round
@@ -159,7 +162,7 @@ class Deduplicator:
             with suppress(Exception):  # the claim raises the error of a detector again
                 self._signed[document] = self.sign(document)
         with suppress(StoreError):  # the claim raises a lasting error again
-            self.store.claims.foresee([each for each in self._signed.values() if each.sketch.tokens])
+            self.store.claims.foresee([each for each in self._signed.values() if each.can_be_repeated])
 
     def _enter(self, document: Document, signature: Signature) -> Match | None:
         """Hold a document as pending, or return its match with a held document."""
@@ -188,6 +191,7 @@ class Deduplicator:
         return Verdict(
             "revisit" if self.matcher.is_own(document.url, match.signature) else "duplicate",
             match.signature.url,
+            match.signature.label,
             **match.evidence._asdict(),
             copies=match.signature.repeats,
             changed=self._has_changed(document, match.signature),
@@ -195,7 +199,7 @@ class Deduplicator:
 
     def _has_changed(self, document: Document, signature: Signature) -> bool:
         """Return whether the document's own URL last returned another document, which is still held."""
-        link = None if document.has_page_url or not document.url else self.store.resolve(document.url)
+        link = None if not (document.has_own_url and document.url) else self.store.resolve(document.url)
         if link is None or link.is_copy or link.firm != (document.url not in document.loose):
             return False
         return link.signature is not None and not link.signature.says_the_same(signature)
@@ -223,6 +227,8 @@ class Deduplicator:
             self._learn(claim)
         if claim.is_one_of_many:
             self.visits.unlink(claim.document)
+            if claim.match and claim.is_copy:
+                self.visits.link_item(claim.document, claim.match.signature, claim.match.evidence)
         elif held:
             self.visits.link(urls(claim.document)[bool(visit) :], claim.document, claim.signature, is_copy=False)
         elif claim.match:

@@ -10,12 +10,14 @@ import numpy as np
 import numpy.typing as npt
 from lxml import etree
 
-from .fingerprints.hashes import Hashes, counted, hash_lines, shingles
+from .fingerprints.hashes import Hashes, counted, hash_bytes, hash_lines, shingles
 from .fingerprints.layout import layout
 from .fingerprints.sketch import WIDTH, Sketch, figures_of, make_sketch
 from .text.extractors import BUILTIN, Extract, build_reader
 from .text.html import Page, looks_like_html
+from .text.lines import squeeze
 from .text.tokens import token_lines
+from .text.urls import host
 
 
 class Tree(NamedTuple):
@@ -47,12 +49,18 @@ class Document:
     """The fingerprint of the page's layout; 0 if unknown."""
     claimed: tuple[str, ...] = ()
     """The canonical URLs that the page itself names."""
-    identity: int = 0
-    """The hash of the fields that identify the item, such as its name or number; 0 without such fields."""
+    facts: bytes = b""
+    """The packed facts of the record (`facts.pack`); b"" without any."""
     thin: bool = False
     """True if the text is less than half of all text outside links on its page, or the page has almost only links."""
-    has_page_url: bool = False
-    """True if the item had no URL of its own. The URL is then that of the page, which may have had other items too."""
+    fact_names: tuple[str, ...] = ()
+    """The names of the facts, for messages."""
+    has_own_url: bool = True
+    """False if `url` is only that of the page where the record was found, among other items."""
+    is_one_of_several: bool = False
+    """True if its page gave other items too."""
+    label: str = ""
+    """Words that name the record among others of its page; "" if it is alone there."""
     ready: dict[str, tuple[int, ...]] = field(default_factory=dict)
     """Fingerprints that were computed before the claim, by the name of the detector."""
 
@@ -81,6 +89,17 @@ class Document:
     def from_page(cls, page: Page, *, url: str | None = None, title: str = "") -> Document:
         """Return the document of an extracted page."""
         return cls(url=url, text=page.text, title=title or page.title, layout=layout(page.elements), thin=page.thin)
+
+    @cached_property
+    def record(self) -> int:
+        """The hash of all that the record says and its host: text, title and facts.
+
+        It is 0 if it proves nothing: without facts or without a host.
+        """
+        if not self.facts or not self.url or not (name := host(self.url)):
+            return 0
+        place = f"{name}\0{squeeze(self.title).casefold()}".encode(errors="surrogatepass")
+        return hash_bytes(b"\0".join([place, self.facts, self.lines]))
 
     @cached_property
     def tokens(self) -> list[str]:

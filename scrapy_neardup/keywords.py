@@ -27,7 +27,7 @@ class Keywords(TypedDict, total=False):
     title_field: str
     url_field: str
     tag_field: str
-    identity_fields: Sequence[str]
+    ignore_fields: Sequence[str]
     extractor: str | Callable[[str], str | None]
     detectors: Sequence[object]
     """Names, import paths, or objects with the protocol `Detector`."""

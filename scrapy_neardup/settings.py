@@ -24,7 +24,11 @@ if TYPE_CHECKING:
 PREFIX = "NEARDUP_"
 STORE_NAME = "neardup.sqlite"  # in Scrapy's data folder
 DEFAULT_DETECTORS = ("exact", "imatch", "simhash", "shingle")
-IDENTITY_FIELDS = ("name", "id", "product_id", "productId", "sku", "mpn", "gtin", "ean", "isbn", "price")
+# Fields that say something of the crawl or of a list, and nothing of the record.
+IGNORE_FIELDS = (
+    *("position", "rank", "row", "views", "hits", "spider", "depth", "referer", "files.status", "images.status"),
+    *("scraped*", "crawl*", "fetched*", "retrieved*", "downloaded*"),
+)
 BUILTIN_DETECTORS = (*DEFAULT_DETECTORS, "feature_code", "dwdcs", "dwswn")
 _UNITS = {"s": 1, "second": 1, "m": 60, "minute": 60, "h": 3600, "hour": 3600, "d": 86400, "day": 86400, "week": 604800}
 
@@ -239,7 +243,7 @@ class Config:
     title_field: str = _setting("title", _name)
     url_field: str = _setting("url", _name)
     tag_field: str = _setting("neardup", _name)
-    identity_fields: tuple[str, ...] = _setting(IDENTITY_FIELDS, _names)
+    ignore_fields: tuple[str, ...] = _setting(IGNORE_FIELDS, _names)
     extractor: str | Callable[[str], str | None] = field(default=BUILTIN, metadata={"check": _extractor})
     detectors: tuple[Any, ...] = _setting(DEFAULT_DETECTORS, _detectors)
     action: Action = field(default="drop", metadata={"check": _choice(Action)})
@@ -309,9 +313,9 @@ class Config:
                 raise ConfigError(f"{PREFIX}{name.upper()} is not a setting of scrapy-neardup{hint}")
         return cls(**given)
 
-    def without_identity(self, name: str | None) -> Config:
-        """Return the configuration without one of its identity fields.
+    def ignoring(self, name: str | None) -> Config:
+        """Return the configuration with one more ignored field, or with no more for None.
 
-        Call this for the field that identifies the rows of a feed. Such a field does not identify items.
+        Call this for the field that identifies the rows of a feed. Such a field says nothing of the record.
         """
-        return replace(self, identity_fields=tuple(other for other in self.identity_fields if other != name))
+        return replace(self, ignore_fields=(*self.ignore_fields, name)) if name else self

@@ -42,8 +42,10 @@ class Signature(_Weak):
     """The fingerprint of the page's layout; 0 if unknown."""
     title: str = ""
     """At most `TITLE` characters."""
-    identity: int = 0
-    """The hash of the fields that identify the item; 0 without any."""
+    facts: bytes = b""
+    """The packed facts of the record (`facts.pack`); b"" without any."""
+    label: str = ""
+    """Words that name the record among others of its page; "" if it is alone there."""
     id: str = ""
     """`RUN/NUMBER`; "" until a store holds it."""
     own: Visit | None = None
@@ -53,11 +55,16 @@ class Signature(_Weak):
     known_repeats: int | None = None
 
     def says_the_same(self, other: Signature) -> bool:
-        """Return whether two documents have equal sketches and identities.
+        """Return whether two documents have equal sketches and facts.
 
         There may be two such documents if two processes hold the same page at the same time.
         """
-        return (self.sketch, self.identity) == (other.sketch, other.identity)
+        return (self.sketch, self.facts) == (other.sketch, other.facts)
+
+    @property
+    def can_be_repeated(self) -> bool:
+        """True if it has text, or is a record without text that has a place."""
+        return self.sketch.tokens > 0 or bool(self.facts and self.url)
 
     @property
     def repeats(self) -> int:

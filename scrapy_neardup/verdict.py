@@ -20,6 +20,9 @@ class Verdict:
     """`unique`, `duplicate` or `revisit`. A revisit is a document that its own URL returned before or, in a crawl that
     keeps revisits, held content that is returned for the first time in the run."""
     duplicate_of: str | None = None
+    """The URL of the original, or of the page where it was found among other items."""
+    original: str = ""
+    """Words that name the original among the items of its page; "" if it is alone there."""
     detector: str | None = None
     """The first detector that proposed the original."""
     hamming: int | None = None
@@ -33,14 +36,14 @@ class Verdict:
     changed: bool = False
     """True if the URL last returned another document, which is still held."""
 
-    def sentence(self, url: str | None) -> str:
-        """Return the verdict as a sentence on the document with this URL."""
-        subject = url or "an item without URL"
+    def sentence(self, url: str | None, label: str = "") -> str:
+        """Return the verdict as a sentence on the document with this URL and, if it is not alone there, this label."""
+        subject = named(url, label)
         if self.status == "unique":
             return f"{subject} is unique"
         relation = "copy" if self.status == "duplicate" else "revisit"
-        original = self.duplicate_of or "an item without URL"
-        if self.status == "duplicate" and self.duplicate_of == url and url:
+        original = named(self.duplicate_of, self.original)
+        if self.status == "duplicate" and url and (self.duplicate_of, self.original) == (url, label):
             original = "an earlier item of this URL"
         return f"{subject} is a {relation} of {original} (found by {self.detector}, resemblance {self.resemblance})"
 
@@ -50,6 +53,12 @@ class Verdict:
 
 
 UNIQUE = Verdict("unique")
+
+
+def named(url: str | None, label: str = "") -> str:
+    """Return the name of a document: its URL and, for one of several items of a page, its label."""
+    name = url or "an item without URL"
+    return f"{name} ({label})" if label else name
 
 
 class Point(NamedTuple):
@@ -79,6 +88,14 @@ def page_kind(resemblance: float, layout: int, earlier: int) -> str | None:
     if resemblance >= SAME_CONTENT:
         return "full" if same_layout(layout, earlier) else "content"
     return "layout" if same_layout(layout, earlier) else "partial"
+
+
+class Apart(NamedTuple):
+    """A held document with the text of another one, and the only fact that keeps the two apart."""
+
+    signature: Signature
+    name: int
+    """The hash of the name of the field."""
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ def with_fields(config: Config, opts: argparse.Namespace, kind: Kind | None = No
     chosen = {"fields": text and (text,), "url_field": url}
     changes: dict[str, Any] = {name: value for name, value in chosen.items() if value}
     changes.update(kind.settings if kind else {})
-    return replace(config.without_identity(getattr(opts, "id_field", None)), **changes)
+    return replace(config.ignoring(getattr(opts, "id_field", None)), **changes)
 
 
 def check_fields(opts: argparse.Namespace, rows: int, documents: int, located: int) -> None:

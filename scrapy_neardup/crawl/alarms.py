@@ -1,4 +1,4 @@
-"""Warn of results that suggest a wrong setting, once for each problem in a crawl.
+"""Warn of results that suggest a wrong setting or a lost item, once for each problem in a crawl.
 
 No Scrapy, no I/O. The memory for the counters is bounded, however long a crawl runs.
 """
@@ -7,23 +7,28 @@ from __future__ import annotations
 
 import logging
 import re
+from collections import Counter
 from collections.abc import Callable
 from heapq import nlargest
 from typing import Any, TypeVar
 
+from ..document import Document
+from ..facts import name_of
 from ..items import has_text_in
 from ..matching.claim import Claim
 from ..settings import Config
 from ..text.lines import squeeze
 from ..text.urls import host
+from ..verdict import named
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-ITEMS = 50  # items that must be counted before a warning
-PAGES = 200  # documents of a host that must be counted before a warning on one of its originals
-SHARE = 0.05  # a warning follows if more than this share of a host's documents are copies of one original
+ITEMS = 20  # items that must be counted before a warning
+FEW = 3  # a warning follows if more than half of the documents of a host are copies of so few originals,
+PAGES = 200  # or if, of so many documents of a host,
+SHARE = 0.05  # more than this share are copies of one original
 # The maximum number of counted originals of a host. When it is reached, the larger half is kept. This is enough, since
 # fewer than 20 originals can have more than SHARE of the documents.
 ORIGINALS = 40
@@ -37,12 +42,16 @@ class Alarms:
 
     def __init__(self, config: Config) -> None:
         self._textless = Textless()
-        self._of_items: list[Callable[[Any, bool], str]] = [self._textless.warning, MissingFields(config).warning]
-        self._of_claims: list[Callable[[Claim], str]] = [Crowds().warning, OtherTitles().warning]
+        self._of_items: list[Callable[[Any, Document | None], str]] = [
+            self._textless.warning, MissingFields(config).warning, Homeless().warning,
+        ]  # fmt: skip
+        self._of_claims: list[Callable[[Claim], str]] = [
+            Crowds().warning, OtherTitles().warning, LoneFacts().warning,
+        ]  # fmt: skip
 
-    def see(self, item: Any, *, has_text: bool) -> None:
-        """Count an item. Items without a verdict count too."""
-        self._of_items = [check for check in self._of_items if not _warn(check(item, has_text))]
+    def see(self, item: Any, document: Document | None) -> None:
+        """Count an item, with its document if it has one. Items without a verdict count too."""
+        self._of_items = [check for check in self._of_items if not _warn(check(item, document))]
 
     def end(self) -> None:
         """Warn if a crawl with few items ends, and none of them had text."""
@@ -65,9 +74,9 @@ class Textless:
     def __init__(self) -> None:
         self._items = self._textless = 0
 
-    def warning(self, item: Any, has_text: bool) -> str:
+    def warning(self, item: Any, document: Document | None) -> str:
         self._items += 1
-        self._textless += not has_text
+        self._textless += not (document and document.lines)
         return "" if self._items < ITEMS or 2 * self._textless <= self._items else self._message("Most")
 
     def final_warning(self) -> str:
@@ -75,8 +84,9 @@ class Textless:
 
     def _message(self, share: str) -> str:
         return (
-            f"{share} items have no text: {self._textless} of {self._items}. They pass without a verdict. Check which"
-            " fields the spider fills, and whether NEARDUP_FIELDS names the fields with the text"
+            f"{share} items have no text: {self._textless} of {self._items}. They pass, unless all their fields repeat"
+            " an item of the same page, or one with the same number, such as an ISBN. Check which fields the spider"
+            " fills, and whether NEARDUP_FIELDS names the fields with the text"
         )
 
 
@@ -89,13 +99,55 @@ class MissingFields:
         if config.url_field != Config().url_field:
             self._missing[config.url_field] = "NEARDUP_URL_FIELD"
 
-    def warning(self, item: Any, has_text: bool) -> str:
+    def warning(self, item: Any, document: Document | None) -> str:
         self._missing = {name: by for name, by in self._missing.items() if not has_text_in(item, name)}
         self._items += 1
         if self._items != ITEMS or not self._missing:
             return ""
-        named = ", ".join(f"{name!r} ({by})" for name, by in self._missing.items())
-        return f"None of {ITEMS} items has the field {named}. Check the name in the setting"
+        fields = ", ".join(f"{name!r} ({by})" for name, by in self._missing.items())
+        return f"None of {ITEMS} items has the field {fields}. Check the name in the setting"
+
+
+class Homeless:
+    """Counts items without a URL of their own."""
+
+    def __init__(self) -> None:
+        self._items = self._homeless = 0
+
+    def warning(self, item: Any, document: Document | None) -> str:
+        self._items += document is not None
+        self._homeless += document is not None and not document.has_own_url
+        if self._items < ITEMS or 2 * self._homeless <= self._items or document is None:
+            return ""
+        return (
+            f"Most items have no URL of their own: {self._homeless} of {self._items}, such as one of {document.url}. So"
+            " no request is skipped because of them, and `changes` lists only new ones. If a field has their URL, name"
+            " it in NEARDUP_URL_FIELD"
+        )
+
+
+class LoneFacts:
+    """Counts, for each field, the documents that only this field keeps apart from an earlier one with their text."""
+
+    def __init__(self) -> None:
+        self._documents = 0
+        self._kept: Counter[int] = Counter()
+
+    def warning(self, claim: Claim) -> str:
+        self._documents += 1
+        if claim.apart is None:
+            return ""
+        document, (other, fact) = claim.document, claim.apart
+        self._kept[fact] += 1
+        if self._documents < ITEMS or 2 * self._kept[fact] < self._documents:
+            return ""
+        field = next((name for name in document.fact_names if name_of(name) == fact), "a field")
+        return (
+            f"{self._kept[fact]} of {self._documents} documents have the text of an earlier one, and only the field"
+            f" {field!r} keeps them apart, such as {named(document.url, document.label)} and"
+            f" {named(other.url, other.label)}. If this field says nothing of the item, name it in"
+            " NEARDUP_IGNORE_FIELDS"
+        )
 
 
 class _Original:
@@ -106,11 +158,11 @@ class _Original:
     def __init__(self) -> None:
         self.copies = 0
         self.urls: list[str] = []
-        """The URLs of the first two copies."""
+        """The URLs of the first two copies at other URLs than the original's."""
 
-    def add(self, url: str) -> None:
+    def add(self, url: str, original: str) -> None:
         self.copies += 1
-        if len(self.urls) < 2:
+        if len(self.urls) < 2 and url not in (*self.urls, original):
             self.urls.append(url)
 
 
@@ -125,7 +177,7 @@ class _Host:
 
 
 class Crowds:
-    """Counts, for each host, the documents that are copies of one original."""
+    """Counts, for each host, the documents that are copies of few originals."""
 
     def __init__(self) -> None:
         self._hosts: dict[str, _Host] = {}
@@ -139,20 +191,22 @@ class Crowds:
         known.documents += 1
         if verdict.status == "duplicate" and verdict.duplicate_of:
             known.originals = _largest(known.originals, ORIGINALS, lambda each: each.copies)
-            known.originals.setdefault(verdict.duplicate_of, _Original()).add(url)
-        elif known.documents != PAGES:  # no original has more copies than before
+            known.originals.setdefault(verdict.duplicate_of, _Original()).add(url, verdict.duplicate_of)
+        elif known.documents not in (ITEMS, PAGES):  # no original has more copies than before
             return ""
-        return _crowded(name, known) if known.documents >= PAGES and known.originals else ""
+        return _crowded(name, known) if known.documents >= ITEMS and known.originals else ""
 
 
 def _crowded(name: str, known: _Host) -> str:
-    url, original = max(known.originals.items(), key=lambda pair: pair[1].copies)
-    if original.copies <= SHARE * known.documents:
+    largest = nlargest(FEW, known.originals.items(), key=lambda pair: pair[1].copies)
+    url, original = largest[0]
+    is_wall = known.documents >= PAGES and original.copies > SHARE * known.documents
+    if not is_wall and 2 * sum(each.copies for _, each in largest) <= known.documents:
         return ""
+    where = f" Check whether {' and '.join(original.urls)} have the same content." if original.urls else ""
     return (
-        f"{original.copies} of {known.documents} documents of {name} are copies of {url}. Check whether"
-        f" {' and '.join(original.urls)} have the same content. The repeated text may be a login page, an error page or"
-        " a template"
+        f"{original.copies} of {known.documents} documents of {name} are copies of {url}.{where} The repeated text may"
+        " be a login page, an error page or a template"
     )
 
 
@@ -182,8 +236,7 @@ class OtherTitles:
         return (
             f"The titles of most duplicates differ from their original's: {self._others} of {self._compared}. For"
             f" example, {_shown(document.title)} ({document.url}) was judged a copy of {_shown(original.title)}"
-            f" ({original.url}). Check whether these two pages have the same content. If not, set"
-            " NEARDUP_IDENTITY_FIELDS or raise NEARDUP_RESEMBLANCE"
+            f" ({original.url}). Check whether these two pages have the same content. If not, raise NEARDUP_RESEMBLANCE"
         )
 
 

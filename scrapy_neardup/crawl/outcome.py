@@ -92,6 +92,7 @@ class Outcomes:
         self._lost: deque[Claim] = deque()
         self._giving_more: WeakSet[Response] = WeakSet()
         self._giving_many: WeakSet[Response] = WeakSet()
+        self._giving_one: WeakSet[Response] = WeakSet()
         self._archived: WeakSet[Response] = WeakSet()
         self._warnings = {_NO_ORIGIN, _NO_OUTCOME}
 
@@ -169,7 +170,8 @@ class Outcomes:
         if item.response in self._giving_more:
             document = claim.document
             claim.document = replace(document, loose=frozenset(filter(None, (document.url, *document.aliases))))
-        claim.is_one_of_many = item.response in self._giving_many and is_of_page(claim.document, item.response)
+        if item.response in self._giving_many and is_of_page(claim.document, item.response):
+            claim.is_one_of_many = True
         if is_archived := item.response in self._archived:
             claim.document, claim.is_one_of_many = replace(claim.document, url=None, aliases=()), True
         self._access.later(self._commit, claim, is_archived)
@@ -207,6 +209,14 @@ class Outcomes:
     def note_archived(self, response: Response) -> None:
         """Note that a response came from an archive, so that no URL is linked to its document."""
         self._archived.add(response)
+
+    def note_only_item(self, response: Response) -> None:
+        """Note that a response gives exactly one item, so that its URL is the item's own."""
+        self._giving_one.add(response)
+
+    def gives_one_item(self, response: Response) -> bool:
+        """Return whether a response gives exactly one item."""
+        return response in self._giving_one
 
     def note_several_items(self, response: Response) -> None:
         """Note that a response had several documents, so that its URL is linked to none of them."""

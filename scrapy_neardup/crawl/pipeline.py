@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from scrapy.http import HtmlResponse, Response
 from ..deduplicator import PAUSES
 from ..document import Document, Tree
 from ..fingerprints.layout import layout
-from ..items import Fetch, item_document, item_pages, item_roles
+from ..items import Fetch, Record
 from ..matching.claim import Claim
 from ..stats import Stat
 from ..text.html import Page, canonical_links, elements
@@ -36,14 +37,15 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+SHOWN = 3  # drops that are logged at INFO, so that a wrong role of a field is noticed
 _COUNTED: dict[str, Stat] = {"unique": "unique", "duplicate": "duplicates", "revisit": "revisits"}
 
 
 class DuplicateItem(DropItem):
     """The item at `url` repeats a held document. `verdict` has the original and the evidence."""
 
-    def __init__(self, url: str | None, verdict: Verdict) -> None:
-        super().__init__(verdict.sentence(url), log_level="DEBUG")
+    def __init__(self, url: str | None, verdict: Verdict, label: str = "", log_level: str = "DEBUG") -> None:
+        super().__init__(verdict.sentence(url, label), log_level=log_level)
         self.url = url
         self.verdict = verdict
 
@@ -57,6 +59,7 @@ class NearDupPipeline:
         self._fetches: WeakKeyDictionary[Response, Fetch] = WeakKeyDictionary()
         self._untaggable: set[type] = set()
         self._told: set[type] = set()
+        self._shown = 0
         self._alarms = Alarms(neardup.config)
 
     @classmethod
@@ -92,14 +95,15 @@ class NearDupPipeline:
 
     async def _claim(self, item: Any, in_hand: ItemInHand) -> Claim | None:
         """Claim the document of an item. If it repeats a pending document, wait for the outcome of the pending one."""
-        fetch = self._fetch(in_hand.response)
-        document = item_document(item, self.neardup.config, fetch, await self._pages(item))
-        self._alarms.see(item, has_text=bool(document and document.lines))
-        if document is None or not document.lines:
+        record = Record.of(item, self.neardup.config, self._fetch(in_hand.response))
+        document = record.document(await self._pages(record)) if record else None
+        self._alarms.see(item, document)
+        if record:
+            self._tell_of_roles(type(item), record)
+        if document is None or not (document.lines or document.record):
             self.neardup.count("no_text")
             self._keep_fetching(in_hand.response)
             return None
-        self._tell_of_fields(item)
         await self.neardup.workers.prepare(document)
         try:
             in_hand.claim = claim = await self._claim_settled(document)
@@ -110,27 +114,16 @@ class NearDupPipeline:
             return None
         return claim
 
-    def _tell_of_fields(self, item: Any) -> None:
-        """Log the compared fields of the first item of each type."""
-        if type(item) in self._told:
-            return
-        self._told.add(type(item))
-        roles = item_roles(item, self.neardup.config)
-        logger.info(
-            "Items of type %(type)s: text from %(text)s; identified by %(identity)s",
-            {
-                "type": type(item).__name__,
-                "text": ", ".join(roles.text),
-                "identity": ", ".join(roles.identity) or "no other field (NEARDUP_IDENTITY_FIELDS)",
-            },
-        )
+    def _tell_of_roles(self, kind: type, record: Record) -> None:
+        """Log the role of each field of the first item of each type."""
+        if kind not in self._told:
+            self._told.add(kind)
+            logger.info("Items of type %s: %s", kind.__name__, record.roles_in_words())
 
-    async def _pages(self, item: Any) -> dict[str, Page]:
+    async def _pages(self, record: Record) -> dict[str, Page]:
         """Extract the main text of an item's HTML in a worker, if the extractor is heavy."""
         workers = self.neardup.workers
-        if not workers.reads:
-            return {}
-        return {html: await workers.read(html) for html in item_pages(item, self.neardup.config)}
+        return {html: await workers.read(html) for html in record.pages()} if workers.reads else {}
 
     def _keep_fetching(self, response: Response | None) -> None:
         """Note that a response had an item that is not held, so that its URLs are fetched again."""
@@ -155,7 +148,9 @@ class NearDupPipeline:
             return Fetch()
         if response not in self._fetches:
             self._fetches[response] = _fetch(response)
-        return self._fetches[response]
+        times = self.neardup.dedup.deliveries.started, time.time()
+        gives_one = self.neardup.outcomes.gives_one_item(response)
+        return self._fetches[response]._replace(place=response.url, gives_one=gives_one, times=times)
 
     def _count(self, claim: Claim) -> None:
         verdict = claim.verdict
@@ -176,8 +171,10 @@ class NearDupPipeline:
                 self.neardup.outcomes.commit(in_hand)
                 if self.neardup.dropped:
                     self.neardup.dropped.write(item, claim.document.url, verdict)
-                raise DuplicateItem(claim.document.url, verdict)
-            logger.debug("Passes, though %s", verdict.sentence(claim.document.url))
+                self._shown += 1
+                level = "INFO" if self._shown <= SHOWN else "DEBUG"
+                raise DuplicateItem(claim.document.url, verdict, claim.document.label, level)
+            logger.debug("Passes, though %s", verdict.sentence(claim.document.url, claim.document.label))
         if config.action == "tag":
             self._tag(item, verdict)
         return item

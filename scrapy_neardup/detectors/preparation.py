@@ -20,7 +20,7 @@ def sign(document: Document, detectors: Iterable[Detector], now: float) -> Signa
     }
     return Signature(
         document.url, fingerprints, document.sketch, now, document.layout,
-        title=document.title[:TITLE], identity=document.identity,
+        title=document.title[:TITLE], facts=document.facts, label=document.label,
     )  # fmt: skip
 
 

@@ -17,13 +17,18 @@ BANDS, ROWS = 12, 2  # a key is shared by half of the pairs with a resemblance o
 
 
 class Exact:
-    """Proposes documents with equal normalized text: the same tokens in the same order."""
+    """Proposes documents with equal normalized text: the same tokens in the same order.
+
+    Its first fingerprint is that of the text. If the document has facts, its last one is that of the whole record, so
+    that a record is found among however many records with its text.
+    """
 
     name = "exact"
-    scheme = "exact/1"
+    scheme = "exact/2"
 
     def fingerprints(self, document: Document) -> tuple[int, ...]:
-        return (hash_bytes(document.lines),) if document.lines else ()
+        text = (hash_bytes(document.lines),) if document.lines else ()
+        return (*text, document.record) if document.record else text
 
     def index(self) -> Equal:
         return Equal()

@@ -45,7 +45,7 @@ def ready_rows(lines: Iterable[Line], signer: Signer, workers: int) -> Generator
 
 # The data that processes exchange. Workers receive lines, and send back only the results.
 
-Packed = tuple[Any, tuple[str | None, dict[str, tuple[int, ...]], Sketch, int, str, int, bool] | None, str | None]
+Packed = tuple[Any, tuple[str | None, dict[str, tuple[int, ...]], Sketch, int, str, bytes, bool] | None, str | None]
 Answer = tuple[list[Packed], str | None]
 """The results for all rows before the first failed row, and the error of that row; None if no row failed."""
 
@@ -64,7 +64,7 @@ def _packed(ready: Ready) -> Packed:
     if document is None:
         return None, None, ready.fault
     url, prints, sketch, layout = document.url, document.ready, document.sketch, document.layout
-    return ready.id, (url, prints, sketch, layout, document.title, document.identity, document.thin), None
+    return ready.id, (url, prints, sketch, layout, document.title, document.facts, document.thin), None
 
 
 def _unpacked(line: Line, packed: Packed, signer: Signer) -> Ready:

@@ -19,7 +19,7 @@ class Signed(Document):
         sketch: Sketch,
         layout: int,
         title: str,
-        identity: int,
+        facts: bytes,
         thin: bool,
         *,
         text: Callable[[], str],
@@ -31,7 +31,7 @@ class Signed(Document):
             layout=layout,
             sketch=sketch,
             title=title,
-            identity=identity,
+            facts=facts,
             thin=thin,
             _read=text,
         )

@@ -33,7 +33,7 @@ class Warc(Kind):
         "fields": ("text",),
         "url_field": "url",
         "title_field": "title",
-        "identity_fields": (),  # none, since the field `id` is that of the record
+        "ignore_fields": ("id", "date"),  # of the record in the file, not of the page
     }
 
     @classmethod

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 from ..document import Document
 from ..signature import Signature
-from ..verdict import Match, Verdict
+from ..verdict import Apart, Match, Verdict
 
 
 class Claim:
@@ -22,6 +22,7 @@ class Claim:
         *,
         rival: Claim | None,
         is_early: bool,
+        apart: Apart | None = None,
         settle: Callable[[Claim], object],
     ) -> None:
         """Create a pending claim. `settle` is called once, with the claim, after its state has changed."""
@@ -31,8 +32,10 @@ class Claim:
         self.verdict = verdict
         self.is_successor = False
         """True for a copy that takes the place of an original whose URL no longer returns the document."""
-        self.is_one_of_many = False
+        self.is_one_of_many = not document.has_own_url
         """True if the page had other documents too, so that the URL of the page is linked to none of them."""
+        self.apart = apart
+        """For a unique document: an earlier one with its text, and the only fact that keeps the two apart."""
         self.is_copy = self.verdict.status == "duplicate" and not self.verdict.changed
         self.state = "pending"
         """`pending`, `committed` or `withdrawn`."""

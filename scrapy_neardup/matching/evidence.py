@@ -82,19 +82,26 @@ class Rule:
         return cls(config.resemblance, config.length_ratio, config.min_tokens, config.short_text)
 
     def accepts(
-        self, found: Comparison, *, same_text: bool = False, same_url: bool = False, repeated: bool = False
+        self,
+        found: Comparison,
+        *,
+        same_text: bool = False,
+        same_url: bool = False,
+        same_record: bool = False,
+        repeated: bool = False,
     ) -> bool:
         """Return whether one document repeats the other.
 
-        `same_text`: their normalized texts are equal. `same_url`: both have one URL. `repeated`: the original has
-        copies already.
+        `same_text`: their normalized texts are equal. `same_url`: both have one URL. `same_record`: they are of one
+        site, and their facts are equal. `repeated`: the original has copies already.
 
-        A text of fewer than `min_tokens` tokens repeats only an equal text: of the same URL or, with `short_text`
-        "exact", of any URL. If the original has copies, the rule is less strict, since the original is then one of
-        several versions of a text, and another version may differ more from it than a copy does.
+        A text of fewer than `min_tokens` tokens repeats only an equal text: of the same URL, of the same record or,
+        with `short_text` "exact", of any URL. If the original has copies, the rule is less strict, since the original
+        is then one of several versions of a text, and another version may differ more from it than a copy does.
         """
         if found.tokens < max(self.min_tokens, 1):
-            return same_text and found.tokens > 0 and (same_url or self.short_text == "exact")
+            is_exact = self.short_text == "exact" and found.tokens > 0
+            return same_text and (same_url or same_record or is_exact)
         return (
             found.resemblance >= self.required_resemblance(found.tokens, repeated=repeated)
             and found.length_ratio <= self.length_ratio

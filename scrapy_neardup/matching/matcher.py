@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import logging
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
-from itertools import groupby, islice
+from itertools import chain, compress, groupby, islice
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ import mmh3
 
 from ..detectors import Exact, SimHash
 from ..document import Document
+from ..facts import agree, differing, has_strong, name_of, told_apart
 from ..feeds.reviews import WHY_APART, Reviews
 from ..fingerprints.simhash import hamming
 from ..hosts.relations import Outcome, judge, judge_equal
@@ -21,12 +23,14 @@ from ..mirrors.preference import Preference
 from ..signature import Evidence, Link, Signature
 from ..text.shapes import site
 from ..text.urls import canonical_url, domain, host
-from ..verdict import Match, page_kind
+from ..verdict import Apart, Match, page_kind
 from .evidence import Comparison, Rule, compare
-from .siblings import Page, Siblings, may_hide_form
+from .siblings import Page, Siblings, may_hide_form, title_words
 
 if TYPE_CHECKING:
     from ..store import Store
+
+logger = logging.getLogger(__name__)
 
 MAX_CANDIDATES = 200  # the maximum number of candidates from each detector; a large family of similar texts has more
 URL = "url"  # the name of the detector for a candidate that the document's own URL returned before
@@ -49,6 +53,8 @@ class Matcher:
         """The number of compared candidates so far."""
         self._store = store
         self._scope = _SCOPES[scope]
+        self.apart: Apart | None = None
+        """The last document with the text of the last judged one, from which only one fact keeps it apart."""
         self._siblings = Siblings()
 
     def learn(self, signature: Signature, match: Match | None) -> None:
@@ -64,6 +70,7 @@ class Matcher:
         in the middle of a family of texts. By resemblance alone, the family would be split, depending on the order of
         arrival. Of equal texts, the oldest is chosen.
         """
+        self.apart = None
         if not (matches := list(self.matches(document, signature))):
             return None
         matches = [match for match in matches if match.signature.url in self.preference] or matches
@@ -79,8 +86,23 @@ class Matcher:
         return min(same, key=lambda match: (match.signature.first_seen, match.signature.id))
 
     def matches(self, document: Document, signature: Signature) -> Iterator[Match]:
-        """Yield a match for each held document that a document repeats, except those that it outranks."""
-        return self._matches(document, signature, outranked=False)
+        """Yield a match for each held document that a document repeats, except those that it outranks.
+
+        Records of another site with one text, which a fact in words tells apart, are matches only if they have the same
+        fact as the document.
+        """
+        found = list(self._matches(document, signature, outranked=False))
+        if not signature.facts or len(found) < 2:
+            return iter(found)
+        by_host: dict[str, list[Match]] = {}
+        for match in found:
+            by_host.setdefault(host(match.signature.url or ""), []).append(match)
+        own = by_host.pop(host(document.url or ""), [])
+        others = (
+            compress(some, told_apart(signature.facts, [match.signature.facts for match in some]))
+            for some in by_host.values()
+        )
+        return chain(own, *others)
 
     def outranked(self, document: Document, signature: Signature) -> Iterator[Match]:
         """Yield a match for each held document that a document repeats and outranks, since its host is preferred."""
@@ -107,10 +129,10 @@ class Matcher:
         return self._why_apart(document, self._siblings.page(document, signature, proposed), earlier)
 
     def _why_apart(self, document: Document, page: Page, earlier: Signature) -> str | None:
-        is_own = self.is_own(document.url, earlier)
+        is_own = self.is_own(document.url, earlier) and not document.is_one_of_several
         if not is_own and any(self.reviews.differ(url, earlier.url) for url in (document.url, *document.aliases)):
             return WHY_APART
-        return page.why_sibling_of(earlier, is_own=is_own)
+        return page.why_sibling_of(earlier, is_own=is_own, counters=self._store.counters.of(document.url))
 
     def candidates(self, document: Document, signature: Signature) -> Iterator[tuple[str, Signature]]:
         """Yield each candidate in the scope once, with its detector, then the document that the URL returned last."""
@@ -137,9 +159,15 @@ class Matcher:
         same_text = _same_text(signature, earlier)
         found = compare(signature.sketch, earlier.sketch)
         same_url = same_text and self.is_own(document.url, earlier)
-        if not self.rule.accepts(found, same_text=same_text, same_url=same_url, repeated=repeated):
+        same_record = same_text and not same_url and self._is_same_record(page, signature, earlier)
+        if not self.rule.accepts(
+            found, same_text=same_text, same_url=same_url, same_record=same_record, repeated=repeated
+        ):
             return None
+        if same_url and not document.is_one_of_several and earlier is self.last(document.url):
+            self._tell_of_counters(document, self._store.note_visit(signature, earlier))
         if self._why_apart(document, page, earlier):
+            self._note_apart(signature, earlier, same_text=same_text)
             return None
         evidence = Evidence(
             name,
@@ -150,6 +178,30 @@ class Matcher:
             page_kind(found.resemblance, signature.layout, earlier.layout),
         )
         return Match(earlier, evidence)
+
+    def _is_same_record(self, page: Page, signature: Signature, earlier: Signature) -> bool:
+        """Return whether two documents with one text are the same record of one site. Without text, a strong fact must
+        be equal too."""
+        return (
+            bool(signature.facts)
+            and page.is_of_host(earlier)
+            and title_words(signature.title) == title_words(earlier.title)
+            and (signature.sketch.tokens > 0 or has_strong(signature.facts))
+            and agree(signature.facts, earlier.facts, self._store.counters.of(signature.url))
+        )
+
+    def _tell_of_counters(self, document: Document, names: Iterable[int]) -> None:
+        for name in document.fact_names:
+            if name_of(name) in names:
+                logger.info(
+                    "%r changes at each visit to %s, so it no longer counts there", name, host(document.url or "")
+                )
+
+    def _note_apart(self, signature: Signature, earlier: Signature, *, same_text: bool) -> None:
+        if same_text and host(signature.url or "") == host(earlier.url or ""):
+            names = differing(signature.facts, earlier.facts)
+            if len(names) == 1:
+                self.apart = Apart(earlier, *names)
 
     def trial(self, signature: Signature, link: Link) -> Finding | None:
         """Compare a document with the one that is held for a corresponding URL of another host.
@@ -206,8 +258,11 @@ def _content(signature: Signature) -> int:
 
 
 def _same_text(a: Signature, b: Signature) -> bool:
+    """Return whether two texts are equal, or both documents are records without text."""
+    if not (a.sketch.tokens and b.sketch.tokens):
+        return a.sketch.tokens == b.sketch.tokens
     digest = a.fingerprints.get(Exact.name, ())
-    return bool(digest) and digest == b.fingerprints.get(Exact.name)
+    return bool(digest) and digest[:1] == b.fingerprints.get(Exact.name, ())[:1]
 
 
 def _distance(a: Signature, b: Signature) -> int | None:

@@ -2,9 +2,10 @@
 
 Reference pages of a library, products of a shop and issues of a bulletin share most of their words. The shared words
 are on other pages too, so they are no evidence of a copy. Two documents are siblings, and both are kept, if one of
-these conditions holds. Without a URL, only the first condition is checked.
+these conditions holds. Without a URL, only the first condition is checked. If strong facts are equal, no other is.
 
-- Identity. The items differ in the fields that identify them, such as a name, number or price.
+- Strong facts. The items differ in a number that is the same on all sites, such as an ISBN.
+- Facts. Both items are of one host, and differ in a fact, such as a date, place or price.
 - Subject. The titles differ, the later text contains words that only the later title has, and the earlier text lacks
   most of the shingles around these words.
 - Name. Both pages are of one host, the titles differ in a few words at one place, and the later text does not contain
@@ -16,7 +17,8 @@ these conditions holds. Without a URL, only the first condition is checked.
 - Passage. Both pages are of one host, with too few known pages to tell which shingles are rare, and each text has a
   passage that the other lacks.
 
-The "other pages" are the last pages of the later page's host that this process held, and all candidates.
+The "other pages" are the last pages of the later page's host that this process held, and all candidates, except those
+with the earlier page's text: they are records that differ in a fact, and do not show what is form.
 """
 
 from __future__ import annotations
@@ -27,12 +29,13 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from functools import cache, cached_property
 from itertools import takewhile
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from ..document import Document
+from ..facts import Names, agree, are_strongly_equal, differing, name_of
 from ..fingerprints.hashes import shingle_hashes
 from ..fingerprints.minhash import minima, places
 from ..fingerprints.sketch import BINS, WIDTH, Codes, overlap, resemblance
@@ -56,6 +59,9 @@ PASSAGE_SHINGLES = 8  # minimum number of known shingles in the passage
 FAR = 0.7  # the resemblance below which a copy is not near
 NAME = 3  # the maximum number of words in which titles of one form differ
 
+Place: TypeAlias = tuple[str, str]
+"""The URL and the title of a page. A list page has items with different titles."""
+
 _CHARACTER = "[\u3040-\u30ff\u3400-\u9fff]"
 
 
@@ -78,44 +84,59 @@ class Other(NamedTuple):
 class Page:
     """The judged page. Values that the comparison with each earlier page needs are computed once."""
 
-    def __init__(self, document: Document, signature: Signature, others: Mapping[str, Other]) -> None:
-        """`others` has other pages by URL."""
+    def __init__(self, document: Document, signature: Signature, others: Mapping[Place, Other]) -> None:
+        """`others` has other pages by URL and title."""
         self._document = document
         self._signature = signature
         self._others = others
+        self._compared: Signature | None = None
+        self._positions: list[int] = []
 
-    def why_sibling_of(self, earlier: Signature, *, is_own: bool) -> str | None:
+    def why_sibling_of(self, earlier: Signature, *, is_own: bool, counters: Names = ()) -> str | None:
         """Return the reason why this page and an earlier one are siblings; None if they are not.
 
-        `is_own`: both have the same URL. Then they are siblings only if their identities differ.
+        `is_own`: the earlier page is what this URL returned before. Then they are siblings only if facts differ.
+        `counters`: the names of the facts that do not count on this host.
         """
-        if self._signature.identity and earlier.identity and self._signature.identity != earlier.identity:
-            return "the items differ in a name, number or price"
-        if is_own or not self._document.url or not earlier.url:
+        ours, theirs = self._signature.facts, earlier.facts
+        is_one = are_strongly_equal(ours, theirs)
+        if is_one is False:
+            return "the items differ in a number that is the same on all sites"
+        if self.is_of_host(earlier) and not agree(ours, theirs, counters):
+            return "the items differ in " + self._differing(theirs, counters)
+        if is_own or is_one or not self._document.url or not earlier.url:
             return None
         return self._why_by_titles(earlier) or self._why_by_texts(earlier)
+
+    def _differing(self, theirs: bytes, counters: Names) -> str:
+        names = differing(self._signature.facts, theirs).difference(counters)
+        known = [name for name in self._document.fact_names if name_of(name) in names]
+        return "the field " + ", ".join(known) if known else "a fact"
 
     def _why_by_titles(self, earlier: Signature) -> str | None:
         if not self._differs_in_title(earlier):
             return None
         if self.lacks_subject(earlier):
             return "the earlier text lacks the subject of the title"
-        if self._is_of_host(earlier) and self._document.thin:
+        if self.is_of_host(earlier) and self._document.thin:
             return "the text is thin, and the titles differ"
-        if self._is_of_host(earlier) and self.is_named_otherwise(earlier):
+        if self.is_of_host(earlier) and self.is_named_otherwise(earlier):
             return "the titles differ in a name"
         return None
 
     def _why_by_texts(self, earlier: Signature) -> str | None:
+        if self._signature.facts and self._signature.sketch == earlier.sketch and self.is_of_host(earlier):
+            return None  # equal facts and equal text are one record, even if the text is a form
         own = self.own(earlier)
-        if own is None and self._is_of_host(earlier) and self.has_passage(earlier):
+        if own is None and self.is_of_host(earlier) and self.has_passage(earlier):
             return "each text has a passage that the other lacks"
         required = required_own(own.form, is_doubted=self._is_doubted_by_title(earlier)) if own else 0.0
         if own and own.share < required:
             return f"the earlier text has {own.share:.2f} of the text that is rare on its site, needed {required:.2f}"
         return None
 
-    def _is_of_host(self, earlier: Signature) -> bool:
+    def is_of_host(self, earlier: Signature) -> bool:
+        """Return whether both pages are of one host."""
         return host(self._document.url or "") == host(earlier.url or "") != ""
 
     def _differs_in_title(self, earlier: Signature) -> bool:
@@ -125,9 +146,20 @@ class Page:
 
     def _is_doubted_by_title(self, earlier: Signature) -> bool:
         """Return whether both have a title, and the titles differ or a third page has this page's title."""
-        title, thirds = self._signature.title, (other for url, other in self._others.items() if url != earlier.url)
+        title, alike = self._signature.title, self._alike(earlier)
+        thirds = (other for at, other in enumerate(self._others.values()) if at not in alike)
         is_shared = bool(title and earlier.title) and any(third.title == title for third in thirds)
         return is_shared or self._differs_in_title(earlier)
+
+    def _alike(self, earlier: Signature) -> list[int]:
+        """Return the positions, among the other pages, of the earlier page and of those with its text."""
+        if self._compared is not earlier:
+            place, codes = _place(earlier), earlier.sketch.codes
+            self._compared = earlier
+            self._positions = [
+                n for n, (at, other) in enumerate(self._others.items()) if at == place or other.codes == codes
+            ]
+        return self._positions
 
     @cached_property
     def words(self) -> frozenset[str]:
@@ -142,7 +174,7 @@ class Page:
 
     def is_named_otherwise(self, earlier: Signature) -> bool:
         """Return whether the titles are of one form and differ in a name, and this text contains neither name."""
-        names = differing(title_words(self._signature.title), title_words(earlier.title))
+        names = differing_words(title_words(self._signature.title), title_words(earlier.title))
         return names is not None and not any(self._has(tokenize(_joined(name))) for name in names)
 
     def _has(self, words: list[str]) -> bool:
@@ -150,7 +182,7 @@ class Page:
 
     def own(self, earlier: Signature) -> Own | None:
         """Return the measures of this page's own text; None if too few other pages are known."""
-        if len(self._others) - (earlier.url in self._others) <= RARE:
+        if len(self._others) - len(self._alike(earlier)) <= RARE:
             return None
         rare = self._rare(earlier)
         form = 1 - float(rare.sum() / max(int((self._codes > 0).sum()), 1))
@@ -163,9 +195,7 @@ class Page:
 
     def _rare(self, earlier: Signature) -> npt.NDArray[np.bool_]:
         """Return the bins with a rare shingle of this page. The earlier page does not count as another page."""
-        count = self._same.sum(axis=0)
-        if earlier.url in self._others:
-            count -= _codes(earlier.sketch.codes) == self._codes
+        count = self._same.sum(axis=0) - self._same[self._alike(earlier)].sum(axis=0)
         rare: npt.NDArray[np.bool_] = (count <= RARE) & (self._codes > 0)
         return rare
 
@@ -212,7 +242,7 @@ class Siblings:
     """Remembers the last pages of each host that this process held."""
 
     def __init__(self) -> None:
-        self._hosts: OrderedDict[str, dict[str, Other]] = OrderedDict()
+        self._hosts: OrderedDict[str, dict[Place, Other]] = OrderedDict()
 
     def learn(self, signature: Signature) -> None:
         """Remember a page, unless it has no host."""
@@ -220,7 +250,7 @@ class Siblings:
         if not (name := host(url)):
             return
         pages = self._hosts.setdefault(name, {})
-        pages[url] = Other(signature.sketch.codes, signature.title)
+        pages[_place(signature)] = Other(signature.sketch.codes, signature.title)
         if len(pages) > PAGES:
             del pages[next(iter(pages))]  # an OrderedDict would take ten times as long to copy
         self._hosts.move_to_end(name)
@@ -229,13 +259,16 @@ class Siblings:
 
     def page(self, document: Document, signature: Signature, proposed: Iterable[Signature]) -> Page:
         """Return the page of a document, for comparison with its candidates."""
-        url = document.url or ""
-        others = dict(self._hosts.get(host(url), {}))
-        others.update(
-            (each.url, Other(each.sketch.codes, each.title)) for each in proposed if each.url and each.url not in others
-        )
-        others.pop(url, None)
+        others = dict(self._hosts.get(host(document.url or ""), {}))
+        for each in proposed:
+            if each.url:
+                others.setdefault(_place(each), Other(each.sketch.codes, each.title))
+        others.pop(_place(signature), None)
         return Page(document, signature, others)
+
+
+def _place(signature: Signature) -> Place:
+    return signature.url or "", signature.title
 
 
 def may_hide_form(copy: Signature, original: Signature, resemblance: float) -> bool:
@@ -263,7 +296,7 @@ def _title_word() -> re.Pattern[str]:
     return re.compile(rf"{_CHARACTER}|(?:(?!{_CHARACTER})[\w{marks()}])+|[-+*/%=<>!&|^~]+")
 
 
-def differing(a: list[str], b: list[str]) -> tuple[list[str], list[str]] | None:
+def differing_words(a: list[str], b: list[str]) -> tuple[list[str], list[str]] | None:
     """Return the differing words of two titles of one form; None if they are not of one form."""
     start = _equal(zip(a, b, strict=False))
     end = _equal(zip(reversed(a[start:]), reversed(b[start:]), strict=False))

@@ -95,5 +95,5 @@ class Deliveries:
 
 
 def _made_up_url(document: Signature, given_by: str = "") -> str:
-    told = (document.url, document.title, document.identity, document.sketch.codes.hex(), document.sketch.tokens)
+    told = (document.url, document.title, document.facts.hex(), document.sketch.codes.hex(), document.sketch.tokens)
     return f"{SCHEME}{given_by}{hash_text(repr(told)):016x}"

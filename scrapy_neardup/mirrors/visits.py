@@ -8,9 +8,15 @@ from typing import TYPE_CHECKING
 
 from ..document import Document
 from ..signature import Evidence, Link, Signature, Visit
+from ..text.url_classes import SCHEME
+from ..text.urls import canonical_url
+from ..verdict import named
 
 if TYPE_CHECKING:
     from ..store import Store
+
+
+ITEM = f"{SCHEME}item:"
 
 
 class Visits:
@@ -45,6 +51,13 @@ class Visits:
         for url in urls(document):
             self._store.record(Link(url, None, False, self._clock(), document.size))
 
+    def link_item(self, document: Document, signature: Signature, evidence: Evidence) -> None:
+        """Record that one of several items of a page is a copy, unless the page is that of the original."""
+        page = document.url or ""
+        if canonical_url(page) != canonical_url(signature.url or ""):
+            url = item_url(page, document.label)
+            self._store.record(Link(url, signature, True, self._clock(), evidence=evidence, firm=False))
+
     def link(
         self,
         urls: Iterable[str],
@@ -61,6 +74,16 @@ class Visits:
             # A URL with a document of its own does not become a copy, whatever else it or a list page returns.
             if not (known and known.signature and not known.is_copy and (is_copy or known.firm)):
                 self._store.record(Link(url, signature, is_copy, self._clock(), document.size, evidence, firm))
+
+
+def item_url(page: str, label: str) -> str:
+    """Return a made-up URL for one of several items of a page."""
+    return f"{ITEM}{named(page, label)}"
+
+
+def shown(url: str) -> str:
+    """Return a URL as it is shown: for a made-up one of an item, its page and its label."""
+    return url.removeprefix(ITEM)
 
 
 def urls(document: Document) -> list[str]:

@@ -125,7 +125,7 @@ def _document(row: Row) -> Signed:
         unpack_sketch(row["sketch"]),
         row["layout"] % (1 << 64),
         decode_text(bytes(row["title"])),
-        row["identity"] % (1 << 64),
+        bytes(row["facts"]),
         row["thin"],
         text=lambda: bytes(row["text"] or b"").decode(errors="surrogatepass"),
     )

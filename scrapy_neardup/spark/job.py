@@ -42,7 +42,7 @@ class Job:
 
     def __init__(self, source: Source, config: Config, id_field: str | None = None) -> None:
         self._source = source
-        self._config = replace(config.without_identity(id_field), store=None)
+        self._config = replace(config.ignoring(id_field), store=None)
         self.detectors = build_detectors(self._config)
         self._ways = signing.Ways.of(self.detectors)
         self._id_field = id_field

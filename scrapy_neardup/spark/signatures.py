@@ -45,14 +45,14 @@ class Record(NamedTuple):
     sketch: bytes
     layout: int
     title: bytes
-    identity: int
+    facts: bytes
     thin: bool
 
 
 SCHEMA = (
     "number long, id string, url binary, page long, site long, tokens int, exact long, keys array<long>,"
     " near array<array<long>>, fingerprints binary, sketch binary, layout long,"
-    " title binary, identity long, thin boolean"
+    " title binary, facts binary, thin boolean"
 )
 
 
@@ -115,6 +115,6 @@ def _record(number: int, name: str, document: Document, signature: Signature, wa
         msgpack.packb(signature.sketch),
         signed(signature.layout),
         encode_text(signature.title),
-        signed(signature.identity),
+        signature.facts,
         document.thin,
     )

@@ -48,6 +48,8 @@ class HostNews:
     """The new evidence on mirrors."""
     met: dict[str, float] = field(default_factory=dict)
     """The new hosts, each with the time of its first page in seconds since the epoch."""
+    counters: list[tuple[str, int, bool]] = field(default_factory=list)
+    """Hosts with the hashed names of facts, and whether they are counters."""
 
 
 Record: TypeAlias = "Signature | Link | Run | HostNews | Mapping[str, Any]"

@@ -35,6 +35,11 @@ def url_key(url: str) -> int:
     return spread(hash_text(canonical_url(url)) ^ salt("url"))
 
 
+def page_key(url: str) -> int:
+    """Return the key that finds the documents of a page with several items."""
+    return spread(hash_text(canonical_url(url)) ^ salt("page"))
+
+
 def links_key(id: str) -> int:
     """Return the key that finds all links to a document."""
     return spread(hash_text(id) ^ salt("links"))
@@ -60,6 +65,8 @@ def postings(record: Record) -> Postings:
         keys = document_keys(record.fingerprints)
         if record.own and record.url:
             keys.append(url_key(record.url))
+        if record.label and record.url:
+            keys.append(page_key(record.url))
         simhashes = record.fingerprints.get(SIMHASH, ())
         return Postings(keys, simhashes[0] if simhashes else None)
     if isinstance(record, Link):

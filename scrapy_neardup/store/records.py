@@ -5,10 +5,12 @@ holds data only, so a file from a stranger can't run code. The body is a list of
 the kind `meta`:
 
 - document: `fingerprints` are packed as 64-bit little-endian integers; `sketch` is `[tokens, shingles, figures, codes,
-  figure_sample]`; `own` is `[seen, size, before]` of the visit of its own URL, or nil if a link is newer;
+  figure_sample]`; `facts` are packed as in facts.py; `own` is `[seen, size, before]` of the visit of its own URL, or
+  nil if a link is newer;
 - link: `target` is the id of its document, `RUN/NUMBER`, or nil for a URL to be fetched each time; `evidence` is
   `[detector, hamming, resemblance, containment, length_ratio, kind]` or nil; `page` is bytes or nil;
-- host: `trials` are `relations.Row`; `met` maps each new host to the time of its first page.
+- host: `trials` are `relations.Row`; `met` maps each new host to the time of its first page; `counters` are
+  `[host, hashed name of a fact, whether it is a counter]`.
 """
 
 from __future__ import annotations
@@ -32,9 +34,9 @@ from .runs import Run
 
 FIELDS = {
     RUN: ("started", "closed", "sealed", "paused", "forgotten", "documents", "urls", "stats", "writer"),
-    DOCUMENT: ("url", "title", "first_seen", "fingerprints", "sketch", "layout", "identity", "own"),
+    DOCUMENT: ("url", "title", "first_seen", "fingerprints", "sketch", "layout", "facts", "label", "own"),
     LINK: ("url", "target", "is_copy", "seen", "size", "firm", "evidence", "before", "page"),
-    HOST: ("trials", "met"),
+    HOST: ("trials", "met", "counters"),
 }
 _ERRORS = "surrogatepass"  # URLs and titles may contain lone surrogates
 
@@ -119,12 +121,12 @@ def body_of(key: str, record: Record) -> Any:
 
 
 def _document(key: str, body: Any) -> Signature:
-    url, title, first_seen, prints, sketch, layout, identity, own = body
+    url, title, first_seen, prints, sketch, layout, facts, label, own = body
     visit = Visit(*own) if own and url else None
     for packed in prints.values():
         if type(packed) is not bytes or len(packed) & 7:
             raise ValueError("its fingerprints are invalid")
-    return Signature(url, Prints(prints), Sketch(*sketch), first_seen, layout, title, identity, key[9:], visit)
+    return Signature(url, Prints(prints), Sketch(*sketch), first_seen, layout, title, facts, label, key[9:], visit)
 
 
 def _link(key: str, body: Any) -> Link:
@@ -134,8 +136,8 @@ def _link(key: str, body: Any) -> Link:
 
 
 def _host(key: str, body: Any) -> HostNews:
-    trials, met = body
-    return HostNews([_trial(*trial) for trial in trials], dict(met))
+    trials, met, counters = body
+    return HostNews([_trial(*trial) for trial in trials], dict(met), [(host, fact, so) for host, fact, so in counters])
 
 
 def _trial(sites: Any, prefixes: Any, endings: Any, path: Any, outcome: Any, *rest: Any) -> Trial:

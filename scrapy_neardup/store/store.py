@@ -15,10 +15,12 @@ from contextlib import suppress
 from typing import Any
 
 from ..detectors.detector import Detector
+from ..hosts.counters import Counters
 from ..hosts.relations import Row as Trial
 from ..hosts.rules import Hosts
 from ..signature import Link, Signature, Visit
 from ..text.shapes import site
+from ..text.urls import host
 from . import erasure
 from .claims import Claims
 from .dead_runs import Dead
@@ -50,6 +52,8 @@ class Store:
         """Open the store. `run` is the id of a run to resume, "" to begin a new run, or None to open read-only."""
         self.hosts = Hosts()
         """The evidence on mirrors from all runs."""
+        self.counters = Counters()
+        """The facts of each host that are counters, from all runs."""
         self.stats: dict[str, int] = {}
         """Scrapy's stats of this run so far, without their prefix. They are stored when the run is closed."""
         self.backend = backend
@@ -162,6 +166,18 @@ class Store:
         self._news.trials.extend(trials)
         self._flush_in_time()
 
+    def note_visit(self, new: Signature, held: Signature) -> list[int]:
+        """Learn from two visits to the URL of `held`, whose text is the same. Return the names of new counters."""
+        found = list(self.counters.visit(held.url or "", new.facts, held.facts))
+        self._news.counters.extend((host(held.url or ""), name, True) for name in found)
+        return found
+
+    def forget_counters(self, counters: Iterable[tuple[str, int]]) -> None:
+        """Forget that facts of hosts are counters."""
+        for name, fact in counters:
+            self.counters.know(name, fact, is_counter=False)
+            self._news.counters.append((name, fact, False))
+
     # The store as a whole
 
     def forget(self, what: Selection) -> Forgotten:
@@ -225,7 +241,7 @@ class Store:
         """Make committed rows durable. With `wait=False`, only start to write. Raise StoreError if a write failed."""
         self._flushed, self._rows = time.monotonic(), 0
         if self.run:
-            if self._news.trials or self._news.met:
+            if self._news != HostNews():
                 news, self._news = self._news, HostNews()
                 self.backend.write([Entry(f"{HOST}/{self.session.next_id()}", news)])
             self.session.save_counts()
@@ -273,6 +289,8 @@ class Store:
         for each in news:
             for name, when in each.met.items():
                 self.hosts.meet_site(name, when)
+            for name, fact, is_counter in each.counters:
+                self.counters.know(name, fact, is_counter=is_counter)
 
     def close(self, *, clean: bool = True) -> None:
         """Withdraw pending documents, flush, and close the run. With `clean=False`, the run counts as dead."""

@@ -72,6 +72,11 @@ def looks_like_html(text: str) -> bool:
     return _TAG.match(sample) is not None or ("/" in tags and is_dense)
 
 
+def is_whole_page(text: str) -> bool:
+    """Return whether a text is an HTML document, not a fragment."""
+    return _DOCUMENT.match(text) is not None
+
+
 def html_to_page(html: str | bytes, text: str | None = None, root: etree._Element | None = None) -> Page:
     """Return the title, main text and elements of a page. Never raise an error.
 
@@ -81,7 +86,7 @@ def html_to_page(html: str | bytes, text: str | None = None, root: etree._Elemen
     tree = parse(html) if root is None else root
     if tree is None:
         return Page("", text or "")
-    page = extract(tree) if text is None else Page(_title(tree), text)
+    page = extract(tree) if text is None else Page(title_of(tree), text)
     is_whole = root is None and isinstance(html, str) and _DOCUMENT.match(html)
     return page._replace(elements=elements(html)) if is_whole else page  # type: ignore[arg-type]
 
@@ -108,7 +113,7 @@ def extract(root: etree._Element) -> Page:
     If nothing stands out as main text, all visible text is returned.
     """
     text, thin = main_text(root)
-    return Page(_title(root), text, thin=thin)
+    return Page(title_of(root), text, thin=thin)
 
 
 def elements(html: str) -> frozenset[str]:
@@ -148,7 +153,7 @@ def _encoded(html: str | bytes) -> tuple[bytes, str | None]:
     return html.replace(b"\0", b""), "utf-8"
 
 
-def _title(root: etree._Element) -> str:
+def title_of(root: etree._Element) -> str:
     """Return the heading that <title> repeats. Unlike <title>, this heading lacks the name of the site.
 
     Without such a heading, return og:title, else <title>, else the first heading.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import cache, lru_cache
-from itertools import chain, pairwise
+from itertools import chain, islice, pairwise
 
 from .. import native
 from .segmenter import CompiledSegmenter, segmenter
@@ -45,6 +45,20 @@ def tokenize(text: str) -> list[str]:
     """
     lines = token_lines(text)
     return lines.decode().split("\n") if lines else []
+
+
+def has_words(text: str, count: int) -> bool:
+    """Return whether a text has at least so many words. They are counted roughly, and without a segmenter.
+
+    A word begins with a letter after white space. In scripts without spaces, two characters are a word. So a URL, a
+    number and a code have no words or one.
+    """
+    return next(islice(_beginning().finditer(text), count - 1, None), None) is not None
+
+
+@cache
+def _beginning() -> re.Pattern[str]:
+    return re.compile(f"[{_HAN}{_UNSPACED}]{{1,2}}|(?<!\\S)[^\\w\\s]*[^\\W\\d_]")
 
 
 def token_lines(text: str) -> bytes:
