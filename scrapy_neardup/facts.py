@@ -14,28 +14,33 @@ from .fingerprints.hashes import hash_text
 
 SIZE = 5  # bytes of a fact: 2 for the name and the kind, 3 for the value
 MOST = 40  # facts that are packed one by one; the others are packed as one
+_BITS, _KIND = 3, 7  # the bits of the kind, beside the name
 
 
 class Kind(IntEnum):
     """What a fact may decide besides the records of its own site."""
 
     CODE = 0
-    """A whole number, a time of day or a code. If it changes at each visit, it is a counter."""
+    """A whole number or a code. If it changes at each visit, it is a counter."""
     WORDS = 1
     """Words or a date. Other sites write it in the same way, so it tells their records apart too."""
     OTHER = 2
-    """A link or a decimal number."""
+    """A link, a decimal number or a sum of money."""
     STRONG = 3
     """A number that is the same on all sites, such as an ISBN."""
+    FIGURE = 4
+    """A number with words, such as "12 Mill Street" or "3 days ago". It may be a counter, or tell records apart."""
 
 
+COUNTING = (Kind.CODE, Kind.FIGURE)
+TELLING = (Kind.WORDS, Kind.FIGURE)
 Names = Collection[int]
 """Hashes of the names of fields, as `name_of` returns them."""
 
 
 def name_of(field: str) -> int:
-    """Return the hash of a field's name, 14 bits."""
-    return hash_text(field) & 0x3FFF
+    """Return the hash of a field's name, 13 bits."""
+    return hash_text(field) & 0x1FFF
 
 
 def pack(facts: Mapping[str, tuple[Kind, int]]) -> bytes:
@@ -51,7 +56,7 @@ def pack(facts: Mapping[str, tuple[Kind, int]]) -> bytes:
 
 
 def _packed(name: str, kind: Kind, value: int) -> bytes:
-    return (name_of(name) << 2 | kind).to_bytes(2, "big") + (value & 0xFFFFFF).to_bytes(3, "big")
+    return (name_of(name) << _BITS | kind).to_bytes(2, "big") + (value & 0xFFFFFF).to_bytes(3, "big")
 
 
 def names_in(facts: bytes, kinds: Collection[int] = (*Kind,)) -> frozenset[int]:
@@ -64,8 +69,9 @@ def _by_name(facts: bytes, kinds: Collection[int] = (*Kind,)) -> dict[int, bytes
     found: dict[int, bytes] = {}
     for at in range(0, len(facts), SIZE):
         head = int.from_bytes(facts[at : at + 2], "big")
-        if head & 3 in kinds:
-            found[head >> 2] = found.get(head >> 2, b"") + facts[at + 2 : at + SIZE]
+        if head & _KIND in kinds:
+            name = head >> _BITS
+            found[name] = found.get(name, b"") + facts[at + 2 : at + SIZE]
     return found
 
 
@@ -102,13 +108,17 @@ def differing(a: bytes, b: bytes) -> frozenset[int]:
     return frozenset(name for name in ours.keys() | theirs.keys() if ours.get(name) != theirs.get(name))
 
 
-def told_apart(new: bytes, siblings: Iterable[bytes]) -> list[bool]:
-    """Return for each of several records of another site whether the new record may be a copy of it.
+def telling(new: bytes, family: Iterable[bytes]) -> frozenset[int]:
+    """Return the hashed names of those facts in words or dates that tell the records of a family apart.
 
-    These records have one text. If words or dates tell them apart in fields that the new record has too, it can only be
-    a copy of the record with which it agrees in all these fields.
+    The family are records of another site with one text. A new record with this text can only repeat the one with which
+    it agrees in these facts. Facts that the new record lacks are left out.
     """
-    ours = _by_name(new, (Kind.WORDS,))
-    theirs = [_by_name(each) for each in siblings]
-    telling = [name for name in ours if len({each.get(name) for each in theirs}) > 1]
-    return [all(each.get(name) == ours[name] for name in telling) for each in theirs]
+    theirs = [_by_name(each) for each in family]
+    return frozenset(name for name in _by_name(new, TELLING) if len({each.get(name) for each in theirs}) > 1)
+
+
+def agree_in(names: Names, a: bytes, b: bytes) -> bool:
+    """Return whether two records have equal facts of these names."""
+    ours, theirs = _by_name(a), _by_name(b)
+    return all(ours.get(name) == theirs.get(name) for name in names)

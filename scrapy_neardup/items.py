@@ -54,15 +54,16 @@ SNIFFED = 1445  # bytes at the beginning of a file that show its type
 
 _TEXT = re.compile(
     "text|body|content|articlebody|article|maintext|html|description|summary|abstract|about"
-    "|message|comment|post|review|quote|question|answer"
+    "|message|comment|post|review|quote|question|answer|正文|内容|文本|描述|简介|摘要|评论|回复|留言"
 )
-_TITLE = ("title", "headline", "heading", "name", "subject")
+_TITLE = ("title", "headline", "heading", "name", "subject", "标题", "题目", "名称")
 _URL = ("url", "link", "href", "permalink", "uri", "pageurl", "itemurl", "detailurl", "producturl")
 _STRONG = re.compile(r"sku|gtin(?:8|12|13|14)?|ean(?:8|13)?|upc|asin|mpn|isbn(?:10|13)?|doi|productid")
 _BINARY_BYTE = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 _LINK = re.compile(r"(?:[a-z][a-z0-9+.-]*:)?//\S+|/[^\s/]\S*|(?:mailto|tel|data):\S+|www\.\S+", re.I)
 _DATE = re.compile(r"\d{4}[-/.]\d\d?[-/.]\d\d?(?!\d)|(?<!\d)\d\d?[-/.]\d\d?[-/.](?:\d{4}|\d\d)(?!\d)")
 _DECIMAL = re.compile(r"\d[.,]\d")
+_FIGURE = re.compile(r"\d")
 _LETTERS = re.compile(r"[^\W\d_]{3}|[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
 _MONEY = re.compile("price|cost|amount|salary|fee|stock|quantity|rate")
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d)?)(?:[.,]\d+)?\s*(Z|UTC|GMT|[+-]\d\d:?\d\d)?", re.I)
@@ -377,7 +378,9 @@ class Record:
             return Kind.WORDS
         if _DECIMAL.search(written) or _MONEY.search(name):
             return Kind.OTHER
-        return Kind.WORDS if _LETTERS.search(written) else Kind.CODE
+        if _FIGURE.search(written):
+            return Kind.FIGURE if _LETTERS.search(written) else Kind.CODE
+        return Kind.WORDS if any(map(str.isalpha, written)) else Kind.CODE
 
     def _is_now(self, moment: datetime | float | None) -> bool:
         """Return whether a time is that of the crawl."""
@@ -405,9 +408,9 @@ class Record:
 
     def _short_text(self) -> str | None:
         """Return the name of the field with a short text: by its usual name, as a sentence, or by its length."""
-        shorts = {path: text for path, text in self._shorts.items() if path in self.facts and _LETTERS.search(text)}
+        shorts = {path: text for path, text in self._shorts.items() if path in self.facts}
         named = [path for path in shorts if _TEXT.fullmatch(plain(path.rpartition(".")[2]))]
-        said = [path for path in shorts if len(shorts[path]) >= SHORT or _is_sentence(shorts[path])]
+        said = [path for path, text in shorts.items() if _is_sentence(text) or (len(text) >= SHORT and " " in text)]
         return max(named or said, key=lambda path: len(shorts[path]), default=None)
 
     def _say(self, path: str, role: str) -> None:

@@ -8,11 +8,13 @@ from typing import Any, TypeAlias
 
 from scrapy.settings import BaseSettings
 
+from ..mirrors.visits import shown
 from ..signature import Link, Signature
 from ..stats import plural
 from ..store import Store
 from ..store.erasure import is_of
 from ..text.json_text import json_text
+from ..verdict import named
 from .options import add_json, add_store, number, open_existing, print_table, whole
 from .times import Moment
 
@@ -81,7 +83,7 @@ def _is_chosen(cluster: Cluster, opts: argparse.Namespace) -> bool:
 
 def _cluster(store: Store, signature: Signature) -> Cluster:
     return {
-        "original": signature.url,
+        "original": signature.url and named(signature.url, signature.label),
         "copies": signature.repeats,
         "words": signature.sketch.tokens,
         "first_seen": Moment(signature.first_seen),
@@ -91,7 +93,7 @@ def _cluster(store: Store, signature: Signature) -> Cluster:
 
 def _member(link: Link) -> dict[str, Any]:
     evidence = link.evidence._asdict() if link.evidence else {}
-    return {"url": link.url, "last_seen": Moment(link.seen), **evidence}
+    return {"url": shown(link.url), "last_seen": Moment(link.seen), **evidence}
 
 
 def _lines(cluster: Cluster) -> Iterable[str]:

@@ -125,7 +125,7 @@ class _Job:
         self.rows += 1
         claim = self._dedup.claim(row.document) if row.document else None
         if claim:
-            self.documents += 1
+            self.documents += claim.signature.sketch.tokens > 0
             self.located += claim.signature.url is not None
             claim.commit()
         if claim and claim.match and self._is_dropped(claim):
@@ -176,7 +176,7 @@ class _Job:
 def _hashed(signature: Signature) -> int:
     """Return a hash that identifies a held document.
 
-    No two held documents have both the same URL and the same sketch, since the later one would be a copy.
+    No two held documents have the same URL, sketch and facts, since the later one would be a copy.
     """
     *counts, codes, figures = signature.sketch
-    return hash_bytes(codes + figures + repr((counts, signature.url)).encode())
+    return hash_bytes(codes + figures + signature.facts + repr((counts, signature.url)).encode())

@@ -18,11 +18,12 @@ from ..feeds import FeedError
 from ..feeds.reviews import WHY_APART, reviews_folder
 from ..matching.evidence import compare
 from ..mirrors.advice import Mirrors
+from ..mirrors.visits import shown
 from ..settings import Config
 from ..signature import Link, Signature
 from ..store import Store, StoreError
 from ..text.url_classes import SCHEME
-from ..verdict import Point, in_words
+from ..verdict import Point, in_words, named
 from .mirrors import described
 from .options import add_json, add_store, columns, open_existing, print_result, print_sentence, read_config
 from .points import limit_points, rule_points, thresholds_of
@@ -64,7 +65,9 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
 
 
 def _explain_url(dedup: Deduplicator, config: Config, url: str) -> dict[str, Any]:
-    link = dedup.store.resolve(url)
+    link, items = dedup.store.resolve(url), dedup.store.documents.of_page(url)
+    if items and (link is None or link.signature is None):
+        return _explain_items(dedup.store, url, items)
     if link is None:
         return _explain_rule(Mirrors.from_config(dedup.store, config, dedup.matcher.reviews), url)
     if link.signature is None:
@@ -76,15 +79,27 @@ def _explain_url(dedup: Deduplicator, config: Config, url: str) -> dict[str, Any
     return {
         "url": url,
         "status": f"fetched each time: {WHY_APART}" if is_apart else "copy" if link.is_copy else "held",
-        "duplicate_of": link.signature.url if link.is_copy else None,
+        "duplicate_of": named(link.signature.url, link.signature.label) if link.is_copy else None,
         "last_seen": Moment(link.seen),
         "evidence": evidence,
         "thresholds": thresholds,
         "document": _described(dedup.store, link.signature),
         "links": [
-            _described_link(other) for other in dedup.store.links(link.signature) if not other.url.startswith(SCHEME)
+            _described_link(other)
+            for other in dedup.store.links(link.signature)
+            if not shown(other.url).startswith(SCHEME)
         ],
         "sentence": _said_of_copy(evidence, thresholds, is_apart=is_apart) if link.is_copy else _held(link.signature),
+    }
+
+
+def _explain_items(store: Store, url: str, items: list[Signature]) -> dict[str, Any]:
+    """Explain a page with several items: list those that are held."""
+    return {
+        "url": url,
+        "status": "fetched each time: it gave several items",
+        "items": [{"item": each.label, "copies": each.repeats, **_described(store, each)} for each in items],
+        "sentence": f"the page gave several items, of which {len(items)} are held",
     }
 
 
@@ -171,7 +186,7 @@ def _described(store: Store, signature: Signature) -> dict[str, Any]:
 
 
 def _described_link(link: Link) -> dict[str, Any]:
-    return {"url": link.url, "copy": link.is_copy, "last_seen": Moment(link.seen)}
+    return {"url": shown(link.url), "copy": link.is_copy, "last_seen": Moment(link.seen)}
 
 
 def _document(path: str, config: Config) -> Document:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
-from itertools import chain, compress, groupby, islice
+from itertools import groupby, islice
 from operator import itemgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import mmh3
 
 from ..detectors import Exact, SimHash
 from ..document import Document
-from ..facts import agree, differing, has_strong, name_of, told_apart
+from ..facts import agree, agree_in, differing, has_strong, name_of, telling
 from ..feeds.reviews import WHY_APART, Reviews
 from ..fingerprints.simhash import hamming
 from ..hosts.relations import Outcome, judge, judge_equal
@@ -38,6 +38,15 @@ NEAREST = 0.1  # matches count as nearest if their resemblance is less than this
 
 _cached = lru_cache(maxsize=10_000)
 _SCOPES: dict[str, Callable[[str], str]] = {"all": lambda url: "", "host": _cached(host), "domain": _cached(domain)}
+
+
+class Pair(NamedTuple):
+    """A document and a candidate that the rule accepts."""
+
+    detector: str
+    earlier: Signature
+    found: Comparison
+    same_text: bool
 
 
 class Matcher:
@@ -86,23 +95,8 @@ class Matcher:
         return min(same, key=lambda match: (match.signature.first_seen, match.signature.id))
 
     def matches(self, document: Document, signature: Signature) -> Iterator[Match]:
-        """Yield a match for each held document that a document repeats, except those that it outranks.
-
-        Records of another site with one text, which a fact in words tells apart, are matches only if they have the same
-        fact as the document.
-        """
-        found = list(self._matches(document, signature, outranked=False))
-        if not signature.facts or len(found) < 2:
-            return iter(found)
-        by_host: dict[str, list[Match]] = {}
-        for match in found:
-            by_host.setdefault(host(match.signature.url or ""), []).append(match)
-        own = by_host.pop(host(document.url or ""), [])
-        others = (
-            compress(some, told_apart(signature.facts, [match.signature.facts for match in some]))
-            for some in by_host.values()
-        )
-        return chain(own, *others)
+        """Yield a match for each held document that a document repeats, except those that it outranks."""
+        return self._matches(document, signature, outranked=False)
 
     def outranked(self, document: Document, signature: Signature) -> Iterator[Match]:
         """Yield a match for each held document that a document repeats and outranks, since its host is preferred."""
@@ -113,12 +107,50 @@ class Matcher:
         if not proposed:  # most pages; the page below takes a copy of all known pages of the host
             return
         page = self._siblings.page(document, signature, (earlier for _, earlier in proposed))
-        for name, earlier in proposed:
-            if self.preference.outranks(document.url, earlier.url) != outranked:
-                continue
-            self.compared += 1
-            if match := self._match(document, page, signature, name, earlier):
-                yield match
+        pairs = [
+            pair
+            for name, earlier in proposed
+            if self.preference.outranks(document.url, earlier.url) == outranked
+            and (pair := self._pair(document, page, signature, name, earlier))
+        ]
+        if signature.facts:
+            self._learn_counters(document, signature, pairs)
+        for pair in pairs:
+            if self._why_apart(document, page, pair.earlier):
+                self._note_apart(signature, pair)
+            elif self._is_of_its_family(signature, pair.earlier, pairs):
+                yield Match(pair.earlier, _evidence(signature, pair))
+
+    def _is_of_its_family(self, signature: Signature, earlier: Signature, pairs: Iterable[Pair]) -> bool:
+        """Return whether a document agrees with one of another site in the facts that tell that site's records apart.
+
+        These are the records of that site that resemble the document, whatever their facts and titles.
+        """
+        site = host(earlier.url or "")
+        if not signature.facts or site == host(signature.url or ""):
+            return True
+        family = [pair.earlier.facts for pair in pairs if host(pair.earlier.url or "") == site]
+        return agree_in(telling(signature.facts, family), signature.facts, earlier.facts)
+
+    def _learn_counters(self, document: Document, signature: Signature, pairs: Iterable[Pair]) -> None:
+        """Learn from what the document's URL returned before with the same text.
+
+        Among several items of a page, those of an earlier run are compared. If some share a text, it is unknown which
+        is which, unless one has the same facts.
+        """
+        held = [pair.earlier for pair in pairs if pair.same_text and self.is_own(document.url, pair.earlier)]
+        if document.is_one_of_several:
+            held = [each for each in held if self._store.run_of(each) != self._store.run]
+            held = [each for each in held if each.facts == signature.facts] or held
+        else:
+            held = [each for each in held if each is self.last(document.url)]
+        if len(held) == 1:
+            has_text = signature.sketch.tokens >= self.rule.min_tokens
+            names = self._store.note_visit(signature, held[0], has_text=has_text)
+            for name in document.fact_names:
+                if name_of(name) in names:
+                    what = "%r changes at most visits, so it no longer counts on %s"
+                    logger.info(what, name, host(document.url or ""))
 
     def why_siblings(self, document: Document, signature: Signature, earlier: Signature) -> str | None:
         """Return the reason why a similar earlier document is not the original; None if there is no such reason.
@@ -148,40 +180,26 @@ class Matcher:
         if link and link.signature and not link.is_copy and link.signature not in seen:
             yield URL, link.signature
 
-    def _match(
-        self, document: Document, page: Page, signature: Signature, name: str, earlier: Signature
-    ) -> Match | None:
-        """Return the match of a document with a candidate; None if the rule rejects it."""
+    def _pair(self, document: Document, page: Page, signature: Signature, name: str, earlier: Signature) -> Pair | None:
+        """Compare a document with a candidate. Return None if the rule rejects it."""
+        self.compared += 1
         # Most pairs end here, so expensive checks come later, above all the counting of copies.
         if not self.rule.may_accept(signature.sketch, earlier.sketch, repeated=True):
             return None
-        repeated = earlier.repeats > 0
         same_text = _same_text(signature, earlier)
         found = compare(signature.sketch, earlier.sketch)
         same_url = same_text and self.is_own(document.url, earlier)
         same_record = same_text and not same_url and self._is_same_record(page, signature, earlier)
-        if not self.rule.accepts(
-            found, same_text=same_text, same_url=same_url, same_record=same_record, repeated=repeated
-        ):
-            return None
-        if same_url and not document.is_one_of_several and earlier is self.last(document.url):
-            self._tell_of_counters(document, self._store.note_visit(signature, earlier))
-        if self._why_apart(document, page, earlier):
-            self._note_apart(signature, earlier, same_text=same_text)
-            return None
-        evidence = Evidence(
-            name,
-            _distance(signature, earlier),
-            round(found.resemblance, 4),
-            round(found.containment, 4),
-            round(found.length_ratio, 4),
-            page_kind(found.resemblance, signature.layout, earlier.layout),
+        is_accepted = self.rule.accepts(
+            found, same_text=same_text, same_url=same_url, same_record=same_record, repeated=earlier.repeats > 0
         )
-        return Match(earlier, evidence)
+        return Pair(name, earlier, found, same_text) if is_accepted else None
 
     def _is_same_record(self, page: Page, signature: Signature, earlier: Signature) -> bool:
-        """Return whether two documents with one text are the same record of one site. Without text, a strong fact must
-        be equal too."""
+        """Return whether two documents with one text are the same record of one site.
+
+        Without text, a strong fact must be equal too.
+        """
         return (
             bool(signature.facts)
             and page.is_of_host(earlier)
@@ -190,18 +208,12 @@ class Matcher:
             and agree(signature.facts, earlier.facts, self._store.counters.of(signature.url))
         )
 
-    def _tell_of_counters(self, document: Document, names: Iterable[int]) -> None:
-        for name in document.fact_names:
-            if name_of(name) in names:
-                logger.info(
-                    "%r changes at each visit to %s, so it no longer counts there", name, host(document.url or "")
-                )
-
-    def _note_apart(self, signature: Signature, earlier: Signature, *, same_text: bool) -> None:
-        if same_text and host(signature.url or "") == host(earlier.url or ""):
-            names = differing(signature.facts, earlier.facts)
+    def _note_apart(self, signature: Signature, pair: Pair) -> None:
+        """Note a document that is kept apart from one with the same text by a single fact."""
+        if pair.same_text and host(signature.url or "") == host(pair.earlier.url or ""):
+            names = differing(signature.facts, pair.earlier.facts)
             if len(names) == 1:
-                self.apart = Apart(earlier, *names)
+                self.apart = Apart(pair.earlier, *names)
 
     def trial(self, signature: Signature, link: Link) -> Finding | None:
         """Compare a document with the one that is held for a corresponding URL of another host.
@@ -251,6 +263,18 @@ class Matcher:
         link = self._store.resolve(url)
         known = link is not None and link.signature is signature and not link.is_copy
         return known or canonical_url(url) == canonical_url(signature.url)
+
+
+def _evidence(signature: Signature, pair: Pair) -> Evidence:
+    earlier, found = pair.earlier, pair.found
+    return Evidence(
+        pair.detector,
+        _distance(signature, earlier),
+        round(found.resemblance, 4),
+        round(found.containment, 4),
+        round(found.length_ratio, 4),
+        page_kind(found.resemblance, signature.layout, earlier.layout),
+    )
 
 
 def _content(signature: Signature) -> int:

@@ -18,7 +18,8 @@ these conditions holds. Without a URL, only the first condition is checked. If s
   passage that the other lacks.
 
 The "other pages" are the last pages of the later page's host that this process held, and all candidates, except those
-with the earlier page's text: they are records that differ in a fact, and do not show what is form.
+with the earlier page's text: they are records that differ in a fact, and do not show what is form. Neither does a page
+with a title and most of the text of one of the two pages, and other facts.
 """
 
 from __future__ import annotations
@@ -79,6 +80,11 @@ class Other(NamedTuple):
 
     codes: bytes
     title: str
+    facts: bytes
+
+    @classmethod
+    def of(cls, signature: Signature) -> Other:
+        return cls(signature.sketch.codes, signature.title, signature.facts)
 
 
 class Page:
@@ -152,14 +158,24 @@ class Page:
         return is_shared or self._differs_in_title(earlier)
 
     def _alike(self, earlier: Signature) -> list[int]:
-        """Return the positions, among the other pages, of the earlier page and of those with its text."""
+        """Return the positions, among the other pages, of the earlier page and of its other records."""
         if self._compared is not earlier:
-            place, codes = _place(earlier), earlier.sketch.codes
-            self._compared = earlier
+            place, self._compared = _place(earlier), earlier
             self._positions = [
-                n for n, (at, other) in enumerate(self._others.items()) if at == place or other.codes == codes
+                n
+                for n, (at, other) in enumerate(self._others.items())
+                if at == place or self._is_record(other, earlier)
             ]
         return self._positions
+
+    def _is_record(self, other: Other, earlier: Signature) -> bool:
+        """Return whether another page is a further record with the text of an earlier page, told apart by a fact."""
+        if other.codes == earlier.sketch.codes:
+            return True
+        if not other.facts or other.facts == self._signature.facts:
+            return False
+        found = overlap(other.codes, earlier.sketch.codes)
+        return other.title in (self._signature.title, earlier.title) and found.shared >= FAR * found.any
 
     @cached_property
     def words(self) -> frozenset[str]:
@@ -250,7 +266,7 @@ class Siblings:
         if not (name := host(url)):
             return
         pages = self._hosts.setdefault(name, {})
-        pages[_place(signature)] = Other(signature.sketch.codes, signature.title)
+        pages[_place(signature)] = Other.of(signature)
         if len(pages) > PAGES:
             del pages[next(iter(pages))]  # an OrderedDict would take ten times as long to copy
         self._hosts.move_to_end(name)
@@ -262,7 +278,7 @@ class Siblings:
         others = dict(self._hosts.get(host(document.url or ""), {}))
         for each in proposed:
             if each.url:
-                others.setdefault(_place(each), Other(each.sketch.codes, each.title))
+                others.setdefault(_place(each), Other.of(each))
         others.pop(_place(signature), None)
         return Page(document, signature, others)
 

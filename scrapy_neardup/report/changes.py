@@ -13,13 +13,14 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from ..matching.evidence import compare
-from ..signature import Link
+from ..signature import Link, Signature
 from ..store import Store
 from ..store.keys import id_of, place_of
 from ..store.links import own_link
 from ..store.runs import Run
 from ..text.url_classes import SCHEME
 from ..text.urls import canonical_url
+from ..verdict import named
 
 SEEN = ("new", "changed", "back")  # the kinds that any crawl can find
 KINDS = (*SEEN, "moved", "gone")
@@ -63,6 +64,8 @@ def changes(store: Store, run: Run) -> Iterator[Change]:
             yield Change("new", link.url)
     if "moved" in kinds:
         yield from visits.moved()
+    for item in visits.new_items:
+        yield Change("new", item.name)
     if "gone" in kinds:
         yield from visits.gone(_previous(store, run))
 
@@ -93,6 +96,15 @@ def in_words(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{counts[kind]} {kind}" for kind in KINDS if counts.get(kind)) or "no changes"
 
 
+class _Item(NamedTuple):
+    """One of several items of a page, which has no visit of its own."""
+
+    id: str
+    name: str
+    seen: float
+    """The last delivery before the run."""
+
+
 class _Visits:
     """The last visits of all URLs, in a run or before it."""
 
@@ -105,15 +117,34 @@ class _Visits:
         """The ids of those that a URL returned before too."""
         self.earlier: dict[str, Link] = {}
         """The last visit by this spider before the run, by the id of the document."""
+        self.new_items: list[_Item] = []
+        """The items of pages with several items that the run added."""
+        self._items: list[_Item] = []
+        """Those that earlier runs of this spider added."""
+        self._delivered_before: dict[str, float] = {}
         self._run = run
         self._writers = {each.id: each.writer for each in store.runs()}
         for link in _all_links(store):
             if link.target is not None:
                 self._read(link, link.target)
+        for document in store.signatures():
+            if document.label and not document.own:
+                self._read_item(document)
+
+    def _read_item(self, document: Signature) -> None:
+        item = _Item(document.id, named(document.url, document.label), document.first_seen)
+        added_by, _ = place_of(document.id)
+        if added_by == self._run.id:
+            self.new_items.append(item)
+        elif self._writers.get(added_by) == self._run.writer:
+            seen = max(item.seen, self._delivered_before.get(item.id, 0.0))
+            self._items.append(item._replace(seen=seen))
 
     def _read(self, link: Link, id: str) -> None:
         if is_seen := link.seen >= self._run.started:
             self.delivered.add(id)
+        else:
+            self._delivered_before[id] = max(link.seen, self._delivered_before.get(id, 0.0))
         if not link.url or link.url.startswith(SCHEME) or not link.firm:
             return
         added_by, _ = place_of(id_of(link.key) or id)
@@ -143,6 +174,9 @@ class _Visits:
         for id, last in self.earlier.items():
             if last.seen >= since and id not in self.delivered:
                 yield Change("gone", last.url)
+        for item in self._items:
+            if item.seen >= since and item.id not in self.delivered | self.earlier.keys():
+                yield Change("gone", item.name)
 
 
 def _all_links(store: Store) -> Iterator[Link]:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import urlsplit
 
+from ..mirrors.visits import shown
 from ..progress import watched
 from ..signature import Evidence, Link, Signature
 from ..stats import CHANGES
@@ -119,6 +120,7 @@ class Clusters:
             self._pairs[member.origin, origin] += 1
         listed = len(self._members) - before
         age, snippet = self._age(signature.first_seen), self._snippet(signature.url)
+        path += f" ({signature.label})" * bool(signature.label)
         self._clusters.append(ClusterRow(origin, path, signature.repeats, listed, age, snippet))
 
     def pairs(self) -> Counter[tuple[str, str]]:
@@ -141,9 +143,10 @@ class Clusters:
         }
 
     def _member(self, link: Link, original: str) -> MemberRow:
-        origin, path = self._split(link.url)
-        shown = 0 if path == original else path
-        return MemberRow(origin, shown, self._age(link.seen), link.size, self._snippet(link.url))
+        origin, path = self._split(shown(link.url))
+        return MemberRow(
+            origin, 0 if path == original else path, self._age(link.seen), link.size, self._snippet(link.url)
+        )
 
     def _snippet(self, url: str | None) -> str:
         return " ".join(self._texts.get(canonical_url(url), "")[:SNIPPET].split()) if url and self._texts else ""

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 from weakref import WeakSet, WeakValueDictionary
 
 from ..signature import Signature, Visit
-from .interface import DOCUMENT, Backend, Entry, Found, Row
+from ..text.urls import canonical_url
+from .interface import DOCUMENT, Backend, Entry, Found, Question, Row
 from .links import Links
-from .postings import postings
+from .postings import page_key, postings
 
 if TYPE_CHECKING:
     from .lookup import Lookup
     from .session import Session
 
+MOST_OF_PAGE = 10_000  # documents of one page to read
 RECENT = 256  # decoded documents to cache, since pages of one template find the same candidates again and again
 
 
@@ -79,6 +81,15 @@ class Documents:
     def all(self) -> Iterator[Signature]:
         """Yield all held documents, except those that are pending in other processes."""
         return (self.held(row) for row in self._backend.scan(DOCUMENT) if not row.is_pending)
+
+    def of_page(self, url: str) -> list[Signature]:
+        """Return the documents of a page that gave several items, oldest first; [] for any other page."""
+        key = page_key(url)
+        [found] = self._backend.find([Question({key: MOST_OF_PAGE})])
+        rows = (row for row in found.rows.get(key, ()) if row.key.startswith(DOCUMENT) and not row.is_pending)
+        documents = [each for each in map(self.held, rows) if each.label and each not in self._gone]
+        of_page = [each for each in documents if canonical_url(each.url or "") == canonical_url(url)]
+        return sorted(of_page, key=_moment)
 
     def repeated(self) -> list[Signature]:
         """Return the documents that have copies, sorted by descending number of copies, then by URL."""

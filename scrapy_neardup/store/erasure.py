@@ -35,6 +35,10 @@ def forget(store: Store, what: Selection) -> Forgotten:
     for url in others.keys() - urls:
         store.unlink(others[url])
     store.learn(store.hosts.retract(trials))
+    if what.host is not None:
+        store.forget_counters(
+            [(name, fact) for name, fact in store.counters.known() if is_of(what.host, f"http://{name}/")]
+        )
     return Forgotten(len(documents), len(urls | others.keys()))
 
 
@@ -54,7 +58,8 @@ def _selected(store: Store, what: Selection) -> tuple[list[Signature], set[str],
 def _documents(store: Store, what: Selection) -> Iterable[Signature]:
     if what.url is not None:
         link = store.resolve(what.url)
-        return [link.signature] if link and link.signature and not link.is_copy else []
+        own = [link.signature] if link and link.signature and not link.is_copy else []
+        return [*own, *(each for each in store.documents.of_page(what.url) if each not in own)]
     if what.host is not None:
         return [s for s in watched(store.signatures(), "docs", len(store)) if is_of(what.host, s.url)]
     if what.run is not None:

@@ -166,9 +166,9 @@ class Store:
         self._news.trials.extend(trials)
         self._flush_in_time()
 
-    def note_visit(self, new: Signature, held: Signature) -> list[int]:
-        """Learn from two visits to the URL of `held`, whose text is the same. Return the names of new counters."""
-        found = list(self.counters.visit(held.url or "", new.facts, held.facts))
+    def note_visit(self, new: Signature, held: Signature, *, has_text: bool) -> list[int]:
+        """Learn from two visits to the record `held`, whose text is the same. Return the names of new counters."""
+        found = list(self.counters.visit(held.url or "", new.facts, held.facts, has_text=has_text))
         self._news.counters.extend((host(held.url or ""), name, True) for name in found)
         return found
 
