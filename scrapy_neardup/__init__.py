@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .crawl.pipeline import NearDupPipeline
     from .deduplicator import Deduplicator
     from .document import Document
+    from .items import item_document
     from .matching.claim import Claim
     from .settings import Config, ConfigError
     from .store import StoreError
@@ -40,6 +41,7 @@ _HOMES = {
     "NearDupPipeline": "crawl.pipeline",
     "StoreError": "store",
     "Verdict": "verdict",
+    "item_document": "items",
 }
 __all__ = [
     "Addon",
@@ -54,6 +56,7 @@ __all__ = [
     "NearDupPipeline",
     "StoreError",
     "Verdict",
+    "item_document",
 ]
 
 if not TYPE_CHECKING:  # type checkers would otherwise accept any name

@@ -15,6 +15,7 @@ from .detectors import Detector
 from .detectors.preparation import sign
 from .detectors.registry import build_detectors
 from .document import Document
+from .facts import names_in
 from .feeds.reviews import Reviews
 from .hosts.rules import Change, Finding
 from .hosts.variants import ClassFinding
@@ -27,6 +28,7 @@ from .mirrors.visits import Visits, urls
 from .settings import Config
 from .signature import Link, Signature
 from .store import Selection, Store, StoreError, open_store
+from .store.keys import id_of, place_of
 from .text.url_classes import SCHEME
 from .verdict import UNIQUE, Match, Verdict
 
@@ -202,7 +204,17 @@ class Deduplicator:
         link = None if not (document.has_own_url and document.url) else self.store.resolve(document.url)
         if link is None or link.is_copy or link.firm != (document.url not in document.loose):
             return False
-        return link.signature is not None and not link.signature.says_the_same(signature)
+        if link.signature is None or link.signature.says_the_same(signature):
+            return False
+        return not self._is_of_another_spider(link, signature)
+
+    def _is_of_another_spider(self, link: Link, signature: Signature) -> bool:
+        """Return whether another spider, with other fields, recorded what a URL returned last."""
+        if link.signature is None or names_in(link.signature.facts) == names_in(signature.facts):
+            return False
+        writers = {run.id: run.writer for run in self.store.runs()}
+        added_by, _ = place_of(id_of(link.key) or link.signature.id)
+        return writers.get(added_by) != writers.get(self.store.run)
 
     def pending(self, signature: Signature) -> Claim | None:
         """Return the claim of a document that is pending in this process; None if there is none."""

@@ -15,7 +15,6 @@ from .fingerprints.layout import layout
 from .fingerprints.sketch import WIDTH, Sketch, figures_of, make_sketch
 from .text.extractors import BUILTIN, Extract, build_reader
 from .text.html import Page, looks_like_html
-from .text.lines import squeeze
 from .text.tokens import token_lines
 from .text.urls import host
 
@@ -92,14 +91,10 @@ class Document:
 
     @cached_property
     def record(self) -> int:
-        """The hash of all that the record says and its host: text, title and facts.
-
-        It is 0 if it proves nothing: without facts or without a host.
-        """
+        """The hash of the host, the facts and the text; 0 without facts, or without a host."""
         if not self.facts or not self.url or not (name := host(self.url)):
             return 0
-        place = f"{name}\0{squeeze(self.title).casefold()}".encode(errors="surrogatepass")
-        return hash_bytes(b"\0".join([place, self.facts, self.lines]))
+        return hash_bytes(b"\0".join([name.encode(errors="surrogatepass"), self.facts, self.lines]))
 
     @cached_property
     def tokens(self) -> list[str]:

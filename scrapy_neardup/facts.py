@@ -1,20 +1,42 @@
-"""Pack the facts of a record, and compare those of two records. Pure.
+"""Make facts from the values of an item, pack them, and compare those of two records. Pure.
 
-A fact is a short value that says what the record is: a date, a place, a price, a number. The facts of a record are
-stored as bytes, `SIZE` for each fact, in ascending order: a hash of the field's name with the kind of the fact, and a
-hash of the value. So equal facts are equal bytes.
+A fact is a short value that says what the record is: a date, a place, a price, a number. It is the same fact however it
+is written: in any case, with other white space, with zeros at the end. The facts of a record are stored as bytes,
+`SIZE` for each fact, in ascending order: a hash of the field's name with the kind of the fact, and a hash of the value.
+So equal facts are equal bytes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from enum import IntEnum
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from datetime import date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from email.utils import parsedate_to_datetime
+from enum import Enum, IntEnum
+from functools import lru_cache
+from pathlib import PurePath
+from typing import Any, NamedTuple, TypeAlias
+from unicodedata import normalize
+from uuid import UUID
 
 from .fingerprints.hashes import hash_text
 
 SIZE = 5  # bytes of a fact: 2 for the name and the kind, 3 for the value
 MOST = 40  # facts that are packed one by one; the others are packed as one
+NEAR = 600.0  # seconds: a time from so long before the run until so long from now is the time of the crawl
+LONGEST = 50  # characters of a time
+FAR = 1e13  # numbers from here on are no times, in seconds or milliseconds since the epoch
 _BITS, _KIND = 3, 7  # the bits of the kind, beside the name
+_STRONG = re.compile(r"sku|gtin(?:8|12|13|14)?|ean(?:8|13)?|upc|asin|mpn|isbn(?:10|13)?|doi|productid")
+_MONEY = re.compile("price|cost|amount|salary|fee|stock|quantity|rate")
+_DATE = re.compile(r"\d{4}[-/.年]\d\d?[-/.月]\d\d?(?!\d)|(?<!\d)\d\d?[-/.]\d\d?[-/.](?:\d{4}|\d\d)(?!\d)")
+_DECIMAL = re.compile(r"\d[.,]\d")
+_FIGURE = re.compile(r"\d")
+_LETTERS = re.compile(r"[^\W\d_]{3}|[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
+_MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d)?)(?:[.,]\d+)?\s*(Z|UTC|GMT|[+-]\d\d:?\d\d)?", re.I)
+_LINK_END = re.compile(r"^[a-z]+:(?=//)|[?#].*", re.I | re.S)
 
 
 class Kind(IntEnum):
@@ -25,29 +47,166 @@ class Kind(IntEnum):
     WORDS = 1
     """Words or a date. Other sites write it in the same way, so it tells their records apart too."""
     OTHER = 2
-    """A link, a decimal number or a sum of money."""
+    """A decimal number or a sum of money."""
     STRONG = 3
     """A number that is the same on all sites, such as an ISBN."""
     FIGURE = 4
     """A number with words, such as "12 Mill Street" or "3 days ago". It may be a counter, or tell records apart."""
+    LINK = 5
+    """A link without its query. If it changes at each visit, it has a token in it."""
 
 
-COUNTING = (Kind.CODE, Kind.FIGURE)
+COUNTING = (Kind.CODE, Kind.FIGURE, Kind.LINK)
 TELLING = (Kind.WORDS, Kind.FIGURE)
-Names = Collection[int]
+Names: TypeAlias = Collection[int]
 """Hashes of the names of fields, as `name_of` returns them."""
+Fact: TypeAlias = tuple[Kind, int]
+"""The kind of a fact, and the 64-bit hash of its value."""
 
 
+class Clock(NamedTuple):
+    """The start of a run and the present, in seconds since the epoch; zeros if unknown."""
+
+    since: float = 0.0
+    now: float = 0.0
+
+    def shows(self, moment: datetime | float) -> bool:
+        """Return whether a time is that of the crawl. A time without a zone may be of here, or in UTC."""
+        return bool(self.now) and any(self.since - NEAR <= each <= self.now + NEAR for each in _seconds(moment))
+
+
+# Make facts
+
+
+@lru_cache(maxsize=4096)
+def plain(field: str) -> str:
+    """Return a field's name in lower case, without separators: `productid` for `Product-Id`."""
+    return re.sub(r"[_\-\s]+", "", field).lower()
+
+
+def fact_of(field: str, value: Any, clock: Clock) -> Fact | None:
+    """Return a number, a date or another value of one part as a fact; None for a string and for any other value."""
+    if isinstance(value, Enum):
+        value = value.value if isinstance(value.value, (str, int)) else value.name
+        return string_fact(field, str(value), clock)
+    if isinstance(value, bool):
+        return Kind.WORDS, hash_text(str(value).casefold())
+    if isinstance(value, (int, float, Decimal)):
+        return _number_fact(field, value, clock)
+    if isinstance(value, datetime) and clock.shows(value):
+        return _NOW
+    if isinstance(value, (date, time, timedelta, UUID, PurePath)):
+        return Kind.WORDS, hash_text(str(value))
+    return None
+
+
+def string_fact(field: str, text: str, clock: Clock) -> Fact:
+    """Return a short string as a fact. The time of the crawl is the same fact at each crawl."""
+    if clock.now and len(text) < LONGEST and (moment := _moment(text.strip())) and clock.shows(moment):
+        return _NOW
+    written = " ".join((text if text.isascii() else normalize("NFKC", text)).casefold().split())
+    kind = _kind(field, written)
+    return kind, hash_text(re.sub(r"\W+", "", written) if kind is Kind.STRONG else written)
+
+
+def link_fact(link: str) -> Fact:
+    """Return a link as a fact, without its scheme and query."""
+    return Kind.LINK, hash_text(_LINK_END.sub("", link))
+
+
+def list_fact(elements: Collection[Fact]) -> Fact:
+    """Return the facts of several values as one, in which their order does not count."""
+    kinds = {kind for kind, _ in elements}
+    values = sorted({value for _, value in elements})
+    return next(kind for kind in (Kind.WORDS, *Kind) if kind in kinds), hash_text(repr(values))
+
+
+def nested_fact(facts: Mapping[str, Fact]) -> Fact:
+    """Return the facts of a value with fields as one."""
+    return list_fact([(kind, hash_text(f"{name}\0{value}")) for name, (kind, value) in facts.items()])
+
+
+def _number_fact(field: str, value: int | float | Decimal, clock: Clock) -> Fact | None:
+    if isinstance(value, int):
+        written = str(value) if abs(value) < 10**18 else hex(value)  # `str` refuses very long numbers
+    elif not (number := Decimal(str(value))).is_finite():
+        return None
+    else:
+        written = f"{number:f}" if abs(number.adjusted()) < 30 else str(number)
+        written = written.rstrip("0").rstrip(".") if "." in written else written
+    if isinstance(value, (int, float)) and abs(value) < FAR and clock.shows(float(value)):
+        return _NOW
+    return _kind(field, written), hash_text(written)
+
+
+def _kind(field: str, written: str) -> Kind:
+    by_name = _kind_by_name(field)
+    if by_name is Kind.STRONG:
+        return by_name
+    if not _FIGURE.search(written):
+        return Kind.WORDS if any(map(str.isalpha, written)) else Kind.CODE
+    if _DATE.search(written):
+        return Kind.WORDS
+    if by_name or _DECIMAL.search(written):
+        return Kind.OTHER
+    return Kind.FIGURE if _LETTERS.search(written) else Kind.CODE
+
+
+@lru_cache(maxsize=4096)
+def _kind_by_name(field: str) -> Kind | None:
+    name = plain(field.rpartition(".")[2])
+    if _STRONG.fullmatch(name):
+        return Kind.STRONG
+    return Kind.OTHER if _MONEY.search(name) else None
+
+
+def _moment(text: str) -> datetime | float | None:
+    """Return the time that a text gives, with date and time of day; None if it gives none."""
+    if text.isdecimal():
+        return float(text) if len(text) in (10, 13) else None
+    if found := _MOMENT.fullmatch(text):
+        day, clock, zone = found.groups()
+        with suppress(ValueError):
+            made = datetime.fromisoformat(f"{day}T{clock}")
+            return made if zone is None else made.replace(tzinfo=_zone(zone))
+    elif text[3:4] == "," and ":" in text:  # as in an HTTP header
+        with suppress(ValueError, TypeError, IndexError):
+            return parsedate_to_datetime(text)
+    return None
+
+
+def _zone(zone: str) -> timezone:
+    if zone[0] not in "+-":
+        return timezone.utc
+    minutes = 60 * int(zone[1:3]) + int(zone[-2:])
+    return timezone(timedelta(minutes=minutes if zone[0] == "+" else -minutes))
+
+
+def _seconds(moment: datetime | float) -> Iterator[float]:
+    """Yield what a time may be in seconds since the epoch."""
+    if isinstance(moment, datetime):
+        with suppress(OverflowError, OSError, ValueError):
+            yield moment.timestamp()
+            if moment.tzinfo is None:
+                yield moment.replace(tzinfo=timezone.utc).timestamp()
+    else:
+        yield from (moment, moment / 1000)
+
+
+_NOW: Fact = Kind.WORDS, hash_text("now")
+
+
+# Pack and compare facts
+
+
+@lru_cache(maxsize=4096)
 def name_of(field: str) -> int:
     """Return the hash of a field's name, 13 bits."""
     return hash_text(field) & 0x1FFF
 
 
-def pack(facts: Mapping[str, tuple[Kind, int]]) -> bytes:
-    """Return the facts of a record as bytes; b"" without any.
-
-    `facts` has the kind and the 64-bit hash of the value by the name of the field.
-    """
+def pack(facts: Mapping[str, Fact]) -> bytes:
+    """Return the facts of a record as bytes, given those of each field; b"" without any."""
     names = sorted(facts)
     packed = [_packed(name, *facts[name]) for name in names[:MOST]]
     if rest := names[MOST:]:
@@ -56,7 +215,7 @@ def pack(facts: Mapping[str, tuple[Kind, int]]) -> bytes:
 
 
 def _packed(name: str, kind: Kind, value: int) -> bytes:
-    return (name_of(name) << _BITS | kind).to_bytes(2, "big") + (value & 0xFFFFFF).to_bytes(3, "big")
+    return ((name_of(name) << _BITS | kind) << 24 | value & 0xFFFFFF).to_bytes(SIZE, "big")
 
 
 def names_in(facts: bytes, kinds: Collection[int] = (*Kind,)) -> frozenset[int]:

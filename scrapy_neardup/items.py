@@ -15,31 +15,21 @@ import re
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from datetime import date, datetime, time, timedelta, timezone
-from decimal import Decimal
-from email.utils import parsedate_to_datetime
-from enum import Enum
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from pathlib import PurePath
-from typing import Any, NamedTuple, TypeAlias
-from unicodedata import normalize
+from typing import Any, NamedTuple
 from urllib.parse import urljoin
-from uuid import UUID
 
 from itemadapter import ItemAdapter
 from w3lib.encoding import html_to_unicode
 
 from .document import Document, Tree
-from .facts import Kind, has_strong, pack
-from .fingerprints.hashes import hash_text
+from .facts import Clock, Fact, Kind, fact_of, has_strong, link_fact, list_fact, nested_fact, pack, plain, string_fact
 from .settings import Config
 from .text.html import Page, is_whole_page, looks_like_html, title_of
 from .text.lines import squeeze
 from .text.tokens import has_words
 from .text.urls import canonical_url, host
-
-Fact: TypeAlias = tuple[Kind, int]
 
 ENOUGH = 20  # the words of a text
 SHORT = 50  # the characters of a short text without a usual name, in an item without texts
@@ -47,8 +37,6 @@ WHOLE = 500  # an item with texts of so many characters is not compared by a who
 LISTED = 4  # words that the strings of a list have on average if they are paragraphs, and not tags
 LEAST = 2  # facts, the title included, of a record without text
 DEEP = 8  # the depth from which nested values are ignored
-NEAR = 600.0  # seconds: a time from so long before the run until so long from now is the time of the crawl
-FAR = 1e13  # numbers above are no times, in seconds or milliseconds since the epoch
 LABEL = 80  # characters of a label
 SNIFFED = 1445  # bytes at the beginning of a file that show its type
 
@@ -57,17 +45,10 @@ _TEXT = re.compile(
     "|message|comment|post|review|quote|question|answer|正文|内容|文本|描述|简介|摘要|评论|回复|留言"
 )
 _TITLE = ("title", "headline", "heading", "name", "subject", "标题", "题目", "名称")
+_COUNTS = ("position", "rank", "views", "hits")
 _URL = ("url", "link", "href", "permalink", "uri", "pageurl", "itemurl", "detailurl", "producturl")
-_STRONG = re.compile(r"sku|gtin(?:8|12|13|14)?|ean(?:8|13)?|upc|asin|mpn|isbn(?:10|13)?|doi|productid")
 _BINARY_BYTE = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 _LINK = re.compile(r"(?:[a-z][a-z0-9+.-]*:)?//\S+|/[^\s/]\S*|(?:mailto|tel|data):\S+|www\.\S+", re.I)
-_DATE = re.compile(r"\d{4}[-/.]\d\d?[-/.]\d\d?(?!\d)|(?<!\d)\d\d?[-/.]\d\d?[-/.](?:\d{4}|\d\d)(?!\d)")
-_DECIMAL = re.compile(r"\d[.,]\d")
-_FIGURE = re.compile(r"\d")
-_LETTERS = re.compile(r"[^\W\d_]{3}|[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
-_MONEY = re.compile("price|cost|amount|salary|fee|stock|quantity|rate")
-_MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d)?)(?:[.,]\d+)?\s*(Z|UTC|GMT|[+-]\d\d:?\d\d)?", re.I)
-_SIMPLE = (date, time, timedelta, UUID, PurePath)
 
 
 class Fetch(NamedTuple):
@@ -88,8 +69,8 @@ class Fetch(NamedTuple):
     """The URL that answered, whatever the request was."""
     gives_one: bool = False
     """True if the response gave exactly one item."""
-    times: tuple[float, float] = (0.0, 0.0)
-    """The start of the run and the present, in seconds since the epoch; zeros if unknown."""
+    clock: Clock = Clock()
+    """The start of the run and the present."""
 
 
 class Record:
@@ -114,6 +95,7 @@ class Record:
         for name, value in top.items():
             self._read(name, value, self.facts, 0)
         self._choose_texts()
+        self._ignore_counts()
         if not self.title:
             self._find_title()
 
@@ -151,7 +133,7 @@ class Record:
         return Document(
             url=url,
             text=text,
-            title=title or (title_of(page.root) if page and is_alone else ""),
+            title=title or (title_of(page.root) if page and is_alone and not self.facts else ""),
             aliases=aliases,
             loose=loose,
             size=fetch.size,
@@ -212,9 +194,11 @@ class Record:
             del top[name]
 
     def _url_field(self, links: Mapping[str, str]) -> str | None:
+        if self._config.url_field in links or not links:
+            return self._config.url_field if links else None
         pages = {canonical_url(url) for url in (*self._fetch.urls, self._fetch.place) if url}
-        for name in sorted(links, key=lambda name: name != self._config.url_field):
-            if name == self._config.url_field or canonical_url(self._joined(links[name])) in pages:
+        for name in links if pages else ():
+            if canonical_url(self._joined(links[name])) in pages:
                 return name
         if self._fetch.gives_one:
             return None
@@ -232,15 +216,24 @@ class Record:
 
     def _take_title(self, top: dict[str, Any]) -> None:
         """Find the field with the title, and remove it from the fields, unless it is a name, which is a fact too."""
-        names = {plain(name): name for name in reversed(top)}
-        ending = [each for each in names if each.endswith(("title", "headline"))]
-        for each in (plain(self._config.title_field), *_TITLE, *ending):
-            if each in names and (title := next(_strings(top[names[each]]), "")) and not _LINK.fullmatch(title):
+        for name in self._title_fields(top):
+            title = next(_strings(top[name]), "")
+            if title and not _LINK.fullmatch(title):
                 self.title = title
-                self._say(names[each], "title")
-                if each != "name" or names[each] == self._config.title_field:
-                    del top[names[each]]
+                self._say(name, "title")
+                if (plain(name) != "name" or name == self._config.title_field) and name not in (
+                    self._config.fields or ()
+                ):
+                    del top[name]
                 return
+
+    def _title_fields(self, top: dict[str, Any]) -> Iterator[str]:
+        if self._config.title_field in top:
+            yield self._config.title_field
+        names = {plain(name): name for name in reversed(top)}
+        for each in (*_TITLE, *(each for each in names if each.endswith(("title", "headline")))):
+            if each in names:
+                yield names[each]
 
     def _find_title(self) -> None:
         """Find the title among nested values."""
@@ -255,46 +248,40 @@ class Record:
 
     # The other fields
 
-    def _read(self, path: str, value: Any, facts: dict[str, Fact], depth: int) -> None:
+    def _read(self, path: str, value: Any, facts: dict[str, Fact], depth: int = 0) -> None:
         """Add a value to the texts, or to these facts."""
-        if value is None or depth > DEEP or is_ignored(path, self._config.ignore_fields):
-            if value is not None:
-                self._say(path, "ignored")
+        if value is None or depth > DEEP:
+            return
+        if is_ignored(path, self._config.ignore_fields):
+            self._say(path, "ignored")
         elif isinstance(value, (str, bytes)):
             for text in _strings(value):
                 self._read_string(path, text, facts)
         elif isinstance(value, (list, tuple, set, frozenset)):
-            self._read_list(path, list(value), facts, depth)
-        elif (fact := self._simple(path, value)) is not None:
+            self._read_list(path, [each for each in value if each is not None], facts, depth)
+        elif fact := fact_of(path, value, self._fetch.clock):
             self._add(path, str(value), fact, facts)
         elif isinstance(value, Mapping) or ItemAdapter.is_item(value):
             for name, each in value.items() if isinstance(value, Mapping) else ItemAdapter(value).items():
                 self._read(f"{path}.{name}", each, facts, depth + 1)
 
     def _read_string(self, path: str, text: str, facts: dict[str, Fact]) -> None:
-        if path in (self._config.fields or ()):
+        fields = self._config.fields
+        if fields and path in fields:
             self._add_text(path, [text])
         elif _LINK.fullmatch(text):
-            self._add_link(path, text, facts)
-        elif has_words(text, ENOUGH) or ("<" in text and looks_like_html(text) and _TEXT.fullmatch(plain(path))):
-            if self._config.fields is None:
-                self._add_text(path, [text])
-            else:
-                self._say(path, "ignored")
+            if text not in (self.url, self._fetch.place):  # the page says nothing of the item
+                facts[path] = link_fact(text)
+                self._say(path, "link")
+        elif _is_long(text) or ("<" in text and _TEXT.fullmatch(plain(path)) and looks_like_html(text)):
+            self._add_text(path, [text])
         else:
-            self._add(path, text, self._string_fact(path, text), facts)
+            self._add(path, text, string_fact(path, text, self._fetch.clock), facts)
 
     def _add_text(self, path: str, texts: list[str]) -> None:
-        self.texts.setdefault(path, []).extend(texts)
-        self._say(path, "text")
-
-    def _add_link(self, path: str, link: str, facts: dict[str, Fact]) -> None:
-        """Add a link, without its query and scheme, unless it leads to the item's page."""
-        if link in (self.url, self._fetch.place):
-            self._say(path, "ignored")
-            return
-        facts[path] = Kind.OTHER, hash_text(re.sub(r"^[a-z]+:(?=//)|[?#].*", "", link, flags=re.I | re.S))
-        self._say(path, "link")
+        if self._config.fields is None or path in self._config.fields:
+            self.texts.setdefault(path, []).extend(texts)
+        self._say(path, "text" if path in self.texts else "ignored")
 
     def _add(self, path: str, text: str, fact: Fact, facts: dict[str, Fact]) -> None:
         facts[path] = fact
@@ -302,92 +289,22 @@ class Record:
         self._say(path, "fact")
 
     def _read_list(self, path: str, values: list[Any], facts: dict[str, Fact], depth: int) -> None:
-        values = [value for value in values if value not in (None, "", b"")]
+        """Add a list: a text if it has paragraphs, the value if it has only one, else a fact."""
         if len(values) == 1 or path in (self._config.fields or ()):
             for value in values:
                 self._read(path, value, facts, depth + 1)
-        elif values and all(isinstance(value, (str, bytes)) for value in values):
-            self._read_strings(path, list(_strings(values)), facts)
-        elif values:
-            self._add_list(path, [self._element(path, value, depth) for value in values], facts)
+        elif all(isinstance(value, str) for value in values) and _are_paragraphs(values):
+            self._add_text(path, [text for text in values if text.strip()])
+        elif elements := [fact for value in values if (fact := self._element(path, value, depth))]:
+            facts[path] = list_fact(elements)
+            if path in self._shorts:
+                self._shorts[path] = "\n".join(map(str, values))
 
-    def _element(self, path: str, value: Any, depth: int) -> dict[str, Fact]:
-        """Return the facts of a value in a list."""
+    def _element(self, path: str, value: Any, depth: int) -> Fact | None:
+        """Return a value of a list as one fact; None without any."""
         facts: dict[str, Fact] = {}
         self._read(path, value, facts, depth + 1)
-        return facts
-
-    def _read_strings(self, path: str, texts: list[str], facts: dict[str, Fact]) -> None:
-        joined = "\n".join(texts)
-        if any(has_words(text, ENOUGH) for text in texts) or has_words(joined, max(ENOUGH, LISTED * len(texts))):
-            if self._config.fields is None:
-                self._add_text(path, texts)
-        else:
-            self._add_list(path, [self._element(path, text, 0) for text in texts], facts)
-            if path in facts and facts[path][0] is not Kind.OTHER:
-                self._shorts[path] = joined
-
-    def _add_list(self, path: str, elements: list[dict[str, Fact]], facts: dict[str, Fact]) -> None:
-        """Add a list as one fact, in which the order of the elements does not count."""
-        told = (sorted((name, value) for name, (_, value) in each.items()) for each in elements if each)
-        values = sorted(hash_text(repr(each)) for each in told)
-        kinds = {kind for each in elements for kind, _ in each.values()}
-        if values:
-            facts[path] = next(k for k in (Kind.WORDS, *Kind) if k in kinds), hash_text(repr(values))
-
-    # Facts
-
-    def _simple(self, path: str, value: Any) -> Fact | None:
-        """Return a number, a date or another value of one part as a fact; None for any other value."""
-        if isinstance(value, Enum):
-            value = value.value if isinstance(value.value, str) else value.name
-        if isinstance(value, (bool, str)):
-            return Kind.WORDS, hash_text(str(value).casefold())
-        if isinstance(value, (int, float, Decimal)):
-            return self._number(path, value)
-        if isinstance(value, datetime) and self._is_now(value):
-            return _NOW
-        if isinstance(value, _SIMPLE):
-            return Kind.WORDS, hash_text(str(value))
-        return None
-
-    def _number(self, path: str, value: int | float | Decimal) -> Fact | None:
-        if isinstance(value, int):
-            written = str(value) if abs(value) < 10**18 else hex(value)
-        elif not (number := Decimal(str(value))).is_finite():
-            return None
-        else:
-            written = f"{number:f}" if abs(number.adjusted()) < 30 else str(number)
-            written = written.rstrip("0").rstrip(".") if "." in written else written
-        if isinstance(value, (int, float)) and abs(value) < FAR and self._is_now(float(value)):
-            return _NOW
-        return self._kind(path, written), hash_text(written)
-
-    def _string_fact(self, path: str, text: str) -> Fact:
-        if text[:1].isalnum() and len(text) < 50 and self._is_now(_moment(text)):
-            return _NOW
-        written = " ".join((text if text.isascii() else normalize("NFKC", text)).casefold().split())
-        kind = self._kind(path, written)
-        return kind, hash_text(re.sub(r"\W+", "", written) if kind is Kind.STRONG else written)
-
-    def _kind(self, path: str, written: str) -> Kind:
-        name = plain(path.rpartition(".")[2])
-        if _STRONG.fullmatch(name):
-            return Kind.STRONG
-        if _DATE.search(written):
-            return Kind.WORDS
-        if _DECIMAL.search(written) or _MONEY.search(name):
-            return Kind.OTHER
-        if _FIGURE.search(written):
-            return Kind.FIGURE if _LETTERS.search(written) else Kind.CODE
-        return Kind.WORDS if any(map(str.isalpha, written)) else Kind.CODE
-
-    def _is_now(self, moment: datetime | float | None) -> bool:
-        """Return whether a time is that of the crawl."""
-        since, now = self._fetch.times
-        if not now or moment is None:
-            return False
-        return any(since - NEAR <= each <= now + NEAR for each in _seconds(moment))
+        return facts[path] if facts.keys() == {path} else nested_fact(facts) if facts else None
 
     # The choice of texts
 
@@ -405,6 +322,14 @@ class Record:
             for path in pages if others >= WHOLE else pages[1:]:
                 del self.texts[path]
                 self._say(path, "ignored")
+
+    def _ignore_counts(self) -> None:
+        """Leave out the places in a list and the counts of visitors that stand beside a text."""
+        counts = [path for path, (kind, _) in self.facts.items() if kind is Kind.CODE and plain(path) in _COUNTS]
+        if counts and any(_is_long(text) for texts in self.texts.values() for text in texts):
+            for path in counts:
+                del self.facts[path]
+                self.roles[path] = "ignored"
 
     def _short_text(self) -> str | None:
         """Return the name of the field with a short text: by its usual name, as a sentence, or by its length."""
@@ -425,12 +350,15 @@ _SAID = {
     "link": "links %s",
     "ignored": "ignored %s",
 }
-_NOW: Fact = (Kind.WORDS, hash_text("now"))
 
 
-def item_document(item: Any, config: Config, fetch: Fetch | None = None) -> Document | None:
-    """Return the document of an item, as `Record.document` does. `fetch` is None for a row of a feed."""
-    record = Record.of(item, config, fetch)
+def item_document(item: Any, config: Config | None = None, fetch: Fetch | None = None) -> Document | None:
+    """Return the document of an item: a dictionary, or anything else that itemadapter knows.
+
+    Return None if the item has no text, and too few facts for a record. `config` is None for the defaults, and `fetch`
+    for a row of a feed.
+    """
+    record = Record.of(item, config or Config(), fetch)
     return record.document() if record else None
 
 
@@ -440,53 +368,22 @@ def has_text_in(item: Any, name: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def plain(name: str) -> str:
-    """Return a field's name in lower case, without separators: `productid` for `Product-Id`."""
-    return re.sub(r"[_\-\s]+", "", name).lower()
-
-
-@lru_cache(maxsize=4096)
 def is_ignored(path: str, patterns: tuple[str, ...]) -> bool:
     """Return whether a field is ignored. Patterns are as for files: `scraped*`, or `*` for all."""
     return any(fnmatchcase(path, pattern) for pattern in patterns)
 
 
+def _is_long(text: str) -> bool:
+    """Return whether a string is a text by its number of words."""
+    return len(text) >= 2 * ENOUGH - 1 and has_words(text, ENOUGH)
+
+
+def _are_paragraphs(texts: list[str]) -> bool:
+    return any(map(_is_long, texts)) or has_words("\n".join(texts), max(ENOUGH, LISTED * len(texts)))
+
+
 def _is_sentence(text: str) -> bool:
     return text.rstrip().endswith((".", "!", "?", "…", "。", "！", "？")) and has_words(text, 2)
-
-
-def _moment(text: str) -> datetime | float | None:
-    """Return the time that a text gives, with date and time of day; None if it gives none."""
-    text = text.strip()
-    if text.isdecimal():
-        return float(text) if len(text) in (10, 13) else None
-    if found := _MOMENT.fullmatch(text):
-        day, clock, zone = found.groups()
-        with suppress(ValueError):
-            made = datetime.fromisoformat(f"{day}T{clock}")
-            return made if zone is None else made.replace(tzinfo=_zone(zone))
-    elif text[3:4] == "," and ":" in text:
-        with suppress(ValueError, TypeError, IndexError):
-            return parsedate_to_datetime(text)
-    return None
-
-
-def _zone(zone: str) -> timezone:
-    if zone[0] not in "+-":
-        return timezone.utc
-    minutes = 60 * int(zone[1:3]) + int(zone[-2:])
-    return timezone(timedelta(minutes=minutes if zone[0] == "+" else -minutes))
-
-
-def _seconds(moment: datetime | float) -> Iterator[float]:
-    """Yield what a time may be in seconds since the epoch: a time without zone is of here, or in UTC."""
-    if isinstance(moment, datetime):
-        with suppress(OverflowError, OSError, ValueError):
-            yield moment.timestamp()
-            if moment.tzinfo is None:
-                yield moment.replace(tzinfo=timezone.utc).timestamp()
-    else:
-        yield from (moment, moment / 1000)
 
 
 def _is_binary(data: bytes) -> bool:

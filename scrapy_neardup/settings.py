@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 PREFIX = "NEARDUP_"
 STORE_NAME = "neardup.sqlite"  # in Scrapy's data folder
 DEFAULT_DETECTORS = ("exact", "imatch", "simhash", "shingle")
-# Fields that say something of the crawl or of a list, and nothing of the record.
+# Fields that say something of the crawl, and nothing of the record.
 IGNORE_FIELDS = (
-    *("position", "rank", "row", "views", "hits", "spider", "depth", "referer", "files.status", "images.status"),
-    *("scraped*", "crawl*", "fetched*", "retrieved*", "downloaded*"),
+    *("spider", "referer", "scraped*", "crawled*", "crawl_*", "fetched*", "retrieved*", "downloaded*"),
+    *("files.status", "images.status"),
 )
 BUILTIN_DETECTORS = (*DEFAULT_DETECTORS, "feature_code", "dwdcs", "dwswn")
 _UNITS = {"s": 1, "second": 1, "m": 60, "minute": 60, "h": 3600, "hour": 3600, "d": 86400, "day": 86400, "week": 604800}

@@ -16,6 +16,7 @@ from scrapy.http import HtmlResponse, Response
 
 from ..deduplicator import PAUSES
 from ..document import Document, Tree
+from ..facts import Clock
 from ..fingerprints.layout import layout
 from ..items import Fetch, Record
 from ..matching.claim import Claim
@@ -148,9 +149,9 @@ class NearDupPipeline:
             return Fetch()
         if response not in self._fetches:
             self._fetches[response] = _fetch(response)
-        times = self.neardup.dedup.deliveries.started, time.time()
+        clock = Clock(self.neardup.dedup.deliveries.started, time.time())
         gives_one = self.neardup.outcomes.gives_one_item(response)
-        return self._fetches[response]._replace(place=response.url, gives_one=gives_one, times=times)
+        return self._fetches[response]._replace(place=response.url, gives_one=gives_one, clock=clock)
 
     def _count(self, claim: Claim) -> None:
         verdict = claim.verdict

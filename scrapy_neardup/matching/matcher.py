@@ -203,7 +203,7 @@ class Matcher:
         return (
             bool(signature.facts)
             and page.is_of_host(earlier)
-            and title_words(signature.title) == title_words(earlier.title)
+            and (not signature.title or title_words(signature.title) == title_words(earlier.title))
             and (signature.sketch.tokens > 0 or has_strong(signature.facts))
             and agree(signature.facts, earlier.facts, self._store.counters.of(signature.url))
         )
