@@ -241,7 +241,7 @@ class Record:
             for path in sorted(self._shorts, key=lambda path: path.count(".")):
                 if plain(path.rpartition(".")[2]) == each and path in self.facts:
                     self.title = self._shorts[path]
-                    self._say(path, "title")
+                    self.roles[path] = "title"
                     if each != "name":
                         del self.facts[path]
                     return
@@ -314,14 +314,14 @@ class Record:
             self.texts = {name: self.texts[name] for name in self._config.fields if name in self.texts}
             return
         if not self.texts and (path := self._short_text()):
-            del self.facts[path]
+            del self.facts[path], self.roles[path]
             self._add_text(path, [self._shorts[path]])
         if len(self.texts) > 1:
             pages = [path for path, texts in self.texts.items() if all(map(is_whole_page, texts))]
             others = sum(len(text) for path, texts in self.texts.items() if path not in pages for text in texts)
             for path in pages if others >= WHOLE else pages[1:]:
                 del self.texts[path]
-                self._say(path, "ignored")
+                self.roles[path] = "ignored"
 
     def _ignore_counts(self) -> None:
         """Leave out the places in a list and the counts of visitors that stand beside a text."""

@@ -15,6 +15,7 @@ import attrs
 import scrapy
 from pydantic import BaseModel
 from pydispatch import dispatcher
+from record_spiders import EventSpider, OtherEventSpider  # noqa: F401 - found here by their names
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from scrapy.exceptions import DropItem
 from scrapy.linkextractors import LinkExtractor
@@ -117,8 +118,8 @@ class ListSpider(scrapy.Spider):
         if self.spec.get("with_url", True):
             values["url"] = response.urljoin(self.spec.get("item_url", response.url))
         if self.spec.get("with_meta"):
-            values["meta"] = {k: v for k, v in response.meta.items() if k.startswith("neardup")}
-            values["from"] = response.url
+            values["crawl_meta"] = {k: v for k, v in response.meta.items() if k.startswith("neardup")}
+            values["crawled_url"] = response.url
         yield KINDS[self.spec.get("kind", "dict")](**values)
 
     def failed(self, failure):

@@ -114,10 +114,8 @@ class ConditionalMiddleware:
         for each in result:
             self._neardup.pages.collect(response, each)
             yield each
-        self._neardup.pages.end(response)
 
     async def process_spider_output_async(self, response: Response, result: AsyncIterator[Any]) -> AsyncIterator[Any]:
         async for each in result:
             self._neardup.pages.collect(response, each)
             yield each
-        self._neardup.pages.end(response)

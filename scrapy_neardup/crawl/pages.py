@@ -19,59 +19,31 @@ if TYPE_CHECKING:
     from .extension import NearDup
 
 
-class _Output:
-    """The output of the callback for one page."""
-
-    __slots__ = ("claim", "has_ended", "items", "requests")
-
-    def __init__(self) -> None:
-        self.requests: list[Request] = []
-        self.items = 0
-        self.has_ended = False
-        self.claim: Claim | None = None
-        """The committed claim of an item of the page; None so far."""
-
-
 class Pages:
-    """Stores the validators of a page once its callback has ended and its only item is committed.
+    """Stores the validators of a page once its only item is committed.
 
-    The item is often committed before the callback ends, so both events are awaited.
+    The only item of a page comes after all its requests: see `ItemOrigins`.
     """
 
     def __init__(self, neardup: NearDup) -> None:
         self.is_active = neardup.config.conditional and neardup.config.action != "audit"
         self._neardup = neardup
-        self._outputs: WeakKeyDictionary[Response, _Output] = WeakKeyDictionary()
+        self._requests: WeakKeyDictionary[Response, list[Request]] = WeakKeyDictionary()
 
     def collect(self, response: Response, output: Any) -> None:
-        """Note a request or an item that the spider made from a response."""
-        found = self._output(response)
+        """Note a request that the spider made from a response."""
         if isinstance(output, Request):
-            found.requests.append(output)
-        elif output is not None:
-            found.items += 1
-
-    def end(self, response: Response) -> None:
-        """Note that the callback for a response has ended without an error."""
-        self._output(response).has_ended = True
-        self._store_if_complete(response)
+            self._requests.setdefault(response, []).append(output)
 
     def note_commit(self, response: Response | None, claim: Claim) -> None:
-        """Note that an item of a response was committed."""
-        if self.is_active and response is not None:
-            self._output(response).claim = claim
-            self._store_if_complete(response)
-
-    def _output(self, response: Response) -> _Output:
-        return self._outputs.setdefault(response, _Output())
-
-    def _store_if_complete(self, response: Response) -> None:
-        found, spider = self._output(response), self._neardup.crawler.spider
-        if not (found.has_ended and found.claim and found.items == 1 and spider and _is_direct(response)):
+        """Store the page of an item that was committed, if it is the only one of its page."""
+        neardup = self._neardup
+        if not (self.is_active and response is not None and neardup.outcomes.gives_one_item(response)):
             return
-        if packed := pack(response, found.requests, spider):
-            held = (found.claim.match or found.claim).signature
-            self._neardup.access.later(self._store, response.url, held, packed)
+        spider = neardup.crawler.spider
+        if spider and _is_direct(response) and (packed := pack(response, self._requests.get(response, ()), spider)):
+            held = (claim.match or claim).signature
+            neardup.access.later(self._store, response.url, held, packed)
 
     # In the store
 

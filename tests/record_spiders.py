@@ -1,0 +1,83 @@
+"""Spiders of items as records; `spiders.py` imports them for the process that crawls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import attrs
+import scrapy
+from itemloaders import ItemLoader
+from pydantic import BaseModel
+
+
+@dataclass
+class DataclassEvent:
+    title: str = ""
+    date: str = ""
+    location: str | None = None
+    description: str = ""
+
+
+@attrs.define
+class AttrsEvent:
+    title: str = ""
+    date: str = ""
+    location: str | None = None
+    description: str = ""
+
+
+class PydanticEvent(BaseModel):
+    title: str = ""
+    date: str = ""
+    location: str | None = None
+    description: str = ""
+
+
+def loaded(**values: Any) -> dict[str, list[Any]]:
+    """Return an item as an item loader makes it: each value in a list."""
+    loader = ItemLoader(item={})
+    for name, value in values.items():
+        loader.add_value(name, value)
+    item: dict[str, list[Any]] = loader.load_item()
+    return item
+
+
+EVENTS: dict[str, Callable[..., Any]] = {
+    "dict": dict,
+    "dataclass": DataclassEvent,
+    "attrs": AttrsEvent,
+    "pydantic": PydanticEvent,
+    "loader": loaded,
+}
+
+
+class EventSpider(scrapy.Spider):
+    """Requests URLs one after another, and yields the rows that each lists as JSON as items of a kind.
+
+    `spec`: `urls`, and optionally `kind`, `method` and `own`, the field for the URL of the page.
+    """
+
+    name = "events"
+    custom_settings = {"CONCURRENT_REQUESTS": 1}  # noqa: RUF012 - in the order of the URLs
+
+    def __init__(self, spec: dict[str, Any], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.spec = spec
+
+    async def start(self):
+        for number, url in enumerate(self.spec["urls"]):
+            yield scrapy.Request(url, method=self.spec.get("method", "GET"), priority=-number)
+
+    def parse(self, response):
+        for row in response.json():
+            if own := self.spec.get("own"):
+                row[own] = response.url
+            yield EVENTS[self.spec.get("kind", "dict")](**row)
+
+
+class OtherEventSpider(EventSpider):
+    """The same under another name."""
+
+    name = "other_events"

@@ -1,0 +1,225 @@
+"""Items are records: nothing that an item says is lost. Stories of real crawls, with the defaults."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from typing import Any
+
+import pytest
+from cli import rows, succeeded, write
+from site_server import Page, Site, article
+
+TEXT = article(1, 60)
+DROP = {"NEARDUP_REVISIT": "drop"}
+CITIES = ("Leeds", "York", "Bath", "Derby")
+Row = dict[str, Any]
+
+
+def fill(site: Site, pages: dict[str, Row | list[Row]]) -> list[str]:
+    """Let a site answer with these rows, and return the URLs."""
+    for path, listed in pages.items():
+        site.pages[path] = Page(json.dumps(listed if isinstance(listed, list) else [listed]))
+    return [f"{site.url}{path}" for path in pages]
+
+
+def meetings(**more: Any) -> list[Row]:
+    return [{"title": "Planning", "date": f"2026-{n:02}-14", "description": TEXT, **more} for n in range(1, 7)]
+
+
+def values(result: Any, name: str) -> Counter[str]:
+    """Return the values of a field in a feed, each alone or in a list."""
+    found = (item[name] for item in result.items)
+    return Counter(each[0] if isinstance(each, list) else each for each in found)
+
+
+@pytest.mark.parametrize("kind", ["dict", "dataclass", "attrs", "pydantic", "loader"])
+def test_meetings_with_one_text_are_told_apart_by_their_date_in_every_kind_of_item(crawl, a, kind):
+    urls = fill(a, {f"/e/{n}": row for n, row in enumerate(meetings())})
+    first = crawl("EventSpider", DROP, urls=urls, kind=kind)
+    assert values(first, "date") == Counter(row["date"] for row in meetings())
+    assert crawl("EventSpider", DROP, urls=urls, kind=kind).items == []
+
+
+def test_a_text_and_facts_are_found_in_nested_json_ld(crawl, a):
+    def ad(city: str) -> Row:
+        place = {"@type": "Place", "address": {"addressLocality": city}}
+        return {"job": {"@type": "JobPosting", "title": "Nurse", "description": TEXT, "jobLocation": [place]}}
+
+    pages = {f"/j/{city}": ad(city) for city in CITIES} | {"/print/Leeds": ad("Leeds")}
+    result = crawl("EventSpider", urls=fill(a, pages))
+    kept = [item["job"]["jobLocation"][0]["address"]["addressLocality"] for item in result.items]
+    assert kept == list(CITIES)
+    assert "text from job.description; title job.title; facts job.@type, job.jobLocation.@type" in result.log
+
+
+@pytest.mark.parametrize(("sku", "kept"), [({"sku": "L-1"}, 1), ({}, 2)])
+def test_a_field_that_the_second_item_lacks_matters_unless_a_strong_fact_is_equal(crawl, a, sku, kept):
+    lamp = {"name": "Lamp", "price": "20.00", "description": TEXT, **sku}
+    urls = fill(a, {"/lamps/1": {**lamp, "rating": 4}, "/sale/1": lamp})
+    assert len(crawl("EventSpider", urls=urls).items) == kept
+
+
+def test_a_field_that_only_the_second_item_has_keeps_it(crawl, a):
+    lamp = {"name": "Lamp", "sku": "L-1", "description": TEXT}
+    urls = fill(a, {"/lamps/1": lamp, "/sale/1": {**lamp, "rating": 4}})
+    assert len(crawl("EventSpider", urls=urls).items) == 2
+
+
+def test_the_order_of_a_list_does_not_matter_but_its_values_do(crawl, a):
+    guide = {"title": "Audio guide", "description": TEXT, "languages": ["en", "fr", "zh"]}
+    urls = fill(a, {"/g/1": guide, "/g/2": {**guide, "languages": ["en", "de"]}})
+    assert len(crawl("EventSpider", DROP, urls=urls).items) == 2
+    fill(a, {"/g/1": {**guide, "languages": ["zh", "en", "fr"]}})
+    assert crawl("EventSpider", DROP, urls=urls).items == []
+
+
+def test_records_of_an_api_that_is_asked_by_post(crawl, a):
+    urls = fill(a, {"/api": meetings()})
+    assert len(crawl("EventSpider", DROP, urls=urls, method="POST").items) == 6
+    assert crawl("EventSpider", DROP, urls=urls, method="POST").items == []
+    fill(a, {"/api": [*meetings(), {"title": "Planning", "date": "2026-07-14", "description": TEXT}]})
+    assert values(crawl("EventSpider", DROP, urls=urls, method="POST"), "date") == {"2026-07-14": 1}
+
+
+def test_a_counter_becomes_known_and_then_counts_no_more(crawl, a):
+    def day(reads: int, status: str = "open") -> list[str]:
+        ads = {f"/ad/{n}": {"title": f"Piano {n}", "reads": reads + n, "description": article(n)} for n in range(10)}
+        ads["/ad/3"]["status"] = status
+        return fill(a, ads)
+
+    assert len(crawl("EventSpider", DROP, urls=day(100), own="url").items) == 10
+    second = crawl("EventSpider", DROP, urls=day(220), own="url")
+    assert len(second.items) == 3  # until the fourth change
+    assert "'reads' changes at most visits, so it no longer counts on 127.0.0.1" in second.log
+    third = crawl("EventSpider", DROP, urls=day(350, "sold"), own="url")
+    assert [item["status"] for item in third.items] == ["sold"]
+
+
+def test_two_spiders_of_one_store_with_different_fields(crawl, a):
+    def day(**more: Any) -> list[str]:
+        return fill(a, {f"/n/{n}": {"title": f"News {n}", "body": article(n), **more} for n in range(3)})
+
+    kept = []
+    for spider, more in 2 * [("EventSpider", {}), ("OtherEventSpider", {"author": "Ann", "words": 150})]:
+        kept.append(len(crawl(spider, DROP, urls=day(**more), own="url").items))
+    assert kept == [3, 3, 0, 0]
+
+
+def test_short_posts_are_kept_for_each_author_and_not_stored_anew_at_a_new_session_id(crawl, a):
+    posts = [{"author": name, "posted": f"2026-01-0{n} 10:02", "body": "Thanks!"} for n, name in enumerate("xyz", 1)]
+    first = crawl("EventSpider", DROP, urls=fill(a, {"/t/1?sid=k4": posts}))
+    assert values(first, "author") == {"x": 1, "y": 1, "z": 1}
+    assert crawl("EventSpider", DROP, urls=fill(a, {"/t/1?sid=z9": posts})).items == []
+
+
+def test_a_fact_that_changes_at_a_url_gives_a_new_item(crawl, a):
+    for status, kept in (("on sale", 1), ("on sale", 0), ("cancelled", 1), ("cancelled", 0), ("on sale", 1)):
+        urls = fill(a, {"/show": {"title": "Circus", "status": status, "description": TEXT}})
+        assert len(crawl("EventSpider", DROP, urls=urls, own="permalink").items) == kept
+
+
+def test_editions_without_text_pass_once(crawl, a):
+    days = [{"date": f"2026-02-{n:02}", "file_urls": [f"/media/gazette-{n:02}.pdf"]} for n in range(1, 10)]
+    urls = fill(a, {"/list": days})
+    assert len(crawl("EventSpider", DROP, urls=urls).items) == 9
+    again = crawl("EventSpider", DROP, urls=urls)
+    assert again.items == []
+    assert "All items have no text: 9 of 9. " in again.log
+
+
+@pytest.mark.parametrize(("isbn", "kept"), [({"isbn": "978-3-16-148410-0"}, 1), ({}, 2)])
+def test_records_without_text_at_two_urls_are_one_only_with_a_strong_fact(crawl, a, isbn, kept):
+    book = {"title": "Ferries", "price": 12.5, **isbn}
+    assert len(crawl("EventSpider", urls=fill(a, {"/b/1": book, "/new/1": book})).items) == kept
+
+
+def test_an_item_of_another_site_repeats_the_record_with_which_it_agrees(crawl, a, b):
+    def ad(city: str, **more: Any) -> Row:
+        return {"title": "Clerk", "city": city, "description": TEXT, **more}
+
+    ours = fill(a, {f"/j/{n}": ad(city, posted="2026-03-01") for n, city in enumerate(CITIES[:3])})
+    theirs = fill(b, {f"/o/{n}": ad(city, posted="2026-03-04", ref=f"X{n}") for n, city in enumerate(CITIES)})
+    result = crawl("EventSpider", urls=ours + theirs, own="url")
+    assert [(item["city"], "ref" in item) for item in result.items] == [
+        ("Leeds", False), ("York", False), ("Bath", False), ("Derby", True),
+    ]  # fmt: skip
+    assert re.search(rf"Dropped: {b.url}/o/1 is a copy of {a.url}/j/1 ", result.log)
+
+
+def test_members_of_a_family_are_found_on_another_site_by_their_strong_fact(crawl, a, b):
+    lamps = [{"name": "Lamp", "sku": f"L-{n}", "price": 20 + n, "description": TEXT} for n in range(3)]
+    urls = [*fill(a, {f"/l/{n}": row for n, row in enumerate(lamps)})]
+    urls += fill(b, {f"/p/{n}": {**row, "price": 5} for n, row in enumerate([*lamps, {**lamps[0], "sku": "L-9"}])})
+    assert values(crawl("EventSpider", urls=urls, own="url"), "sku") == {"L-0": 1, "L-1": 1, "L-2": 1, "L-9": 1}
+
+
+def test_the_time_of_the_crawl_does_not_count(crawl, a):
+    from datetime import datetime, timezone
+
+    now = datetime.now(timezone.utc)
+    news = {"title": "Ferry", "body": TEXT}
+    stamps = (now.isoformat(), now.timestamp(), now.strftime("%Y-%m-%d %H:%M:%S"), int(now.timestamp() * 1000))
+    pages = {f"/{n}": {**news, "seen": stamp} for n, stamp in enumerate(stamps)}
+    pages["/old"] = {**news, "seen": "2020-01-01T10:00:00"}
+    assert len(crawl("EventSpider", urls=fill(a, pages), own="url").items) == 2
+
+
+def test_the_log_says_what_each_field_is_and_which_items_are_dropped(crawl, a):
+    listed = [{"name": "Lamp", "no": 7, "url": f"/l/{n}", "body": TEXT} for n in range(5)]
+    urls = fill(a, {"/list": listed})
+    log = crawl("EventSpider", {"LOG_LEVEL": "INFO"}, urls=urls).log
+    assert "Items of type dict: text from body; title name; own URL url; facts no" in log
+    assert log.count("INFO: Dropped: ") == 3
+
+
+def test_a_warning_names_the_field_that_alone_keeps_items_apart(crawl, a):
+    listed = [{"title": "Clerk", "number": 1000 + n, "body": TEXT} for n in range(20)]
+    log = crawl("EventSpider", urls=fill(a, {"/list": listed})).log
+    [warning] = re.findall(r"WARNING: (\d+ of \d+ documents have the text of an earlier one.*)", log)
+    assert "only the field 'number' keeps them apart" in warning
+    assert "NEARDUP_IGNORE_FIELDS" in warning
+    assert "WARNING: Most items have no URL of their own: 20 of 20" in log
+    ignoring = crawl("EventSpider", {"NEARDUP_IGNORE_FIELDS": ["num*"]}, urls=fill(a, {"/other": listed}))
+    assert len(ignoring.items) <= 1
+
+
+def test_a_warning_comes_when_half_of_the_documents_are_copies_of_few(crawl, a):
+    pages = {f"/p/{n}": {"title": "Log in", "body": TEXT} for n in range(20)}
+    log = crawl("EventSpider", urls=fill(a, pages), own="url").log
+    assert (
+        f"19 of 20 documents of 127.0.0.1 are copies of {a.url}/p/0. Check whether {a.url}/p/1 and {a.url}/p/2 " in log
+    )
+
+
+def test_a_crawl_and_dedupe_of_its_feed_agree(crawl, a, b, tmp_path):
+    ads = [{"title": "Clerk", "city": city, "body": TEXT} for city in CITIES]
+    urls = fill(a, {f"/a/{n}": row for n, row in enumerate(ads)}) + fill(a, {"/print/1": ads[1]})
+    urls += fill(b, {f"/b/{n}": row for n, row in enumerate([*ads, {**ads[0], "city": "Truro"}])})
+    kept = crawl("EventSpider", urls=urls, own="url").items
+    crawl.store = str(tmp_path / "audit.sqlite")
+    everything = crawl("EventSpider", {"NEARDUP_ACTION": "audit"}, urls=urls, own="url").items
+    assert len(everything) == len(urls)
+    write(tmp_path / "in.jsonl", everything)
+    succeeded(tmp_path, "dedupe", "in.jsonl", "-o", "out.jsonl")
+    assert rows(tmp_path / "out.jsonl") == kept
+
+
+def test_items_of_a_list_page_are_named_by_page_and_facts(crawl, a, tmp_path):
+    one, two = fill(a, {"/month": meetings(), "/planning": [*meetings()[:2], {"title": "Tea", "date": "2026-09-01"}]})
+    crawl("EventSpider", {"NEARDUP_COUNT_CHANGES": True}, urls=[one, two])
+    explained = json.loads(succeeded(tmp_path, "explain", one, "--store", crawl.store, "--json").stdout)
+    assert explained["status"] == "fetched each time: it gave several items"
+    assert [item["item"] for item in explained["items"]] == [f"date {row['date']}" for row in meetings()]
+    clusters = json.loads(succeeded(tmp_path, "clusters", "--store", crawl.store, "--json").stdout)
+    assert {(each["original"], each["members"][0]["url"]) for each in clusters} == {
+        (f"{one} (date {row['date']})", f"{two} (date {row['date']})") for row in meetings()[:2]
+    }
+    changes = json.loads(succeeded(tmp_path, "changes", "--store", crawl.store, "--json").stdout)
+    assert {change["url"] for change in changes} >= {f"{one} (date {row['date']})" for row in meetings()}
+    fill(a, {"/month": meetings()[1:]})
+    second = crawl("EventSpider", {"NEARDUP_COUNT_CHANGES": True, "NEARDUP_RECHECK": 0}, urls=[one])
+    assert second.count("changes/gone") >= 1
+    assert succeeded(tmp_path, "report", "--store", crawl.store, "-o", "report.html").returncode == 0
+    assert "(date 2026-01-14)" in (tmp_path / "report.html").read_text()
