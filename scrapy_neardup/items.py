@@ -24,13 +24,32 @@ from itemadapter import ItemAdapter
 from w3lib.encoding import html_to_unicode
 
 from .document import Document, Tree
-from .facts import Clock, Fact, Kind, fact_of, has_strong, link_fact, list_fact, nested_fact, pack, plain, string_fact
+from .facts import (
+    FAR,
+    Clock,
+    Fact,
+    Kind,
+    fact_of,
+    has_strong,
+    link_fact,
+    list_fact,
+    nested_fact,
+    pack,
+    plain,
+    string_fact,
+)
 from .settings import Config
 from .text.html import Page, is_whole_page, looks_like_html, title_of
 from .text.lines import squeeze
 from .text.tokens import has_words
 from .text.urls import canonical_url, host
 
+# Fields that say something of the crawl, and nothing of the record.
+OF_THE_CRAWL = (
+    *("spider", "referer", "scraped*", "crawled*", "crawl_*", "fetched*", "retrieved*", "downloaded*"),
+    *("files.status", "images.status"),
+)
+ALL = "*"  # in NEARDUP_IGNORE_FIELDS: all facts
 ENOUGH = 20  # the words of a text
 SHORT = 50  # the characters of a short text without a usual name, in an item without texts
 WHOLE = 500  # an item with texts of so many characters is not compared by a whole page too
@@ -89,6 +108,9 @@ class Record:
         self._fetch = fetch or Fetch()
         self._is_row = fetch is None
         self._shorts: dict[str, str] = {}
+        """The short strings, which may be the title or a text."""
+        self._values: dict[str, Any] = {}
+        """The values of all facts, to show them."""
         top = {name: value for name, value in fields if name != config.tag_field}
         self._take_url(top)
         self._take_title(top)
@@ -96,6 +118,9 @@ class Record:
             self._read(name, value, self.facts, 0)
         self._choose_texts()
         self._ignore_counts()
+        if ALL in config.ignore_fields:
+            self.roles.update(dict.fromkeys(self.facts, "ignored"))
+            self.facts.clear()
         if not self.title:
             self._find_title()
 
@@ -156,13 +181,9 @@ class Record:
             return Document.from_page(pages[text], title=self.title)
         return Document.from_field(text, title=self.title, extractor=self._config.extractor, tree=self._fetch.tree)
 
-    def _page_title(self, is_several: bool, is_elsewhere: bool) -> str:
-        tree = self._fetch.tree
-        return title_of(tree.root) if tree and not is_several and not is_elsewhere else ""
-
     def label(self) -> str:
         """Return words that name the record among others of its page: its first facts, else its title or text."""
-        facts = ", ".join(f"{name} {value}" for name, value in self._shorts.items() if name in self.facts)
+        facts = ", ".join(f"{name} {_brief(value)}" for name, value in self._values.items() if name in self.facts)
         texts = next(iter(self.texts.values()), [])
         return squeeze(facts or self.title or next(iter(texts), ""))[:LABEL].strip() or "an item"
 
@@ -194,8 +215,9 @@ class Record:
             del top[name]
 
     def _url_field(self, links: Mapping[str, str]) -> str | None:
-        if self._config.url_field in links or not links:
-            return self._config.url_field if links else None
+        named = self._config.url_field
+        if not links or named in links or (self._is_row and named != _URL[0]):
+            return named if named in links else None
         pages = {canonical_url(url) for url in (*self._fetch.urls, self._fetch.place) if url}
         for name in links if pages else ():
             if canonical_url(self._joined(links[name])) in pages:
@@ -221,9 +243,8 @@ class Record:
             if title and not _LINK.fullmatch(title):
                 self.title = title
                 self._say(name, "title")
-                if (plain(name) != "name" or name == self._config.title_field) and name not in (
-                    self._config.fields or ()
-                ):
+                is_name = plain(name) == "name" and name != self._config.title_field
+                if not is_name and name not in (self._config.fields or ()):
                     del top[name]
                 return
 
@@ -236,13 +257,15 @@ class Record:
                 yield names[each]
 
     def _find_title(self) -> None:
-        """Find the title among nested values."""
-        for each in _TITLE:
-            for path in sorted(self._shorts, key=lambda path: path.count(".")):
-                if plain(path.rpartition(".")[2]) == each and path in self.facts:
+        """Find the title among nested values, beside a text: `job.title` beside `job.description`."""
+        parents = [path.rpartition(".")[0] for path in self.texts]
+        for name in _TITLE:
+            for path in filter(self.facts.__contains__, self._shorts):
+                parent, _, last = path.rpartition(".")
+                if parent and parent in parents and plain(last) == name:
                     self.title = self._shorts[path]
                     self.roles[path] = "title"
-                    if each != "name":
+                    if name != "name":
                         del self.facts[path]
                     return
 
@@ -252,7 +275,7 @@ class Record:
         """Add a value to the texts, or to these facts."""
         if value is None or depth > DEEP:
             return
-        if is_ignored(path, self._config.ignore_fields):
+        if is_ignored(path, self._config.ignore_fields) and path not in (self._config.fields or ()):
             self._say(path, "ignored")
         elif isinstance(value, (str, bytes)):
             for text in _strings(value):
@@ -260,7 +283,8 @@ class Record:
         elif isinstance(value, (list, tuple, set, frozenset)):
             self._read_list(path, [each for each in value if each is not None], facts, depth)
         elif fact := fact_of(path, value, self._fetch.clock):
-            self._add(path, str(value), fact, facts)
+            facts[path] = fact
+            self._say_fact(path, value)
         elif isinstance(value, Mapping) or ItemAdapter.is_item(value):
             for name, each in value.items() if isinstance(value, Mapping) else ItemAdapter(value).items():
                 self._read(f"{path}.{name}", each, facts, depth + 1)
@@ -276,16 +300,17 @@ class Record:
         elif _is_long(text) or ("<" in text and _TEXT.fullmatch(plain(path)) and looks_like_html(text)):
             self._add_text(path, [text])
         else:
-            self._add(path, text, string_fact(path, text, self._fetch.clock), facts)
+            facts[path] = string_fact(path, text, self._fetch.clock)
+            self._shorts.setdefault(path, text)
+            self._say_fact(path, text)
 
     def _add_text(self, path: str, texts: list[str]) -> None:
         if self._config.fields is None or path in self._config.fields:
             self.texts.setdefault(path, []).extend(texts)
         self._say(path, "text" if path in self.texts else "ignored")
 
-    def _add(self, path: str, text: str, fact: Fact, facts: dict[str, Fact]) -> None:
-        facts[path] = fact
-        self._shorts.setdefault(path, text)
+    def _say_fact(self, path: str, value: object) -> None:
+        self._values.setdefault(path, value)
         self._say(path, "fact")
 
     def _read_list(self, path: str, values: list[Any], facts: dict[str, Fact], depth: int) -> None:
@@ -298,7 +323,7 @@ class Record:
         elif elements := [fact for value in values if (fact := self._element(path, value, depth))]:
             facts[path] = list_fact(elements)
             if path in self._shorts:
-                self._shorts[path] = "\n".join(map(str, values))
+                self._shorts[path] = "\n".join(_strings(values))
 
     def _element(self, path: str, value: Any, depth: int) -> Fact | None:
         """Return a value of a list as one fact; None without any."""
@@ -369,8 +394,13 @@ def has_text_in(item: Any, name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def is_ignored(path: str, patterns: tuple[str, ...]) -> bool:
-    """Return whether a field is ignored. Patterns are as for files: `scraped*`, or `*` for all."""
-    return any(fnmatchcase(path, pattern) for pattern in patterns)
+    """Return whether a field is ignored, also by patterns as for files: `tracking_*`. `ALL` concerns only facts."""
+    return any(fnmatchcase(path, pattern) for pattern in (*OF_THE_CRAWL, *patterns) if pattern != ALL)
+
+
+def _brief(value: object) -> str:
+    # `str` refuses very long numbers.
+    return hex(value) if isinstance(value, int) and abs(value) > FAR else str(value)
 
 
 def _is_long(text: str) -> bool:

@@ -24,11 +24,6 @@ if TYPE_CHECKING:
 PREFIX = "NEARDUP_"
 STORE_NAME = "neardup.sqlite"  # in Scrapy's data folder
 DEFAULT_DETECTORS = ("exact", "imatch", "simhash", "shingle")
-# Fields that say something of the crawl, and nothing of the record.
-IGNORE_FIELDS = (
-    *("spider", "referer", "scraped*", "crawled*", "crawl_*", "fetched*", "retrieved*", "downloaded*"),
-    *("files.status", "images.status"),
-)
 BUILTIN_DETECTORS = (*DEFAULT_DETECTORS, "feature_code", "dwdcs", "dwswn")
 _UNITS = {"s": 1, "second": 1, "m": 60, "minute": 60, "h": 3600, "hour": 3600, "d": 86400, "day": 86400, "week": 604800}
 
@@ -243,7 +238,7 @@ class Config:
     title_field: str = _setting("title", _name)
     url_field: str = _setting("url", _name)
     tag_field: str = _setting("neardup", _name)
-    ignore_fields: tuple[str, ...] = _setting(IGNORE_FIELDS, _names)
+    ignore_fields: tuple[str, ...] = _setting((), _names)
     extractor: str | Callable[[str], str | None] = field(default=BUILTIN, metadata={"check": _extractor})
     detectors: tuple[Any, ...] = _setting(DEFAULT_DETECTORS, _detectors)
     action: Action = field(default="drop", metadata={"check": _choice(Action)})

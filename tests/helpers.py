@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from scrapy_neardup.detectors import Detector, Exact, SimHash
-from scrapy_neardup.fingerprints.hashes import MULTIPLIER
+from scrapy_neardup.facts import Kind, pack
+from scrapy_neardup.fingerprints.hashes import MULTIPLIER, hash_text
 from scrapy_neardup.fingerprints.sketch import Sketch, make_sketch, packed_figures
 from scrapy_neardup.index.key_table import PackedTable
 from scrapy_neardup.index.kinds import distinct
@@ -66,6 +67,11 @@ def signature(name: str, exact: int = 1, simhash: int = 0, url: str | None = Non
     return Signature(
         url or f"http://site.example/{name}", {"exact": (exact,), "simhash": (simhash,)}, sketch(), first_seen=1000.0
     )
+
+
+def named(name: str) -> bytes:
+    """Return the facts of a record that has a name and says nothing else."""
+    return pack({"name": (Kind.WORDS, hash_text(name))})
 
 
 def link(url: str, to: Signature | None, *, is_copy: bool = False, seen: float = 2000.0, size: int = 7) -> Link:

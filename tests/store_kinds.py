@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import redis
-from helpers import detectors, link, names, python, signature, until
+from helpers import detectors, link, named, names, python, signature, until
 from redis_server import server
 
 from scrapy_neardup import Deduplicator
@@ -151,9 +151,9 @@ def commit(store: Store, *given: Signature) -> None:
 
 
 def numbered(number: int) -> Signature:
-    """Return one that is found by fingerprints of its own, with a title and an identity of its own."""
+    """Return one that is found by fingerprints of its own, with a title and facts of its own."""
     made = signature(str(number), exact=number + 1000, simhash=number << 30)
-    made.title, made.identity = f"Page {number}", 2**64 - 1 - number
+    made.title, made.facts = f"Page {number}", named(str(number))
     return made
 
 

@@ -46,8 +46,8 @@ def test_a_crawl_warns_once_of_all_that_looks_wrong(crawl, a):
     items = [*pages([1]), *empty(60), *pages(range(2, 161)), *logins(60), *copies, *empty(400)]
     settings = {"NEARDUP_FIELDS": ["text", "lead"], "NEARDUP_URL_FIELD": "url", "CONCURRENT_ITEMS": 1}
     textless, missing, crowd, titles = crawled(crawl, a, items, **settings)
-    assert textless.startswith("Most items have no text: 49 of 50. ")
-    assert missing.startswith("None of 50 items has the field 'lead' (NEARDUP_FIELDS). ")
+    assert textless.startswith("Most items have no text: 19 of 20. ")
+    assert missing.startswith("None of 20 items has the field 'lead' (NEARDUP_FIELDS). ")
     assert re.match(r"\d+ of 2\d\d documents of a\.example are copies of http://a\.example/member/0\. ", crowd)
     assert "http://a.example/member/1 and http://a.example/member/2 have the same content" in crowd
     said = "The titles of most duplicates differ from their original's"
@@ -59,7 +59,7 @@ def test_a_usual_crawl_warns_of_nothing(crawl, a):
     copies = pages(range(1, 71), "b.example", "Report {} | The B")
     items = [*pages(range(1, 200)), *empty(70), *logins(10), *copies]
     assert crawled(crawl, a, items, NEARDUP_FIELDS=["lead", "text"], NEARDUP_URL_FIELD="url") == [
-        "None of 50 items has the field 'lead' (NEARDUP_FIELDS). Check the name in the setting"
+        "None of 20 items has the field 'lead' (NEARDUP_FIELDS). Check the name in the setting"
     ]
 
 
@@ -72,8 +72,25 @@ def test_a_short_crawl_without_any_text_warns_at_its_end(crawl, a):
 def test_a_url_field_that_no_item_has(crawl, a):
     items = [{"link": f"http://a.example/{n}", "text": article(n)} for n in range(50)]
     assert crawled(crawl, a, items, NEARDUP_URL_FIELD="link") == []
-    (warning,) = crawled(crawl, a, items, NEARDUP_URL_FIELD="Link")
-    assert "'Link' (NEARDUP_URL_FIELD)" in warning
+    missing, homeless = crawled(crawl, a, items, NEARDUP_URL_FIELD="Link")
+    assert "'Link' (NEARDUP_URL_FIELD)" in missing
+    assert homeless.startswith(f"Most items have no URL of their own: 20 of 20, such as one of {a.url}/items. ")
+
+
+def test_few_originals_that_swallow_half_of_a_host(crawl, a):
+    (warning,) = crawled(crawl, a, [*pages(range(1, 9)), *logins(30)], CONCURRENT_ITEMS=1)
+    assert re.match(r"1\d of 2\d documents of a\.example are copies of http://a\.example/member/0\. ", warning)
+    assert crawled(crawl, a, [*pages(range(20, 60)), *logins(30)], CONCURRENT_ITEMS=1) == []
+
+
+def test_a_field_that_alone_keeps_items_with_one_text_apart(crawl, a):
+    items = [{"url": f"http://a.example/{n}", "text": LOGIN, "count": n} for n in range(30)]
+    (warning,) = crawled(crawl, a, items, CONCURRENT_ITEMS=1)
+    assert re.match(r"1\d of 20 documents have the text of an earlier one, and only the field 'count' keeps", warning)
+    first, second = re.findall(r"http://a\.example/\d+", warning)
+    assert first != second
+    assert "NEARDUP_IGNORE_FIELDS" in warning
+    assert len(crawled(crawl, a, items, CONCURRENT_ITEMS=1, NEARDUP_IGNORE_FIELDS="count")) == 1  # of one original
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ ROWS: list[dict[str, Any]] = [
     {"row": "a", "url": "http://a.example/1", "text": text(1), "price": 1.50},
     {"row": "b", "url": "http://b.example/1", "text": edited(text(1), 100)},
     {"row": "c", "url": "http://a.example/2", "text": text(2)},
-    {"row": "d", "url": "http://a.example/1", "text": text(1), "again": True},
+    {"row": "d", "url": "http://a.example/1", "text": text(1), "price": "1.5", "scraped": "again"},
     {"row": "e", "url": "http://a.example/3", "text": ""},
     {"row": "f", "url": "http://c.example/2", "text": text(2)},
     {"row": "g", "url": "http://c.example/3"},
@@ -66,7 +66,7 @@ def test_help_of_a_verb_names_its_options_and_examples(tmp_path: Path, verb: str
 
 
 def test_dedupe_keeps_the_first_of_each_untouched(folder: Path) -> None:
-    made = succeeded(folder, "dedupe", "in.jsonl", "-o", "out.jsonl")
+    made = succeeded(folder, "dedupe", "in.jsonl", "-o", "out.jsonl", "--id-field", "row")
     lines = (folder / "in.jsonl").read_bytes().splitlines(keepends=True)
     assert (folder / "out.jsonl").read_bytes() == b"".join(lines[n] for n in (0, 2, 4, 6))
     assert made.stdout == ""
@@ -94,9 +94,20 @@ def test_dedupe_names_rows_by_url_else_by_number(tmp_path: Path) -> None:
 
 def test_dedupe_over_several_feeds_and_gzip(folder: Path) -> None:
     write(folder / "more.jsonl.gz", [{**ROWS[2], "row": "x", "url": "http://x.example/"}, {**ROWS[2], "text": text(9)}])
-    succeeded(folder, "dedupe", "in.jsonl", "more.jsonl.gz", "-o", "out.jsonl.gz", "--duplicates", "dups.jl.gz")
+    succeeded(
+        folder,
+        "dedupe",
+        "in.jsonl",
+        "more.jsonl.gz",
+        "-o",
+        "out.jsonl.gz",
+        "--duplicates",
+        "dups.jl.gz",
+        "--id-field",
+        "row",
+    )
     assert ids(folder / "out.jsonl.gz", "row") == ["a", "c", "e", "g", "c"]
-    assert [row["id"] for row in rows(folder / "dups.jl.gz")][-1] == "http://x.example/"
+    assert [row["id"] for row in rows(folder / "dups.jl.gz")][-1] == "x"
 
 
 def test_dedupe_with_other_fields(tmp_path: Path) -> None:
@@ -110,7 +121,7 @@ def test_dedupe_with_other_fields(tmp_path: Path) -> None:
 
 
 def test_dedupe_with_other_detectors(folder: Path) -> None:
-    succeeded(folder, "dedupe", "in.jsonl", "-o", "out.jsonl", "--detectors", "exact")
+    succeeded(folder, "dedupe", "in.jsonl", "-o", "out.jsonl", "--detectors", "exact", "--id-field", "row")
     assert ids(folder / "out.jsonl", "row") == ["a", "b", "c", "e", "g"]
 
 
@@ -127,7 +138,7 @@ def test_dedupe_remembers_in_a_store(folder: Path) -> None:
 
 def test_dedupe_without_store_remembers_nothing(folder: Path) -> None:
     for _ in range(2):
-        succeeded(folder, "dedupe", "in.jsonl", "-o", "out.jsonl")
+        succeeded(folder, "dedupe", "in.jsonl", "-o", "out.jsonl", "--id-field", "row")
         assert ids(folder / "out.jsonl", "row") == ["a", "c", "e", "g"]
 
 

@@ -16,6 +16,7 @@ from scrapy_neardup import Config, Deduplicator, Document
 from scrapy_neardup.commands.feed_options import with_fields
 from scrapy_neardup.commands.options import number, whole
 from scrapy_neardup.feeds.warc import Warc
+from scrapy_neardup.items import item_document
 
 
 @pytest.fixture
@@ -104,9 +105,15 @@ def test_a_row_without_the_id_field_is_named_with_its_file(folder: Path, argumen
 @pytest.mark.parametrize("id_field", [None, "id", "sku", "number"])
 def test_the_field_that_names_a_row_tells_no_rows_apart(id_field: str | None) -> None:
     config = with_fields(Config(), Namespace(text_field=None, url_field=None, id_field=id_field))
-    assert {*config.identity_fields} == {*Config().identity_fields} - {id_field}
+    items = [item_document({id_field or "id": number, "text": text(1)}, config) for number in (1, 2)]
+    assert len({each.facts for each in items if each}) == (1 if id_field else 2)
 
 
 def test_the_id_of_a_warc_record_tells_no_pages_apart() -> None:
     opts = Namespace(text_field=None, url_field=None, id_field=None)
-    assert with_fields(Config(), opts, Warc()).identity_fields == ()
+    config = with_fields(Config(), opts, Warc())
+    pages = [
+        {"id": f"<urn:uuid:{n}>", "url": "http://a.example/", "date": f"2024-01-0{n}T09:00:00Z", "text": text(1)}
+        for n in (1, 2)
+    ]
+    assert [each.facts for page in pages if (each := item_document(page, config))] == [b"", b""]

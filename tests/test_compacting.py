@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from cli import refused, succeeded, write
 from faulty import Disk, read_only_disk, small_disk  # noqa: F401 - fixtures
-from helpers import names, signature
+from helpers import named, names, signature
 from store_kinds import URL, Place, fill_numbered, on_disk, put
 from tiers import slow
 
@@ -49,8 +49,8 @@ def test_compacting_gives_space_back_and_loses_nothing(place: Place, tmp_path: P
     assert (place.sorted_rows(), place.exported("other")) == (rows, other)
     assert said.endswith(f" {sized(size(place))} now\n")
     with place.opened(run=None) as store:
-        told = {each.url: (each.title, each.identity) for each in store.signatures()}
-    assert told == {f"{URL}{number}": (f"Page {number}", 2**64 - 1 - number) for number in range(0, 600, 3)}
+        told = {each.url: (each.title, each.facts) for each in store.signatures()}
+    assert told == {f"{URL}{number}": (f"Page {number}", named(str(number))) for number in range(0, 600, 3)}
 
 
 def test_compacting_beside_a_living_run(place: Place) -> None:

@@ -39,9 +39,9 @@ def test_the_copy_nearest_to_the_last_visit_takes_the_place_of_a_dead_link(crawl
     archive.keep(dead, NOW + 90 * DAY, article(3))
     result = crawl(urls=[dead], settings=gate(archive), with_meta=True, attributes={"allowed_domains": ["127.0.0.1"]})
     [item] = result.items
-    assert (item["from"], item["text"]) == (near, article(1))
-    assert item["meta"]["neardup_dead_link"] == dead
-    assert item["meta"]["neardup_archived"] is True
+    assert (item["crawled_url"], item["text"]) == (near, article(1))
+    assert item["crawl_meta"]["neardup_dead_link"] == dead
+    assert item["crawl_meta"]["neardup_archived"] is True
     assert [result.count(f"dead_links/{name}") for name in ("archived", "rescued", "unconfirmed")] == [1, 1, 0]
 
 

@@ -277,11 +277,16 @@ def test_a_page_that_is_not_fetched_again_is_not_gone(crawl, a):
     assert listed(crawl) == []
 
 
-def test_the_items_of_one_page_are_no_changes_of_its_url(crawl, a):
+def test_the_items_of_one_page_come_and_go_by_themselves_and_do_not_change_its_url(crawl, a):
     for seeds in ((1, 2), (1, 3)):
         a.pages["/list.html"] = Page(html("</p><p>".join(map(article, seeds))))
         many = crawl("ManySpider", COUNTED, urls=[f"{a.url}/list.html"])
-    assert (many.count("unique"), counts(many)) == (1, {})
+    assert (many.count("unique"), counts(many)) == (1, {"new": 1, "gone": 1})
+    rows = json.loads(succeeded(crawl.folder, "changes", "--store", crawl.store, "--json").stdout)
+    for row, kind, seed in zip(rows, ("new", "gone"), (3, 2), strict=True):
+        page, _, label = row["url"].partition(" (")
+        assert (row["kind"], page) == (kind, f"{a.url}/list.html")
+        assert article(seed).startswith(label[:-1])
 
 
 def test_nothing_is_counted_unless_it_is_asked_for(crawl, a):

@@ -326,7 +326,7 @@ def test_a_dead_link_of_which_nothing_is_known_leads_where_a_rule_says(crawl, a,
     learn(crawl, a, b)
     del b.pages["/50.html"]
     result = crawl(urls=urls(b, [50]), with_meta=True)
-    assert [item["from"] for item in result.items] == urls(a, [50])
+    assert [item["crawled_url"] for item in result.items] == urls(a, [50])
     counts = [result.count(f"dead_links/{name}") for name in ("seen", "redirected", "rescued", "unconfirmed")]
     assert counts == [1, 1, 0, 1]
 
@@ -335,7 +335,7 @@ def test_a_mirror_may_answer_for_the_canonical_host(crawl, a, b):
     learn(crawl, a, b)
     del a.pages["/50.html"]
     result = crawl(urls=urls(a, [50]), with_meta=True)
-    assert [item["from"] for item in result.items] == urls(b, [50])
+    assert [item["crawled_url"] for item in result.items] == urls(b, [50])
 
 
 def test_a_mirror_that_failed_in_this_crawl_is_not_asked_again(crawl, a, b):

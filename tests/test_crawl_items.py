@@ -26,17 +26,26 @@ def test_html_is_compared_by_its_main_text(crawl, a, b):
     assert sorted(result.urls) == [f"{a.url}/{n}.html" for n in range(3)]
 
 
-def test_a_drop_is_logged_at_debug_with_both_urls_and_the_evidence(crawl, a, b):
+def test_a_drop_is_logged_with_both_urls_and_the_evidence(crawl, a, b):
     result = crawl("OneAfterAnother", urls=mirror(a, b, 1))
     original, copy = (f"{site.url}/0.html" for site in (a, b))
-    assert f"DEBUG: Dropped: {copy} is a copy of {original} (found by exact, resemblance 1.0)\n" in result.log
+    assert f"INFO: Dropped: {copy} is a copy of {original} (found by exact, resemblance 1.0)\n" in result.log
     again = crawl("OneAfterAnother", {"NEARDUP_REVISIT": "drop"}, urls=[original])
-    assert f"DEBUG: Dropped: {original} is a revisit of {original} (found by exact, resemblance 1.0)\n" in again.log
+    assert f"INFO: Dropped: {original} is a revisit of {original} (found by exact, resemblance 1.0)\n" in again.log
+
+
+def test_the_first_three_drops_of_a_run_are_logged_at_info_and_the_others_at_debug(crawl, a, b):
+    result = crawl("OneAfterAnother", urls=mirror(a, b, 5))
+    assert re.findall(r"(INFO|DEBUG): Dropped: \S+/(\d)\.html is a copy", result.log) == [
+        *(("INFO", str(n)) for n in range(3)),
+        *(("DEBUG", str(n)) for n in range(3, 5)),
+    ]
 
 
 def test_a_drop_without_urls_is_logged_too(crawl, a, b):
     result = crawl("OneAfterAnother", {"ITEM_PIPELINES": {"spiders.AddItem": 100}}, urls=mirror(a, b, 1))
-    assert "Dropped: an item without URL is a copy of an item without URL (found by exact, " in result.log
+    added = r"an item without URL \(\w[\w ,.]+\)"
+    assert re.search(rf"Dropped: {added} is a copy of {added} \(found by exact, ", result.log)
 
 
 def test_a_copy_that_passes_is_logged_at_debug_with_both_urls(crawl, a, b):
@@ -55,15 +64,15 @@ def test_the_fields_that_are_compared_are_logged_once(crawl, a, b, kind):
     result = crawl("OneAfterAnother", urls=mirror(a, b, 2), kind=kind)
     compared = re.findall("INFO: Items of type (.*)\n", result.log)
     assert len(compared) == 1
-    assert compared[0].endswith(": text from text; identified by no other field (NEARDUP_IDENTITY_FIELDS)")
+    assert compared[0].endswith(": text from text; title title; own URL url")
 
 
-def test_fields_that_tell_records_apart_are_logged_for_each_type_of_item(crawl, a):
+def test_the_role_of_each_field_is_logged_for_each_type_of_item(crawl, a):
     a.pages["/boots"] = Page("".join(f"<p>{article(1)}</p><b>N-{size}</b>" for size in (36, 37)))
     result = crawl("RecordSpider", urls=[f"{a.url}/boots"])
-    line = "Items of type {}: text from description; identified by name, sku"
     for kind in ("dict", "Record"):
-        assert result.log.count(line.format(kind)) == 1
+        line = f"Items of type {kind}: text from description; title name; facts sku\n"
+        assert result.log.count(line) == 1
 
 
 @pytest.mark.parametrize(("revisit", "later"), [("keep", 4), ("drop", 0)])
@@ -81,11 +90,20 @@ def test_a_new_price_at_a_known_url_is_a_new_item(crawl, a):
         assert len(result.items) == items
 
 
-def test_a_page_is_not_skipped_for_an_item_without_url(crawl, a, b):
-    for _ in range(2):
+def test_a_page_is_skipped_for_its_only_item_whatever_fields_that_has(crawl, a, b):
+    for duplicates, requests in ((3, 3), (0, 0)):
         asked = len(b.asked())
         result = crawl("OneAfterAnother", urls=mirror(a, b), with_url=False)
-        assert (len(result.items), result.count("duplicates"), len(b.asked(since=asked))) == (3, 3, 3)
+        assert (len(result.items), result.count("duplicates"), len(b.asked(since=asked))) == (3, duplicates, requests)
+
+
+def test_a_page_with_two_items_without_url_is_not_skipped(crawl, a, b):
+    for site in (a, b):
+        site.pages["/list"] = Page(f"<p>{article(1)}</p><p>{article(2)}</p>")
+    for _ in range(2):
+        asked = len(b.asked())
+        result = crawl("ManySpider", {"CONCURRENT_REQUESTS": 1}, urls=[f"{a.url}/list", f"{b.url}/list"])
+        assert (len(result.items), result.count("duplicates"), len(b.asked(since=asked))) == (2, 2, 1)
 
 
 @pytest.mark.parametrize(("revisit", "skipped"), [("skip", 6), ("keep", 0)])

@@ -133,7 +133,7 @@ def test_no_chains() -> None:
 
 
 EQUAL = {
-    "status": "duplicate", "duplicate_of": A, "detector": "exact", "hamming": 0, "resemblance": 1.0,
+    "status": "duplicate", "duplicate_of": A, "original": "", "detector": "exact", "hamming": 0, "resemblance": 1.0,
     "containment": 1.0, "length_ratio": 1.0, "kind": None, "copies": 0, "changed": False,
 }  # fmt: skip
 

@@ -25,6 +25,8 @@ from scrapy_neardup.fingerprints.imatch import imatch
 from scrapy_neardup.fingerprints.minhash import minima, super_shingles
 from scrapy_neardup.fingerprints.simhash import hamming, simhash
 from scrapy_neardup.fingerprints.sketch import BINS, SCHEME, Sketch, containment, missing_figures, resemblance
+from scrapy_neardup.items import item_document
+from scrapy_neardup.settings import Config
 from scrapy_neardup.text.lexicon import Lexicon, builtin
 
 MASK = 2**64 - 1
@@ -410,10 +412,27 @@ def golden(language: str) -> dict[str, Any]:
     return {name: each.split() if name in names else each for name, each in GOLDEN[language].items()}
 
 
+RECORD = {
+    "url": "http://town.example/lighthouse", "title": "The lighthouse", "text": ENGLISH, "day": "3 May", "steps": 212,
+    "price": 12.50, "isbn": "978-3-16", "place": {"town": "Harbour"}, "tags": ["tower", "lamp"], "map": "/map?zoom=1",
+}  # fmt: skip
+
+
+def test_golden_record() -> None:
+    """Its facts and the fingerprint of the whole record are stored too."""
+    document = item_document(RECORD, Config())
+    assert document
+    assert document.facts.hex(" ", 5) == "02a148c20d 2ebcaf35fd 5140531efe 591d440de6 649990f95b a9e344416b d2daedfd65"
+    assert [f"{value:016x}" for value in Exact().fingerprints(document)] == [
+        GOLDEN["english"]["exact"],
+        "83ae1422e1be5475",
+    ]
+
+
 def test_golden_schemes() -> None:
     """They change together with the golden values, and only then."""
     schemes = [SCHEME, Exact.scheme, SimHash.scheme, Shingle.scheme, IMatch(builtin(), 3).scheme]
-    assert schemes == ["sketch/2", "exact/1", "simhash/1", "shingle/1 12x2", f"imatch/1 {builtin().id} 3"]
+    assert schemes == ["sketch/2", "exact/2", "simhash/1", "shingle/1 12x2", f"imatch/1 {builtin().id} 3"]
     assert builtin().id == "53772140b0ad8282"
 
 

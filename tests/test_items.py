@@ -1,11 +1,14 @@
-"""Items to documents: which text is compared and which URLs it is known by, for every kind of item."""
+"""Items to documents: the role of each field, and the text, facts and URLs of the record, for every kind of item."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
+from enum import Enum
 from typing import Any
+from uuid import UUID
 
 import attrs
 import pytest
@@ -14,7 +17,8 @@ from helpers import text
 from pydantic import BaseModel
 
 from scrapy_neardup.document import Tree
-from scrapy_neardup.items import Fetch, item_document
+from scrapy_neardup.facts import Clock, are_strongly_equal, has_strong, pack, string_fact
+from scrapy_neardup.items import Fetch, Record, item_document
 from scrapy_neardup.settings import Config
 from scrapy_neardup.text.html import parse
 
@@ -48,8 +52,25 @@ class PydanticItem(BaseModel):
     body: Any = None
 
 
+class Size(Enum):
+    BIG = "big"
+
+
 def read(item: Any, fetched: tuple[str, ...] = (), size: int = 0, **settings: Any) -> Any:
-    return item_document(item, Config(**settings), Fetch(tuple(fetched), size=size))
+    """Return the document of the only item of a page."""
+    place = fetched[0] if fetched else ""
+    return item_document(item, Config(**settings), Fetch(tuple(fetched), size=size, place=place, gives_one=True))
+
+
+def record(item: Any, fetch: Fetch | None = None, **settings: Any) -> Record:
+    made = Record.of(item, Config(**settings), fetch)
+    assert made
+    return made
+
+
+def role(item: Any, name: str, **settings: Any) -> str | None:
+    """Return the role of a field of an item."""
+    return record(item, **settings).roles.get(name)
 
 
 def text_of(item: dict[str, Any], **settings: Any) -> str | None:
@@ -67,19 +88,50 @@ def test_every_kind_of_item(make: Callable[..., Any]) -> None:
 # Text
 
 
-@pytest.mark.parametrize("name", ["text", "body", "content", "articleBody", "html"])
-def test_usual_names(name: str) -> None:
-    assert text_of({"author": OTHER, name: "a short text"}) == "a short text"
+@pytest.mark.parametrize("name", ["text", "body", "content", "articleBody", "html", "lead", "zusammenfassung"])
+def test_a_string_of_20_words_is_text_under_any_name(name: str) -> None:
+    assert text_of({"author": "Ann", name: text(1, 20)}) == text(1, 20)
+    assert role({"other": BODY, name: text(1, 19)}, name) == "fact"
 
 
-def test_first_usual_name_with_text_wins() -> None:
-    assert text_of({"html": OTHER, "content": OTHER, "body": BODY, "text": "  "}) == BODY
+@pytest.mark.parametrize("name", ["text", "body", "content", "articleBody", "message", "正文"])
+def test_a_short_string_with_a_usual_name_is_text_where_nothing_else_is(name: str) -> None:
+    short = {"author": "Ann of the north harbour", name: "a short text"}
+    assert (text_of(short), role(short, name)) == ("a short text", "text")
+    assert role({"lead": BODY, name: "a short text"}, name) == "fact"
 
 
-def test_all_long_strings_where_no_name_is_usual() -> None:
-    item = {"lead": BODY, "author": "x" * 49, "rest": OTHER, "pages": 7, "url": URL + "x" * 99, "title": "t" * 99}
-    assert text_of({**item, "neardup": "n" * 99}) == f"{BODY}\n{OTHER}"
-    assert text_of({"lead": "y" * 50}) == "y" * 50
+def test_a_sentence_or_a_line_is_text_where_nothing_else_is() -> None:
+    assert text_of({"author": "Ann", "said": "It rains."}) == "It rains."
+    assert text_of({"author": "Ann", "line": "nine words " * 5}) == "nine words " * 5
+    assert text_of({"author": "Ann", "code": "y" * 50}) is None
+
+
+def test_all_texts_are_compared_each_once() -> None:
+    item = {"lead": BODY, "author": "x" * 49, "rest": OTHER, "again": BODY, "pages": 7, "url": URL, "title": "t" * 99}
+    assert text_of({**item, "neardup": OTHER * 2}) == f"{BODY}\n{OTHER}"
+
+
+def test_a_whole_page_is_no_text_beside_enough_other_text() -> None:
+    page = f"<html><body><p>{OTHER}</p></body></html>"
+    assert text_of({"html": page, "body": text(1, 120)}) == text(1, 120)
+    assert role({"html": page, "body": text(1, 120)}, "html") == "ignored"
+    assert text_of({"html": page, "body": BODY}) == f"{OTHER}\n{BODY}"
+
+
+@pytest.mark.parametrize(
+    "link", ["http://a.example/" + "-".join(text(1, 40).split()), "/a/path", "//a.example/x", "mailto:ann@a.example"]
+)
+def test_a_link_is_never_text(link: str) -> None:
+    assert text_of({"content": link, "author": "Ann"}) is None
+    assert role({"content": link, "lead": BODY}, "content") == "link"
+
+
+def test_text_in_nested_values_is_found() -> None:
+    assert text_of({"job": {"description": BODY, "place": {"town": "Ulm"}}}) == BODY
+    assert text_of({"graph": [{"@type": "Person", "name": "Ann"}, {"articleBody": BODY}]}) == BODY
+    assert text_of({"job": DataclassItem(body=BODY)}) == BODY
+    assert text_of({"body": {"text": "nested"}}) == "nested"
 
 
 def test_named_fields_in_their_order_and_no_others() -> None:
@@ -90,7 +142,7 @@ def test_named_fields_in_their_order_and_no_others() -> None:
 
 @pytest.mark.parametrize(
     "value",
-    [None, "", "  \n", 5, [], [""], {"text": "nested"}, b"", "<html><body><script>let x</script></body></html>"],
+    [None, "", "  \n", 5, [], [""], {"text": None}, {}, b"", "<html><body><script>let x</script></body></html>"],
 )
 def test_item_without_text_is_no_document(value: object) -> None:
     assert read({"url": URL, "body": value}) is None
@@ -99,6 +151,11 @@ def test_item_without_text_is_no_document(value: object) -> None:
 @pytest.mark.parametrize("value", [["one", "two"], ("one", "", "two"), [["one"], [None, 5, "two"]], [b"one", "two"]])
 def test_values_in_lists_are_joined(value: object) -> None:
     assert text_of({"body": value}) == "one\ntwo"
+
+
+@pytest.mark.parametrize("value", [[BODY, "two"], (BODY, "", "two"), ["one two three four"] * 9])
+def test_paragraphs_in_a_list_are_one_text(value: Sequence[str]) -> None:
+    assert text_of({"paragraphs": value, "tags": ["red", "blue"] * 9}) == "\n".join(dict.fromkeys(filter(None, value)))
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
@@ -175,84 +232,229 @@ def test_text_of_a_page_that_says_more_is_thin() -> None:
     for document in (read({"html": THIN}), item_document({"html": THIN}, Config(), Fetch(tree=tree))):
         assert (document.text, document.thin) == (BODY, True)
     assert read({"body": OTHER, "html": THIN}, fields=["body", "html"]).thin
-    for item in ({"text": BODY}, {"html": f"<html><body><p>{BODY}</p></body></html>"}, {"text": BODY, "html": THIN}):
+    enough = {"text": text(1, 120), "html": THIN}
+    for item in ({"text": BODY}, {"html": f"<html><body><p>{BODY}</p></body></html>"}, enough):
         assert not read(item).thin
 
 
-# Identity
+# Titles
 
 
-def identity(item: Any, **settings: Any) -> int:
-    found: int = read(item, **settings).identity
+@pytest.mark.parametrize("name", ["title", "headline", "Name", "job_title", "pageTitle", "标题"])
+def test_usual_names_of_titles(name: str) -> None:
+    assert read({"author": "Ann", name: "Boats", "lead": BODY}).title == "Boats"
+    assert role({name: "Boats", "lead": BODY}, name) == "title"
+
+
+def test_a_title_is_no_fact_but_a_name_is() -> None:
+    assert facts({"title": "Boat", "text": BODY}) == facts({"headline": "Ship", "text": BODY}) == b""
+    assert facts({"name": "Boat", "text": BODY}) != facts({"name": "Ship", "text": BODY})
+
+
+def test_the_title_of_nested_values_is_found() -> None:
+    item = {"job": {"title": "Baker", "text": BODY}}
+    document = read(item)
+    assert (document.title, document.facts, role(item, "job.title")) == ("Baker", b"", "title")
+
+
+# Facts
+
+
+def facts(item: Any, **settings: Any) -> bytes:
+    found: bytes = read(item, **settings).facts
     return found
 
 
-SAME_IDENTITY = [
+@pytest.mark.parametrize(
+    "value", ["Ulm", 5, 5.5, True, date(2024, 5, 6), timedelta(5), Decimal(5), UUID(int=5), Size.BIG]
+)
+def test_short_values_are_facts(value: object) -> None:
+    assert role({"text": BODY, "some": value}, "some") == "fact"
+    assert facts({"text": BODY, "some": value}) == facts({"text": BODY, "some": [value]}) != b""
+
+
+SAME_FACTS = [
     ({"name": "Boot  Nora", "sku": "N-38"}, {"sku": "n-38", "name": "boot nora\n"}),
+    ({"sku": "N-38"}, {"sku": "N 38"}),
     ({"name": "Ｂｏｏｔ"}, {"name": b"boot"}),
     ({"price": 5}, {"price": 5.0}),
     ({"price": 12.5}, {"price": Decimal("12.50")}),
     ({"price": 100}, {"price": "100"}),
     ({"gtin": ["4006381333931", None]}, {"gtin": 4006381333931}),
-    ({"name": "Boot", "sku": " ", "ean": None, "isbn": [], "mpn": True, "price": float("nan")}, {"name": "Boot"}),
-    ({"name": "Boot", "color": "red"}, {"name": "Boot", "color": "blue"}),
-]
+    ({"name": "Boot", "sku": " ", "ean": None, "isbn": [], "mpn": {}, "price": float("nan")}, {"name": "Boot"}),
+    ({"size": Size.BIG}, {"size": "big"}),
+    ({"tags": ["red", "blue"]}, {"tags": ("Blue", "red")}),
+    ({"days": {"Mon", "Tue"}}, {"days": ["Tue", "Mon"]}),
+    ({"offers": [{"price": 1, "size": 8}, {"price": 2}]}, {"offers": [{"price": 2}, {"size": 8, "price": 1}]}),
+    ({"job": {"place": "Ulm", "pay": None}}, {"job": {"place": "ulm"}}),
+    ({"job": {"place": "Ulm"}}, {"job": [{"place": "Ulm"}]}),
+    ({"map": "http://a.example/map?s=1#x"}, {"map": "https://a.example/map?s=2"}),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("first", "second"), SAME_IDENTITY)
-def test_identity_is_the_same_however_a_value_is_written(first: dict[str, Any], second: dict[str, Any]) -> None:
-    assert identity({**first, "text": BODY}) == identity({**second, "text": OTHER}) != 0
+@pytest.mark.parametrize(("first", "second"), SAME_FACTS)
+def test_facts_are_the_same_however_a_value_is_written(first: dict[str, Any], second: dict[str, Any]) -> None:
+    assert facts({**first, "text": BODY}) == facts({**second, "text": OTHER}) != b""
 
 
-OTHER_IDENTITY = [
+OTHER_FACTS = [
     ({"name": "Boot Nora"}, {"name": "Boot Nore"}),
     ({"id": 1}, {"id": 2}),
     ({"id": 10**40}, {"id": 10**40 + 1}),
     ({"id": 0}, {"id": 1}),
+    ({"is_open": True}, {"is_open": False}),
     ({"product_id": "1"}, {"sku": "1"}),
     ({"gtin": ["1", "2"]}, {"gtin": ["1", "3"]}),
     ({"name": "Boot", "price": 9.99}, {"name": "Boot", "price": 9.89}),
     ({"name": "Boot", "sku": "1"}, {"name": "Boot"}),
-]
+    ({"name": "Boot", "color": "red"}, {"name": "Boot", "color": "blue"}),
+    ({"date": date(2024, 5, 6)}, {"date": date(2024, 6, 6)}),
+    ({"job": {"place": "Ulm"}}, {"job": {"place": "Bonn"}}),
+    ({"a": {"place": "Ulm"}}, {"b": {"place": "Ulm"}}),
+    ({"offers": [{"price": 1, "size": 8}, {"price": 2}]}, {"offers": [{"price": 2, "size": 8}, {"price": 1}]}),
+    ({"file": "http://a.example/1.pdf"}, {"file": "http://a.example/2.pdf"}),
+    ({f"f{n}": 0 for n in range(60)}, {f"f{n}": n // 59 for n in range(60)}),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("first", "second"), OTHER_IDENTITY)
-def test_identity_is_another_where_a_field_says_something_else(first: dict[str, Any], second: dict[str, Any]) -> None:
-    assert identity({**first, "description": BODY}) != identity({**second, "description": BODY})
+@pytest.mark.parametrize(("first", "second"), OTHER_FACTS)
+def test_facts_are_others_where_a_field_says_something_else(first: dict[str, Any], second: dict[str, Any]) -> None:
+    assert facts({**first, "description": BODY}) != facts({**second, "description": BODY})
 
 
-def test_27_boots_with_one_description_have_27_identities() -> None:
+def test_27_boots_with_one_description_have_27_different_facts() -> None:
     boots = [{"name": "Boot Nora", "sku": f"N-{size}", "price": 79, "description": BODY} for size in range(27)]
-    assert len({identity(boot) for boot in boots}) == 27
-    assert len({identity({**boot, "url": f"{URL}?{number}"}) for number, boot in enumerate(boots)}) == 27
-    assert {identity(boot, identity_fields=["price"]) for boot in boots} - {0}
-    assert len({identity(boot, identity_fields=["price"]) for boot in boots}) == 1
+    assert len({facts(boot) for boot in boots}) == 27
+    assert len({facts({**boot, "url": f"{URL}?{number}"}) for number, boot in enumerate(boots)}) == 27
+    assert len({facts(boot, ignore_fields=("sku",)) for boot in boots}) == 1
 
 
 @pytest.mark.parametrize(
     "item", [{"url": URL, "text": BODY}, {"url": URL, "title": "Boot", "neardup": "tag", "html": f"<p>{BODY}</p>"}]
 )
-def test_item_without_such_fields_has_no_identity(item: dict[str, Any]) -> None:
-    assert identity(item) == 0
-    assert identity({**item, "sku": "1"}, identity_fields=()) == 0
+def test_item_with_nothing_but_text_title_and_url_has_no_facts(item: dict[str, Any]) -> None:
+    assert facts(item) == b""
+    assert facts({**item, "sku": "1"}) != b""
+    assert facts({**item, "sku": "1"}, ignore_fields=("*",)) == b""
 
 
-def test_url_title_and_tag_are_no_identity_under_any_name() -> None:
+def test_url_title_and_tag_are_no_facts_under_any_name() -> None:
     own = {"url_field": "id", "title_field": "name", "tag_field": "price"}
-    assert identity({"id": URL, "name": "Boot", "price": "tag", "text": BODY}, **own) == 0
+    assert facts({"id": URL, "name": "Boot", "price": "tag", "text": BODY}, **own) == b""
 
 
-def test_field_that_names_a_row_is_no_identity() -> None:
-    config = Config().without_identity("id")
-    assert "id" not in config.identity_fields
-    assert set(config.identity_fields) | {"id"} == set(Config().identity_fields)
-    assert config.without_identity(None) == config
+def test_ignored_fields_are_named_by_patterns_nested_ones_with_dots() -> None:
+    item = {"text": BODY, "job": {"views": 7, "place": "Ulm"}, "scraped_at": "today"}
+    assert record(item).roles == {"text": "text", "job.views": "fact", "job.place": "fact", "scraped_at": "ignored"}
+    assert facts(item, ignore_fields=("job.v*", "scraped*")) == facts({"text": BODY, "job": {"place": "Ulm"}})
+    assert facts(item, ignore_fields=("job.*", "scraped*")) == b""
+
+
+def test_field_that_names_a_row_is_no_fact() -> None:
+    config = Config().ignoring("id")
+    assert config.ignore_fields == (*Config().ignore_fields, "id")
+    assert config.ignoring(None) == config
+    assert facts({"id": 5, "text": BODY}, ignore_fields=config.ignore_fields) == b""
+
+
+@pytest.mark.parametrize("name", ["sku", "SKU", "gtin13", "ean", "isbn", "product_id", "productId", "offer.mpn"])
+def test_numbers_that_are_the_same_on_all_sites_are_strong(name: str) -> None:
+    one, same, two = (pack({name: string_fact(name, value, Clock())}) for value in ("97-8", "978", "979"))
+    assert has_strong(one)
+    assert (are_strongly_equal(one, same), are_strongly_equal(one, two)) == (True, False)
+
+
+@pytest.mark.parametrize("name", ["id", "name", "price", "number", "risk"])
+def test_other_facts_are_not_strong(name: str) -> None:
+    one, two = (facts({name: value, "text": BODY}) for value in ("1", "2"))
+    assert not has_strong(one)
+    assert are_strongly_equal(one, two) is None
+
+
+NOW = datetime(2024, 5, 6, 10, 30, tzinfo=timezone.utc)
+CRAWL = Fetch((URL,), place=URL, gives_one=True, clock=Clock(NOW.timestamp() - 3600, NOW.timestamp()))
+
+
+@pytest.mark.parametrize(
+    "now",
+    [
+        NOW, NOW.replace(tzinfo=None), NOW.isoformat(), "2024-05-06 10:29:59", "2024-05-06T12:30:00+02:00",
+        "2024-05-06T10:00:00.123456Z", "Mon, 06 May 2024 10:10:00 GMT", NOW.timestamp(), int(NOW.timestamp()),
+        f"{NOW.timestamp():.0f}", int(NOW.timestamp() * 1000),
+    ],
+)  # fmt: skip
+def test_the_time_of_the_crawl_is_one_fact_however_often_it_changes(now: object) -> None:
+    documents = [item_document({"text": BODY, "made": made}, Config(), CRAWL) for made in (now, NOW)]
+    assert len({document.facts for document in documents if document}) == 1
+
+
+@pytest.mark.parametrize(
+    "then", ["2024-05-06", date(2024, 5, 6), "2024-05-05T10:30:00Z", NOW.replace(hour=13), NOW.timestamp() - 86400, 7]
+)
+def test_any_other_time_is_a_fact_of_its_own(then: object) -> None:
+    documents = [item_document({"text": BODY, "made": made}, Config(), CRAWL) for made in (then, NOW)]
+    assert len({document.facts for document in documents if document}) == 2
 
 
 @pytest.mark.parametrize("make", [ScrapyItem, DataclassItem, AttrsItem, PydanticItem])
-def test_identity_of_every_kind_of_item(make: Callable[..., Any]) -> None:
-    fields = {"title": "Boot", "body": BODY}
-    assert identity(make(**fields), identity_fields=["body"]) == identity(fields, identity_fields=["body"]) != 0
+def test_facts_of_every_kind_of_item(make: Callable[..., Any]) -> None:
+    fields = {"title": "Boot", "body": {"text": BODY, "sku": "1"}}
+    assert facts(make(**fields)) == facts(fields) != b""
+
+
+def test_roles_are_said_in_words() -> None:
+    item = {"url": URL, "title": "Boots", "lead": BODY, "rest": OTHER, "price": 5, "file": "/1.pdf", "spider": "s"}
+    assert record({**item, "job": {"place": "Ulm"}}).roles_in_words() == (
+        "text from lead, rest; title title; own URL url; facts price, job.place; links file; ignored spider"
+    )
+
+
+# Records without text
+
+
+@pytest.mark.parametrize(
+    ("item", "is_document"),
+    [
+        ({"url": URL, "title": "Boots", "price": 5}, True),
+        ({"url": URL, "place": "Ulm", "price": 5}, True),
+        ({"url": URL, "sku": "5"}, True),
+        ({"url": URL, "title": "Boots"}, False),
+        ({"url": URL, "price": 5}, False),
+        ({"title": "Boots", "price": 5}, False),
+    ],
+)
+def test_a_record_without_text_is_a_document_if_it_says_two_things_at_a_url(
+    item: dict[str, Any], is_document: bool
+) -> None:
+    document = read(item)
+    assert bool(document) is is_document
+    assert not document or (document.text, document.url) == ("", URL)
+
+
+# Several items of a page
+
+SEVERAL = Fetch((URL,), place=URL)
+
+
+def test_several_items_of_a_page_are_named_by_what_they_say() -> None:
+    made = [item_document({"date": day, "place": "Ulm", "text": BODY}, Config(), SEVERAL) for day in ("5 May", "6 May")]
+    assert [each.label for each in made if each] == ["date 5 May, place Ulm", "date 6 May, place Ulm"]
+    bare = item_document({"text": BODY}, Config(), SEVERAL)
+    assert bare
+    assert bare.label
+    assert BODY.startswith(bare.label)
+    assert (bare.is_one_of_several, bare.has_own_url) == (True, False)
+
+
+def test_the_only_item_of_a_page_needs_no_name() -> None:
+    for item in ({"date": "5 May", "text": BODY}, {"date": "5 May", "text": BODY, "link": URL}):
+        document = read(item, fetched=(URL,))
+        assert (document.url, document.label, document.is_one_of_several, document.has_own_url) == (
+            URL,
+            "",
+            False,
+            True,
+        )
 
 
 # URLs
@@ -291,7 +493,32 @@ def test_relative_url_is_of_the_page() -> None:
 
 def test_url_in_another_field_or_a_list() -> None:
     assert urls(URL, "http://a.example/list", url_field="link") == (URL, ())
-    assert urls([URL, "http://a.example/2"]) == (URL, ())
+    assert urls([URL], "http://a.example/list") == (URL, ())
+
+
+@pytest.mark.parametrize("name", ["lien", "source", "page_address"])
+def test_the_own_url_is_found_by_its_value_under_any_name(name: str) -> None:
+    found = record({"body": BODY, name: f"{URL}#top", "link": "/2"}, SEVERAL)
+    assert (found.url, found.roles[name], found.roles["link"]) == (f"{URL}#top", "own URL", "link")
+
+
+@pytest.mark.parametrize("name", ["url", "link", "href", "permalink", "detail_url"])
+def test_among_several_items_a_link_with_a_usual_name_to_the_site_is_the_own_url(name: str) -> None:
+    assert record({"body": BODY, name: "/2"}, SEVERAL).url == "http://a.example/2"
+    assert record({"body": BODY, name: "http://www.a.example/2"}, SEVERAL).url == "http://www.a.example/2"
+
+
+def test_other_links_are_no_own_urls() -> None:
+    assert record({"body": BODY, "link": "http://b.example/2"}, SEVERAL).url == ""
+    assert record({"body": BODY, "file": "/2.pdf"}, SEVERAL).url == ""
+    assert record({"body": BODY, "link": "/2"}, SEVERAL._replace(gives_one=True)).url == ""
+
+
+def test_a_row_of_a_feed_has_the_url_that_it_names() -> None:
+    for item in ({"url": URL, "text": BODY}, {"link": URL, "text": BODY}, {"permalink": URL, "text": BODY}):
+        document = record(item).document()
+        assert document
+        assert (document.url, document.has_own_url, document.is_one_of_several) == (URL, True, False)
 
 
 @pytest.mark.parametrize("value", [5, None, {"href": URL}, [], "  "])

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import edited, python, text, words
+from helpers import edited, named, python, text, words
 
 from scrapy_neardup import Deduplicator, Document
+from scrapy_neardup.facts import Kind, pack
+from scrapy_neardup.fingerprints.hashes import hash_text
 from scrapy_neardup.items import item_document
 from scrapy_neardup.matching import siblings
-from scrapy_neardup.matching.siblings import Siblings, differing, required_own, title_words
+from scrapy_neardup.matching.siblings import Siblings, differing_words, required_own, title_words
 from scrapy_neardup.settings import Config
 
 A, B = "http://a.example", "http://b.example"
@@ -353,23 +355,75 @@ def test_page_under_its_own_url_is_a_revisit_whatever_it_is_about() -> None:
     assert claimed(Deduplicator.open(), *pages) == ["unique", "revisit"]
 
 
-# Identity
+# Facts
 
 
-@pytest.mark.parametrize(
-    ("identities", "expected"),
-    [((1, 2), "unique"), ((1, 1), "duplicate"), ((0, 1), "duplicate"), ((1, 0), "duplicate")],
-)
-@pytest.mark.parametrize("url", [f"{B}/2", None, f"{A}/1"])
-def test_identity(identities: tuple[int, int], expected: str, url: str | None) -> None:
-    documents = [Document(at, text(1), identity=each) for at, each in zip((f"{A}/1", url), identities, strict=True)]
-    same_url = url == f"{A}/1"
-    expected = "revisit" if same_url and expected == "duplicate" else expected
-    assert claimed(Deduplicator.open(), *documents) == ["unique", expected]
+def strong(number: str) -> bytes:
+    """Return the facts of a record that has a number which is the same on all sites."""
+    return pack({"sku": (Kind.STRONG, hash_text(number))})
+
+
+@pytest.mark.parametrize("url", [f"{A}/2", f"{A}/1"])
+@pytest.mark.parametrize("of", [named, strong])
+def test_on_one_site_all_facts_decide(url: str, of: Callable[[str], bytes]) -> None:
+    same = "revisit" if url == f"{A}/1" else "duplicate"
+    for earlier, later, expected in (
+        (of("Red"), of("Blue"), "unique"),
+        (of("Red"), of("Red"), same),
+        (b"", of("Red"), "unique"),
+        (of("Red"), b"", "unique"),
+        (b"", b"", same),
+    ):
+        documents = [Document(f"{A}/1", text(1), facts=earlier), Document(url, text(1), facts=later)]
+        assert claimed(Deduplicator.open(), *documents) == ["unique", expected]
+
+
+@pytest.mark.parametrize("url", [f"{B}/2", None])
+@pytest.mark.parametrize(("of", "others"), [(named, "duplicate"), (strong, "unique")])
+def test_between_sites_only_strong_facts_decide(url: str | None, of: Callable[[str], bytes], others: str) -> None:
+    for earlier, later, expected in (
+        (of("Red"), of("Blue"), others),
+        (of("Red"), of("Red"), "duplicate"),
+        (b"", of("Red"), "duplicate"),
+        (of("Red"), b"", "duplicate"),
+    ):
+        documents = [Document(f"{A}/1", text(1), facts=earlier), Document(url, text(1), facts=later)]
+        assert claimed(Deduplicator.open(), *documents) == ["unique", expected]
+
+
+def test_a_fact_that_tells_the_records_of_another_site_apart_chooses_among_them() -> None:
+    dedup = Deduplicator.open()
+    branches = [Document(f"{A}/{place}", text(1), facts=named(place)) for place in ("Ulm", "Bonn", "Kiel")]
+    assert claimed(dedup, *branches) == ["unique"] * 3
+    copy = dedup.claim(Document(f"{B}/1", text(1), facts=named("Bonn")))
+    assert (copy.verdict.status, copy.verdict.duplicate_of) == ("duplicate", f"{A}/Bonn")
+    copy.commit()
+    assert claimed(dedup, Document(f"{B}/2", text(1), facts=named("Trier"))) == ["unique"]
+    assert claimed(dedup, Document("http://c.example/", text(1))) == ["duplicate"]  # says nothing of a place
+
+
+def test_what_strong_facts_show_to_be_one_record_is_no_sibling() -> None:
+    documents = [
+        Document(f"{A}/{name}", text(1), f"{name} boots - Shop", facts=strong("1")) for name in ("Red", "Dark")
+    ]
+    assert claimed(Deduplicator.open(), *documents) == ["unique", "duplicate"]
+    apart = [Document(each.url, each.text, each.title) for each in documents]
+    assert claimed(Deduplicator.open(), *apart) == ["unique", "unique"]
+
+
+def test_short_texts_of_one_site_are_one_record_if_they_have_equal_facts() -> None:
+    thanks = [
+        Document(f"{A}/{n}", "Thanks, that did it!", facts=named(who)) for n, who in enumerate(("Ann", "Bo", "Ann"))
+    ]
+    assert claimed(Deduplicator.open(), *thanks) == ["unique", "unique", "duplicate"]
+    bare = [Document(f"{A}/{n}", "Thanks, that did it!") for n in range(2)]
+    assert claimed(Deduplicator.open(), *bare) == ["unique", "unique"]
+    elsewhere = Document(f"{B}/1", "Thanks, that did it!", facts=named("Ann"))
+    assert claimed(Deduplicator.open(), thanks[0], elsewhere) == ["unique", "unique"]
 
 
 def test_records_of_one_url_stay_apart_in_later_runs_too(tmp_path: Path) -> None:
-    records = [Document(f"{A}/list", text(1), identity=each) for each in (1, 2, 3)]
+    records = [Document(f"{A}/list", text(1), facts=named(each)) for each in ("1", "2", "3")]
     for expected in ("unique", "revisit", "revisit"):
         with Deduplicator.open(tmp_path / "store.sqlite") as dedup:
             assert claimed(dedup, *records) == [expected] * 3
@@ -381,9 +435,9 @@ def item_documents(**settings: Any) -> list[Document]:
     return [document for item in items if (document := item_document(item, config))]
 
 
-def test_identity_of_items() -> None:
+def test_facts_of_items() -> None:
     assert claimed(Deduplicator.open(), *item_documents()) == ["unique", "unique", "duplicate"]
-    assert claimed(Deduplicator.open(), *item_documents(identity_fields=())) == ["unique", "duplicate", "duplicate"]
+    assert claimed(Deduplicator.open(), *item_documents(ignore_fields=("sku",))) == ["unique", "duplicate", "duplicate"]
 
 
 # Titles
@@ -430,9 +484,9 @@ def test_title_words(title: str, expected: list[str]) -> None:
         ("", "Shop", None),
     ],
 )
-def test_differing(a: str, b: str, expected: tuple[list[str], list[str]] | None) -> None:
-    assert differing(title_words(a), title_words(b)) == expected
-    assert differing(title_words(b), title_words(a)) == (expected and expected[::-1])
+def test_differing_words(a: str, b: str, expected: tuple[list[str], list[str]] | None) -> None:
+    assert differing_words(title_words(a), title_words(b)) == expected
+    assert differing_words(title_words(b), title_words(a)) == (expected and expected[::-1])
 
 
 # The same in every process, in bounded memory

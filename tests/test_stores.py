@@ -8,7 +8,7 @@ from pathlib import Path
 
 import helpers
 import pytest
-from helpers import detectors, hashes, link, names, settle, signature
+from helpers import detectors, hashes, link, named, names, settle, signature
 from store_kinds import KINDS, Place, commit, held
 
 from scrapy_neardup.detectors import Exact
@@ -62,12 +62,13 @@ def test_found_while_pending_and_once_committed(store: Store) -> None:
     assert (len(store), held(store)) == (1, ["a"])
 
 
-def test_committed_has_its_title_and_identity(store: Store) -> None:
+def test_committed_has_its_title_facts_and_label(store: Store) -> None:
     a, b = signature("a"), signature("b")
-    a.title, a.identity = "Boats – 船", 2**64 - 1
+    a.title, a.facts, a.label = "Boats – 船", named("boat"), "place 船"
     commit(store, a, b)
-    assert {(each.title, each.identity) for each in store.signatures()} == {(a.title, a.identity), ("", 0)}
-    assert {(each.title, each.identity) for _, each in store.find(a.fingerprints)} == {(a.title, a.identity), ("", 0)}
+    expected = {(a.title, a.facts, a.label), ("", b"", "")}
+    assert {(each.title, each.facts, each.label) for each in store.signatures()} == expected
+    assert {(each.title, each.facts, each.label) for _, each in store.find(a.fingerprints)} == expected
 
 
 def test_withdrawn_is_as_if_never_added(store: Store) -> None:
@@ -160,7 +161,7 @@ def test_everything_survives_reopening(place: Place) -> None:
     sketch = helpers.sketch(77, hashes(60, seed=1), figures=[3, 9])
     a = Signature(
         "http://site.example/\udc80a", {"exact": (2**64 - 1,), "simhash": (3,)}, sketch, 1234.5,
-        title="Boats \udc80 – 船", identity=2**64 - 1,
+        title="Boats \udc80 – 船", facts=named("boat"), label="place \udc80 船",
     )  # fmt: skip
     nameless = Signature(None, {"exact": (8,), "simhash": ()}, sketch, 6.0)
     mirror = link("http://m.example/a?x=1", a, is_copy=True, seen=99.5, size=4321)
@@ -177,7 +178,8 @@ def test_everything_survives_reopening(place: Place) -> None:
         assert (first.url, first.fingerprints, first.sketch, first.first_seen) == (
             a.url, a.fingerprints, a.sketch, a.first_seen,
         )  # fmt: skip
-        assert [(each.title, each.identity) for each in (first, second)] == [(a.title, a.identity), ("", 0)]
+        told = [(each.title, each.facts, each.label) for each in (first, second)]
+        assert told == [(a.title, a.facts, a.label), ("", b"", "")]
         assert (store.run_of(first), first.repeats) == (run, 1)
         assert (second.url, second.fingerprints["exact"]) == (None, (8,))
         other, own = store.links(first)
@@ -244,8 +246,8 @@ def test_other_scheme_of_a_detector_is_refused(place: Place, monkeypatch: pytest
     place.fill("a")
     before = place.content()
     with monkeypatch.context() as patch:
-        patch.setattr(Exact, "scheme", "exact/2")
-        with pytest.raises(StoreError, match=r"'exact/1'.*'exact/2'.*NEARDUP_STORE") as caught:
+        patch.setattr(Exact, "scheme", "exact/3")
+        with pytest.raises(StoreError, match=r"'exact/2'.*'exact/3'.*NEARDUP_STORE") as caught:
             place.open()
     assert place.address in str(caught.value)
     assert place.content() == before

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 import re
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cli import refused, rows, succeeded, write
-from helpers import hashes, link, names, signature, sketch, text
+from helpers import hashes, link, named, names, signature, sketch, text
 from store_kinds import KINDS, URL, Place, commit, fill_numbered, held, on_disk, put, wait_for
 
 from scrapy_neardup import Document
+from scrapy_neardup.facts import Kind, name_of, pack
 from scrapy_neardup.hosts.relations import Row
 from scrapy_neardup.signature import Evidence, Link, Signature, Visit
 from scrapy_neardup.store import Selection, StoreError
@@ -30,15 +32,20 @@ def copy(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     return KINDS[request.param](tmp_path, "copy")
 
 
+def views(count: int) -> bytes:
+    """Return the facts of a record that changes at each visit."""
+    return pack({"views": (Kind.CODE, count)})
+
+
 def varied(place: Place) -> None:
-    """Commit one of everything: forgotten, replaced, visited twice, nowhere, without URL, with evidence."""
+    """Commit one of everything: a counter, forgotten, replaced, visited twice, nowhere, without URL, with evidence."""
     fill_numbered(place, 0, 30)
     forgotten = fill_numbered(place, 30, 5)
     minima = sketch(77, hashes(60, seed=1), figures=[3, 9])
     with place.opened() as store:
         whole = Signature(
             f"{URL}\udcff", {"exact": (2**64 - 1,), "simhash": (3,)}, minima, 1234.5678,
-            layout=2**63, title="Boats \udcff – 船", identity=2**63,
+            layout=2**63, title="Boats \udcff – 船", facts=named("boat"), label="place \udcff 船",
         )  # fmt: skip
         put(store, whole)
         put(store, nameless := Signature(None, {"exact": (8,), "simhash": ()}, minima, 6.0))
@@ -54,6 +61,8 @@ def varied(place: Place) -> None:
         trials = [Row(("a.example", "b.example"), ("", ""), (".html", ""), n, 0, n + 7, 3, 1, 50.0 + n) for n in (1, 2)]
         store.hosts.load(trials)
         store.learn(trials)
+        told = [Signature(f"{URL}event", {}, minima, 1.0, facts=views(n)) for n in range(6)]
+        assert [len(store.note_visit(new, old, has_text=True)) for old, new in pairwise(told)].count(1) == 1
         store.forget(Selection(url=f"{URL}3"))
         store.forget(Selection(run=forgotten))
     fill_numbered(place, 40, 7)
@@ -73,11 +82,13 @@ def test_nothing_is_lost_on_the_way_and_back(place: Place, copy: Place, tmp_path
     assert back.sorted_rows() == copy.sorted_rows() == place.sorted_rows()
     with place.opened(run=None) as one, copy.opened(run=None) as other:
         for store in (one, other):
-            told = {each.url: (each.title, each.identity) for each in store.signatures()}
-            assert (told[f"{URL}\udcff"], told[None]) == (("Boats \udcff – 船", 2**63), ("", 0))
-            assert (told[f"{URL}5"], told[f"{URL}45"]) == (("Page 5", 2**64 - 6), ("Page 45", 2**64 - 46))
+            told = {each.url: (each.title, each.facts, each.label) for each in store.signatures()}
+            assert told[f"{URL}\udcff"] == ("Boats \udcff – 船", named("boat"), "place \udcff 船")
+            assert told[None] == ("", b"", "")
+            assert [told[f"{URL}{n}"] for n in (5, 45)] == [(f"Page {n}", named(str(n)), "") for n in (5, 45)]
         assert sorted(each.repeats for each in one.signatures()) == sorted(each.repeats for each in other.signatures())
         assert one.hosts.dump() == other.hosts.dump()
+        assert list(one.counters.known()) == list(other.counters.known()) == [("site.example", name_of("views"))]
         for wanted in [{"exact": (number,)} for number in (3, 8, *range(1000, 1050))] + [{"simhash": (3,)}]:
             assert sorted(names(s for _, s in one.find(wanted))) == sorted(names(s for _, s in other.find(wanted)))
 
@@ -318,7 +329,8 @@ DOCUMENT = {
     "first_seen": 1.0,
     "title": "",
     "layout": 0,
-    "identity": 0,
+    "facts": {"base64": ""},
+    "label": "",
     "fingerprints": {"exact": {"base64": "AQAAAAAAAAA="}},
     "sketch": SKETCH,
     "own": [1.0, 5, None],
@@ -327,7 +339,7 @@ LINK = {"type": "link", "key": "r/000001", "url": URL, "target": None, "is_copy"
 LINK |= {"firm": True, "evidence": None, "before": None, "page": None}
 EVIDENCE = ["exact", 3, 0.9, 1.0, 1.0, None]
 TRIAL: list[Any] = [["a", "b"], ["", ""], ["", ""], 1, 0, 1, 1, 0, 1.0, False]
-HOST: dict[str, Any] = {"type": "host", "key": "r/000001", "trials": [], "met": {}}
+HOST: dict[str, Any] = {"type": "host", "key": "r/000001", "trials": [], "met": {}, "counters": []}
 
 
 def trial(place: int, value: Any) -> dict[str, Any]:
@@ -372,10 +384,12 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Place:
         ({**DOCUMENT, "fingerprints": 5}, "no document"),
         ({**DOCUMENT, "url": 5}, "its url is 5; allowed is str | None"),
         ({**DOCUMENT, "title": 5}, "its title is 5; allowed is str"),
-        ({**DOCUMENT, "identity": 2**64}, "its identity is 18446744073709551616; allowed is int (int: from 0 to 2**64"),
+        ({**DOCUMENT, "layout": 2**64}, "its layout is 18446744073709551616; allowed is int (int: from 0 to 2**64"),
         ({**DOCUMENT, "layout": -1}, "its layout is -1"),
-        ({**DOCUMENT, "identity": "5"}, "its identity is '5'"),
-        ({**DOCUMENT, "identity": True}, "its identity is True"),
+        ({**DOCUMENT, "layout": "5"}, "its layout is '5'"),
+        ({**DOCUMENT, "layout": True}, "its layout is True"),
+        ({**DOCUMENT, "facts": "AAAA"}, "its facts is 'AAAA'; allowed is bytes"),
+        ({**DOCUMENT, "label": 5}, "its label is 5; allowed is str"),
         ({**DOCUMENT, "sketch": [*SKETCH[:3], {"base64": "AAAA"}, SKETCH[4]]}, "3 and 0 bytes; allowed are 512"),
         ({**DOCUMENT, "sketch": [*SKETCH[:4], {"base64": "AAAA"}]}, "512 and 3 bytes; allowed are 512"),
         ({**DOCUMENT, "sketch": [*SKETCH[:3], {"base64": "ä"}, SKETCH[4]]}, "no document"),
@@ -404,6 +418,10 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Place:
         ({"type": "host", "key": "r/000001", "trials": []}, "a host without 'met'"),
         ({**HOST, "met": {"a": 1e18}}, "its met is {'a': 1e+18}; allowed is dict[str, float]"),
         ({**HOST, "met": [5]}, "no host"),
+        ({**HOST, "counters": [["a.example", 5]]}, "no host"),
+        ({**HOST, "counters": [["a.example", -5, True]]}, "its counters is"),
+        ({**HOST, "counters": [[5, 5, True]]}, "its counters is"),
+        ({**HOST, "counters": [["a.example", 5, 1]]}, "its counters is"),
         ({**RUN, "started": math.inf}, "its started is inf; allowed is float"),
         ({**RUN, "started": "x"}, "its started is 'x'"),
         ({**RUN, "closed": -math.inf}, "its closed is -inf; allowed is float | None"),

@@ -6,7 +6,6 @@ No Scrapy, no I/O. The memory for the counters is bounded, however long a crawl 
 from __future__ import annotations
 
 import logging
-import re
 from collections import Counter
 from collections.abc import Callable
 from heapq import nlargest
@@ -16,6 +15,7 @@ from ..document import Document
 from ..facts import name_of
 from ..items import has_text_in
 from ..matching.claim import Claim
+from ..matching.siblings import same_title
 from ..settings import Config
 from ..text.lines import squeeze
 from ..text.urls import host
@@ -34,7 +34,6 @@ SHARE = 0.05  # more than this share are copies of one original
 ORIGINALS = 40
 HOSTS = 256  # the maximum number of counted hosts
 _SHOWN = 80  # the maximum number of characters of a title in a message
-_SEPARATOR = re.compile(r"\s+[|–—·»:_-]+\s+|:\s+|(?<=[^\x00-\x7f])[|_-]+|[|_-]+(?=[^\x00-\x7f])|｜")
 
 
 class Alarms:
@@ -121,8 +120,8 @@ class Homeless:
             return ""
         return (
             f"Most items have no URL of their own: {self._homeless} of {self._items}, such as one of {document.url}. So"
-            " no request is skipped because of them, and `changes` lists only new ones. If a field has their URL, name"
-            " it in NEARDUP_URL_FIELD"
+            " no request is skipped because of them, and `changes` lists only new and gone ones. If a field has their"
+            " URL, name it in NEARDUP_URL_FIELD"
         )
 
 
@@ -238,16 +237,6 @@ class OtherTitles:
             f" example, {_shown(document.title)} ({document.url}) was judged a copy of {_shown(original.title)}"
             f" ({original.url}). Check whether these two pages have the same content. If not, raise NEARDUP_RESEMBLANCE"
         )
-
-
-def same_title(first: str, second: str) -> bool:
-    """Return whether two titles are equal apart from the names of their sites."""
-    first, second = (squeeze(title).casefold() for title in (first, second))
-    return first in second or second in first or _longest_part(first) == _longest_part(second)
-
-
-def _longest_part(title: str) -> str:
-    return max(_SEPARATOR.split(title), key=len)
 
 
 def _shown(title: str) -> str:

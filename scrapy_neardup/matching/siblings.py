@@ -5,7 +5,8 @@ are on other pages too, so they are no evidence of a copy. Two documents are sib
 these conditions holds. Without a URL, only the first condition is checked. If strong facts are equal, no other is.
 
 - Strong facts. The items differ in a number that is the same on all sites, such as an ISBN.
-- Facts. Both items are of one host, and differ in a fact, such as a date, place or price.
+- Facts. Both items are of one host, and differ in a fact, such as a date, place or price. If their facts and texts are
+  equal, only their titles count.
 - Subject. The titles differ, the later text contains words that only the later title has, and the earlier text lacks
   most of the shingles around these words.
 - Name. Both pages are of one host, the titles differ in a few words at one place, and the later text does not contain
@@ -41,6 +42,7 @@ from ..fingerprints.hashes import shingle_hashes
 from ..fingerprints.minhash import minima, places
 from ..fingerprints.sketch import BINS, WIDTH, Codes, overlap, resemblance
 from ..signature import Signature
+from ..text.lines import squeeze
 from ..text.tokens import marks, tokenize
 from ..text.urls import host
 
@@ -63,6 +65,7 @@ NAME = 3  # the maximum number of words in which titles of one form differ
 Place: TypeAlias = tuple[str, str]
 """The URL and the title of a page. A list page has items with different titles."""
 
+_SEPARATOR = re.compile(r"\s+[|–—·»:_-]+\s+|:\s+|(?<=[^\x00-\x7f])[|_-]+|[|_-]+(?=[^\x00-\x7f])|｜")
 _CHARACTER = "[\u3040-\u30ff\u3400-\u9fff]"
 
 
@@ -112,7 +115,15 @@ class Page:
             return "the items differ in " + self._differing(theirs, counters)
         if is_own or is_one or not self._document.url or not earlier.url:
             return None
+        if ours and self.is_of_host(earlier) and self._signature.sketch == earlier.sketch:
+            # Equal facts and equal text are one record, even if the text is a form.
+            return None if self._may_have_title_of(earlier) else "the titles differ"
         return self._why_by_titles(earlier) or self._why_by_texts(earlier)
+
+    def _may_have_title_of(self, earlier: Signature) -> bool:
+        """Return whether the titles are equal, apart from the name of a site, or this page has none."""
+        ours, theirs = (squeeze(title).casefold() for title in (self._signature.title, earlier.title))
+        return not ours or ours in (theirs, *_parts(theirs)) or theirs in _parts(ours)
 
     def _differing(self, theirs: bytes, counters: Names) -> str:
         names = differing(self._signature.facts, theirs).difference(counters)
@@ -131,8 +142,6 @@ class Page:
         return None
 
     def _why_by_texts(self, earlier: Signature) -> str | None:
-        if self._signature.facts and self._signature.sketch == earlier.sketch and self.is_of_host(earlier):
-            return None  # equal facts and equal text are one record, even if the text is a form
         own = self.own(earlier)
         if own is None and self.is_of_host(earlier) and self.has_passage(earlier):
             return "each text has a passage that the other lacks"
@@ -300,6 +309,20 @@ def may_hide_form(copy: Signature, original: Signature, resemblance: float) -> b
 def required_own(form: float, *, is_doubted: bool) -> float:
     """Return the share of a page's rare shingles that an earlier page must have, given the page's share of form."""
     return OWN + (OWN_OF_FORM - OWN) * min(1.0, form / FORM) * is_doubted
+
+
+def same_title(first: str, second: str) -> bool:
+    """Return whether two titles are equal apart from the names of their sites."""
+    first, second = (squeeze(title).casefold() for title in (first, second))
+    return first in second or second in first or _longest_part(first) == _longest_part(second)
+
+
+def _longest_part(title: str) -> str:
+    return max(_parts(title), key=len)
+
+
+def _parts(title: str) -> list[str]:
+    return _SEPARATOR.split(title)
 
 
 def title_words(title: str) -> list[str]:

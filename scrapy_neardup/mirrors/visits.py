@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..document import Document
+from ..fingerprints.hashes import hash_bytes
 from ..signature import Evidence, Link, Signature, Visit
 from ..text.url_classes import SCHEME
 from ..text.urls import canonical_url
@@ -55,8 +56,8 @@ class Visits:
         """Record that one of several items of a page is a copy, unless the page is that of the original."""
         page = document.url or ""
         if canonical_url(page) != canonical_url(signature.url or ""):
-            url = item_url(page, document.label)
-            self._store.record(Link(url, signature, True, self._clock(), evidence=evidence, firm=False))
+            link = Link(item_url(document), signature, True, self._clock(), evidence=evidence, firm=False)
+            self._store.record(link)
 
     def link(
         self,
@@ -76,14 +77,15 @@ class Visits:
                 self._store.record(Link(url, signature, is_copy, self._clock(), document.size, evidence, firm))
 
 
-def item_url(page: str, label: str) -> str:
+def item_url(document: Document) -> str:
     """Return a made-up URL for one of several items of a page."""
-    return f"{ITEM}{named(page, label)}"
+    told = hash_bytes(document.sketch.codes + document.facts)
+    return f"{ITEM}{told:016x}:{named(document.url, document.label)}"
 
 
 def shown(url: str) -> str:
     """Return a URL as it is shown: for a made-up one of an item, its page and its label."""
-    return url.removeprefix(ITEM)
+    return url.split(":", 3)[3] if url.startswith(ITEM) else url
 
 
 def urls(document: Document) -> list[str]:

@@ -15,13 +15,14 @@ if TYPE_CHECKING:
 VERDICT = "neardup"
 """The column that `dedupe` adds. Its fields are those of an item's tag."""
 FIELDS = (
-    "id string, status string, duplicate_of string, detector string, hamming int, resemblance double,"
+    "id string, status string, duplicate_of string, original string, detector string, hamming int, resemblance double,"
     " containment double, length_ratio double, kind string, copies int, changed boolean"
 )
 
 
 def dedupe(rows: DataFrame, *, id_field: str | None = None, order: str | None = None, **settings: Any) -> DataFrame:
-    """Return the rows with a column `neardup`, which has the verdict on each row; null for a row without text.
+    """Return the rows with a column `neardup`, which has the verdict on each row; null for a row that has neither text
+    nor enough facts for a record.
 
     `id_field`: the column with the ids of rows. Without this argument, the id of a row is its URL or number. `order`: a
     column of unique integers by which the rows are ordered. Without this argument, the rows keep their order, which
@@ -35,7 +36,7 @@ def dedupe(rows: DataFrame, *, id_field: str | None = None, order: str | None = 
     from .job import Job
 
     source = of_frame(rows, order)
-    with Job(source, Config.from_keywords(settings), id_field) as job:
+    with Job(source, Config.from_keywords(settings).ignoring(order), id_field) as job:
         # Spark removes a checkpoint when nothing refers to the frame any more. It does not remove a persisted frame.
         said = job.verdicts().localCheckpoint()
     verdicts = said.where(F.col("kind") == SAID).select(NUMBER, F.from_json("value", FIELDS).alias(VERDICT))
