@@ -92,6 +92,15 @@ class Fetch(NamedTuple):
     """The start of the run and the present."""
 
 
+class _Part(NamedTuple):
+    """What one of the texts of an item says."""
+
+    text: str
+    title: str = ""
+    layout: int = 0
+    thin: bool = False
+
+
 class Record:
     """An item with its fields by role."""
 
@@ -150,8 +159,8 @@ class Record:
         fetch, (url, aliases, loose) = self._fetch, self._urls()
         if not text.strip() and not (url and self._is_record()):
             return None
-        is_elsewhere = bool(self.url) and canonical_url(self.url) not in map(canonical_url, fetch.urls)
-        is_alone = self._is_row or is_elsewhere or (fetch.gives_one and bool(fetch.urls))
+        is_elsewhere = self._is_row or (bool(self.url) and not self._is_of_page())
+        is_alone = is_elsewhere or (fetch.gives_one and bool(fetch.urls))
         page = fetch.tree if fetch.tree and not is_elsewhere else None  # the layout of a list page is not the item's
         title = self.title or next((part.title for part in parts if part.title), "")
         layouts = (page.layout if page else 0, *(part.layout for part in parts))
@@ -176,10 +185,14 @@ class Record:
         """Return whether the item says enough without text."""
         return has_strong(pack(self.facts)) or (bool(self.facts) and len(self.facts) + bool(self.title) >= LEAST)
 
-    def _part(self, text: str, pages: Mapping[str, Page]) -> Document:
+    def _part(self, text: str, pages: Mapping[str, Page]) -> _Part:
+        if "<" not in text:
+            return _Part(text)
         if text in pages:
-            return Document.from_page(pages[text], title=self.title)
-        return Document.from_field(text, title=self.title, extractor=self._config.extractor, tree=self._fetch.tree)
+            made = Document.from_page(pages[text])
+        else:
+            made = Document.from_field(text, extractor=self._config.extractor, tree=self._fetch.tree)
+        return _Part(made.text, made.title, made.layout, made.thin)
 
     def label(self) -> str:
         """Return words that name the record among others of its page: its first facts, else its title or text."""
@@ -197,28 +210,30 @@ class Record:
             return next(iter(urls), None), urls[1:], fetch.loose if fetch.gives_one and fetch.urls else frozenset(urls)
         if own == next(iter(fetch.urls), None):
             return own, fetch.urls[1:], fetch.loose
-        if canonical_url(own) not in map(canonical_url, fetch.urls):
+        if not self._is_of_page():
             return own, (), frozenset({own})
         return own, tuple(url for url in fetch.urls if url != own), fetch.loose
+
+    def _is_of_page(self) -> bool:
+        """Return whether the item's own URL is that of its page."""
+        return canonical_url(self.url) in map(canonical_url, self._fetch.urls)
 
     # The own URL and the title
 
     def _take_url(self, top: dict[str, Any]) -> None:
         """Find the field with the item's own URL, and remove it from the fields."""
-        strings = {name: text for name, value in top.items() if (text := _only_string(value))}
-        links = {
-            name: text for name, text in strings.items() if name == self._config.url_field or _LINK.fullmatch(text)
-        }
-        if name := self._url_field(links):
-            self.url = self._joined(links[name])
+        if name := self._url_field(top):
+            self.url = self._joined(_only_string(top.pop(name)))
             self._say(name, "own URL")
-            del top[name]
 
-    def _url_field(self, links: Mapping[str, str]) -> str | None:
+    def _url_field(self, top: Mapping[str, Any]) -> str | None:
         named = self._config.url_field
-        if not links or named in links or (self._is_row and named != _URL[0]):
-            return named if named in links else None
-        pages = {canonical_url(url) for url in (*self._fetch.urls, self._fetch.place) if url}
+        if _only_string(top.get(named)):
+            return named
+        if self._is_row and named != _URL[0]:
+            return None
+        links = {name: text for name, value in top.items() if _is_link(text := _only_string(value))}
+        pages = {canonical_url(url) for url in (*self._fetch.urls, self._fetch.place) if url and links}
         for name in links if pages else ():
             if canonical_url(self._joined(links[name])) in pages:
                 return name
@@ -238,9 +253,9 @@ class Record:
 
     def _take_title(self, top: dict[str, Any]) -> None:
         """Find the field with the title, and remove it from the fields, unless it is a name, which is a fact too."""
-        for name in self._title_fields(top):
+        for name in _title_fields(tuple(top), self._config.title_field):
             title = next(_strings(top[name]), "")
-            if title and not _LINK.fullmatch(title):
+            if title and not _is_link(title):
                 self.title = title
                 self._say(name, "title")
                 is_name = plain(name) == "name" and name != self._config.title_field
@@ -248,21 +263,13 @@ class Record:
                     del top[name]
                 return
 
-    def _title_fields(self, top: dict[str, Any]) -> Iterator[str]:
-        if self._config.title_field in top:
-            yield self._config.title_field
-        names = {plain(name): name for name in reversed(top)}
-        for each in (*_TITLE, *(each for each in names if each.endswith(("title", "headline")))):
-            if each in names:
-                yield names[each]
-
     def _find_title(self) -> None:
         """Find the title among nested values, beside a text: `job.title` beside `job.description`."""
-        parents = [path.rpartition(".")[0] for path in self.texts]
-        for name in _TITLE:
+        parents = [path.rpartition(".")[0] for path in self.texts if "." in path]
+        for name in _TITLE if parents else ():
             for path in filter(self.facts.__contains__, self._shorts):
                 parent, _, last = path.rpartition(".")
-                if parent and parent in parents and plain(last) == name:
+                if parent in parents and plain(last) == name:
                     self.title = self._shorts[path]
                     self.roles[path] = "title"
                     if name != "name":
@@ -277,7 +284,10 @@ class Record:
             return
         if is_ignored(path, self._config.ignore_fields) and path not in (self._config.fields or ()):
             self._say(path, "ignored")
-        elif isinstance(value, (str, bytes)):
+        elif isinstance(value, str):
+            if value and not value.isspace():
+                self._read_string(path, value, facts)
+        elif isinstance(value, bytes):
             for text in _strings(value):
                 self._read_string(path, text, facts)
         elif isinstance(value, (list, tuple, set, frozenset)):
@@ -293,7 +303,7 @@ class Record:
         fields = self._config.fields
         if fields and path in fields:
             self._add_text(path, [text])
-        elif _LINK.fullmatch(text):
+        elif _is_link(text):
             if text not in (self.url, self._fetch.place):  # the page says nothing of the item
                 facts[path] = link_fact(text)
                 self._say(path, "link")
@@ -390,6 +400,19 @@ def item_document(item: Any, config: Config | None = None, fetch: Fetch | None =
 def has_text_in(item: Any, name: str) -> bool:
     """Return whether an item has a field of this name with text."""
     return ItemAdapter.is_item(item) and any(_strings(ItemAdapter(item).get(name)))
+
+
+@lru_cache(maxsize=256)
+def _title_fields(names: tuple[str, ...], named: str) -> list[str]:
+    """Return the names of the fields that may have the title, best first."""
+    by_name = {plain(name): name for name in reversed(names)}
+    ending = [each for each in by_name if each.endswith(("title", "headline"))]
+    found = [by_name[each] for each in (*_TITLE, *ending) if each in by_name]
+    return [named, *found] if named in names else found
+
+
+def _is_link(text: str) -> bool:
+    return ("/" in text or ":" in text or text.startswith("www.")) and _LINK.fullmatch(text) is not None
 
 
 @lru_cache(maxsize=4096)
