@@ -120,7 +120,7 @@ class Record:
         """The short strings, which may be the title or a text."""
         self._values: dict[str, Any] = {}
         """The values of all facts, to show them."""
-        top = {name: value for name, value in fields if name != config.tag_field}
+        top = {str(name): value for name, value in fields if name != config.tag_field}
         self._take_url(top)
         self._take_title(top)
         for name, value in top.items():

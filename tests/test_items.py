@@ -549,3 +549,12 @@ def test_a_field_may_hold_the_whole_page_where_the_response_is_no_html() -> None
     made = item_document({"html": WHOLE}, Config(), Fetch(("http://a.example/api",)))
     assert made is not None
     assert made.layout
+
+
+def test_odd_values_and_names_harm_nothing() -> None:
+    circle: dict[str, Any] = {}
+    circle["itself"] = circle
+    odd = {1: "a number as a name", "circle": circle, "huge": 10**5000, "lone": "\udc80", "place": "//[not a host"}
+    document = item_document({"url": URL, "text": BODY, **odd}, Config())
+    assert document
+    assert (document.text, set(document.fact_names)) == (BODY, {"1", "huge", "lone", "place"})
