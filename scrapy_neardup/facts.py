@@ -16,6 +16,7 @@ from decimal import Decimal
 from email.utils import parsedate_to_datetime
 from enum import Enum, IntEnum
 from functools import lru_cache
+from numbers import Number
 from pathlib import PurePath
 from typing import Any, NamedTuple, TypeAlias
 from unicodedata import normalize
@@ -26,6 +27,7 @@ from .fingerprints.hashes import hash_text
 SIZE = 5  # bytes of a fact: 2 for the name and the kind, 3 for the value
 MOST = 40  # facts that are packed one by one; the others are packed as one
 NEAR = 600.0  # seconds: a time from so long before the run until so long from now is the time of the crawl
+LONG_NUMBER = 10_000  # bits
 LONGEST = 50  # characters of a time
 FAR = 1e13  # numbers from here on are no times, in seconds or milliseconds since the epoch
 _BITS, _KIND = 3, 7  # the bits of the kind, beside the name
@@ -34,6 +36,9 @@ _MONEY = re.compile("price|cost|amount|salary|fee|stock|quantity|rate")
 _DATE = re.compile(r"\d{4}[-/.年]\d\d?[-/.月]\d\d?(?!\d)|(?<!\d)\d\d?[-/.]\d\d?[-/.](?:\d{4}|\d\d)(?!\d)")
 _DECIMAL = re.compile(r"\d[.,]\d")
 _FIGURE = re.compile(r"\d")
+_NUMBER = re.compile(
+    r"[1-9]|[^\W\d_].*\d|\d.*[^\W\d_]"
+)  # in a strong fact; others, such as "n/a" and "0", only fill a field
 _LETTERS = re.compile(r"[^\W\d_]{3}|[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d)?)(?:[.,]\d+)?\s*(Z|UTC|GMT|[+-]\d\d:?\d\d)?", re.I)
 _LINK_END = re.compile(r"^[a-z]+:(?=//)|[?#].*", re.I | re.S)
@@ -91,6 +96,8 @@ def fact_of(field: str, value: Any, clock: Clock) -> Fact | None:
         return string_fact(field, str(value), clock)
     if isinstance(value, bool):
         return Kind.WORDS, hash_text(str(value).casefold())
+    if isinstance(value, Number) and not isinstance(value, (int, float, Decimal)):
+        value = getattr(value, "item", lambda: None)()  # a number of NumPy
     if isinstance(value, (int, float, Decimal)):
         return _number_fact(field, value, clock)
     if isinstance(value, datetime) and clock.shows(value):
@@ -117,7 +124,7 @@ def link_fact(link: str) -> Fact:
 def list_fact(elements: Collection[Fact]) -> Fact:
     """Return the facts of several values as one, in which their order does not count."""
     kinds = {kind for kind, _ in elements}
-    values = sorted({value for _, value in elements})
+    values = sorted(value for _, value in elements)
     return next(kind for kind in (Kind.WORDS, *Kind) if kind in kinds), hash_text(repr(values))
 
 
@@ -128,7 +135,7 @@ def nested_fact(facts: Mapping[str, Fact]) -> Fact:
 
 def _number_fact(field: str, value: int | float | Decimal, clock: Clock) -> Fact | None:
     if isinstance(value, int):
-        written = str(value) if abs(value) < 10**18 else hex(value)  # `str` refuses very long numbers
+        written = brief(value)
     elif not (number := Decimal(str(value))).is_finite():
         return None
     else:
@@ -139,15 +146,20 @@ def _number_fact(field: str, value: int | float | Decimal, clock: Clock) -> Fact
     return _kind(field, written), hash_text(written)
 
 
+def brief(value: object) -> str:
+    """Return a value as a string; a very long number in hexadecimal, since `str` refuses it."""
+    return hex(value) if isinstance(value, int) and value.bit_length() > LONG_NUMBER else str(value)
+
+
 def _kind(field: str, written: str) -> Kind:
     by_name = _kind_by_name(field)
-    if by_name is Kind.STRONG:
+    if by_name is Kind.STRONG and _NUMBER.search(written):
         return by_name
     if not _FIGURE.search(written):
         return Kind.WORDS if any(map(str.isalpha, written)) else Kind.CODE
     if _DATE.search(written):
         return Kind.WORDS
-    if by_name or _DECIMAL.search(written):
+    if by_name is Kind.OTHER or _DECIMAL.search(written):
         return Kind.OTHER
     return Kind.FIGURE if _LETTERS.search(written) else Kind.CODE
 
@@ -170,7 +182,7 @@ def _moment(text: str) -> datetime | float | None:
             made = datetime.fromisoformat(f"{day}T{clock}")
             return made if zone is None else made.replace(tzinfo=_zone(zone))
     elif text[3:4] == "," and ":" in text:  # as in an HTTP header
-        with suppress(ValueError, TypeError, IndexError):
+        with suppress(ValueError, TypeError, IndexError, OverflowError):
             return parsedate_to_datetime(text)
     return None
 
@@ -207,7 +219,7 @@ def name_of(field: str) -> int:
 
 def pack(facts: Mapping[str, Fact]) -> bytes:
     """Return the facts of a record as bytes, given those of each field; b"" without any."""
-    names = sorted(facts)
+    names = sorted(facts, key=lambda name: (facts[name][0] is not Kind.STRONG, name))
     packed = [_packed(name, *facts[name]) for name in names[:MOST]]
     if rest := names[MOST:]:
         packed.append(_packed("", Kind.OTHER, hash_text(repr([(name, facts[name][1]) for name in rest]))))
@@ -241,10 +253,16 @@ def agree(new: bytes, held: bytes, ignored: Names = ()) -> bool:
     """
     if new == held:
         return True
+    left_out = counting(new, held, ignored)
     ours, theirs = (
-        {name: value for name, value in _by_name(each).items() if name not in ignored} for each in (new, held)
+        {name: value for name, value in _by_name(each).items() if name not in left_out} for each in (new, held)
     )
     return ours == theirs or (are_strongly_equal(new, held) is True and ours.items() <= theirs.items())
+
+
+def counting(a: bytes, b: bytes, counters: Names) -> frozenset[int]:
+    """Return those of the counters that count in both records: "3 left" may become "sold out", which is none."""
+    return names_in(a, COUNTING) & names_in(b, COUNTING) & frozenset(counters) if counters else frozenset()
 
 
 def are_strongly_equal(a: bytes, b: bytes) -> bool | None:

@@ -25,10 +25,10 @@ from w3lib.encoding import html_to_unicode
 
 from .document import Document, Tree
 from .facts import (
-    FAR,
     Clock,
     Fact,
     Kind,
+    brief,
     fact_of,
     has_strong,
     link_fact,
@@ -196,7 +196,7 @@ class Record:
 
     def label(self) -> str:
         """Return words that name the record among others of its page: its first facts, else its title or text."""
-        facts = ", ".join(f"{name} {_brief(value)}" for name, value in self._values.items() if name in self.facts)
+        facts = ", ".join(f"{name} {brief(value)}" for name, value in self._values.items() if name in self.facts)
         texts = next(iter(self.texts.values()), [])
         return squeeze(facts or self.title or next(iter(texts), ""))[:LABEL].strip() or "an item"
 
@@ -259,7 +259,7 @@ class Record:
                 self.title = title
                 self._say(name, "title")
                 is_name = plain(name) == "name" and name != self._config.title_field
-                if not is_name and name not in (self._config.fields or ()):
+                if not is_name and name not in (self._config.fields or ()) and _only_string(top[name]):
                     del top[name]
                 return
 
@@ -282,7 +282,7 @@ class Record:
         """Add a value to the texts, or to these facts."""
         if value is None or depth > DEEP:
             return
-        if is_ignored(path, self._config.ignore_fields) and path not in (self._config.fields or ()):
+        if self._is_ignored(path, value):
             self._say(path, "ignored")
         elif isinstance(value, str):
             if value and not value.isspace():
@@ -290,14 +290,23 @@ class Record:
         elif isinstance(value, bytes):
             for text in _strings(value):
                 self._read_string(path, text, facts)
-        elif isinstance(value, (list, tuple, set, frozenset)):
+        elif isinstance(value, (list, tuple)):
             self._read_list(path, [each for each in value if each is not None], facts, depth)
+        elif isinstance(value, (set, frozenset)):
+            self._read_list(path, sorted(value - {None}, key=str), facts, depth)
         elif fact := fact_of(path, value, self._fetch.clock):
             facts[path] = fact
             self._say_fact(path, value)
         elif isinstance(value, Mapping) or ItemAdapter.is_item(value):
             for name, each in value.items() if isinstance(value, Mapping) else ItemAdapter(value).items():
                 self._read(f"{path}.{name}", each, facts, depth + 1)
+
+    def _is_ignored(self, path: str, value: Any) -> bool:
+        if path in (self._config.fields or ()):
+            return False
+        return is_ignored(path, self._config.ignore_fields) or (
+            is_ignored(path, OF_THE_CRAWL) and not (isinstance(value, str) and _is_long(value))
+        )
 
     def _read_string(self, path: str, text: str, facts: dict[str, Fact]) -> None:
         fields = self._config.fields
@@ -332,8 +341,10 @@ class Record:
             self._add_text(path, [text for text in values if text.strip()])
         elif elements := [fact for value in values if (fact := self._element(path, value, depth))]:
             facts[path] = list_fact(elements)
-            if path in self._shorts:
+            if path in self._shorts and all(isinstance(value, (str, bytes)) for value in values):
                 self._shorts[path] = "\n".join(_strings(values))
+            else:  # no text, since it says more than its strings
+                self._shorts.pop(path, None)
 
     def _element(self, path: str, value: Any, depth: int) -> Fact | None:
         """Return a value of a list as one fact; None without any."""
@@ -354,7 +365,7 @@ class Record:
         if len(self.texts) > 1:
             pages = [path for path, texts in self.texts.items() if all(map(is_whole_page, texts))]
             others = sum(len(text) for path, texts in self.texts.items() if path not in pages for text in texts)
-            for path in pages if others >= WHOLE else pages[1:]:
+            for path in pages if others >= WHOLE else ():
                 del self.texts[path]
                 self.roles[path] = "ignored"
 
@@ -418,12 +429,7 @@ def _is_link(text: str) -> bool:
 @lru_cache(maxsize=4096)
 def is_ignored(path: str, patterns: tuple[str, ...]) -> bool:
     """Return whether a field is ignored, also by patterns as for files: `tracking_*`. `ALL` concerns only facts."""
-    return any(fnmatchcase(path, pattern) for pattern in (*OF_THE_CRAWL, *patterns) if pattern != ALL)
-
-
-def _brief(value: object) -> str:
-    # `str` refuses very long numbers.
-    return hex(value) if isinstance(value, int) and abs(value) > FAR else str(value)
+    return any(fnmatchcase(path, pattern) for pattern in patterns if pattern != ALL)
 
 
 def _is_long(text: str) -> bool:

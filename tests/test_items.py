@@ -17,7 +17,7 @@ from helpers import text
 from pydantic import BaseModel
 
 from scrapy_neardup.document import Tree
-from scrapy_neardup.facts import Clock, are_strongly_equal, has_strong, pack, string_fact
+from scrapy_neardup.facts import Clock, agree, are_strongly_equal, has_strong, name_of, pack, string_fact
 from scrapy_neardup.items import Fetch, Record, item_document
 from scrapy_neardup.settings import Config
 from scrapy_neardup.text.html import parse
@@ -148,7 +148,7 @@ def test_item_without_text_is_no_document(value: object) -> None:
     assert read({"url": URL, "body": value}) is None
 
 
-@pytest.mark.parametrize("value", [["one", "two"], ("one", "", "two"), [["one"], [None, 5, "two"]], [b"one", "two"]])
+@pytest.mark.parametrize("value", [["one", "two"], ("one", "", "two"), [["one", None, "two"]], [b"one", "two"]])
 def test_values_in_lists_are_joined(value: object) -> None:
     assert text_of({"body": value}) == "one\ntwo"
 
@@ -558,3 +558,28 @@ def test_odd_values_and_names_harm_nothing() -> None:
     document = item_document({"url": URL, "text": BODY, **odd}, Config())
     assert document
     assert (document.text, set(document.fact_names)) == (BODY, {"1", "huge", "lone", "place"})
+
+
+def facts_of(**fields: Any) -> bytes:
+    document = item_document({"url": URL, "text": BODY, **fields}, Config())
+    assert document
+    return document.facts
+
+
+def test_no_value_of_a_list_is_lost() -> None:
+    assert facts_of(sizes=[2, 2, 3]) != facts_of(sizes=[2, 3, 3])
+    assert facts_of(title=["Ferries", "Part 1"]) != facts_of(title=["Ferries", "Part 2"])
+    assert facts_of(seats={1, 2, "x"}) == facts_of(seats=[2, "x", 1])
+
+
+def test_what_only_fills_a_field_is_no_strong_fact() -> None:
+    for value in ("N/A", "-", "0", 0):
+        assert not has_strong(facts_of(sku=value))
+    assert has_strong(facts_of(sku="L-0", **{f"field{n}": n for n in range(50)}))
+
+
+def test_a_counter_that_becomes_words_counts_again() -> None:
+    one, two, sold = (facts_of(left=value) for value in ("1 left", "2 left", "sold out"))
+    counters = {name_of("left")}
+    assert agree(one, two, counters)
+    assert not agree(one, sold, counters)

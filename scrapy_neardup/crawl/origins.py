@@ -6,6 +6,7 @@ whether the URL of the page is the item's own. Requests pass at once.
 
 from __future__ import annotations
 
+from asyncio import CancelledError
 from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -69,7 +70,7 @@ class ItemOrigins(BaseSpiderMiddleware):
             async for output in super().process_spider_output_async(response, result):
                 for each in behind.passed(output):
                     yield each
-        except Exception:
+        except (Exception, CancelledError):
             for each in behind.first:
                 yield each
             raise

@@ -113,7 +113,7 @@ class Matcher:
             if self.preference.outranks(document.url, earlier.url) == outranked
             and (pair := self._pair(document, page, signature, name, earlier))
         ]
-        if signature.facts:
+        if signature.facts and not outranked:
             self._learn_counters(document, signature, pairs)
         for pair in pairs:
             if self._why_apart(document, page, pair.earlier):

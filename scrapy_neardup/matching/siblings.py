@@ -37,7 +37,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..document import Document
-from ..facts import Names, agree, are_strongly_equal, differing, name_of
+from ..facts import Names, agree, are_strongly_equal, counting, differing, name_of
 from ..fingerprints.hashes import shingle_hashes
 from ..fingerprints.minhash import minima, places
 from ..fingerprints.sketch import BINS, WIDTH, Codes, overlap, resemblance
@@ -126,7 +126,8 @@ class Page:
         return not ours or ours in (theirs, *_parts(theirs)) or theirs in _parts(ours)
 
     def _differing(self, theirs: bytes, counters: Names) -> str:
-        names = differing(self._signature.facts, theirs).difference(counters)
+        ours = self._signature.facts
+        names = differing(ours, theirs) - counting(ours, theirs, counters)
         known = [name for name in self._document.fact_names if name_of(name) in names]
         return "the field " + ", ".join(known) if known else "a fact"
 

@@ -175,7 +175,7 @@ class _Visits:
             if last.seen >= since and id not in self.delivered:
                 yield Change("gone", last.url)
         for item in self._items:
-            if item.seen >= since and item.id not in self.delivered | self.earlier.keys():
+            if item.seen >= since and item.id not in self.delivered and item.id not in self.earlier:
                 yield Change("gone", item.name)
 
 
