@@ -45,7 +45,7 @@ _LINK_END = re.compile(r"^[a-z]+:(?=//)|[?#].*", re.I | re.S)
 
 
 class Kind(IntEnum):
-    """What a fact may decide besides the records of its own site."""
+    """The kind of a fact. On its own site, a fact of any kind decides."""
 
     CODE = 0
     """A whole number or a code. If it changes at each visit, it is a counter."""

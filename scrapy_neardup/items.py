@@ -30,7 +30,6 @@ from .facts import (
     Kind,
     brief,
     fact_of,
-    has_strong,
     link_fact,
     list_fact,
     nested_fact,
@@ -93,7 +92,7 @@ class Fetch(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """What one of the texts of an item says."""
+    """One of the texts of an item, with the title and the layout of its page."""
 
     text: str
     title: str = ""
@@ -183,7 +182,8 @@ class Record:
 
     def _is_record(self) -> bool:
         """Return whether the item says enough without text."""
-        return has_strong(pack(self.facts)) or (bool(self.facts) and len(self.facts) + bool(self.title) >= LEAST)
+        is_strong = any(kind is Kind.STRONG for kind, _ in self.facts.values())
+        return is_strong or (bool(self.facts) and len(self.facts) + bool(self.title) >= LEAST)
 
     def _part(self, text: str, pages: Mapping[str, Page]) -> _Part:
         if "<" not in text:

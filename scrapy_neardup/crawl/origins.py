@@ -32,7 +32,10 @@ class _OneBehind:
         """Return the outputs that may pass, given the next one."""
         if self._has_more or output is None or isinstance(output, Request):
             return [output]
-        self.first, passed, self._has_more = ([], [*self.first, output], True) if self.first else ([output], [], False)
+        if not self.first:
+            self.first = [output]
+            return []
+        passed, self.first, self._has_more = [*self.first, output], [], True
         return passed
 
 

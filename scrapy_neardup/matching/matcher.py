@@ -13,7 +13,7 @@ import mmh3
 
 from ..detectors import Exact, SimHash
 from ..document import Document
-from ..facts import agree, agree_in, differing, has_strong, name_of, telling
+from ..facts import Names, agree, agree_in, differing, has_strong, name_of, telling
 from ..feeds.reviews import WHY_APART, Reviews
 from ..fingerprints.simhash import hamming
 from ..hosts.relations import Outcome, judge, judge_equal
@@ -115,22 +115,23 @@ class Matcher:
         ]
         if signature.facts and not outranked:
             self._learn_counters(document, signature, pairs)
+        told_apart = self._told_apart(signature, pairs)
         for pair in pairs:
             if self._why_apart(document, page, pair.earlier):
                 self._note_apart(signature, pair)
-            elif self._is_of_its_family(signature, pair.earlier, pairs):
+            elif agree_in(told_apart.get(host(pair.earlier.url or ""), ()), signature.facts, pair.earlier.facts):
                 yield Match(pair.earlier, _evidence(signature, pair))
 
-    def _is_of_its_family(self, signature: Signature, earlier: Signature, pairs: Iterable[Pair]) -> bool:
-        """Return whether a document agrees with one of another site in the facts that tell that site's records apart.
+    def _told_apart(self, signature: Signature, pairs: Iterable[Pair]) -> dict[str, Names]:
+        """Return the facts that tell the records of each other site apart, of those that resemble a document.
 
-        These are the records of that site that resemble the document, whatever their facts and titles.
+        The document can only repeat the record with which it agrees in these facts.
         """
-        site = host(earlier.url or "")
-        if not signature.facts or site == host(signature.url or ""):
-            return True
-        family = [pair.earlier.facts for pair in pairs if host(pair.earlier.url or "") == site]
-        return agree_in(telling(signature.facts, family), signature.facts, earlier.facts)
+        families: dict[str, list[bytes]] = {}
+        for pair in pairs if signature.facts else ():
+            families.setdefault(host(pair.earlier.url or ""), []).append(pair.earlier.facts)
+        families.pop(host(signature.url or ""), None)
+        return {site: telling(signature.facts, family) for site, family in families.items()}
 
     def _learn_counters(self, document: Document, signature: Signature, pairs: Iterable[Pair]) -> None:
         """Learn from what the document's URL returned before with the same text.
