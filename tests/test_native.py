@@ -109,7 +109,9 @@ def test_classes_of_any_markup(page: str) -> None:
     assert_equal(elements, page)
 
 
-@pytest.mark.parametrize("first", [0x80, 0x2000, 0x3000, 0xF900, 0xFE00, 0x1F300])
+@pytest.mark.parametrize(
+    "first", [0x80, 0x300, 0x600, 0x1000, 0x1800, 0x2000, 0x3000, 0xF900, 0xFE00, 0x1F300, 0xE0000]
+)
 def test_each_character_among_chinese(first: int) -> None:
     for character in map(chr, range(first, first + 0x200)):
         assert_equal(token_lines, f"汉{character}字 {character}a")

@@ -36,6 +36,9 @@ from scrapy_neardup.text.tokens import _HAN, _KNOWN, _UNSPACED, marks, normalize
         ("Zürich苏黎世Цюрих", "zürich 苏黎世 цюрих"),
         ("の かな かなも", "の かな かな なも"),
         ("cafe\u0301 か\u3099", "café が"),
+        ("東京ﾀﾜｰ ﾊﾟﾝ", "東京 タワ ワー パン"),
+        ("ｅ\u0301 Ａ中国１", "é a 中国 1"),
+        ("ﾵￂ", "사"),
         ("one two\r\n  three\u00a0four\u3000五六", "one two three four 五六"),
         *((text, "") for text in ("", " \n\t", "!?… —", "。，！", "_ __", "😀 👍🏽")),
     ],
@@ -56,6 +59,40 @@ def test_normalize() -> None:
 def test_tokens_are_already_normal() -> None:
     tokens = [token for text in [*CHINESE, "ＡＢＣ Ünï İ ﬀ"] for token in tokenize(text)]
     assert [token for token in tokens if normalize(token) != token or not token.strip()] == []
+
+
+INVISIBLE = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b\u180e\u180f\u200b\u200e\u200f\u202a\u202e\u2060\u2063\u2066\u2069\u206f"
+    "\u3164\ufe00\ufe0e\ufe0f\ufeff\uffa0\ufff0\U0001bca0\U0001d173\U000e0001\U000e0061\U000e0100\U000e01ef"
+)
+
+
+@pytest.mark.parametrize(
+    "text", ["word", "湿地", "a湿地。公园b", "مرحبا", "cafe\u0301", "ΣΟΦΟΣ", "かなも", "\u1112\u1161\u11ab"]
+)
+def test_invisible_characters_are_no_part_of_words(text: str) -> None:
+    words = tokenize(text)
+    assert [c for c in INVISIBLE if tokenize(c.join(["", *text, ""])) != words] == []
+
+
+@pytest.mark.parametrize(
+    ("written", "base"),
+    [
+        ("مـــرحبـا", "مرحبا"),  # with tatweel
+        ("ﻣﺮﺣﺒﺎ", "مرحبا"),
+        ("مـَرّ", "مَرّ"),
+        ("مﹷرﹽ", "مَرّ"),  # vowel signs on tatweel
+        ("ﻻ", "لا"),
+        ("ﷴ", "محمد"),
+    ],
+)
+def test_each_way_to_write_an_arabic_word(written: str, base: str) -> None:
+    for around in ("", " ", "中国", "é"):
+        assert tokenize(f"{around}{written}{around}") == tokenize(f"{around}{base}{around}")
+
+
+def test_an_emoji_is_no_word_whichever_way_it_is_shown() -> None:
+    assert tokenize("one ❤️ two 1️⃣ 👩‍💻") == tokenize("one ❤ two 1⃣ 👩💻")
 
 
 ALL = pytest.mark.parametrize("all_of_them", [False, *slow(True)])
@@ -88,6 +125,7 @@ def test_each_character_beside_letters_and_han_characters(all_of_them: bool) -> 
 
 
 SOME = "中国人民图书馆的了 \n，。“’…§½ab1Ａ_.Ωé㐀\u9ffe\u200b\u00ad\u0301\u3099\uf900ｶﾞΣσがの㈠각\u1161👍\ufe0f\ud800"
+SOME += "م\u034f\u0640\ufe77"
 
 
 @settings(max_examples=500, deadline=None)

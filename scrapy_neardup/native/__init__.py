@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy.typing as npt
 
-VERSION = 5
+VERSION = 6
 
 Array: TypeAlias = "bytes | npt.NDArray[Any]"
 """Bytes or a contiguous array. The functions raise ValueError if its size does not fit."""

@@ -152,7 +152,7 @@ static int is_punctuation(uint32_t c)
 {
     return (c >= 0xFF01 && c <= 0xFF0F) || (c >= 0xFF1A && c <= 0xFF20) || (c >= 0xFF3B && c <= 0xFF40) ||
            (c >= 0xFF5B && c <= 0xFF64) || (c >= 0x3000 && c <= 0x3003) || (c >= 0x3008 && c <= 0x3020) ||
-           (c >= 0x2010 && c <= 0x2016) || (c >= 0x2018 && c <= 0x203D) || c == 0xA0 || c == 0xB7;
+           (c >= 0x2010 && c <= 0x2029 && c != 0x2017) || (c >= 0x202F && c <= 0x203D) || c == 0xA0 || c == 0xB7;
 }
 
 /* Decode the UTF-8 character of two or three bytes at `at`, and set `step` to its size; return 0 for any other. */

@@ -14,7 +14,7 @@ from itertools import chain, islice, pairwise
 from .. import native
 from .segmenter import CompiledSegmenter, segmenter
 
-SCHEME = "tokens/1"
+SCHEME = "tokens/2"
 
 _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 # Scripts without spaces between words for which there is no segmenter.
@@ -22,7 +22,11 @@ _UNSPACED = "\u3041-\u30ff\u31f0-\u31ff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u
 _DEPENDS = re.compile(f"[{_HAN}{_UNSPACED}]")
 _KNOWN = "\u4e00-\u9fd5"  # the Han characters that jieba knows; each other Han character is a word
 _HAN_RUNS = re.compile(f"([{_KNOWN}]+)")  # normalization does not change these characters
-_INVISIBLE = re.compile("[\u00ad\u200b-\u200d\u2060\ufeff]")
+# Unicode's Default_Ignorable_Code_Point, and the tatweel, which makes an Arabic word longer for the eye only.
+_INVISIBLE = re.compile(
+    "[\u00ad\u034f\u0640\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
 _ASCII = bytes(range(128))
 _ASCII_WORDS = bytes(c if c > 127 else ord(chr(c).lower()) if chr(c).isalnum() else ord(" ") for c in range(256))
 _MORE = "\n"
@@ -34,7 +38,13 @@ def normalize(text: str) -> str:
 
     Full-width letters and digits become ASCII.
     """
-    return text.lower() if text.isascii() else _INVISIBLE.sub("", unicodedata.normalize("NFKC", text).lower())
+    return text.lower() if text.isascii() else _visible(text).lower()
+
+
+def _visible(text: str) -> str:
+    form = unicodedata.normalize("NFKC", text)
+    visible = _INVISIBLE.sub("", form)
+    return form if visible == form else unicodedata.normalize("NFKC", visible)  # letters and marks that meet now
 
 
 def tokenize(text: str) -> list[str]:
@@ -141,14 +151,14 @@ def _form(character: str) -> str | None:
 
     Return None if its neighbours matter: combining marks, the capital sigma, scripts without spaces.
     """
-    form = unicodedata.normalize("NFKC", character)
+    if not (form := _visible(character)):
+        return form
     is_jamo = "\u1100" <= form[0] <= "\u11ff"  # letters that join to Hangul syllables
     if is_jamo or unicodedata.category(form[0])[0] == "M" or "Σ" in form or _DEPENDS.search(form):
         return None
     if form == character and _is_of_word(form):
         return character  # lower case follows later
-    form = _INVISIBLE.sub("", form.lower())
-    return "".join(c if _is_of_word(c) else " " for c in form)
+    return "".join(c if _is_of_word(c) else " " for c in form.lower())
 
 
 def _is_of_word(character: str) -> bool:
