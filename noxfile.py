@@ -76,7 +76,7 @@ def oldest_versions() -> list[str]:
     lists = [setup["options"]["install_requires"], *setup["options.extras_require"].values()]
     oldest = set()
     for line in filter(None, map(str.strip, "\n".join(lists).splitlines())):
-        found = re.fullmatch(r"(?P<name>[\w-]+)(?:\[\w+\])?(?:>=(?P<version>[\w.]+))?|%\(\w+\)s", line)
+        found = re.fullmatch(r"(?P<name>[\w.-]+)(?:\[\w+\])?(?:>=(?P<version>[\w.]+))?(?:; .+)?|%\(\w+\)s", line)
         assert found, f"setup.cfg: {line!r} is not understood"
         if found["version"]:
             oldest.add(f"{found['name']}=={found['version']}")

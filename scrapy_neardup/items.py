@@ -89,6 +89,19 @@ class Fetch(NamedTuple):
     """True if the response gave exactly one item."""
     clock: Clock = Clock()
     """The start of the run and the present."""
+    body: bytes = b""
+    """The content of the response."""
+    encoding: str | None = None
+    """The encoding of the response; None if it is not text."""
+
+    def decoded(self, data: bytes) -> str:
+        """Return bytes of an item as text: the body as the response has it, other bytes by what they are."""
+        encoding = self.encoding
+        if data != self.body:
+            with suppress(UnicodeDecodeError):
+                data.decode()
+                encoding = None if data.isascii() else "utf-8"  # ASCII may be ISO-2022-JP, which its page declares
+        return html_to_unicode(encoding and f"charset={encoding}", data)[1]
 
 
 class _Part(NamedTuple):
@@ -254,7 +267,7 @@ class Record:
     def _take_title(self, top: dict[str, Any]) -> None:
         """Find the field with the title, and remove it from the fields, unless it is a name, which is a fact too."""
         for name in _title_fields(tuple(top), self._config.title_field):
-            title = next(_strings(top[name]), "")
+            title = next(_strings(top[name], self._fetch), "")
             if title and not _is_link(title):
                 self.title = title
                 self._say(name, "title")
@@ -288,7 +301,7 @@ class Record:
             if value and not value.isspace():
                 self._read_string(path, value, facts)
         elif isinstance(value, bytes):
-            for text in _strings(value):
+            for text in _strings(value, self._fetch):
                 self._read_string(path, text, facts)
         elif isinstance(value, (list, tuple)):
             self._read_list(path, [each for each in value if each is not None], facts, depth)
@@ -342,7 +355,7 @@ class Record:
         elif elements := [fact for value in values if (fact := self._element(path, value, depth))]:
             facts[path] = list_fact(elements)
             if path in self._shorts and all(isinstance(value, (str, bytes)) for value in values):
-                self._shorts[path] = "\n".join(_strings(values))
+                self._shorts[path] = "\n".join(_strings(values, self._fetch))
             else:  # no text, since it says more than its strings
                 self._shorts.pop(path, None)
 
@@ -410,7 +423,7 @@ def item_document(item: Any, config: Config | None = None, fetch: Fetch | None =
 
 def has_text_in(item: Any, name: str) -> bool:
     """Return whether an item has a field of this name with text."""
-    return ItemAdapter.is_item(item) and any(_strings(ItemAdapter(item).get(name)))
+    return ItemAdapter.is_item(item) and any(_strings(ItemAdapter(item).get(name), Fetch()))
 
 
 @lru_cache(maxsize=256)
@@ -462,13 +475,13 @@ def _only_string(value: Any) -> str:
     return value.strip() if isinstance(value, str) and len(value) < 5000 else ""
 
 
-def _strings(value: Any) -> Iterator[str]:
+def _strings(value: Any, fetch: Fetch) -> Iterator[str]:
     """Yield the non-blank strings of a value: a string, bytes, or a list of these, as item loaders make it."""
     if isinstance(value, bytes):
-        value = "" if _is_binary(value) else html_to_unicode(None, value)[1]
+        value = "" if _is_binary(value) else fetch.decoded(value)
     if isinstance(value, str):
         if value.strip():
             yield value
     elif isinstance(value, (list, tuple)):
         for part in value:
-            yield from _strings(part)
+            yield from _strings(part, fetch)

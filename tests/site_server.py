@@ -39,6 +39,7 @@ class Page:
     location: str = ""
     delay: float = 0.0
     headers: dict[str, str] = field(default_factory=dict)
+    charset: str = "utf-8"
 
 
 class Gate(dict[str, Page]):
@@ -125,13 +126,13 @@ class _Handler(BaseHTTPRequestHandler):
     do_POST = do_GET  # noqa: N815 - http.server looks for this name
 
     def _answer(self, page: Page) -> None:
-        body = page.body.encode()
+        body = page.body.encode(page.charset)
         self.send_response(page.status)
         for name, value in page.headers.items():
             self.send_header(name, value)
         if page.location:
             self.send_header("Location", page.location)
-        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Type", f"text/html; charset={page.charset}")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)

@@ -74,8 +74,8 @@ KINDS = {
 class ListSpider(scrapy.Spider):
     """Requests what the test lists, one after another or together, and yields an item a page.
 
-    `spec`: `urls`, and optionally `kind` (of item), `with_url`, `item_url`, `field` (text or html), `start` (request
-    them as start requests), `together`, `meta`, `method`, `body`, `headers`, `errback`, `attributes`.
+    `spec`: `urls`, and optionally `kind` (of item), `with_url`, `item_url`, `field` (text, html or body), `start`
+    (request them as start requests), `together`, `meta`, `method`, `body`, `headers`, `errback`, `attributes`.
     """
 
     name = "list"
@@ -113,7 +113,8 @@ class ListSpider(scrapy.Spider):
 
     def page(self, response):
         field = self.spec.get("field", "text")
-        text = response.text if field == "html" else " ".join(response.css("p::text, #content div::text").getall())
+        whole = {"html": response.text, "body": response.body}
+        text = whole.get(field) or " ".join(response.css("p::text, #content div::text").getall())
         values = {"title": response.css("title::text").get(""), field: text}
         if self.spec.get("with_url", True):
             values["url"] = response.urljoin(self.spec.get("item_url", response.url))

@@ -26,6 +26,14 @@ def test_html_is_compared_by_its_main_text(crawl, a, b):
     assert sorted(result.urls) == [f"{a.url}/{n}.html" for n in range(3)]
 
 
+@pytest.mark.parametrize("charset", ["windows-1251", "gbk", "shift_jis"])
+def test_bytes_are_decoded_as_their_response_is(crawl, a, b, charset):
+    page = html(article(0).translate(str.maketrans("aeioukmt", "аеиоукмт")))
+    a.pages["/0.html"], b.pages["/0.html"] = Page(page), Page(page, charset=charset)
+    result = crawl("OneAfterAnother", urls=[f"{site.url}/0.html" for site in (a, b)], field="body")
+    assert (result.count("unique"), result.count("duplicates/exact")) == (1, 1)
+
+
 def test_a_drop_is_logged_with_both_urls_and_the_evidence(crawl, a, b):
     result = crawl("OneAfterAnother", urls=mirror(a, b, 1))
     original, copy = (f"{site.url}/0.html" for site in (a, b))

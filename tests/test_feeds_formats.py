@@ -29,6 +29,8 @@ from helpers import run
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+ZSTD = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
+
 # CSV and JSON: the rows lost to a missing quote or bracket
 
 ROWS = b"".join(b"u%d,%d\n" % (n, n) for n in range(50))
@@ -229,6 +231,7 @@ URL = "http://a.example/"
 CHINESE = "图书馆今天开放。" * 20
 PAGE = page({"text": CHINESE})
 ZIPPED = gzip.compress(PAGE.encode(), mtime=0)
+TWICE = gzip.compress(ZIPPED, mtime=0)
 
 
 def texts(path: Path, *records: bytes) -> list[str | None]:
@@ -245,6 +248,7 @@ def test_pages_of_a_warc_are_decoded(tmp_path: Path) -> None:
         answer(PAGE.encode(), Content_Encoding="gzip"),  # the crawler that stored it had unpacked it
         answer(ZIPPED, Content_Encoding="X-GZip"),
         answer(ZIPPED, Content_Encoding="UTF-8, gzip"),
+        answer(TWICE, Content_Encoding="gzip, gzip"),
         answer(PAGE.encode(), Content_Encoding="UTF-8"),  # not the name of a coding: no effect
         answer(PAGE.encode(), Content_Encoding="none"),
         answer(PAGE.encode()).replace(b"HTTP/1.1", b"HTTP/2"),
@@ -257,7 +261,6 @@ def test_pages_of_a_warc_are_decoded(tmp_path: Path) -> None:
     assert texts(tmp_path / "x.warc.wet.gz", wet) == [f"Title\n{CHINESE}"]
 
 
-TWICE = gzip.compress(gzip.compress(b"<p>twice", mtime=0), mtime=0)
 NO_PAGES = [
     INFO,
     record("request", URL, b"GET / HTTP/1.1\r\nHost: a.example\r\n\r\n", "application/http; msgtype=request"),
@@ -268,9 +271,9 @@ NO_PAGES = [
     record("response", URL, b"not a head at all"),
     record("response", URL, b""),
     record("response", "dns:a.example", b"20261121100000\na.example. 60 IN A 127.0.0.1\n", "text/dns"),
-    record("response", URL, answer(b"\x00\x01", Content_Encoding="zstd")),
+    record("response", URL, answer(b"\x00\x01", Content_Encoding="exi")),
     record("response", URL, answer(b"\x00\x01", Content_Encoding="x-compress")),
-    record("response", URL, answer(TWICE, Content_Encoding="gzip, gzip")),
+    record("response", URL, answer(ZIPPED, Content_Encoding="exi, gzip")),
     record("conversion", URL, b"{}", "application/json"),
     record("response", "", answer(b"<p>without URL</p>")),
 ]
@@ -284,6 +287,75 @@ def test_other_records_have_no_text_and_are_kept_packed_as_the_output_is(tmp_pat
     assert copied(tmp_path / "y.warc.gz", paths[0]).startswith(b"\x1f\x8b")
     assert len(list(feeds_of(tmp_path / "y.warc.gz").lines())) == len(NO_PAGES)
     assert copied(tmp_path / "z.warc", tmp_path / "y.warc.gz") == paths[0].read_bytes()
+
+
+BLOCK = 16_384  # bytes that warcio reads at a time
+
+
+def packed(coding: str, content: bytes) -> bytes:
+    made: bytes = pytest.importorskip("brotli" if coding == "br" else ZSTD).compress(content)
+    return made
+
+
+@pytest.mark.parametrize("coding", ["br", "zstd"])
+def test_pages_in_the_codings_of_browsers_are_unpacked(tmp_path: Path, coding: str) -> None:
+    filled = PAGE + f"<!--{random.Random(1).randbytes(3 * BLOCK).hex()}-->"
+    data = packed(coding, filled.encode())
+    zipped = packed(coding, ZIPPED)
+    chunked = b"%x\r\n%b\r\n%x\r\n%b\r\n0\r\n\r\n" % (99, data[:99], len(data) - 99, data[99:])
+    sent = [
+        answer(data, Content_Encoding=coding),
+        answer(data, Content_Encoding=coding.upper()),
+        answer(chunked, Content_Encoding=coding, Transfer_Encoding="chunked"),
+        answer(zipped, Content_Encoding=f"gzip, {coding}"),
+        *(answer(f"{before}{PAGE}".encode(), Content_Encoding=coding) for before in ("", " \n", "\ufeff")),  # unpacked
+    ]
+    found = texts(tmp_path / "x.warc.gz", *(record("response", URL, each) for each in sent))
+    assert [CHINESE in (text or "") for text in found] == [True] * len(sent)
+
+
+@pytest.mark.parametrize("size", [99, BLOCK])
+def test_all_frames_of_zstd_are_read(tmp_path: Path, size: int) -> None:
+    skipped = b"\x50\x2a\x4d\x18" + (size - 8).to_bytes(4, "little") + bytes(size - 8)  # ends where a block does
+    data = skipped + packed("zstd", b"<p>one") + packed("zstd", b" two")
+    assert texts(tmp_path / "x.warc", record("response", URL, answer(data, Content_Encoding="zstd"))) == ["<p>one two"]
+
+
+@pytest.mark.parametrize("coding", ["br", "zstd"])
+@pytest.mark.parametrize("noise", [0, 40_000])
+def test_a_small_record_does_not_fill_the_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, coding: str, noise: int
+) -> None:
+    monkeypatch.setattr("scrapy_neardup.feeds.warc.LARGEST", 1 << 16)
+    monkeypatch.setattr("scrapy_neardup.feeds.warc_content.MOST", 1 << 17)
+    data = packed(coding, b"<p>" + bytes(1 << 26) + random.Random(1).randbytes(noise))
+    with in_memory(1 << 22):
+        rows, ((_, why),) = bad_rows(
+            tmp_path / "x.warc", record("response", URL, answer(data, Content_Encoding=coding))
+        )
+    assert rows == []
+    assert "a page of over" in why or "can't be unpacked" in why
+
+
+@pytest.mark.parametrize(
+    ("coding", "module", "package"), [("br", "brotli", "brotli>=1.2"), ("zstd", ZSTD, "backports.zstd")]
+)
+def test_a_missing_decoder_is_named_once_and_the_records_have_no_text(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    coding: str,
+    module: str,
+    package: str,
+) -> None:
+    pytest.importorskip("warcio")
+    monkeypatch.setattr("scrapy_neardup.feeds.warc._told", set())
+    monkeypatch.setitem(sys.modules, module, None)
+    sent = [record("response", f"{URL}{n}", answer(b"\x00\x01", Content_Encoding=coding)) for n in range(2)]
+    path = tmp_path / "x.warc"
+    assert texts(path, *sent, record("response", URL, answer(PAGE.encode()))) == [None, None, PAGE]
+    why = f"Content-Encoding {coding} needs {package}: pip install 'scrapy-neardup[warc]'"
+    assert caplog.messages == [f"{path}, '{URL}0': read without text, as all such records: {why}"]
 
 
 def test_content_that_can_not_be_unpacked(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

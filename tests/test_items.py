@@ -196,6 +196,28 @@ def test_bytes_of_a_page_that_names_its_encoding() -> None:
     assert (document.title, document.text) == ("鹤", "湖上的鹤" * 9)
 
 
+KANA = "湖の上の鶴。" * 9
+DECLARED = f"<html><head><meta charset=iso-2022-jp></head><body><p>{KANA}</p></body></html>"
+
+
+@pytest.mark.parametrize(
+    ("body", "encoding", "data"),
+    [
+        ("own", "shift_jis", "own"),
+        ("own", "iso-2022-jp", "own"),  # valid UTF-8 too
+        ("other", "shift_jis", KANA.encode("shift_jis")),
+        ("other", "shift_jis", KANA.encode()),
+        ("other", "shift_jis", KANA.encode("utf-16")),  # by its byte order mark
+        ("other", "utf-16", DECLARED.encode("iso-2022-jp")),
+        ("", None, KANA.encode()),
+    ],
+)
+def test_bytes_are_decoded_as_the_response_or_by_what_they_are(body: str, encoding: str | None, data: Any) -> None:
+    own = KANA.encode(encoding or "utf-8")
+    fetch = Fetch(body=own if body == "own" else body.encode(), encoding=encoding)
+    assert record({"body": [own if data == "own" else data]}, fetch).document().text.strip() == KANA
+
+
 def test_html_is_read_and_plain_text_is_left() -> None:
     page = f"<html><head><title>Boats</title></head><body><nav>Menu</nav><article><p>{BODY}</p></article></body></html>"
     document = read({"html": page})

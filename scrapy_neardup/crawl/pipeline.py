@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 from itemadapter import ItemAdapter
 from lxml import etree
 from scrapy.exceptions import DropItem
-from scrapy.http import HtmlResponse, Response
+from scrapy.http import HtmlResponse, Response, TextResponse
 
 from ..deduplicator import PAUSES
 from ..document import Document, Tree
@@ -149,9 +149,13 @@ class NearDupPipeline:
             return Fetch()
         if response not in self._fetches:
             self._fetches[response] = _fetch(response)
-        clock = Clock(self.neardup.dedup.deliveries.started, time.time())
-        gives_one = self.neardup.outcomes.gives_one_item(response)
-        return self._fetches[response]._replace(place=response.url, gives_one=gives_one, clock=clock)
+        return self._fetches[response]._replace(
+            place=response.url,
+            gives_one=self.neardup.outcomes.gives_one_item(response),
+            clock=Clock(self.neardup.dedup.deliveries.started, time.time()),
+            body=response.body,
+            encoding=response.encoding if isinstance(response, TextResponse) else None,
+        )
 
     def _count(self, claim: Claim) -> None:
         verdict = claim.verdict

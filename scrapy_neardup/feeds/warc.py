@@ -6,6 +6,7 @@ Each record is a row. Only the records of pages have text.
 from __future__ import annotations
 
 import io
+import logging
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, redirect_stderr
@@ -16,10 +17,11 @@ from .compression import reading
 from .feed import LARGEST, FeedError, Kind, Piece, Raw, Span
 from .warc_records import GZIP, places
 
+logger = logging.getLogger(__name__)
+
 CHUNK = 1 << 16
 SNIFFED = 5000  # bytes by which to recognise the type of a response without Content-Type
-# The content codings in the IANA registry, without `identity`; gzip and compress also have names with `x-`.
-CODINGS = frozenset(["aes128gcm", "br", "compress", "dcb", "dcz", "deflate", "exi", "gzip", "pack200-gzip", "zstd"])
+_told: set[str] = set()  # the reasons that were logged, each for its first record
 
 
 @dataclass(frozen=True)
@@ -60,20 +62,21 @@ class Warc(Kind):
 
         The text is HTML or plain text for a page, and None for any other record.
         """
-        from warcio.archiveiterator import ArchiveIterator
         from warcio.exceptions import ArchiveLoadFailed
 
+        from .warc_content import MissingDecoderError
+
         assert isinstance(raw, Span)
-        said = io.StringIO()
+        said, data = io.StringIO(), dict[str, Any]()
         try:
-            # warcio reports unpacking errors on stderr, and continues.
-            with reading(raw.path, gzips=False) as file, redirect_stderr(said):
-                file.seek(raw.start)
-                # Close it, since a reference cycle would keep its memory until garbage collection.
-                with closing(ArchiveIterator(file, no_record_parse=True)) as records:
-                    data = _data(next(records))
+            with redirect_stderr(said), _record(raw) as record:  # warcio reports unpacking errors there, and continues
+                data = _names(record)
+                data["text"] = _text(record, data["url"] or "")
         except ArchiveLoadFailed as error:
             raise ValueError(str(error)) from error
+        except MissingDecoderError as error:
+            _tell(f"{raw.path}, {data['url']!r}", str(error))
+            data["text"] = None
         if said.getvalue():
             raise ValueError(f"its content can't be unpacked: {' '.join(said.getvalue().split())}")
         return data
@@ -86,6 +89,17 @@ class Warc(Kind):
                 _copy(source, raw.size, file, gzipped=gzipped)
 
         yield write
+
+
+@contextmanager
+def _record(raw: Span) -> Iterator[Any]:
+    from warcio.archiveiterator import ArchiveIterator
+
+    with reading(raw.path, gzips=False) as file:
+        file.seek(raw.start)
+        # Close it, since a reference cycle would keep its memory until garbage collection.
+        with closing(ArchiveIterator(file, no_record_parse=True)) as records:
+            yield next(records)
 
 
 def _copy(source: IO[bytes], size: int, file: IO[bytes], *, gzipped: bool) -> None:
@@ -102,11 +116,16 @@ def _copy(source: IO[bytes], size: int, file: IO[bytes], *, gzipped: bool) -> No
         file.write(change.flush())
 
 
-def _data(record: Any) -> dict[str, Any]:
+def _tell(place: str, why: str) -> None:
+    if why not in _told:
+        _told.add(why)
+        logger.warning("%s: read without text, as all such records: %s", place, why)
+
+
+def _names(record: Any) -> dict[str, Any]:
     head = record.rec_headers.get_header
     names = {"id": "WARC-Record-ID", "url": "WARC-Target-URI", "date": "WARC-Date"}
-    found = {name: head(header) for name, header in names.items()}
-    return {**found, "text": _text(record, found["url"] or "")}
+    return {name: head(header) for name, header in names.items()}
 
 
 def _text(record: Any, url: str) -> str | None:
@@ -122,7 +141,7 @@ def _text(record: Any, url: str) -> str | None:
         record.http_headers = StatusAndHeadersParser(["HTTP/"], verify=False).parse(record.raw_stream)
     except (StatusAndHeadersParserException, EOFError):
         return None
-    if record.http_headers.get_statuscode() != "200" or not _can_be_unpacked(record):
+    if record.http_headers.get_statuscode() != "200":
         return None
     return _html(record, url)
 
@@ -132,28 +151,15 @@ def _html(record: Any, url: str) -> str | None:
     from scrapy.http import Headers, HtmlResponse
     from scrapy.responsetypes import responsetypes
 
+    from .warc_content import content_of
+
     kind = record.http_headers.get_header("Content-Type")
     headers = Headers({"Content-Type": kind} if kind else {})
-    content = record.content_stream()
-    start = content.read(SNIFFED)
+    content = content_of(record)
+    start = content.read(SNIFFED) if content else b""
     if not start or not issubclass(responsetypes.from_args(headers=headers, body=start), HtmlResponse):
         return None
     return HtmlResponse(url, headers=headers, body=start + _read(content)).text
-
-
-def _can_be_unpacked(record: Any) -> bool:
-    """Return whether warcio can unpack the content of a record.
-
-    If the content is packed, set Content-Encoding to the name that warcio knows.
-    """
-    from warcio.bufferedreaders import BufferedReader
-
-    named = (record.http_headers.get_header("Content-Encoding") or "").lower().split(",")
-    packed = [coding for each in named if (coding := each.strip().removeprefix("x-")) in CODINGS]
-    if not packed:  # unknown names such as `UTF-8` and `none`: Scrapy leaves such content unchanged
-        return True
-    record.http_headers.replace_header("Content-Encoding", packed[0])
-    return len(packed) == 1 and packed[0] in BufferedReader.get_supported_decompressors()
 
 
 def _read(stream: Any) -> bytes:
