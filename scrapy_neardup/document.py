@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -51,7 +51,10 @@ class Document:
     facts: bytes = b""
     """The packed facts of the record (`facts.pack`); b"" without any."""
     thin: bool = False
-    """True if the text is less than half of all text outside links on its page, or the page has almost only links."""
+    """True if the text is less than half of all text outside links on its page, if it was hidden there, or if the page
+    has almost only links."""
+    scripted: bool = False
+    """True if the page has hardly any text, but scripts that may make some."""
     fact_names: tuple[str, ...] = ()
     """The names of the facts, for messages."""
     has_own_url: bool = True
@@ -79,7 +82,7 @@ class Document:
         """
         if tree and value == tree.html:
             page = build_reader(extractor)(value, root=tree.root)
-            return cls(url=url, text=page.text, title=title or page.title, layout=tree.layout, thin=page.thin)
+            return replace(cls.from_page(page, url=url, title=title), layout=tree.layout)
         if looks_like_html(value):
             return cls.from_page(build_reader(extractor)(value), url=url, title=title)
         return cls(url=url, text=value, title=title)
@@ -87,7 +90,14 @@ class Document:
     @classmethod
     def from_page(cls, page: Page, *, url: str | None = None, title: str = "") -> Document:
         """Return the document of an extracted page."""
-        return cls(url=url, text=page.text, title=title or page.title, layout=layout(page.elements), thin=page.thin)
+        return cls(
+            url=url,
+            text=page.text,
+            title=title or page.title,
+            layout=layout(page.elements),
+            thin=page.thin,
+            scripted=page.scripted,
+        )
 
     @cached_property
     def record(self) -> int:

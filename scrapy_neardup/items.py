@@ -39,7 +39,7 @@ from .facts import (
 )
 from .settings import Config
 from .text.html import Page, is_whole_page, looks_like_html, title_of
-from .text.lines import squeeze
+from .text.main_text import squeeze
 from .text.tokens import has_words
 from .text.urls import canonical_url, host
 
@@ -111,6 +111,7 @@ class _Part(NamedTuple):
     title: str = ""
     layout: int = 0
     thin: bool = False
+    scripted: bool = False
 
 
 class Record:
@@ -188,6 +189,7 @@ class Record:
             facts=pack(self.facts),
             fact_names=tuple(self.facts),
             thin=any(part.thin for part in parts),
+            scripted=any(part.scripted for part in parts),
             has_own_url=bool(self.url) or is_alone,
             is_one_of_several=not is_alone,
             label="" if is_alone else self.label(),
@@ -205,7 +207,7 @@ class Record:
             made = Document.from_page(pages[text])
         else:
             made = Document.from_field(text, extractor=self._config.extractor, tree=self._fetch.tree)
-        return _Part(made.text, made.title, made.layout, made.thin)
+        return _Part(made.text, made.title, made.layout, made.thin, made.scripted)
 
     def label(self) -> str:
         """Return words that name the record among others of its page: its first facts, else its title or text."""

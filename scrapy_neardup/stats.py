@@ -16,6 +16,7 @@ Stat = Literal[
     "revisits",
     "no_text",
     "thin",
+    "scripted",
     "withdrawn",
     "dropped/unwritten",
     "changed",

@@ -50,8 +50,10 @@ def page_of(body: str, title: str = "T") -> Page:
 
 @SCRIPTS
 def test_paragraphs_in_the_footer_only(text: str) -> None:
-    page = page_of(f'<div class="header"><h1>{HEADING}</h1><div>{text}<br>{text}</div></div><footer>{RIGHTS}</footer>')
-    assert page.text == f"{HEADING}\n{text}\n{text}"
+    page = page_of(
+        f'<div class="header"><h1>{HEADING}</h1><div>1 {text}<br>2 {text}</div></div><footer>{RIGHTS}</footer>'
+    )
+    assert page.text == f"{HEADING}\n1 {text}\n2 {text}"
 
 
 @SCRIPTS
@@ -60,8 +62,8 @@ def test_paragraphs_in_the_footer_only(text: str) -> None:
     ["header", "modal-body", "page widget-area", "has-section-nav sidebar", "cookie-recipes", "i-nav_drawer_slide"],
 )
 def test_a_name_that_would_cost_the_content_is_not_believed(text: str, name: str) -> None:
-    body = f'<div class="{name}"><p>{text}</p><p>{text}</p></div><div class="box"><p>Open on Sundays.</p></div>'
-    assert f"{text}\n{text}" in page_of(body).text
+    body = f'<div class="{name}"><p>1 {text}</p><p>2 {text}</p></div><div class="box"><p>Open on Sundays.</p></div>'
+    assert f"1 {text}\n2 {text}" in page_of(body).text
 
 
 def test_names_within_names_that_would_cost_the_content() -> None:
@@ -142,16 +144,16 @@ def test_a_notice_to_switch_scripts_on_is_no_text() -> None:
 @SCRIPTS
 @pytest.mark.parametrize(
     "name",
-    ['id="CookieNotice2"', 'class="cc-cookiebar"', 'id="onetrust-banner-sdk"', 'class="gdprBox"', 'id="myconsents"'],
+    ['id="CookieNotice2"', 'class="cc-cookiebar"', 'id="onetrust-banner-sdk"', 'class="gdprBox"', 'id="myConsentsBox"'],
 )
 def test_a_consent_dialog_is_no_text_however_long_it_is(text: str, name: str) -> None:
     dialog = f"<div {name}>{'<p>We and our partners keep small files on your device to count visits.</p>' * 40}</div>"
-    assert page_of(f"{dialog}<div><p>{text}</p><p>{text}</p></div>").text == f"{text}\n{text}"
+    assert page_of(f"{dialog}<div><p>1 {text}</p><p>2 {text}</p></div>").text == f"1 {text}\n2 {text}"
 
 
 @SCRIPTS
 def test_a_short_page_has_one_text_in_two_frames(text: str) -> None:
-    body = f"<h1>{HEADING}</h1><p>{text}</p>"
+    body = f"<h1>{HEADING}</h1><p>1 {text}</p><p>2 {text}</p>"
     bare = f'<div class="navheader"><a href="/">Up</a></div><div class="chapter">{body}</div>'
     portal = (
         '<div class="topline"><a href="/">Coast</a> · <a href="/new">New</a></div>'
@@ -159,7 +161,7 @@ def test_a_short_page_has_one_text_in_two_frames(text: str) -> None:
         '<div class="right"><p>Become a friend of the old lighthouses for a small sum a year.</p></div></div>'
         '<div class="foot"><p>Pictures are the property of those who took them, unless we say otherwise.</p></div>'
     )
-    assert page_of(bare).text == page_of(portal).text == f"{HEADING}\n{text}"
+    assert page_of(bare).text == page_of(portal).text == f"{HEADING}\n1 {text}\n2 {text}"
 
 
 def test_a_box_with_a_heading_of_its_own_is_no_frame() -> None:
@@ -169,9 +171,9 @@ def test_a_box_with_a_heading_of_its_own_is_no_frame() -> None:
 
 @SCRIPTS
 def test_thin_text_says_so(text: str) -> None:
-    article = f"<div><p>{text}</p><p>{text}</p></div>"
-    comments = f'<div id="comments">{RIGHTS * 9}</div>'
-    assert page_of(article + comments).text == f"{text}\n{text}"
+    article = f"<div><p>1 {text}</p><p>2 {text}</p></div>"
+    comments = f'<div id="comments">{RIGHTS * 3}</div>'
+    assert page_of(article + comments).text == f"1 {text}\n2 {text}"
     assert page_of(article + comments).thin
     assert not page_of(f"{article}<ul>{LINKS}</ul><footer><p>Since 1987</p></footer>").thin
     assert not page_of(f"<nav><ul>{LINKS}</ul></nav>{article}").thin

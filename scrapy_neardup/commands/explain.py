@@ -130,6 +130,10 @@ def _explain_rule(mirrors: Mirrors, url: str) -> dict[str, Any]:
     }
 
 
+_THIN = "it has less than half of the page's words outside links, or was hidden, or the page has almost only links"
+_SCRIPTED = "the page has hardly any text, so its text may be in a script"
+
+
 def _explain_files(dedup: Deduplicator, config: Config, paths: list[str]) -> dict[str, Any]:
     first, second = (_document(path, config) for path in paths)
     signatures = [dedup.sign(document) for document in (first, second)]
@@ -155,9 +159,12 @@ def _explain_files(dedup: Deduplicator, config: Config, paths: list[str]) -> dic
 
 
 def _said_of_thin(paths: list[str], documents: tuple[Document, Document]) -> str:
-    thin = [path for path, document in zip(paths, documents, strict=True) if document.thin]
-    why = "it has less than half of the page's words outside links, or the page has almost only links"
-    return "".join(f"; the text of {path} is thin: {why}" for path in thin)
+    read = zip(paths, documents, strict=True)
+    return "".join(
+        f"; the text of {path} is thin: {_SCRIPTED if document.scripted else _THIN}"
+        for path, document in read
+        if document.thin
+    )
 
 
 def _beginning(text: str) -> list[str]:

@@ -17,7 +17,7 @@ from ..items import has_text_in
 from ..matching.claim import Claim
 from ..matching.siblings import same_title
 from ..settings import Config
-from ..text.lines import squeeze
+from ..text.main_text import squeeze
 from ..text.urls import host
 from ..verdict import named
 

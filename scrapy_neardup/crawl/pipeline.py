@@ -162,6 +162,8 @@ class NearDupPipeline:
         self.neardup.count("documents")
         if claim.document.thin:
             self.neardup.count("thin")
+        if claim.document.scripted:
+            self.neardup.count("scripted")
         self.neardup.count(_COUNTED[verdict.status])
         if verdict.changed and self.neardup.config.revisit != "keep":
             self.neardup.count("changed")

@@ -42,7 +42,7 @@ from ..fingerprints.hashes import shingle_hashes
 from ..fingerprints.minhash import minima, places
 from ..fingerprints.sketch import BINS, WIDTH, Codes, overlap, resemblance
 from ..signature import Signature
-from ..text.lines import squeeze
+from ..text.main_text import squeeze
 from ..text.tokens import marks, tokenize
 from ..text.urls import host
 
@@ -143,6 +143,8 @@ class Page:
         return None
 
     def _why_by_texts(self, earlier: Signature) -> str | None:
+        if self._document.thin and self._signature.sketch != earlier.sketch and self._is_doubted(earlier):
+            return "the text is thin, and the texts differ"
         own = self.own(earlier)
         if own is None and self.is_of_host(earlier) and self.has_passage(earlier):
             return "each text has a passage that the other lacks"
@@ -159,6 +161,9 @@ class Page:
         """Return whether both have a title, and the titles differ."""
         title = self._signature.title
         return bool(title and earlier.title) and title_words(title) != title_words(earlier.title)
+
+    def _is_doubted(self, earlier: Signature) -> bool:
+        return self.is_of_host(earlier) or self._differs_in_title(earlier)
 
     def _is_doubted_by_title(self, earlier: Signature) -> bool:
         """Return whether both have a title, and the titles differ or a third page has this page's title."""

@@ -1,24 +1,21 @@
-"""Extract the title and the main text from HTML. Pure.
+"""Read the title, the main text and the layout of HTML. Pure.
 
 This module only reads a page. Fetching, tokenization and comparison are elsewhere, and nothing here imports Scrapy, so
-feeds, archives and tests read a page exactly as a crawl does.
-
-Block elements split a page into lines. Boilerplate is recognised by tag, class, id and role, and left out
-(boilerplate.py). The score of a line is its length, less a fee for its link text, less a flat fee that makes the scores
-of short lines negative. The main text is the element with the highest sum of scores (lines.py). A sidebar or a row of
-links lowers the sum, and another paragraph raises it. So an article gives the same text in every template.
+feeds, archives and tests read a page exactly as a crawl does. How the main text is found: main_text.py.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 from lxml import etree
 
 from .. import native
-from .boilerplate import main_text
-from .lines import squeeze
+from .main_text import main_text, squeeze, weight
+from .tokens import has_words
 
 _ANCHORS = " ¶#\uf0c1"  # link signs behind headings
 
@@ -36,6 +33,16 @@ _TAG = re.compile(
     r"|table|tbody|section|article|blockquote|figure|body|head|title|script|style)(?:\s[^<>]*)?/?>",
     re.I,
 )
+# A parser of HTML may need quadratic time for the attributes of one tag, and gives up below some depth.
+_LONG = 10_000  # bytes
+_LONG_TAG = re.compile(rb"<([a-z][a-z0-9]*)\s[^<>]{10000,}", re.I)
+_MOST_ATTRIBUTES = 1_000
+_ANY_TAG = re.compile(rb"</?([a-z][a-z0-9]*)(?:\s[^<>]*)?/?>", re.I)
+_INLINE = frozenset(b"a abbr b big cite code em font i mark q s small span strong sub sup tt u var".split())
+_FLAT = frozenset(b"script style title".split())
+_LITTLE = 300  # letters: a page with less text may have its text in a script
+_DATA = ("application/ld+json", "application/json")
+_SENTENCE = 8  # words
 _SAMPLE = 20_000
 _LETTERS_PER_TAG = 1_000
 
@@ -52,7 +59,9 @@ class Page(NamedTuple):
     Empty for a fragment, which has no layout, and if the page was read from a parsed tree.
     """
     thin: bool = False
-    """True if `text` is less than half of the page's text outside links; False if another extractor gave `text`."""
+    """True if `text` may not be what the page is about; False if another extractor gave `text`."""
+    scripted: bool = False
+    """True if the page has hardly any text, but scripts that may make some."""
 
 
 def looks_like_html(text: str) -> bool:
@@ -83,7 +92,7 @@ def html_to_page(html: str | bytes, text: str | None = None, root: etree._Elemen
     `text` is the main text if another extractor found it. `root` is the parsed tree of `html`, if there is one. The
     tree is not changed.
     """
-    tree = parse(html) if root is None else root
+    tree = parse(html) if root is None or _is_cut(root) else root
     if tree is None:
         return Page("", text or "")
     page = extract(tree) if text is None else Page(title_of(tree), text)
@@ -98,6 +107,13 @@ def parse(html: str | bytes) -> etree._Element | None:
     declared encoding is used.
     """
     data, encoding = _encoded(html)
+    if _has_long_tag(data):
+        data = _LONG_TAG.sub(_fewer_attributes, data)
+    root = _parsed(data, encoding)
+    return root if root is None or not _is_cut(root) else _parsed(_ANY_TAG.sub(_flat, data), encoding)
+
+
+def _parsed(data: bytes, encoding: str | None) -> etree._Element | None:
     parser = etree.HTMLParser(
         encoding=encoding, huge_tree=True, remove_comments=True, remove_pis=True, collect_ids=False
     )
@@ -107,13 +123,70 @@ def parse(html: str | bytes) -> etree._Element | None:
         return None
 
 
+def _is_cut(root: etree._Element) -> bool:
+    """Return whether the parser stopped before the end of the page, since its elements are nested too deep."""
+    parser = root.getroottree().parser
+    log = parser.error_log if parser is not None else ()
+    return len(log) > 0 and "depth" in log[len(log) - 1].message
+
+
+def _has_long_tag(data: bytes) -> bool:
+    """Return whether a tag has more than 2 * _LONG bytes, in a tenth of the time that the search by a pattern takes."""
+    starts = (data.rfind(b"<", 0, at) for at in range(_LONG, len(data), _LONG))
+    return any(data.find(b">", start, start + _LONG) < 0 for start in starts if start >= 0)
+
+
+def _fewer_attributes(tag: re.Match[bytes]) -> bytes:
+    return b"<" + tag[1] if len(tag[0].split()) > _MOST_ATTRIBUTES else tag[0]
+
+
+def _flat(tag: re.Match[bytes]) -> bytes:
+    """Return a tag for a page without nested elements: a paragraph in place of each block."""
+    name = tag[1].lower()
+    return tag[0] if name in _FLAT else b"" if name in _INLINE else b"<p>"
+
+
 def extract(root: etree._Element) -> Page:
     """Return the title and main text of the page under `root`. The tree is not changed.
 
     If nothing stands out as main text, all visible text is returned.
     """
-    text, thin = main_text(root)
-    return Page(title_of(root), text, thin=thin)
+    main, title = main_text(root), title_of(root)
+    if main.letters >= _LITTLE:
+        return Page(title, main.text, thin=main.thin)
+    data = data_text(root)
+    if weight(data) > 2 * main.letters:
+        return Page(title, data)
+    is_scripted = next(root.iter("script"), None) is not None
+    return Page(title, main.text, thin=main.thin or is_scripted, scripted=is_scripted)
+
+
+def data_text(root: etree._Element) -> str:
+    """Return the sentences in the JSON-LD of a page, or else in the data from which its scripts make the page.
+
+    Each is one line. HTML is read as a page is. "" if there are none.
+    """
+    for kind in _DATA:
+        scripts = (each for each in root.iter("script") if each.get("type", "").partition(";")[0].lower() == kind)
+        if lines := list(dict.fromkeys(line for each in scripts for line in _sentences(each.text or ""))):
+            return "\n".join(lines)
+    return ""
+
+
+def _sentences(data: str) -> Iterator[str]:
+    try:
+        values: list[Any] = [json.loads(data, strict=False)]
+    except (ValueError, RecursionError):
+        return
+    while values:
+        value = values.pop()
+        if isinstance(value, dict):
+            value = list(value.values())
+        if isinstance(value, list):
+            values += reversed(value)
+        elif isinstance(value, str) and has_words(value, _SENTENCE):
+            tree = parse(value) if looks_like_html(value) else None
+            yield squeeze(value) if tree is None else main_text(tree).text
 
 
 def elements(html: str) -> frozenset[str]:

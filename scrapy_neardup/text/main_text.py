@@ -1,0 +1,534 @@
+"""Find the main text of a page. Pure.
+
+Theory of operation
+-------------------
+A page is read once, and all of it: also what is hidden, and what is a menu, a dialog or a footer by its name. Block
+elements split it into lines. Of a line, two numbers count: its letters, and those of them in links.
+
+**What is left out is weighed.** There are reasons to leave an element out: its tag (`nav`), its role, a word in its
+class or id (`related`), that it is hidden, that it is a dialog on cookies. None of them is certain. Some sites stream
+the article into a hidden element, keep the posts of a forum in `#comments`, or call each block a widget. So a reason
+has a trust: how much text it may remove, as a multiple of the text that is left. The more a reason removes, the better
+it has to be. If the reasons of one trust together remove more, the one of them that removes most is no reason on this
+page, and the page is weighed again without it. The least trusted reasons go first.
+
+Where enough is left, nothing is given up: a page keeps its article, however long the comments are.
+
+**Two kinds of pages.** The score of a line is its letters, less twice those in links, less a fee that makes the scores
+of short lines negative. The score of an element is the sum over its lines. Paragraphs raise it; rows of links, menus
+and sidebars lower it. If the element with the highest score has most of the prose, the page is an article, and this
+element without its links is the main text. So an article gives the same text in every template. Otherwise the page is a
+list: of links, products, posts, table cells. Then all that is not left out is the main text, and the page is weighed a
+second time, with long links as text. For a list, they are what it says; in what is left out of an article, they are
+only teasers.
+
+If a page has one element that it marks as its main part, and it has a good share of the text, all this is done inside.
+
+**Thin.** If the main text is less than half of all text outside links, left out or not, or if it was hidden, the page is
+thin. The text of a thin page may be only what its site has on every page.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Container, Iterable, Sequence
+from functools import lru_cache
+from itertools import accumulate, pairwise
+from math import inf
+from operator import mul
+from typing import NamedTuple, cast
+
+from lxml import etree
+
+
+def _words(names: str) -> frozenset[str]:
+    return frozenset(names.split())
+
+
+class _Trust(NamedTuple):
+    """How much text reasons of one trust may remove together."""
+
+    limit: float
+    """As a multiple of the text that is left."""
+    free: int = 100
+    """Letters that they may remove, however little is left."""
+    enough: float = inf
+    """They may remove all that they do if an element of what is left has this score."""
+
+
+# From the least trusted on. The numbers were chosen on some 600 pages; docs/studies.md has what each kind is worth.
+_NAME, _TAG, _REPLIES, _MARGIN_NAME, _HIDDEN, _CONTROL, _MARGIN, _CONSENT = range(8)
+_TRUSTS = (
+    _Trust(0.5, enough=1200),
+    _Trust(1.5, enough=1000),
+    _Trust(4, enough=300),
+    _Trust(3, free=600),
+    _Trust(2.5),
+    _Trust(3),
+    _Trust(20, free=600),
+    _Trust(30, free=2000),
+)
+_SKIPPED = _CONTROL  # from this trust on, what is left out is only weighed
+_LITTLE = 100  # letters: if less is left, links weigh too in what is left out
+
+_Reason = tuple[int, str]  # the trust, and the word that is the reason
+
+_NEVER = _words("rp rt script style title")  # no text, or the reading of the character beside it
+_BREAKS = _words("br hr")
+_BLOCKS = _words(
+    "address article aside blockquote body caption center dd details div dl dt fieldset figcaption figure footer form"
+    " h1 h2 h3 h4 h5 h6 header html legend li main nav ol p pre section summary table tbody td tfoot th thead tr ul"
+)
+_CONTROLS = _words("audio button canvas datalist iframe map noscript object select svg textarea video")
+_OPENED = _BLOCKS | _CONTROLS | {"dialog", "span", "template"}
+_UNNAMED = _words("html body main article")  # their classes describe the page, such as "with-sidebar"
+_TAGS: dict[str, tuple[_Reason, ...]] = {
+    **{tag: ((_CONTROL, tag),) for tag in _CONTROLS},
+    **{tag: ((_TAG, tag),) for tag in ("aside", "caption", "figcaption", "form", "header")},
+    **{tag: ((_MARGIN, tag),) for tag in ("footer", "nav")},
+    "dialog": ((_CONSENT, "dialog"),),
+}
+_ROLES: dict[str, tuple[_Reason, ...]] = {
+    "alertdialog": _TAGS["dialog"],
+    "banner": _TAGS["header"],
+    "complementary": _TAGS["aside"],
+    "contentinfo": _TAGS["footer"],
+    "dialog": _TAGS["dialog"],
+    "navigation": _TAGS["nav"],
+    "search": _TAGS["form"],
+}
+_HIDDEN_REASON = ((_HIDDEN, "hidden"),)
+_TELLING = _words("aria-hidden class hidden id role style")
+_NAMES = _words(
+    "ad ads advert advertisement advertising author banner breadcrumb breadcrumbs byline caption carousel close"
+    " credit credits dropdown facets filter filters gallery login logo masthead menu modal notice overlay pager"
+    " popular print promo promoted promotion recommend recommendations recommended related share sharedaddy"
+    " sidebar signature signup sponsored submenu subscribe teaser timestamp toolbar tooltip trending widget"
+    " widgets"
+)
+_WHOLE_NAMES = _words(
+    "header hidden screen-reader-text site-header sr-only visually-hidden visuallyhidden"
+)  # a reason only as a whole class or id
+_REPLY_NAMES = _words("comment commentlist comments disqus respond review reviews")
+_MARGIN_NAMES = _words("contentinfo copyright footer nav navbar navfooter navheader navigation newsletter popup subnav")
+_HAVING = _words("closed disabled has no not off with without")  # an element named "has-nav" is beside a nav
+_WRAPPERS = _words("area container inner outer section wrap wrapper")  # "footer-wrap" is a footer
+_CONSENT_DIALOGS = _words("cookiebar cookiebot cookieconsent cookienotice cybot didomi onetrust truste usercentrics")
+_CONSENT_NAMES = _words("consent consents cookie cookies gdpr")
+_DIALOG_NAMES = _words(
+    "alert banner bar box container dialog disclaimer layer manager message modal notice overlay panel popup"
+    " preferences settings wall wrapper"
+)
+_TOPIC = re.compile("(product_)?(cat|category|tag)-")  # what a post is about, as WordPress has it
+_TELLING_WORDS = (
+    _NAMES
+    | _REPLY_NAMES
+    | _MARGIN_NAMES
+    | _CONSENT_DIALOGS
+    | _CONSENT_NAMES
+    | _words("header hidden reader sr visually visuallyhidden")
+)
+_WORD = re.compile("[A-Z]?[a-z]+|[A-Z]+")
+_MOST_WORDS_OF_ID = 4  # an id with more words is made from a heading
+_HIDING_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
+
+_FRAME = 300  # letters at most outside a list, such as the name and the address of a site
+_MOST = 0.5  # of what a page says, at least inside
+_MOST_GIVEN_UP = 20
+_BODY = "articleBody"
+_LINE_FEE = 20  # letters
+_LEAST_OF_PLAIN = 2  # the least score of a line without links, such as of a verse, or in a cell of a table
+_LONG_LINK = 28  # letters: a longer link is a title or a sentence, a shorter one leads elsewhere
+_MOST_IN_LINK = 500  # letters: a longer "link" is text around which a tag was not closed
+_ARTICLE = 500  # letters of an article that may stand beside any number of links
+_LEAST_SCORE = 200
+_MAIN_SHARE = 0.3  # of a page's text that an element marked as its main part must have
+_REPEATED = range(10, 150)  # letters of a label or a title; shorter lines are numbers, longer ones are text
+_MANY_REPEATED = 0.05  # of the letters of the main text
+_WIDE = re.compile("[\u3041-\ud7af\uf900-\ufaff]+")  # kana, Han and Hangul, and the rare scripts between them
+_WIDTH = 2.5  # one such letter counts as this many letters of other scripts
+
+_attribute = cast("Callable[[etree._Element, str], str | None]", etree._Element.get)
+# Not `items`, which takes quadratic time where an element has thousands of attributes.
+_keys = cast("Callable[[etree._Element], list[str]]", etree._Element.keys)
+_text = cast("Callable[[etree._Element], str]", etree.XPath("string(.)", smart_strings=False))
+
+
+class MainText(NamedTuple):
+    text: str
+    """One line for each block."""
+    thin: bool
+    """True if `text` is less than half of the page's text outside links, or the page has almost only links."""
+    letters: int
+    """The weight of the text; 0 if all of the page is read, since nothing is left of it otherwise."""
+
+
+def main_text(root: etree._Element) -> MainText:
+    """Return the main text of the page under `root`. The tree is not changed."""
+    return _Page(root).main()
+
+
+def squeeze(text: str) -> str:
+    """Replace each run of white space by one blank."""
+    return " ".join(text.split())
+
+
+def weight(text: str) -> int:
+    """Return the number of letters in `text`. A Chinese, Japanese or Korean letter counts more than one."""
+    return len(text) if text.isascii() else len(text) + int((_WIDTH - 1) * len("".join(_WIDE.findall(text))))
+
+
+class _Left(NamedTuple):
+    """What is left of a page: which lines, and sums over the lines before each line, without what is left out."""
+
+    keeps: list[bool]
+    scores: list[int]
+    prose: list[int]
+    said: list[int]
+
+
+class _Page:
+    """The lines of a page, its elements as ranges of lines, and the reasons to leave some of them out."""
+
+    def __init__(self, root: etree._Element) -> None:
+        self._root = root
+        self._given_up: set[_Reason] = set()
+        self._read()
+
+    def _read(self) -> None:
+        self.lines = _Lines(self._given_up)
+        self.lines.read(self._root)
+        self._prose = _sums(self.lines.prose)
+        self._said = _sums(self.lines.said)
+
+    def main(self) -> MainText:
+        chosen = self._said_once(self._article() or self._list())
+        letters = sum(self.lines.letters[at] for at in chosen)
+        prose = sum(self.lines.prose[at] for at in chosen)
+        is_hidden = any(trust == _HIDDEN for trust, _ in self._given_up)
+        is_thin = is_hidden or 2 * letters < self._prose[-1] or (prose < _ARTICLE and 5 * prose < letters)
+        texts = self.lines.texts
+        return MainText("\n".join([texts[at] for at in chosen] if letters else self._all()), is_thin, letters)
+
+    def _article(self) -> list[int]:
+        """Return the lines of the article; [] if the page is a list."""
+        left = self._weighed(by_prose=True)
+        first, end = self._main_part(left)
+        score, element = self._best(left.scores, first, end)
+        chosen = [at for at in range(*element) if left.keeps[at] and self.lines.prose[at]]
+        twice = 2 * sum(self.lines.letters[at] for at in chosen)
+        is_most = twice >= left.prose[end] - left.prose[first]
+        is_all = twice >= min(2 * _ARTICLE, left.said[end] - left.said[first])
+        return chosen if score >= _LEAST_SCORE and is_most and is_all else []
+
+    def _list(self) -> list[int]:
+        """Return the lines of the smallest element with most of what the page says, such as without a frame."""
+        left = self._weighed(by_prose=False)
+        first, end = self._main_part(left)
+        said = left.said[end] - left.said[first]
+        most = max(said - _FRAME, said * _MOST)
+        heading = self.lines.heading
+        inside = (each for each in self.lines.elements if first <= each[0] < heading <= each[1] <= end)
+        part = next((each for each in inside if left.said[each[1]] - left.said[each[0]] >= most), (first, end))
+        return [at for at in range(*part) if left.keeps[at]]
+
+    def _all(self) -> list[str]:
+        """Return all lines of the page, whatever the reasons to leave some out."""
+        self._given_up = _ALL
+        self._read()
+        return self.lines.texts
+
+    def _said_once(self, chosen: Sequence[int]) -> Sequence[int]:
+        """Leave out lines that say again what a line before them says, if there are many: a page for two screens."""
+        letters, texts = self.lines.letters, self.lines.texts
+        seen: set[str] = set()
+        once = []
+        for at in chosen:
+            if letters[at] not in _REPEATED or texts[at] not in seen:
+                once.append(at)
+                seen.add(texts[at])
+        left, before = (sum(letters[at] for at in each) for each in (once, chosen))
+        return once if before - left >= _MANY_REPEATED * before else chosen
+
+    def _main_part(self, left: _Left) -> tuple[int, int]:
+        """Return the range of the part that the page marks as its main part, if it has enough text; else all lines.
+
+        Of marks within marks, the innermost is taken that has enough. Marks side by side, such as on a page of
+        several articles, do not count.
+        """
+        marked = self.lines.marked
+        is_one = all(outer[0] <= inner[0] for inner, outer in pairwise(marked))
+        for first, end in marked if is_one else ():
+            if all(sums[end] - sums[first] >= _MAIN_SHARE * sums[-1] for sums in (left.prose, left.said)):
+                return first, end
+        return 0, len(self.lines.texts)
+
+    def _best(self, scores: list[int], first: int, end: int) -> tuple[int, tuple[int, int]]:
+        """Return the highest score of an element in a range, and its range. Outside, nothing counts."""
+        best, element = 0, (first, first)
+        for start, stop in self.lines.elements:
+            if start < first < stop:
+                start = first
+            if start >= first and stop <= end and scores[stop] - scores[start] > best:
+                best, element = scores[stop] - scores[start], (start, stop)
+        return best, element
+
+    def _weighed(self, *, by_prose: bool) -> _Left:
+        """Leave elements out for the reasons that hold on this page. `by_prose`: long links do not weigh.
+
+        Each reason that is given up lets more of the page in; there are never more rounds than _MOST_GIVEN_UP.
+        """
+        while True:
+            out = self._left_out()
+            doubtful = self._doubtful(out, self._prose if by_prose else self._said)
+            if doubtful is None or len(self._given_up) == _MOST_GIVEN_UP:
+                return self._without(out)
+            self._given_up.add(doubtful)
+            if doubtful[0] >= _SKIPPED:
+                self._read()
+
+    def _left_out(self) -> list[tuple[int, int, _Reason]]:
+        """Return the outermost elements that are left out, each with its best reason."""
+        out = []
+        after = 0
+        for first, end, reasons in self.lines.doubted:
+            if end > after:
+                holding = [reason for reason in reasons if reason not in self._given_up]
+                if holding:
+                    out.append((max(first, after), end, max(holding)))
+                    after = end
+        return out
+
+    def _doubtful(self, out: list[tuple[int, int, _Reason]], sums: list[int]) -> _Reason | None:
+        """Return the reason that is to be given up next; None if all hold."""
+        left = self._said[-1] - sum(self._said[end] - self._said[first] for first, end, _ in out)
+        removed: dict[_Reason, int] = {}
+        for first, end, reason in out:
+            by = sums if left >= _LITTLE else self._said
+            removed[reason] = removed.get(reason, 0) + by[end] - by[first]
+        for trust, (limit, free, enough) in enumerate(_TRUSTS):
+            of_trust = {reason: letters for reason, letters in removed.items() if reason[0] == trust}
+            if sum(of_trust.values()) > max(limit * left, free) and not self._has_article(out, enough):
+                return max(of_trust, key=lambda reason: (of_trust[reason], reason))
+        return None
+
+    def _has_article(self, out: list[tuple[int, int, _Reason]], enough: float) -> bool:
+        """Return whether an element of what is left has a score of `enough`, not counting what is above the heading."""
+        end = len(self.lines.texts)
+        return enough < inf and self._best(self._without(out).scores, self.lines.heading, end)[0] >= enough
+
+    def _without(self, out: list[tuple[int, int, _Reason]]) -> _Left:
+        keeps = [True] * len(self.lines.texts)
+        for first, end, _ in out:
+            keeps[first:end] = [False] * (end - first)
+        lines = self.lines
+        return _Left(keeps, *(_sums(map(mul, keeps, numbers)) for numbers in (lines.scores, lines.prose, lines.said)))
+
+
+class _Lines:
+    """The lines of a page in order.
+
+    An element with a well trusted reason is not walked through. It becomes one line without text, which has only its
+    letters.
+    """
+
+    def __init__(self, given_up: Container[_Reason]) -> None:
+        self.texts: list[str] = []
+        self.letters: list[int] = []
+        self.links: list[int] = []  # the letters in links
+        self.prose: list[int] = []  # the letters outside links, if these are most of the line
+        self.said: list[int] = []  # the letters outside short links
+        self.scores: list[int] = []
+        self.elements: list[tuple[int, int]] = []  # the ranges of all elements that have lines, inner ones first
+        self.doubted: list[tuple[int, int, tuple[_Reason, ...]]] = []  # outer ones first
+        self.marked: list[tuple[int, int]] = []  # as the main part, inner ones first
+        self.heading = 0  # the line after the first <h1>
+        self._given_up = given_up
+        self._parts: list[str] = []  # of the current line
+        self._link_parts: list[str] = []
+        self._links = 0  # how many links are open
+        self._line_links = 0  # how many links the line has
+        self._link_start = 0
+
+    def read(self, root: etree._Element) -> None:
+        """Read a tree. This is one loop, since a call for each element would take a third of the time."""
+        parts, link_parts = self._parts, self._link_parts
+        opened: list[etree._Element] = []
+        firsts: list[int] = []  # the first line of each opened element
+        places: list[int] = []  # its place among the doubted, or -1
+        walker = etree.iterwalk(root, events=("start", "end", "comment", "pi"))
+        for event, element in walker:
+            tag = element.tag
+            if event == "start":
+                if tag in _OPENED:
+                    reasons = self._holding(_reasons(element, tag))
+                    if reasons and max(reasons)[0] >= _SKIPPED:
+                        self._skip(element, tag, reasons)
+                        walker.skip_subtree()
+                        continue
+                    if reasons or tag != "span":
+                        if parts:
+                            self._end_line()
+                        opened.append(element)
+                        firsts.append(len(self.texts))
+                        places.append(len(self.doubted) if reasons else -1)
+                        if reasons:
+                            self.doubted.append((len(self.texts), 0, reasons))
+                elif tag in _NEVER:
+                    walker.skip_subtree()
+                    continue
+                elif tag == "a":
+                    self._start_link()
+                elif tag in _BREAKS and parts:
+                    self._end_line()
+                text = element.text
+            else:
+                if tag in _OPENED:
+                    if opened and opened[-1] is element:
+                        if parts:
+                            self._end_line()
+                        opened.pop()
+                        first, place = firsts.pop(), places.pop()
+                        if place >= 0 or first < len(self.texts):
+                            self._close(element, tag, first, place)
+                elif tag == "a":
+                    self._end_link()
+                text = element.tail if element is not root else None
+            if text and (parts or not text.isspace()):
+                parts.append(text)
+                if self._links:
+                    link_parts.append(text)
+        if parts:
+            self._end_line()
+
+    def _holding(self, reasons: tuple[_Reason, ...]) -> tuple[_Reason, ...]:
+        return tuple(each for each in reasons if each not in self._given_up) if reasons and self._given_up else reasons
+
+    def _skip(self, element: etree._Element, tag: str, reasons: tuple[_Reason, ...]) -> None:
+        prose = said = weight(squeeze(_text(element)))
+        for inner in element.iter("a", "script", "style") if said else ():
+            letters = weight(squeeze(_text(inner)))
+            prose -= letters
+            said -= letters if inner.tag != "a" or letters < _LONG_LINK else 0
+        if tag == "span" and said < _LITTLE:
+            return  # a label for few readers; it does not break the line
+        if self._parts:
+            self._end_line()
+        if said > 0:
+            self.doubted.append((len(self.texts), len(self.texts) + 1, reasons))
+            self._append("", said, said - max(prose, 0), said)
+
+    def _close(self, element: etree._Element, tag: str, first: int, place: int) -> None:
+        end = len(self.texts)
+        if place >= 0:
+            self.doubted[place] = (first, end, self.doubted[place][2])
+        if end > first:
+            if not self.elements or self.elements[-1] != (first, end):
+                self.elements.append((first, end))
+            if tag == "main" or _attribute(element, "role") == "main" or _attribute(element, "itemprop") == _BODY:
+                self.marked.append((first, end))
+            elif tag == "h1" and not self.heading:
+                self.heading = end
+
+    def _start_link(self) -> None:
+        self._links += 1
+        self._line_links += 1
+        if self._links == 1:
+            self._link_start = len(self.texts)
+
+    def _end_link(self) -> None:
+        self._links -= 1
+        first = self._link_start
+        if not self._links and first < len(self.texts) and sum(self.letters[first:]) > _MOST_IN_LINK:
+            self.links[first:] = [0] * (len(self.texts) - first)
+            self.prose[first:] = self.said[first:] = self.letters[first:]
+            self.scores[first:] = [letters - _LINE_FEE for letters in self.letters[first:]]
+
+    def _end_line(self) -> None:
+        if text := squeeze("".join(self._parts)):
+            letters = links = weight(text)
+            if len(self._link_parts) < len(self._parts):
+                links = weight(squeeze("".join(self._link_parts))) if self._link_parts else 0
+            self._append(text, letters, links, letters if links >= _LONG_LINK * self._line_links else letters - links)
+        self._parts.clear()
+        self._link_parts.clear()
+        self._line_links = self._links
+
+    def _append(self, text: str, letters: int, links: int, said: int) -> None:
+        score = letters - 2 * links - _LINE_FEE
+        self.texts.append(text)
+        self.letters.append(letters)
+        self.links.append(links)
+        self.prose.append(letters - links if letters > 2 * links else 0)
+        self.said.append(said)
+        self.scores.append(score if links else max(score, _LEAST_OF_PLAIN))
+
+
+class _All(set[_Reason]):
+    """All reasons there may be."""
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __contains__(self, reason: object) -> bool:
+        return True
+
+
+_ALL = _All()
+
+
+def _sums(numbers: Iterable[int]) -> list[int]:
+    return [0, *accumulate(numbers)]
+
+
+def _reasons(element: etree._Element, tag: str) -> tuple[_Reason, ...]:
+    """Return the reasons to leave an element out."""
+    reasons = _TAGS.get(tag, ())
+    for key in _keys(element):
+        if key in _TELLING:
+            value = _attribute(element, key) or ""
+            if key == "class":
+                reasons += _of_classes(value) if tag not in _UNNAMED else ()
+            elif key == "id":
+                reasons += _of_id(value) if tag not in _UNNAMED else ()
+            elif key == "role":
+                reasons += _ROLES.get(value, ())
+            elif _hides(key, value):
+                reasons += _HIDDEN_REASON
+    return reasons if tag != "template" or _attribute(element, "shadowrootmode") else reasons + _HIDDEN_REASON
+
+
+def _hides(key: str, value: str) -> bool:
+    if key == "style":
+        return _HIDING_STYLE.search(value) is not None
+    return key == "hidden" or value == "true"
+
+
+def _of_names(value: str) -> tuple[_Reason, ...]:
+    """Return the reasons in the value of a `class` or `id`. Few values have a telling word."""
+    if _TELLING_WORDS.isdisjoint(map(str.lower, _WORD.findall(value))):
+        return ()
+    return tuple(reason for token in value.split() for reason in _of_name(token))
+
+
+_of_classes = lru_cache(maxsize=1 << 14)(_of_names)
+
+
+def _of_id(value: str) -> tuple[_Reason, ...]:
+    return _of_names(value) if len(_WORD.findall(value)) <= _MOST_WORDS_OF_ID else ()
+
+
+def _of_name(token: str) -> tuple[_Reason, ...]:
+    words = [word.lower() for word in _WORD.findall(token)]
+    if not words or words[0] in _HAVING or words[-1] in _HAVING or _TOPIC.match(token):
+        return ()
+    reasons = [(_NAME, token.lower())] if token.lower() in _WHOLE_NAMES else []
+    of_consent = sum(word in _CONSENT_NAMES for word in words)
+    is_dialog = of_consent and of_consent + sum(word in _DIALOG_NAMES for word in words) > 1
+    if is_dialog or not _CONSENT_DIALOGS.isdisjoint(words):
+        reasons.append((_CONSENT, "consent"))
+    reasons += [(_NAME, word) for word in words if word in _NAMES or word in _CONSENT_NAMES]
+    if not _REPLY_NAMES.isdisjoint(words):
+        reasons.append((_REPLIES, "comments"))
+    head = next((word for word in reversed(words) if word not in _WRAPPERS), words[-1])
+    return (*reasons, (_MARGIN_NAME, head)) if head in _MARGIN_NAMES else tuple(reasons)
