@@ -6,6 +6,7 @@ import gc
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from site_server import Page, Site, article, html
@@ -34,10 +35,15 @@ print(json.dumps(gc.get_freeze_count()))
 """
 
 
-def test_a_crawl_freezes_objects_until_its_end(a: Site) -> None:
+def test_a_crawl_freezes_objects_until_its_end(a: Site, tmp_path: Path) -> None:
     a.pages["/1"] = Page(html(article(1)))
     done = subprocess.run(
-        [sys.executable, "-c", CRAWL, f"{a.url}/1"], stdout=subprocess.PIPE, text=True, check=True, timeout=60
+        [sys.executable, "-c", CRAWL, f"{a.url}/1"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        timeout=60,
     )
     during, after = map(json.loads, done.stdout.splitlines())
     assert during == [1, True]

@@ -25,7 +25,8 @@ def test_article_without_what_surrounds_it() -> None:
     page = html_to_page(
         "<!DOCTYPE html><html><head><title>Boats - The Daily Pier</title><style>p {color: red}</style></head><body>"
         f'<header>The Daily Pier</header><nav><ul>{LINKS}</ul></nav><div class="article-body">{ARTICLE}'
-        f'<script>let x = "a script"</script></div><aside>Read this too</aside><div class="siteSidebar">{SENTENCE}</div>'
+        f'<script>let x = "a script"</script></div><aside>Read this too</aside><div class="siteSidebar">'
+        f"{SENTENCE}</div>"
         f'<div id="comments">{ARTICLE * 3}</div><div class="cookie-banner">We use cookies.</div><footer>©</footer>'
     )
     assert page[:2] == ("Boats - The Daily Pier", "\n".join(PARAGRAPHS))
@@ -33,7 +34,8 @@ def test_article_without_what_surrounds_it() -> None:
 
 def test_same_article_in_two_templates() -> None:
     modern = f'<nav>{LINKS}</nav><main><article class="with-sidebar">{ARTICLE}</article></main><ul>{LINKS}</ul>'
-    classic = f'<table><tr><td class="menu">{LINKS}</td><td><div>{ARTICLE}</div></td></tr></table><p class="copyright">All rights.</p>'
+    table = f'<table><tr><td class="menu">{LINKS}</td><td><div>{ARTICLE}</div></td></tr></table>'
+    classic = f'{table}<p class="copyright">All rights.</p>'
     assert text_of(modern) == text_of(classic) == "\n".join(PARAGRAPHS)
 
 

@@ -143,7 +143,7 @@ class Page:
         return None
 
     def _why_by_texts(self, earlier: Signature) -> str | None:
-        if self._document.thin and self._signature.sketch != earlier.sketch and self._is_doubted(earlier):
+        if self._document.thin and self.is_of_host(earlier) and self._signature.sketch != earlier.sketch:
             return "the text is thin, and the texts differ"
         own = self.own(earlier)
         if own is None and self.is_of_host(earlier) and self.has_passage(earlier):
@@ -161,9 +161,6 @@ class Page:
         """Return whether both have a title, and the titles differ."""
         title = self._signature.title
         return bool(title and earlier.title) and title_words(title) != title_words(earlier.title)
-
-    def _is_doubted(self, earlier: Signature) -> bool:
-        return self.is_of_host(earlier) or self._differs_in_title(earlier)
 
     def _is_doubted_by_title(self, earlier: Signature) -> bool:
         """Return whether both have a title, and the titles differ or a third page has this page's title."""

@@ -24,14 +24,14 @@ only teasers.
 
 If a page has one element that it marks as its main part, and it has a good share of the text, all this is done inside.
 
-**Thin.** If the main text is less than half of all text outside links, left out or not, or if it was hidden, the page is
+**Thin.** If the main text is less than half of all text outside links, left out or not, or was hidden, the page is
 thin. The text of a thin page may be only what its site has on every page.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import lru_cache
 from itertools import accumulate, pairwise
 from math import inf
@@ -58,16 +58,16 @@ class _Trust(NamedTuple):
 
 # From the least trusted on. The numbers were chosen on some 600 pages; docs/studies.md has what each kind is worth.
 _NAME, _TAG, _REPLIES, _MARGIN_NAME, _HIDDEN, _CONTROL, _MARGIN, _CONSENT = range(8)
-_TRUSTS = (
-    _Trust(0.5, enough=1200),
-    _Trust(1.5, enough=1000),
-    _Trust(4, enough=300),
-    _Trust(3, free=600),
-    _Trust(2.5),
-    _Trust(3),
-    _Trust(20, free=600),
-    _Trust(30, free=2000),
-)
+_TRUSTS = {
+    _NAME: _Trust(0.5, enough=1200),
+    _TAG: _Trust(1.5, enough=1000),
+    _REPLIES: _Trust(4, enough=300),
+    _MARGIN_NAME: _Trust(3, free=600),
+    _HIDDEN: _Trust(2.5),
+    _CONTROL: _Trust(3),
+    _MARGIN: _Trust(20, free=600),
+    _CONSENT: _Trust(30, free=2000),
+}
 _SKIPPED = _CONTROL  # from this trust on, what is left out is only weighed
 _LITTLE = 100  # letters: if less is left, links weigh too in what is left out
 
@@ -88,15 +88,8 @@ _TAGS: dict[str, tuple[_Reason, ...]] = {
     **{tag: ((_MARGIN, tag),) for tag in ("footer", "nav")},
     "dialog": ((_CONSENT, "dialog"),),
 }
-_ROLES: dict[str, tuple[_Reason, ...]] = {
-    "alertdialog": _TAGS["dialog"],
-    "banner": _TAGS["header"],
-    "complementary": _TAGS["aside"],
-    "contentinfo": _TAGS["footer"],
-    "dialog": _TAGS["dialog"],
-    "navigation": _TAGS["nav"],
-    "search": _TAGS["form"],
-}
+_ROLES = {"alertdialog": "dialog", "banner": "header", "complementary": "aside", "contentinfo": "footer"}
+_ROLES |= {"dialog": "dialog", "navigation": "nav", "search": "form"}
 _HIDDEN_REASON = ((_HIDDEN, "hidden"),)
 _TELLING = _words("aria-hidden class hidden id role style")
 _NAMES = _words(
@@ -106,9 +99,8 @@ _NAMES = _words(
     " sidebar signature signup sponsored submenu subscribe teaser timestamp toolbar tooltip trending widget"
     " widgets"
 )
-_WHOLE_NAMES = _words(
-    "header hidden screen-reader-text site-header sr-only visually-hidden visuallyhidden"
-)  # a reason only as a whole class or id
+# Reasons only as a whole class or id.
+_WHOLE_NAMES = _words("header hidden screen-reader-text site-header sr-only visually-hidden visuallyhidden")
 _REPLY_NAMES = _words("comment commentlist comments disqus respond review reviews")
 _MARGIN_NAMES = _words("contentinfo copyright footer nav navbar navfooter navheader navigation newsletter popup subnav")
 _HAVING = _words("closed disabled has no not off with without")  # an element named "has-nav" is beside a nav
@@ -120,26 +112,18 @@ _DIALOG_NAMES = _words(
     " preferences settings wall wrapper"
 )
 _TOPIC = re.compile("(product_)?(cat|category|tag)-")  # what a post is about, as WordPress has it
-_TELLING_WORDS = (
-    _NAMES
-    | _REPLY_NAMES
-    | _MARGIN_NAMES
-    | _CONSENT_DIALOGS
-    | _CONSENT_NAMES
-    | _words("header hidden reader sr visually visuallyhidden")
-)
+_TELLING_WORDS = _NAMES | _REPLY_NAMES | _MARGIN_NAMES | _CONSENT_DIALOGS | _CONSENT_NAMES
+_TELLING_WORDS |= _words("header hidden reader sr visually visuallyhidden")
 _WORD = re.compile("[A-Z]?[a-z]+|[A-Z]+")
 _MOST_WORDS_OF_ID = 4  # an id with more words is made from a heading
 _HIDING_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
 
 _FRAME = 300  # letters at most outside a list, such as the name and the address of a site
-_MOST = 0.5  # of what a page says, at least inside
+_MOST = 0.6  # of what a page says, at least inside
 _MOST_GIVEN_UP = 20
-_BODY = "articleBody"
 _LINE_FEE = 20  # letters
 _LEAST_OF_PLAIN = 2  # the least score of a line without links, such as of a verse, or in a cell of a table
 _LONG_LINK = 28  # letters: a longer link is a title or a sentence, a shorter one leads elsewhere
-_MOST_IN_LINK = 500  # letters: a longer "link" is text around which a tag was not closed
 _ARTICLE = 500  # letters of an article that may stand beside any number of links
 _LEAST_SCORE = 200
 _MAIN_SHARE = 0.3  # of a page's text that an element marked as its main part must have
@@ -193,22 +177,23 @@ class _Page:
     def __init__(self, root: etree._Element) -> None:
         self._root = root
         self._given_up: set[_Reason] = set()
-        self._read()
+        self._read(self._given_up)
 
-    def _read(self) -> None:
-        self.lines = _Lines(self._given_up)
+    def _read(self, given_up: Collection[_Reason] | None) -> None:
+        self.lines = _Lines(given_up)
         self.lines.read(self._root)
         self._prose = _sums(self.lines.prose)
         self._said = _sums(self.lines.said)
 
     def main(self) -> MainText:
         chosen = self._said_once(self._article() or self._list())
-        letters = sum(self.lines.letters[at] for at in chosen)
-        prose = sum(self.lines.prose[at] for at in chosen)
+        letters, prose = (sum(numbers[at] for at in chosen) for numbers in (self.lines.letters, self.lines.prose))
         is_hidden = any(trust == _HIDDEN for trust, _ in self._given_up)
-        is_thin = is_hidden or 2 * letters < self._prose[-1] or (prose < _ARTICLE and 5 * prose < letters)
-        texts = self.lines.texts
-        return MainText("\n".join([texts[at] for at in chosen] if letters else self._all()), is_thin, letters)
+        is_thin = is_hidden or 2 * letters < self._prose[-1] or 5 * prose < letters
+        if letters:
+            return MainText("\n".join([self.lines.texts[at] for at in chosen]), is_thin, letters)
+        self._read(None)
+        return MainText("\n".join(self.lines.texts), is_thin, 0)
 
     def _article(self) -> list[int]:
         """Return the lines of the article; [] if the page is a list."""
@@ -231,12 +216,6 @@ class _Page:
         inside = (each for each in self.lines.elements if first <= each[0] < heading <= each[1] <= end)
         part = next((each for each in inside if left.said[each[1]] - left.said[each[0]] >= most), (first, end))
         return [at for at in range(*part) if left.keeps[at]]
-
-    def _all(self) -> list[str]:
-        """Return all lines of the page, whatever the reasons to leave some out."""
-        self._given_up = _ALL
-        self._read()
-        return self.lines.texts
 
     def _said_once(self, chosen: Sequence[int]) -> Sequence[int]:
         """Leave out lines that say again what a line before them says, if there are many: a page for two screens."""
@@ -285,18 +264,16 @@ class _Page:
                 return self._without(out)
             self._given_up.add(doubtful)
             if doubtful[0] >= _SKIPPED:
-                self._read()
+                self._read(self._given_up)
 
     def _left_out(self) -> list[tuple[int, int, _Reason]]:
         """Return the outermost elements that are left out, each with its best reason."""
         out = []
         after = 0
         for first, end, reasons in self.lines.doubted:
-            if end > after:
-                holding = [reason for reason in reasons if reason not in self._given_up]
-                if holding:
-                    out.append((max(first, after), end, max(holding)))
-                    after = end
+            if end > after and (holding := [reason for reason in reasons if reason not in self._given_up]):
+                out.append((max(first, after), end, max(holding)))
+                after = end
         return out
 
     def _doubtful(self, out: list[tuple[int, int, _Reason]], sums: list[int]) -> _Reason | None:
@@ -306,7 +283,7 @@ class _Page:
         for first, end, reason in out:
             by = sums if left >= _LITTLE else self._said
             removed[reason] = removed.get(reason, 0) + by[end] - by[first]
-        for trust, (limit, free, enough) in enumerate(_TRUSTS):
+        for trust, (limit, free, enough) in _TRUSTS.items():
             of_trust = {reason: letters for reason, letters in removed.items() if reason[0] == trust}
             if sum(of_trust.values()) > max(limit * left, free) and not self._has_article(out, enough):
                 return max(of_trust, key=lambda reason: (of_trust[reason], reason))
@@ -329,13 +306,12 @@ class _Lines:
     """The lines of a page in order.
 
     An element with a well trusted reason is not walked through. It becomes one line without text, which has only its
-    letters.
+    letters. Reasons that were given up do not count; all of them, if `given_up` is None.
     """
 
-    def __init__(self, given_up: Container[_Reason]) -> None:
+    def __init__(self, given_up: Collection[_Reason] | None) -> None:
         self.texts: list[str] = []
         self.letters: list[int] = []
-        self.links: list[int] = []  # the letters in links
         self.prose: list[int] = []  # the letters outside links, if these are most of the line
         self.said: list[int] = []  # the letters outside short links
         self.scores: list[int] = []
@@ -348,7 +324,6 @@ class _Lines:
         self._link_parts: list[str] = []
         self._links = 0  # how many links are open
         self._line_links = 0  # how many links the line has
-        self._link_start = 0
 
     def read(self, root: etree._Element) -> None:
         """Read a tree. This is one loop, since a call for each element would take a third of the time."""
@@ -378,7 +353,8 @@ class _Lines:
                     walker.skip_subtree()
                     continue
                 elif tag == "a":
-                    self._start_link()
+                    self._links += 1
+                    self._line_links += 1
                 elif tag in _BREAKS and parts:
                     self._end_line()
                 text = element.text
@@ -392,7 +368,7 @@ class _Lines:
                         if place >= 0 or first < len(self.texts):
                             self._close(element, tag, first, place)
                 elif tag == "a":
-                    self._end_link()
+                    self._links -= 1
                 text = element.tail if element is not root else None
             if text and (parts or not text.isspace()):
                 parts.append(text)
@@ -402,7 +378,9 @@ class _Lines:
             self._end_line()
 
     def _holding(self, reasons: tuple[_Reason, ...]) -> tuple[_Reason, ...]:
-        return tuple(each for each in reasons if each not in self._given_up) if reasons and self._given_up else reasons
+        if not reasons or self._given_up is None:
+            return ()
+        return tuple(each for each in reasons if each not in self._given_up) if self._given_up else reasons
 
     def _skip(self, element: etree._Element, tag: str, reasons: tuple[_Reason, ...]) -> None:
         prose = said = weight(squeeze(_text(element)))
@@ -425,24 +403,14 @@ class _Lines:
         if end > first:
             if not self.elements or self.elements[-1] != (first, end):
                 self.elements.append((first, end))
-            if tag == "main" or _attribute(element, "role") == "main" or _attribute(element, "itemprop") == _BODY:
+            if (
+                tag == "main"
+                or _attribute(element, "role") == "main"
+                or _attribute(element, "itemprop") == "articleBody"
+            ):
                 self.marked.append((first, end))
             elif tag == "h1" and not self.heading:
                 self.heading = end
-
-    def _start_link(self) -> None:
-        self._links += 1
-        self._line_links += 1
-        if self._links == 1:
-            self._link_start = len(self.texts)
-
-    def _end_link(self) -> None:
-        self._links -= 1
-        first = self._link_start
-        if not self._links and first < len(self.texts) and sum(self.letters[first:]) > _MOST_IN_LINK:
-            self.links[first:] = [0] * (len(self.texts) - first)
-            self.prose[first:] = self.said[first:] = self.letters[first:]
-            self.scores[first:] = [letters - _LINE_FEE for letters in self.letters[first:]]
 
     def _end_line(self) -> None:
         if text := squeeze("".join(self._parts)):
@@ -458,23 +426,9 @@ class _Lines:
         score = letters - 2 * links - _LINE_FEE
         self.texts.append(text)
         self.letters.append(letters)
-        self.links.append(links)
         self.prose.append(letters - links if letters > 2 * links else 0)
         self.said.append(said)
         self.scores.append(score if links else max(score, _LEAST_OF_PLAIN))
-
-
-class _All(set[_Reason]):
-    """All reasons there may be."""
-
-    def __bool__(self) -> bool:
-        return True
-
-    def __contains__(self, reason: object) -> bool:
-        return True
-
-
-_ALL = _All()
 
 
 def _sums(numbers: Iterable[int]) -> list[int]:
@@ -492,7 +446,7 @@ def _reasons(element: etree._Element, tag: str) -> tuple[_Reason, ...]:
             elif key == "id":
                 reasons += _of_id(value) if tag not in _UNNAMED else ()
             elif key == "role":
-                reasons += _ROLES.get(value, ())
+                reasons += _TAGS.get(_ROLES.get(value, ""), ())
             elif _hides(key, value):
                 reasons += _HIDDEN_REASON
     return reasons if tag != "template" or _attribute(element, "shadowrootmode") else reasons + _HIDDEN_REASON
