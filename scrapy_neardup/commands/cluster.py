@@ -11,13 +11,13 @@ from scrapy.settings import BaseSettings
 
 from ..document import Document
 from ..feeds import FORMATS, FeedError, Feeds, row_id, writing
+from ..feeds.json_text import json_text
 from ..items import item_document
 from ..matching.batch import shingle_clusters
 from ..matching.evidence import Rule
 from ..papers.som.map import MissingExtraError, Parameters, som_clusters
 from ..settings import Config
 from ..stats import plural
-from ..text.json_text import json_text
 from .bars import through
 from .feed_options import BadRows, add_feeds, add_fields, check_fields, taking_bad_rows, with_fields
 from .options import add_json, check_apart, number, print_outcome, whole

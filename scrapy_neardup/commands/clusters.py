@@ -8,12 +8,12 @@ from typing import Any, TypeAlias
 
 from scrapy.settings import BaseSettings
 
+from ..feeds.json_text import json_text
 from ..mirrors.visits import shown
 from ..signature import Link, Signature
 from ..stats import plural
 from ..store import Store
 from ..store.erasure import is_of
-from ..text.json_text import json_text
 from ..verdict import named
 from .options import add_json, add_store, number, open_existing, print_table, whole
 from .times import Moment

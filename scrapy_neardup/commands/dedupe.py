@@ -13,6 +13,7 @@ from scrapy.settings import BaseSettings
 from ..crawl.garbage import frozen
 from ..deduplicator import Deduplicator
 from ..feeds import FORMATS, Feeds, Line, writing, writing_rows
+from ..feeds.json_text import json_text
 from ..feeds.pool import ready_rows
 from ..feeds.signer import Ready, Signer
 from ..fingerprints.hashes import hash_bytes
@@ -20,7 +21,6 @@ from ..matching.claim import Claim
 from ..settings import Config
 from ..signature import Signature
 from ..stats import plural
-from ..text.json_text import json_text
 from .bars import through
 from .feed_options import BadRows, add_feeds, add_fields, check_fields, taking_bad_rows, with_fields
 from .options import add_json, add_store, check_apart, print_outcome, read_config, whole

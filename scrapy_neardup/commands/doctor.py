@@ -14,12 +14,12 @@ from scrapy.utils.project import inside_project
 from .. import native
 from ..detectors import Detector
 from ..detectors.registry import build_detectors
+from ..feeds.json_text import json_text
 from ..settings import Config, ConfigError
 from ..stats import plural
 from ..store import Store, StoreError, open_store
 from ..store.local.database import check_file
 from ..store.redis.address import is_server, named
-from ..text.json_text import json_text
 from .diagnosis import Advice, on_settings
 from .options import add_json, add_store, print_result, with_store
 from .runs import died

@@ -13,10 +13,10 @@ from scrapy.settings import BaseSettings
 
 from ..detectors.registry import build_detectors
 from ..feeds import writing
+from ..feeds.json_text import json_text
 from ..feeds.labels import MODES, LabelledSet
 from ..quality.evaluation import contestants, evaluate, shuffled, warm_up
 from ..settings import BUILTIN_DETECTORS, DEFAULT_DETECTORS, Config
-from ..text.json_text import json_text
 from .options import check_apart, print_table, whole
 
 EXAMPLES = """examples:

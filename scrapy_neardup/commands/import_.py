@@ -10,9 +10,9 @@ from typing import Any
 from scrapy.settings import BaseSettings
 
 from ..feeds import FeedError, Feeds, JsonLines, Row
+from ..feeds.json_text import json_text
 from ..stats import plural
 from ..store.transfer import import_rows
-from ..text.json_text import json_text
 from .bars import through
 from .options import add_json, add_store, with_store
 from .streams import shown

@@ -11,11 +11,11 @@ from scrapy.settings import BaseSettings
 
 from ..feeds import writing
 from ..feeds.compression import check_name
+from ..feeds.json_text import json_text
 from ..hosts.relations import Relation
 from ..hosts.rules import Hosts
 from ..stats import plural
 from ..store import Store
-from ..text.json_text import json_text
 from .options import add_json, add_store, open_existing, print_outcome, print_table, read_config
 from .rule_files import FILES
 from .times import Moment

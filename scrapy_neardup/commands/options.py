@@ -22,10 +22,10 @@ from scrapy.utils.project import inside_project
 from ..crawl.default_store import default_store
 from ..deduplicator import Deduplicator
 from ..feeds import FeedError
+from ..feeds.json_text import json_text
 from ..settings import Config, ConfigError
 from ..store import StoreError, check_kind
 from ..store.redis.address import is_server
-from ..text.json_text import json_text
 from .streams import shown
 
 T = TypeVar("T")

@@ -8,8 +8,8 @@ from typing import Any
 
 from scrapy.settings import BaseSettings
 
+from ..feeds.json_text import json_text
 from ..mirrors.advice import Alternative, Mirrors
-from ..text.json_text import json_text
 from .options import add_json, add_store, open_existing, print_table, read_config
 from .times import Moment
 

@@ -11,11 +11,11 @@ from typing import Any
 
 from scrapy.settings import BaseSettings
 
+from ..feeds.json_text import json_text
 from ..feeds.reviews import DIFFERENT, SAME, Reviews, reviews_folder
 from ..matching.evidence import Rule
 from ..settings import Config, ConfigError
 from ..stats import plural
-from ..text.json_text import json_text
 from ..verdict import in_words
 from .comparison import side_by_side
 from .drops import Drop, Drops

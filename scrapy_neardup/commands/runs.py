@@ -9,10 +9,10 @@ from typing import Any
 
 from scrapy.settings import BaseSettings
 
+from ..feeds.json_text import json_text
 from ..stats import plural
 from ..store import Store, open_store
 from ..store.runs import Run
-from ..text.json_text import json_text
 from .options import add_json, add_store, existing, print_table
 from .times import Moment
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from ..document import Document
 from ..settings import Config, ConfigError
-from ..text.json_text import json_text
 from ..text.urls import canonical_url
 from . import FeedError
+from .json_text import json_text
 from .labels import MODES, LabelledSet
 
 SAME, DIFFERENT = "dup", "different"  # labels

@@ -14,6 +14,7 @@ import msgpack
 from ..deduplicator import Deduplicator
 from ..detectors import Detector
 from ..detectors.registry import build_detectors
+from ..feeds.json_text import json_text
 from ..feeds.remote import Signed
 from ..fingerprints import sketch
 from ..matching.evidence import Rule
@@ -26,7 +27,6 @@ from ..store.interface import DOCUMENT, HOST, LINK, RUN, HostNews
 from ..store.keys import id_of, key_of
 from ..store.runs import Run
 from ..text import tokens
-from ..text.json_text import json_text
 from ..verdict import Verdict
 from .codec import decode_text, unpack_sketch
 

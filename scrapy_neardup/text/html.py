@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from lxml import etree
 
 from .. import native
-from .main_text import main_text, squeeze, weight
+from .main_text import main_text, squeeze, text_of, weight
 from .tokens import has_words
 
 _ANCHORS = " ¶#\uf0c1"  # link signs behind headings
@@ -96,7 +96,7 @@ def html_to_page(html: str | bytes, text: str | None = None, root: etree._Elemen
     if tree is None:
         return Page("", text or "")
     page = extract(tree) if text is None else Page(title_of(tree), text)
-    is_whole = root is None and isinstance(html, str) and _DOCUMENT.match(html)
+    is_whole = root is None and isinstance(html, str) and is_whole_page(html)
     return page._replace(elements=elements(html)) if is_whole else page  # type: ignore[arg-type]
 
 
@@ -234,15 +234,9 @@ def title_of(root: etree._Element) -> str:
     found: dict[str, list[etree._Element]] = {"title": [], "h1": [], "meta": []}
     for element in root.iter(*found):
         found[element.tag].append(element)
-    title = next(map(_text, found["title"]), "")
-    headings = [heading for each in found["h1"] if (heading := _text(each).rstrip(_ANCHORS))]
+    title = next(map(text_of, found["title"]), "")
+    headings = [heading for each in found["h1"] if (heading := text_of(each).rstrip(_ANCHORS))]
     # The last such heading, since the first may be the name of the site.
-    shared = next(
-        (heading for heading in reversed(headings) if heading in title and 3 * len(heading) >= len(title)), ""
-    )
+    repeated = (heading for heading in reversed(headings) if heading in title and 3 * len(heading) >= len(title))
     og_titles = (meta.get("content", "") for meta in found["meta"] if meta.get("property") == "og:title")
-    return shared or squeeze(next(og_titles, "")) or title or next(iter(headings), "")
-
-
-def _text(element: etree._Element) -> str:
-    return squeeze("".join(map(str, element.itertext())))
+    return next(repeated, "") or squeeze(next(og_titles, "")) or title or next(iter(headings), "")

@@ -6,26 +6,23 @@ A page is read once, and all of it: also what is hidden, and what is a menu, a d
 elements split it into lines. Of a line, two numbers count: its letters, and those of them in links.
 
 **What is left out is weighed.** There are reasons to leave an element out: its tag (`nav`), its role, a word in its
-class or id (`related`), that it is hidden, that it is a dialog on cookies. None of them is certain. Some sites stream
-the article into a hidden element, keep the posts of a forum in `#comments`, or call each block a widget. So a reason
-has a trust: how much text it may remove, as a multiple of the text that is left. The more a reason removes, the better
-it has to be. If the reasons of one trust together remove more, the one of them that removes most is no reason on this
-page, and the page is weighed again without it. The least trusted reasons go first.
-
-Where enough is left, nothing is given up: a page keeps its article, however long the comments are.
+class or id (`related`), that it is hidden, that it is a dialog on cookies. None is certain: some sites stream the
+article into a hidden element, keep the posts of a forum in `#comments`, or call each block a widget. So a reason has a
+trust: how much text it may remove, as a multiple of the text that is left. The more a reason removes, the better it has
+to be. If the reasons of one trust together remove more, the one of them that removes most is no reason on this page,
+and the page is weighed again without it. The least trusted reasons go first. Where an article is left, nothing is given
+up, however long the comments are.
 
 **Two kinds of pages.** The score of a line is its letters, less twice those in links, less a fee that makes the scores
-of short lines negative. The score of an element is the sum over its lines. Paragraphs raise it; rows of links, menus
-and sidebars lower it. If the element with the highest score has most of the prose, the page is an article, and this
-element without its links is the main text. So an article gives the same text in every template. Otherwise the page is a
-list: of links, products, posts, table cells. Then all that is not left out is the main text, and the page is weighed a
-second time, with long links as text. For a list, they are what it says; in what is left out of an article, they are
-only teasers.
+of short lines low. The score of an element is the sum over its lines: paragraphs raise it, rows of links lower it. If
+the element with the highest score has most of the prose, the page is an article, and this element without its links is
+the main text. So an article gives the same text in every template. Otherwise the page is a list: of links, products,
+posts, cells. Then all that is not left out is the main text, and the page is weighed a second time, with long links as
+text. They are what a list says; in what is left out of an article, they are only teasers. If the page marks its main
+part, and this has a good share of the text, all this is done inside.
 
-If a page has one element that it marks as its main part, and it has a good share of the text, all this is done inside.
-
-**Thin.** If the main text is less than half of all text outside links, left out or not, or was hidden, the page is
-thin. The text of a thin page may be only what its site has on every page.
+**Thin.** If the main text is less than half of all text outside links, or was hidden, or if it is almost only links, it
+may be only what the site has on every page.
 """
 
 from __future__ import annotations
@@ -69,7 +66,7 @@ _TRUSTS = {
     _CONSENT: _Trust(30, free=2000),
 }
 _SKIPPED = _CONTROL  # from this trust on, what is left out is only weighed
-_LITTLE = 100  # letters: if less is left, links weigh too in what is left out
+_LABEL = 50  # letters: a span with less text, if it is left out, does not break the line
 
 _Reason = tuple[int, str]  # the trust, and the word that is the reason
 
@@ -135,7 +132,7 @@ _WIDTH = 2.5  # one such letter counts as this many letters of other scripts
 _attribute = cast("Callable[[etree._Element, str], str | None]", etree._Element.get)
 # Not `items`, which takes quadratic time where an element has thousands of attributes.
 _keys = cast("Callable[[etree._Element], list[str]]", etree._Element.keys)
-_text = cast("Callable[[etree._Element], str]", etree.XPath("string(.)", smart_strings=False))
+_string = cast("Callable[[etree._Element], str]", etree.XPath("string(.)", smart_strings=False))
 
 
 class MainText(NamedTuple):
@@ -155,6 +152,11 @@ def main_text(root: etree._Element) -> MainText:
 def squeeze(text: str) -> str:
     """Replace each run of white space by one blank."""
     return " ".join(text.split())
+
+
+def text_of(element: etree._Element) -> str:
+    """Return all text of an element, squeezed."""
+    return squeeze(_string(element))
 
 
 def weight(text: str) -> int:
@@ -220,12 +222,8 @@ class _Page:
     def _said_once(self, chosen: Sequence[int]) -> Sequence[int]:
         """Leave out lines that say again what a line before them says, if there are many: a page for two screens."""
         letters, texts = self.lines.letters, self.lines.texts
-        seen: set[str] = set()
-        once = []
-        for at in chosen:
-            if letters[at] not in _REPEATED or texts[at] not in seen:
-                once.append(at)
-                seen.add(texts[at])
+        first = {texts[at]: at for at in reversed(chosen)}
+        once = [at for at in chosen if letters[at] not in _REPEATED or first[texts[at]] == at]
         left, before = (sum(letters[at] for at in each) for each in (once, chosen))
         return once if before - left >= _MANY_REPEATED * before else chosen
 
@@ -281,8 +279,7 @@ class _Page:
         left = self._said[-1] - sum(self._said[end] - self._said[first] for first, end, _ in out)
         removed: dict[_Reason, int] = {}
         for first, end, reason in out:
-            by = sums if left >= _LITTLE else self._said
-            removed[reason] = removed.get(reason, 0) + by[end] - by[first]
+            removed[reason] = removed.get(reason, 0) + sums[end] - sums[first]
         for trust, (limit, free, enough) in _TRUSTS.items():
             of_trust = {reason: letters for reason, letters in removed.items() if reason[0] == trust}
             if sum(of_trust.values()) > max(limit * left, free) and not self._has_article(out, enough):
@@ -337,7 +334,7 @@ class _Lines:
             if event == "start":
                 if tag in _OPENED:
                     reasons = self._holding(_reasons(element, tag))
-                    if reasons and max(reasons)[0] >= _SKIPPED:
+                    if reasons and (max(reasons)[0] >= _SKIPPED or (tag == "span" and _is_label(element))):
                         self._skip(element, tag, reasons)
                         walker.skip_subtree()
                         continue
@@ -383,13 +380,13 @@ class _Lines:
         return tuple(each for each in reasons if each not in self._given_up) if self._given_up else reasons
 
     def _skip(self, element: etree._Element, tag: str, reasons: tuple[_Reason, ...]) -> None:
-        prose = said = weight(squeeze(_text(element)))
+        prose = said = weight(text_of(element))
         for inner in element.iter("a", "script", "style") if said else ():
-            letters = weight(squeeze(_text(inner)))
+            letters = weight(text_of(inner))
             prose -= letters
             said -= letters if inner.tag != "a" or letters < _LONG_LINK else 0
-        if tag == "span" and said < _LITTLE:
-            return  # a label for few readers; it does not break the line
+        if tag == "span" and _is_label(element):
+            return
         if self._parts:
             self._end_line()
         if said > 0:
@@ -429,6 +426,10 @@ class _Lines:
         self.prose.append(letters - links if letters > 2 * links else 0)
         self.said.append(said)
         self.scores.append(score if links else max(score, _LEAST_OF_PLAIN))
+
+
+def _is_label(element: etree._Element) -> bool:
+    return len(text_of(element)) < _LABEL
 
 
 def _sums(numbers: Iterable[int]) -> list[int]:
