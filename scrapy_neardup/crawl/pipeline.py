@@ -21,7 +21,7 @@ from ..fingerprints.layout import layout
 from ..items import Fetch, Record
 from ..matching.claim import Claim
 from ..stats import Stat
-from ..text.html import Page, canonical_links, elements
+from ..text.html import Page, canonical_links, elements, has_long_tag, parse
 from ..verdict import Verdict
 from .access import FAILURES
 from .alarms import Alarms
@@ -228,5 +228,6 @@ def _tree(response: Response) -> Tree | None:
     """Return the tree of a response that the callback parsed; None if it is not HTML."""
     if not isinstance(response, HtmlResponse) or not response.body:
         return None
-    root, html = response.selector.root, response.text
+    html = response.text
+    root: Any = parse(html) if has_long_tag(response.body) else response.selector.root
     return Tree(html, root, layout(elements(html))) if isinstance(root, etree._Element) else None
