@@ -45,7 +45,7 @@ class _OneWeighing(main_text._Page):
     """A page of which a list is weighed as an article is: long links do not weigh."""
 
     def _weighed(self, *, by_prose: bool) -> main_text._Left:
-        return super()._weighed(by_prose=by_prose or True)
+        return super()._weighed(by_prose=True)
 
 
 def main() -> None:
