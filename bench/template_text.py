@@ -5,8 +5,9 @@
 CACHE holds SITE.jsonl: {"url": …, "html": …} a line; without SITE all files whose rows have HTML. Of each site so many
 pages are drawn. A line that stands on over 30 % of them is the site's template. A page counts as "template only" where
 every line of its extracted text is template, though 20 words or more of its visible lines are its own; as "thin" where
-its extracted text is under half of its visible text that is not of links, in letters. "said thin" counts the
-pages of which the package itself says so. The visible lines are found without the package. --list names the pages.
+its extracted text is under half of its visible text that is not of links, in letters. "said thin" counts the pages that
+the package itself calls thin, also for other reasons. The visible lines are found without the package. --list names the
+pages.
 """
 
 from __future__ import annotations
