@@ -41,27 +41,20 @@ class Page(NamedTuple):
     """The words of its main text."""
 
 
-class _OneWeighing(main_text._Page):
-    """A page of which a list is weighed as an article is: long links do not weigh."""
-
-    def _weighed(self, *, by_prose: bool) -> main_text._Left:
-        return super()._weighed(by_prose=True)
-
-
 def main() -> None:
     """Print a row for the extraction as it is, and one without each rule."""
     parser = argparse.ArgumentParser(description="F1 of main text, without each rule of the extraction in turn")
     parser.add_argument("dir", nargs="+", type=Path, help="folder with docs.jsonl or docs.jsonl.gz: html, text, type")
     pages = [page for folder in parser.parse_args().dir for page in _pages(folder)]
     groups = list(dict.fromkeys(group for page in pages for group in page.groups))
-    print(f"{'':34} {'change':>7}" + "".join(f" {group[:13]:>13}" for group in groups))
+    print(f"{'':38} {'change':>7}" + "".join(f" {group[:13]:>13}" for group in groups))
     before: float | None = None
     for name, changes in rules():
         with patch.multiple(main_text, **changes):
             main_text._of_classes.cache_clear()
             scores = [_f1(page) for page in pages]
         before = sum(scores) if before is None else before
-        print(f"{name:34} {sum(scores) - before:+7.2f}" + "".join(_columns(pages, scores, groups)), flush=True)
+        print(f"{name:38} {sum(scores) - before:+7.2f}" + "".join(_columns(pages, scores, groups)), flush=True)
 
 
 def rules() -> Iterator[tuple[str, dict[str, Any]]]:
@@ -77,7 +70,8 @@ def rules() -> Iterator[tuple[str, dict[str, Any]]]:
     yield "the class of a topic is a name", {"_TOPIC": re.compile("(?!)")}
     yield "wrappers are in no margin", {"_WRAPPERS": _NONE}
     yield "no marked main part", {"_MAIN_SHARE": inf}
-    yield "long links never weigh", {"_Page": _OneWeighing}
+    yield "links weigh in what is left out", {"_LITTLE": inf}
+    yield "links never weigh in what is left out", {"_LITTLE": 0}
     yield "no link is long", {"_LONG_LINK": 10**9}
     yield "every link is long", {"_LONG_LINK": 0}
     yield "no fee of a line", {"_LINE_FEE": 0}
@@ -86,7 +80,7 @@ def rules() -> Iterator[tuple[str, dict[str, Any]]]:
     yield "all pages are lists", {"_LEAST_SCORE": inf}
     yield "lists keep their frame", {"_MOST": 9.0}
     yield "spans have no reasons", {"_OPENED": main_text._OPENED - {"span"}}
-    yield "short spans break their lines", {"_LITTLE": 0}
+    yield "short spans break their lines", {"_LABEL": 0}
 
 
 def _reasons_without(trust: int) -> Any:

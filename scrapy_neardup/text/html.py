@@ -39,7 +39,8 @@ _LONG_TAG = re.compile(rb"""<(?!script|style)([a-z][a-z0-9]*)\s(?:[^"'>]|"[^"]*"
 _ANY_TAG = re.compile(rb"</?([a-z][a-z0-9]*)(?:\s[^<>]*)?/?>", re.I)
 _INLINE = frozenset(b"a abbr b big cite code em font i mark q s small span strong sub sup tt u var".split())
 _FLAT = frozenset(b"script style title".split())
-_LITTLE = 300  # letters: a page with less text may have its text in a script
+_LITTLE = 300  # letters: a page with less text may have its text in the data of a script
+_SHELL = 100  # letters: a page with less may be made by its scripts
 _DATA = ("application/ld+json", "application/json")
 _SENTENCE = 8  # words
 _SAMPLE = 20_000
@@ -152,7 +153,7 @@ def extract(root: etree._Element) -> Page:
     data = data_text(root)
     if weight(data) > 2 * main.letters:
         return Page(title, data)
-    is_scripted = next(root.iter("script"), None) is not None
+    is_scripted = main.letters < _SHELL and next(root.iter("script"), None) is not None
     return Page(title, main.text, thin=main.thin or is_scripted, scripted=is_scripted)
 
 

@@ -11,15 +11,15 @@ article into a hidden element, keep the posts of a forum in `#comments`, or call
 trust: how much text it may remove, as a multiple of the text that is left. The more a reason removes, the better it has
 to be. If the reasons of one trust together remove more, the one of them that removes most is no reason on this page,
 and the page is weighed again without it. The least trusted reasons go first. Where an article is left, nothing is given
-up, however long the comments are.
+up, however long the comments are. Long links, such as headlines, weigh in what is left, but not in what is left out,
+unless hardly anything is left.
 
 **Two kinds of pages.** The score of a line is its letters, less twice those in links, less a fee that makes the scores
 of short lines low. The score of an element is the sum over its lines: paragraphs raise it, rows of links lower it. If
 the element with the highest score has most of the prose, the page is an article, and this element without its links is
 the main text. So an article gives the same text in every template. Otherwise the page is a list: of links, products,
-posts, cells. Then all that is not left out is the main text, and the page is weighed a second time, with long links as
-text. They are what a list says; in what is left out of an article, they are only teasers. If the page marks its main
-part, and this has a good share of the text, all this is done inside.
+posts, cells. Then all that is not left out is the main text. If the page marks its main part, and this has a good share
+of the text, both are looked for inside.
 
 **Thin.** If the main text is less than half of all text outside links, or was hidden, or if it is almost only links, it
 may be only what the site has on every page.
@@ -66,6 +66,7 @@ _TRUSTS = {
     _CONSENT: _Trust(30, free=2000),
 }
 _SKIPPED = _CONTROL  # from this trust on, what is left out is only weighed
+_LITTLE = 200  # letters: if less is left, links weigh too in what is left out
 _LABEL = 50  # letters: a span with less text, if it is left out, does not break the line
 
 _Reason = tuple[int, str]  # the trust, and the word that is the reason
@@ -188,7 +189,8 @@ class _Page:
         self._said = _sums(self.lines.said)
 
     def main(self) -> MainText:
-        chosen = self._said_once(self._article() or self._list())
+        left = self._weighed()
+        chosen = self._said_once(self._article(left) or self._list(left))
         letters, prose = (sum(numbers[at] for at in chosen) for numbers in (self.lines.letters, self.lines.prose))
         is_hidden = any(trust == _HIDDEN for trust, _ in self._given_up)
         is_thin = is_hidden or 2 * letters < self._prose[-1] or 5 * prose < letters
@@ -197,9 +199,8 @@ class _Page:
         self._read(None)
         return MainText("\n".join(self.lines.texts), is_thin, 0)
 
-    def _article(self) -> list[int]:
+    def _article(self, left: _Left) -> list[int]:
         """Return the lines of the article; [] if the page is a list."""
-        left = self._weighed(by_prose=True)
         first, end = self._main_part(left)
         score, element = self._best(left.scores, first, end)
         chosen = [at for at in range(*element) if left.keeps[at] and self.lines.prose[at]]
@@ -208,9 +209,8 @@ class _Page:
         is_all = twice >= min(2 * _ARTICLE, left.said[end] - left.said[first])
         return chosen if score >= _LEAST_SCORE and is_most and is_all else []
 
-    def _list(self) -> list[int]:
+    def _list(self, left: _Left) -> list[int]:
         """Return the lines of the smallest element with most of what the page says, such as without a frame."""
-        left = self._weighed(by_prose=False)
         first, end = self._main_part(left)
         said = left.said[end] - left.said[first]
         most = max(said - _FRAME, said * _MOST)
@@ -250,14 +250,14 @@ class _Page:
                 best, element = scores[stop] - scores[start], (start, stop)
         return best, element
 
-    def _weighed(self, *, by_prose: bool) -> _Left:
-        """Leave elements out for the reasons that hold on this page. `by_prose`: long links do not weigh.
+    def _weighed(self) -> _Left:
+        """Leave elements out for the reasons that hold on this page.
 
         Each reason that is given up lets more of the page in; there are never more rounds than _MOST_GIVEN_UP.
         """
         while True:
             out = self._left_out()
-            doubtful = self._doubtful(out, self._prose if by_prose else self._said)
+            doubtful = self._doubtful(out)
             if doubtful is None or len(self._given_up) == _MOST_GIVEN_UP:
                 return self._without(out)
             self._given_up.add(doubtful)
@@ -274,11 +274,12 @@ class _Page:
                 after = end
         return out
 
-    def _doubtful(self, out: list[tuple[int, int, _Reason]], sums: list[int]) -> _Reason | None:
+    def _doubtful(self, out: list[tuple[int, int, _Reason]]) -> _Reason | None:
         """Return the reason that is to be given up next; None if all hold."""
         left = self._said[-1] - sum(self._said[end] - self._said[first] for first, end, _ in out)
         removed: dict[_Reason, int] = {}
         for first, end, reason in out:
+            sums = self._prose if left >= _LITTLE else self._said
             removed[reason] = removed.get(reason, 0) + sums[end] - sums[first]
         for trust, (limit, free, enough) in _TRUSTS.items():
             of_trust = {reason: letters for reason, letters in removed.items() if reason[0] == trust}
