@@ -102,10 +102,14 @@ def inside(opening: str, content: str) -> str:
     return opening + content + closed(opening)
 
 
+def amid_article(opening: str) -> list[str]:
+    """Return the lines of an article with a small part inside."""
+    return lines_of(f"<div>{blocks(ARTICLE[:2])}{inside(opening, SMALL)}{blocks(ARTICLE[2:])}</div>")
+
+
 @pytest.mark.parametrize("opening", REASONS)
 def test_a_small_part_is_left_out_of_an_article(opening: str) -> None:
-    part = inside(opening, SMALL)
-    assert lines_of(f"<div>{blocks(ARTICLE[:2])}{part}{blocks(ARTICLE[2:])}</div>") == ARTICLE
+    assert amid_article(opening) == ARTICLE
 
 
 @pytest.mark.parametrize(
@@ -120,12 +124,7 @@ def test_a_small_part_is_left_out_of_an_article(opening: str) -> None:
     ],
 )
 def test_what_is_no_reason_leaves_nothing_out(opening: str) -> None:
-    part = inside(opening, SMALL)
-    assert lines_of(f"<div>{blocks(ARTICLE[:2])}{part}{blocks(ARTICLE[2:])}</div>") == [
-        *ARTICLE[:2],
-        SMALL,
-        *ARTICLE[2:],
-    ]
+    assert amid_article(opening) == [*ARTICLE[:2], SMALL, *ARTICLE[2:]]
 
 
 def test_a_name_of_the_body_describes_the_page() -> None:
@@ -148,7 +147,7 @@ def test_what_is_left_out_is_read_where_there_is_nothing_else(opening: str) -> N
     ("opening", "out", "read"),
     [
         *(("<aside>", 1, 3), ('<div class="comments">', 3, 6), ('<div class="footer">', 2, 5), ("<div hidden>", 2, 4)),
-        *(("<button>", 2, 5), ("<footer>", 15, 25), ("<dialog>", 25, 40)),
+        *(("<button>", 2, 5), ("<footer class=promo>", 15, 25), ("<dialog>", 25, 40)),
     ],
 )
 def test_a_reason_may_remove_so_many_times_what_is_left(opening: str, out: int, read: int) -> None:
@@ -168,12 +167,6 @@ def test_all_blocks_of_one_name_are_read_if_they_are_most_of_the_page() -> None:
     assert lines_of(mixed) == lines
 
 
-@pytest.mark.parametrize("opening", ['<div id="comments">', '<div class="comment">'])
-def test_posts_of_a_forum_are_read_though_they_are_called_comments(opening: str) -> None:
-    posts = blocks(LONG, "<div><p>{}</p></div>")
-    assert lines_of(f"<h1>Which rope for a small boat?</h1><p>{SMALL}</p>{inside(opening, posts)}")[-12:] == LONG
-
-
 def test_only_the_reason_that_removes_most_is_given_up() -> None:
     named = f'<div class="widget">{blocks(LONG)}</div><div class="promo">{SMALL}</div>'
     assert lines_of(f"<div>{blocks(ARTICLE[:1])}{named}</div>") == [ARTICLE[0], *LONG]
@@ -190,6 +183,7 @@ def test_the_least_trusted_reason_is_given_up_first() -> None:
         ('<div class="footer">', 400, 100),
         ("<footer>", 550, 10),
         ('<div class="cookie-banner">', 1900, 40),
+        ('<div class="gdpr-cookies">', 1900, 40),
         ('<div class="related">', 80, 20),
     ],
 )
@@ -205,7 +199,12 @@ def test_a_few_letters_may_be_left_out_of_a_page_with_fewer(opening: str, letter
 def test_an_article_keeps_out_what_is_much_longer(opening: str, lines: int, count: int) -> None:
     article = several(lines)
     other = inside(opening, blocks(several(count, 50)))
-    assert lines_of(f"<div><h1>Ropes</h1>{blocks(article)}</div>{other}") == ["Ropes", *article]
+    later = "<div class='menu'><h1>Boats</h1></div>"
+    assert lines_of(f"<div><h1>Ropes</h1>{blocks(article)}</div>{other}{later}") == ["Ropes", *article]
+
+
+def test_cookies_as_a_subject_are_read() -> None:
+    assert lines_of(f"<p>{SMALL}</p><div class='cookie-recipes'>{blocks(ARTICLE)}</div>") == [SMALL, *ARTICLE]
 
 
 def test_a_note_above_the_heading_is_no_article() -> None:
@@ -356,8 +355,13 @@ def test_of_marks_within_marks_the_innermost_is_read() -> None:
 
 def test_a_mark_with_little_text_gives_way_to_the_mark_around_it() -> None:
     inner, outer, beside = several(1), several(5, 50), several(3, 70)
-    marked = f'<main><div itemprop="articleBody">{blocks(inner)}</div><div>{blocks(outer)}</div></main>'
+    marked = f'<div role="main"><div itemprop="articleBody">{blocks(inner)}</div>{blocks(outer)}</div>'
     assert lines_of(marked + blocks(beside)) == [*inner, *outer]
+
+
+def test_a_mark_needs_its_share_of_the_prose_and_of_the_links() -> None:
+    assert lines_of(f"<main><p>{ARTICLE[0]}</p></main><ul>{LIST}</ul>") == [ARTICLE[0], *TITLES]
+    assert lines_of(f"<main><ul>{LIST}</ul></main><p>{ARTICLE[0]}</p>") == [*TITLES, ARTICLE[0]]
 
 
 def test_marks_side_by_side_do_not_count() -> None:
@@ -373,6 +377,10 @@ def test_marks_side_by_side_do_not_count() -> None:
 def test_a_page_with_more_comments_than_text_is_thin(count: int, is_thin: bool) -> None:
     page = page_of(f"<div>{blocks(ARTICLE)}</div><div class='comments'>{blocks(several(count, 50))}</div>")
     assert (page.text.split("\n"), page.thin) == (ARTICLE, is_thin)
+
+
+def test_links_that_are_left_out_make_no_page_thin() -> None:
+    assert not page_of(f"<nav>{LIST}</nav>{blocks(ARTICLE)}").thin
 
 
 @pytest.mark.parametrize(("attributes", "is_thin"), [("", False), (" class=widget", False), (" hidden", True)])
