@@ -96,22 +96,12 @@ class Fetch(NamedTuple):
 
     def decoded(self, data: bytes) -> str:
         """Return bytes of an item as text: the body as the response has it, other bytes by what they are."""
-        encoding = self.encoding
-        if data != self.body:
+        encoding = self.encoding if data == self.body else None
+        if encoding is None and not data.isascii():  # ASCII may be ISO-2022-JP, which its page declares
             with suppress(UnicodeDecodeError):
                 data.decode()
-                encoding = None if data.isascii() else "utf-8"  # ASCII may be ISO-2022-JP, which its page declares
-        return html_to_unicode(encoding and f"charset={encoding}", data)[1]
-
-
-class _Part(NamedTuple):
-    """One of the texts of an item, with the title and the layout of its page."""
-
-    text: str
-    title: str = ""
-    layout: int = 0
-    thin: bool = False
-    scripted: bool = False
+                encoding = "utf-8"
+        return html_to_unicode(encoding and f"charset={encoding}", data, default_encoding=self.encoding or "utf-8")[1]
 
 
 class Record:
@@ -200,14 +190,10 @@ class Record:
         is_strong = any(kind is Kind.STRONG for kind, _ in self.facts.values())
         return is_strong or (bool(self.facts) and len(self.facts) + bool(self.title) >= LEAST)
 
-    def _part(self, text: str, pages: Mapping[str, Page]) -> _Part:
-        if "<" not in text:
-            return _Part(text)
+    def _part(self, text: str, pages: Mapping[str, Page]) -> Document:
         if text in pages:
-            made = Document.from_page(pages[text])
-        else:
-            made = Document.from_field(text, extractor=self._config.extractor, tree=self._fetch.tree)
-        return _Part(made.text, made.title, made.layout, made.thin, made.scripted)
+            return Document.from_page(pages[text])
+        return Document.from_field(text, extractor=self._config.extractor, tree=self._fetch.tree)
 
     def label(self) -> str:
         """Return words that name the record among others of its page: its first facts, else its title or text."""

@@ -423,7 +423,7 @@ NEXT = '<script id="__NEXT_DATA__" type="application/json">{}</script>'
 )
 def test_text_that_is_only_in_data_is_read(script: str, data: object, count: int) -> None:
     page = page_of(f"<div id='root'>Loading</div>{script.format(json.dumps(data))}")
-    assert page == ("T", "\n".join(ARTICLE[:count]), page.elements, False, False)
+    assert page == ("T", "\n".join(ARTICLE[:count]), page.elements, True, False)
 
 
 @pytest.mark.parametrize(("lines", "data"), [(ARTICLE, " ".join(LONG)), (ARTICLE[:1], ARTICLE[1])])

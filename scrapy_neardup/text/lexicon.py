@@ -73,7 +73,9 @@ class Lexicon:
         Raise OSError if the file can't be read.
         """
         lines = _lines(Path(path).read_bytes(), str(path))
-        _check(lines, str(path))
+        for number, expected in _faults(lines[:1], *_parts(lines)):
+            found = repr(lines[number - 1][:80]) if number <= len(lines) else "the end"
+            raise ValueError(f"{path}, line {number}: expected {expected}, found {found}")
         return _parse(lines)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -126,12 +128,6 @@ def _parts(lines: list[str]) -> tuple[list[str], list[str]]:
     """Return the header lines and the terms."""
     head = list(takewhile(lambda line: line.startswith("# "), lines[1:]))
     return head, lines[1 + len(head) :]
-
-
-def _check(lines: list[str], name: str) -> None:
-    for number, expected in _faults(lines[:1], *_parts(lines)):
-        found = repr(lines[number - 1][:80]) if number <= len(lines) else "the end"
-        raise ValueError(f"{name}, line {number}: expected {expected}, found {found}")
 
 
 def _lines(data: bytes, name: str) -> list[str]:

@@ -30,7 +30,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import lru_cache
-from itertools import accumulate, pairwise
+from itertools import accumulate, islice, pairwise
 from math import inf
 from operator import mul
 from typing import NamedTuple, cast
@@ -50,34 +50,36 @@ class _Trust(NamedTuple):
     free: int = 100
     """Letters that they may remove, however little is left."""
     enough: float = inf
-    """They may remove all that they do if an element of what is left has this score."""
+    """If an element of what is left has this score, there is no limit."""
 
 
 # From the least trusted on. The numbers were chosen on some 600 pages; docs/studies.md has what each kind is worth.
-_NAME, _TAG, _REPLIES, _MARGIN_NAME, _HIDDEN, _CONTROL, _MARGIN, _CONSENT = range(8)
+_NAME, _TAG, _REPLIES, _MARGIN_NAME, _HIDDEN, _LABEL, _CONTROL, _MARGIN, _CONSENT = range(9)
 _TRUSTS = {
     _NAME: _Trust(0.5, enough=1200),
     _TAG: _Trust(1.5, enough=1000),
     _REPLIES: _Trust(4, enough=300),
     _MARGIN_NAME: _Trust(3, free=600),
     _HIDDEN: _Trust(2.5),
+    _LABEL: _Trust(3, free=600),
     _CONTROL: _Trust(3),
     _MARGIN: _Trust(20, free=600),
     _CONSENT: _Trust(30, free=2000),
 }
-_SKIPPED = _CONTROL  # from this trust on, what is left out is only weighed
+_SKIPPED = _LABEL  # from this trust on, what is left out is only weighed
 _LITTLE = 200  # letters: if less is left, links weigh too in what is left out
-_LABEL = 50  # letters: a span with less text, if it is left out, does not break the line
+_LETTERS_OF_LABEL, _ELEMENTS_OF_LABEL = 50, 20  # at most, in a <span> that is left out within its line
 
 _Reason = tuple[int, str]  # the trust, and the word that is the reason
 
-_NEVER = _words("rp rt script style title")  # no text, or the reading of the character beside it
+# No text, markup that the parser reads as text, or the reading of the character beside it.
+_NEVER = _words("iframe noembed noframes rp rt script style title")
 _BREAKS = _words("br hr")
 _BLOCKS = _words(
     "address article aside blockquote body caption center dd details div dl dt fieldset figcaption figure footer form"
     " h1 h2 h3 h4 h5 h6 header html legend li main nav ol p pre section summary table tbody td tfoot th thead tr ul"
 )
-_CONTROLS = _words("audio button canvas datalist iframe map noscript object select svg textarea video")
+_CONTROLS = _words("audio button canvas datalist map noscript object select svg textarea video")
 _OPENED = _BLOCKS | _CONTROLS | {"dialog", "span", "template"}
 _UNNAMED = _words("html body main article")  # their classes describe the page, such as "with-sidebar"
 _TAGS: dict[str, tuple[_Reason, ...]] = {
@@ -89,6 +91,7 @@ _TAGS: dict[str, tuple[_Reason, ...]] = {
 _ROLES = {"alertdialog": "dialog", "banner": "header", "complementary": "aside", "contentinfo": "footer"}
 _ROLES |= {"dialog": "dialog", "navigation": "nav", "search": "form"}
 _HIDDEN_REASON = ((_HIDDEN, "hidden"),)
+_LABEL_REASON = ((_LABEL, "span"),)
 _TELLING = _words("aria-hidden class hidden id role style")
 _NAMES = _words(
     "ad ads advert advertisement advertising author banner breadcrumb breadcrumbs byline caption carousel close"
@@ -101,7 +104,7 @@ _NAMES = _words(
 _WHOLE_NAMES = _words("header hidden screen-reader-text site-header sr-only visually-hidden visuallyhidden")
 _REPLY_NAMES = _words("comment commentlist comments disqus respond review reviews")
 _MARGIN_NAMES = _words("contentinfo copyright footer nav navbar navfooter navheader navigation newsletter popup subnav")
-_HAVING = _words("closed disabled has no not off with without")  # an element named "has-nav" is beside a nav
+_NEGATING = _words("closed disabled has no not off with without")  # an element named "has-nav" is beside a nav
 _WRAPPERS = _words("area container inner outer section wrap wrapper")  # "footer-wrap" is a footer
 _CONSENT_DIALOGS = _words("cookiebar cookiebot cookieconsent cookienotice cybot didomi onetrust truste usercentrics")
 _CONSENT_NAMES = _words("consent consents cookie cookies gdpr")
@@ -111,14 +114,14 @@ _DIALOG_NAMES = _words(
 )
 _TOPIC = re.compile("(product_)?(cat|category|tag)-")  # what a post is about, as WordPress has it
 _TELLING_WORDS = _NAMES | _REPLY_NAMES | _MARGIN_NAMES | _CONSENT_DIALOGS | _CONSENT_NAMES
-_TELLING_WORDS |= _words("header hidden reader sr visually visuallyhidden")
 _WORD = re.compile("[A-Z]?[a-z]+|[A-Z]+")
+_TELLING_WORDS |= {word for name in _WHOLE_NAMES for word in _WORD.findall(name)}
 _MOST_WORDS_OF_ID = 4  # an id with more words is made from a heading
+_MOST_CACHED = 200  # letters of a name
 _HIDING_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
 
 _FRAME = 300  # letters at most outside a list, such as the name and the address of a site
 _MOST = 0.6  # of what a page says, at least inside
-_MOST_GIVEN_UP = 20
 _LINE_FEE = 20  # letters
 _LEAST_OF_PLAIN = 2  # the least score of a line without links, such as of a verse, or in a cell of a table
 _LONG_LINK = 28  # letters: a longer link is a title or a sentence, a shorter one leads elsewhere
@@ -140,9 +143,9 @@ class MainText(NamedTuple):
     text: str
     """One line for each block."""
     thin: bool
-    """True if `text` is less than half of the page's text outside links, or the page has almost only links."""
+    """True if `text` is less than half of the page's text outside links, was hidden, or is almost only links."""
     letters: int
-    """The weight of the text; 0 if all of the page is read, since nothing is left of it otherwise."""
+    """The weight of the text; 0 if nothing was left, so that `text` is all of the page."""
 
 
 def main_text(root: etree._Element) -> MainText:
@@ -210,7 +213,7 @@ class _Page:
         return chosen if score >= _LEAST_SCORE and is_most and is_all else []
 
     def _list(self, left: _Left) -> list[int]:
-        """Return the lines of the smallest element with most of what the page says, such as without a frame."""
+        """Return the lines of the smallest element with the heading and most of what the page says: without a frame."""
         first, end = self._main_part(left)
         said = left.said[end] - left.said[first]
         most = max(said - _FRAME, said * _MOST)
@@ -230,8 +233,7 @@ class _Page:
     def _main_part(self, left: _Left) -> tuple[int, int]:
         """Return the range of the part that the page marks as its main part, if it has enough text; else all lines.
 
-        Of marks within marks, the innermost is taken that has enough. Marks side by side, such as on a page of
-        several articles, do not count.
+        The innermost of nested marks counts. Marks side by side, as on a page of several articles, do not.
         """
         marked = self.lines.marked
         is_one = all(outer[0] <= inner[0] for inner, outer in pairwise(marked))
@@ -251,15 +253,13 @@ class _Page:
         return best, element
 
     def _weighed(self) -> _Left:
-        """Leave elements out for the reasons that hold on this page.
-
-        Each reason that is given up lets more of the page in; there are never more rounds than _MOST_GIVEN_UP.
-        """
+        """Leave elements out for the reasons that hold on this page. Each that is given up lets more of the page in."""
         while True:
             out = self._left_out()
-            doubtful = self._doubtful(out)
-            if doubtful is None or len(self._given_up) == _MOST_GIVEN_UP:
-                return self._without(out)
+            left = self._without(out)
+            doubtful = self._doubtful(out, left)
+            if doubtful is None:
+                return left
             self._given_up.add(doubtful)
             if doubtful[0] >= _SKIPPED:
                 self._read(self._given_up)
@@ -274,23 +274,18 @@ class _Page:
                 after = end
         return out
 
-    def _doubtful(self, out: list[tuple[int, int, _Reason]]) -> _Reason | None:
-        """Return the reason that is to be given up next; None if all hold."""
-        left = self._said[-1] - sum(self._said[end] - self._said[first] for first, end, _ in out)
+    def _doubtful(self, out: list[tuple[int, int, _Reason]], left: _Left) -> _Reason | None:
+        """Return the reason that is to be given up next; None if all hold. What is above the heading is no article."""
+        best, _ = self._best(left.scores, self.lines.heading, len(left.keeps))
+        sums = self._prose if left.said[-1] >= _LITTLE else self._said
         removed: dict[_Reason, int] = {}
         for first, end, reason in out:
-            sums = self._prose if left >= _LITTLE else self._said
             removed[reason] = removed.get(reason, 0) + sums[end] - sums[first]
         for trust, (limit, free, enough) in _TRUSTS.items():
             of_trust = {reason: letters for reason, letters in removed.items() if reason[0] == trust}
-            if sum(of_trust.values()) > max(limit * left, free) and not self._has_article(out, enough):
+            if sum(of_trust.values()) > max(limit * left.said[-1], free) and best < enough:
                 return max(of_trust, key=lambda reason: (of_trust[reason], reason))
         return None
-
-    def _has_article(self, out: list[tuple[int, int, _Reason]], enough: float) -> bool:
-        """Return whether an element of what is left has a score of `enough`, not counting what is above the heading."""
-        end = len(self.lines.texts)
-        return enough < inf and self._best(self._without(out).scores, self.lines.heading, end)[0] >= enough
 
     def _without(self, out: list[tuple[int, int, _Reason]]) -> _Left:
         keeps = [True] * len(self.lines.texts)
@@ -325,18 +320,24 @@ class _Lines:
 
     def read(self, root: etree._Element) -> None:
         """Read a tree. This is one loop, since a call for each element would take a third of the time."""
-        parts, link_parts = self._parts, self._link_parts
+        parts, link_parts, given_up = self._parts, self._link_parts, self._given_up
         opened: list[etree._Element] = []
         firsts: list[int] = []  # the first line of each opened element
         places: list[int] = []  # its place among the doubted, or -1
+        doubts = 0  # how many opened elements have reasons
         walker = etree.iterwalk(root, events=("start", "end", "comment", "pi"))
         for event, element in walker:
             tag = element.tag
             if event == "start":
                 if tag in _OPENED:
-                    reasons = self._holding(_reasons(element, tag))
-                    if reasons and (max(reasons)[0] >= _SKIPPED or (tag == "span" and _is_label(element))):
-                        self._skip(element, tag, reasons)
+                    reasons = _reasons(element, tag) if given_up is not None else ()
+                    if reasons and tag == "span" and _is_label(element):
+                        reasons = _LABEL_REASON
+                    if reasons and given_up:
+                        reasons = tuple(each for each in reasons if each not in given_up)
+                    if reasons and max(reasons)[0] >= _SKIPPED:
+                        if reasons != _LABEL_REASON or not doubts:  # else it would weigh twice
+                            self._skip(element, reasons)
                         walker.skip_subtree()
                         continue
                     if reasons or tag != "span":
@@ -345,6 +346,7 @@ class _Lines:
                         opened.append(element)
                         firsts.append(len(self.texts))
                         places.append(len(self.doubted) if reasons else -1)
+                        doubts += bool(reasons)
                         if reasons:
                             self.doubted.append((len(self.texts), 0, reasons))
                 elif tag in _NEVER:
@@ -363,6 +365,7 @@ class _Lines:
                             self._end_line()
                         opened.pop()
                         first, place = firsts.pop(), places.pop()
+                        doubts -= place >= 0
                         if place >= 0 or first < len(self.texts):
                             self._close(element, tag, first, place)
                 elif tag == "a":
@@ -375,20 +378,13 @@ class _Lines:
         if parts:
             self._end_line()
 
-    def _holding(self, reasons: tuple[_Reason, ...]) -> tuple[_Reason, ...]:
-        if not reasons or self._given_up is None:
-            return ()
-        return tuple(each for each in reasons if each not in self._given_up) if self._given_up else reasons
-
-    def _skip(self, element: etree._Element, tag: str, reasons: tuple[_Reason, ...]) -> None:
+    def _skip(self, element: etree._Element, reasons: tuple[_Reason, ...]) -> None:
         prose = said = weight(text_of(element))
         for inner in element.iter("a", "script", "style") if said else ():
             letters = weight(text_of(inner))
             prose -= letters
             said -= letters if inner.tag != "a" or letters < _LONG_LINK else 0
-        if tag == "span" and _is_label(element):
-            return
-        if self._parts:
+        if self._parts and reasons != _LABEL_REASON:
             self._end_line()
         if said > 0:
             self.doubted.append((len(self.texts), len(self.texts) + 1, reasons))
@@ -401,11 +397,8 @@ class _Lines:
         if end > first:
             if not self.elements or self.elements[-1] != (first, end):
                 self.elements.append((first, end))
-            if (
-                tag == "main"
-                or _attribute(element, "role") == "main"
-                or _attribute(element, "itemprop") == "articleBody"
-            ):
+            role, kind = _attribute(element, "role"), _attribute(element, "itemprop")
+            if tag == "main" or role == "main" or kind == "articleBody":
                 self.marked.append((first, end))
             elif tag == "h1" and not self.heading:
                 self.heading = end
@@ -430,7 +423,8 @@ class _Lines:
 
 
 def _is_label(element: etree._Element) -> bool:
-    return len(text_of(element)) < _LABEL
+    few = list(islice(element.iter(), _ELEMENTS_OF_LABEL + 1))  # else nested spans would take quadratic time
+    return len(few) <= _ELEMENTS_OF_LABEL and len(text_of(element)) < _LETTERS_OF_LABEL
 
 
 def _sums(numbers: Iterable[int]) -> list[int]:
@@ -443,40 +437,28 @@ def _reasons(element: etree._Element, tag: str) -> tuple[_Reason, ...]:
     for key in _keys(element):
         if key in _TELLING:
             value = _attribute(element, key) or ""
-            if key == "class":
-                reasons += _of_classes(value) if tag not in _UNNAMED else ()
-            elif key == "id":
-                reasons += _of_id(value) if tag not in _UNNAMED else ()
+            if key in ("class", "id"):
+                names = _of_names if len(value) < _MOST_CACHED else _of_names.__wrapped__
+                reasons += names(value, key) if tag not in _UNNAMED else ()
             elif key == "role":
                 reasons += _TAGS.get(_ROLES.get(value, ""), ())
-            elif _hides(key, value):
+            elif key == "hidden" or (_HIDING_STYLE.search(value) if key == "style" else value == "true"):
                 reasons += _HIDDEN_REASON
     return reasons if tag != "template" or _attribute(element, "shadowrootmode") else reasons + _HIDDEN_REASON
 
 
-def _hides(key: str, value: str) -> bool:
-    if key == "style":
-        return _HIDING_STYLE.search(value) is not None
-    return key == "hidden" or value == "true"
-
-
-def _of_names(value: str) -> tuple[_Reason, ...]:
+@lru_cache(maxsize=1 << 14)
+def _of_names(value: str, key: str) -> tuple[_Reason, ...]:
     """Return the reasons in the value of a `class` or `id`. Few values have a telling word."""
-    if _TELLING_WORDS.isdisjoint(map(str.lower, _WORD.findall(value))):
+    words = _WORD.findall(value)
+    if _TELLING_WORDS.isdisjoint(map(str.lower, words)) or (key == "id" and len(words) > _MOST_WORDS_OF_ID):
         return ()
-    return tuple(reason for token in value.split() for reason in _of_name(token))
-
-
-_of_classes = lru_cache(maxsize=1 << 14)(_of_names)
-
-
-def _of_id(value: str) -> tuple[_Reason, ...]:
-    return _of_names(value) if len(_WORD.findall(value)) <= _MOST_WORDS_OF_ID else ()
+    return tuple(dict.fromkeys(reason for token in value.split() for reason in _of_name(token)))
 
 
 def _of_name(token: str) -> tuple[_Reason, ...]:
     words = [word.lower() for word in _WORD.findall(token)]
-    if not words or words[0] in _HAVING or words[-1] in _HAVING or _TOPIC.match(token):
+    if not words or words[0] in _NEGATING or words[-1] in _NEGATING or _TOPIC.match(token):
         return ()
     reasons = [(_NAME, token.lower())] if token.lower() in _WHOLE_NAMES else []
     of_consent = sum(word in _CONSENT_NAMES for word in words)

@@ -112,7 +112,8 @@ class _Dictionary:
         jieba.setLogLevel("WARNING")
         jieba.dt.initialize()
         self._counts: dict[str, int] = jieba.dt.FREQ  # 0 marks a prefix that is not a word
-        self._scores = _Scores(log(jieba.dt.total))
+        all_words = log(jieba.dt.total)
+        self._score = cache(lambda count: log(count) - all_words)  # of a word, by its count
         # A cache, since most new words (names and the like) occur again.
         self._find = lru_cache(maxsize=1 << 14)(lambda text: list(finalseg.cut(text)))
 
@@ -145,7 +146,7 @@ class _Dictionary:
 
     def _best_ends(self, run: str) -> list[int]:
         """Return, for each position, the end of the first word in the most likely cut of the run from there on."""
-        count_of, scores, size = self._counts.get, self._scores, len(run)
+        count_of, score_of, size = self._counts.get, self._score, len(run)
         best, ends = [0.0] * (size + 1), [0] * size
         for start in range(size - 1, -1, -1):
             end = far = start + 1
@@ -153,23 +154,12 @@ class _Dictionary:
             word = run[start]
             while (count := count_of(word)) is not None:
                 # Add in jieba's order, so that the last digits are equal. Ties go to the longest word.
-                if count and (score := scores[count] + best[end]) >= most:
+                if count and (score := score_of(count) + best[end]) >= most:
                     most, far = score, end
                 if end == size:
                     break
                 end += 1
                 word = run[start:end]
-            best[start] = most if most > -inf else scores[1] + best[start + 1]
+            best[start] = most if most > -inf else score_of(1) + best[start + 1]
             ends[start] = far
         return ends
-
-
-class _Scores(dict[int, float]):
-    """A cache of the log probabilities of words, by their counts."""
-
-    def __init__(self, all_words: float) -> None:
-        self._all_words = all_words
-
-    def __missing__(self, count: int) -> float:
-        self[count] = score = log(count) - self._all_words
-        return score

@@ -80,7 +80,8 @@ def variation(url: str, shape: Shape) -> Variation | None:
     if _has_ending(path, ending):
         path, kinds = path[: -len(ending)], kinds | {f"…{ending}"}
     told = frozenset(map(str, kinds))
-    plain = parts._replace(path="".join([path, *_of_path(kept)]), query="&".join(_of_query(kept))).geturl()
+    of_path, of_query = ([item for item in kept if item.startswith(";") == is_path] for is_path in (True, False))
+    plain = parts._replace(path="".join([path, *of_path]), query="&".join(of_query)).geturl()
     where = prefix * begins + (path if kept else f"{path.rpartition('/')[0]}/")
     branch = f"{_DATE.sub('/date', where)}?{sorted(set(map(_name, kept)))} {sorted(told)}"
     return Variation(plain, where, told, Place(hash_place(f"{plain} {sorted(told)}"), hash_place(branch)))
@@ -106,14 +107,6 @@ def _split(url: str) -> tuple[str, list[str]] | None:
     if "/" in rest:
         path, mark, rest = parts.path, "", ""
     return path, [*(f";{item}" for item in rest.split(";") if mark), *filter(None, parts.query.split("&"))]
-
-
-def _of_path(items: list[str]) -> list[str]:
-    return [item for item in items if item.startswith(";")]
-
-
-def _of_query(items: list[str]) -> list[str]:
-    return [item for item in items if not item.startswith(";")]
 
 
 def _name(item: str) -> str:
