@@ -325,7 +325,7 @@ def test_explain_says_which_text_is_thin(tmp_path: Path) -> None:
     (tmp_path / "b.html").write_text(f"<html><body><div><p>{text(1)}</p></div></body></html>")
     told = json.loads(succeeded(tmp_path, "explain", "--files", "a.html", "b.html", "--json").stdout)
     assert {path: document["thin"] for path, document in told["documents"].items()} == {"a.html": True, "b.html": False}
-    why = "it has less than half of the page's words outside links, or was hidden, or the page has almost only links"
+    why = "it has less than half of the page's words outside links, was hidden or in data, or is almost only links"
     end = f"; the text of a.html is thin: {why}"
     assert told["sentence"].startswith("duplicate: ")
     assert told["sentence"].endswith(end)

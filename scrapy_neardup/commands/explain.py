@@ -130,7 +130,7 @@ def _explain_rule(mirrors: Mirrors, url: str) -> dict[str, Any]:
     }
 
 
-_THIN = "it has less than half of the page's words outside links, or was hidden, or the page has almost only links"
+_THIN = "it has less than half of the page's words outside links, was hidden or in data, or is almost only links"
 _SCRIPTED = "the page has hardly any text, so its text may be in a script"
 
 

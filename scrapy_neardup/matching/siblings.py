@@ -11,7 +11,7 @@ these conditions holds. Without a URL, only the first condition is checked. If s
   most of the shingles around these words.
 - Name. Both pages are of one host, the titles differ in a few words at one place, and the later text does not contain
   the differing words of either title. So the subject of the pages is not in the compared text.
-- Thin text. Both pages are of one host, the titles differ, and the later text is a small part of its page.
+- Thin text. Both pages are of one host, the titles or the texts differ, and the later text says little of its page.
 - Own. The later text has rare shingles, which few other pages have, and the earlier text lacks too many of them. If
   the titles differ, or a third page has the same title, the earlier text must have more of them. The larger the share
   of the later text that is form, the more rare shingles the earlier text must have.
@@ -118,6 +118,9 @@ class Page:
         if ours and self.is_of_host(earlier) and self._signature.sketch == earlier.sketch:
             # Equal facts and equal text are one record, even if the text is a form.
             return None if self._may_have_title_of(earlier) else "the titles differ"
+        differs = self._signature.sketch != earlier.sketch or self._differs_in_title(earlier)
+        if self._document.thin and differs and self.is_of_host(earlier):
+            return "the text is thin, and the titles or the texts differ"
         return self._why_by_titles(earlier) or self._why_by_texts(earlier)
 
     def _may_have_title_of(self, earlier: Signature) -> bool:
@@ -136,15 +139,11 @@ class Page:
             return None
         if self.lacks_subject(earlier):
             return "the earlier text lacks the subject of the title"
-        if self.is_of_host(earlier) and self._document.thin:
-            return "the text is thin, and the titles differ"
         if self.is_of_host(earlier) and self.is_named_otherwise(earlier):
             return "the titles differ in a name"
         return None
 
     def _why_by_texts(self, earlier: Signature) -> str | None:
-        if self._document.thin and self.is_of_host(earlier) and self._signature.sketch != earlier.sketch:
-            return "the text is thin, and the texts differ"
         own = self.own(earlier)
         if own is None and self.is_of_host(earlier) and self.has_passage(earlier):
             return "each text has a passage that the other lacks"
