@@ -394,12 +394,17 @@ def test_thin_pages_of_a_host_are_dropped_only_if_they_are_equal() -> None:
 
 
 @pytest.mark.parametrize(
-    ("script", "text", "scripted"),
-    [(SCRIPT, "Loading", True), ("", "Loading", False), (SCRIPT, "灯塔照亮海峡。" * 20, False)],
+    ("script", "text", "thin", "scripted"),
+    [
+        (SCRIPT, "Loading", True, True),
+        ("", "Loading", False, False),
+        (SCRIPT, "灯塔照亮海峡。" * 20, True, False),  # little text, but too much for a shell
+        (SCRIPT, "灯塔照亮海峡。" * 40, False, False),
+    ],
 )
-def test_a_shell_for_scripts_is_thin_and_scripted(script: str, text: str, scripted: bool) -> None:
+def test_a_page_of_little_text_and_scripts(script: str, text: str, thin: bool, scripted: bool) -> None:
     page = page_of(f"<div id='root'>{text}</div>{script}")
-    assert (page.thin, page.scripted) == (scripted, scripted)
+    assert (page.thin, page.scripted) == (thin, scripted)
 
 
 # Data of scripts

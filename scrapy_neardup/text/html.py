@@ -40,7 +40,7 @@ _LONG_TAG = re.compile(rb"<([a-z][^\s/<>]*)[\s/][^<>]{10000,}", re.I)
 _ANY_TAG = re.compile(rb"</?([a-z][^\s/<>]*)(?:[\s/][^<>]*)?>", re.I)
 _INLINE = frozenset(b"a abbr b big cite code em font i mark q s small span strong sub sup tt u var".split())
 _FLAT = frozenset(b"meta script style title".split())
-_LITTLE = 300  # letters: a page with less text may have its text in the data of a script
+_LITTLE = 500  # letters: a page with less text may have its text in the data of a script, or say too little
 _SHELL = 100  # letters: a page with less may be made by its scripts
 _DATA = ("application/ld+json", "application/json")
 _SENTENCE = 8  # words
@@ -152,8 +152,8 @@ def extract(root: etree._Element) -> Page:
     data = data_text(root)
     if weight(data) > 2 * main.letters:
         return Page(title, data, thin=True)
-    is_scripted = main.letters < _SHELL and next(root.iter("script"), None) is not None
-    return Page(title, main.text, thin=main.thin or is_scripted, scripted=is_scripted)
+    has_scripts = next(root.iter("script"), None) is not None
+    return Page(title, main.text, thin=main.thin or has_scripts, scripted=has_scripts and main.letters < _SHELL)
 
 
 def data_text(root: etree._Element) -> str:
