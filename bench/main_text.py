@@ -1,4 +1,4 @@
-"""What each rule of the extraction is worth: main text without it, on pages whose main text is known.
+"""Measure what each rule of the extraction is worth, on pages whose main text is known.
 
     python bench/main_text.py DIR…
 

@@ -51,8 +51,7 @@ class Document:
     facts: bytes = b""
     """The packed facts of the record (`facts.pack`); b"" without any."""
     thin: bool = False
-    """True if the text is less than half of all text outside links on its page, if it was hidden there, or if the page
-    has almost only links."""
+    """True if the text may not be what its page is about: a small part, hidden, from data, or almost only links."""
     scripted: bool = False
     """True if the page has hardly any text, but scripts that may make some."""
     fact_names: tuple[str, ...] = ()

@@ -349,7 +349,6 @@ def test_a_missing_decoder_is_named_once_and_the_records_have_no_text(
     package: str,
 ) -> None:
     pytest.importorskip("warcio")
-    monkeypatch.setattr("scrapy_neardup.feeds.warc._told", set())
     monkeypatch.setitem(sys.modules, module, None)
     sent = [record("response", f"{URL}{n}", answer(b"\x00\x01", Content_Encoding=coding)) for n in range(2)]
     path = tmp_path / "x.warc"

@@ -225,7 +225,7 @@ def _urls(response: Response | None) -> tuple[str, ...]:
 
 
 def _tree(response: Response) -> Tree | None:
-    """Return the tree of a response that the callback parsed; None if it is not HTML."""
+    """Return the tree of a response, which the callback may have parsed; None if it is not HTML."""
     if not isinstance(response, HtmlResponse) or not response.body:
         return None
     html = response.text

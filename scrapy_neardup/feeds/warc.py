@@ -10,7 +10,7 @@ import logging
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, redirect_stderr
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import IO, Any
 
 from .compression import reading
@@ -21,13 +21,14 @@ logger = logging.getLogger(__name__)
 
 CHUNK = 1 << 16
 SNIFFED = 5000  # bytes by which to recognise the type of a response without Content-Type
-_told: set[str] = set()  # the reasons that were logged, each for its first record
 
 
 @dataclass(frozen=True)
 class Warc(Kind):
     """WARC, plain or with each record gzipped."""
 
+    told: set[str] = field(default_factory=set, compare=False)
+    """The reasons that were logged, each for its first record."""
     name = "WARC"
     names = (".warc", ".warc.gz", ".wet", ".wet.gz")
     gzips = False
@@ -75,7 +76,7 @@ class Warc(Kind):
         except ArchiveLoadFailed as error:
             raise ValueError(str(error)) from error
         except MissingDecoderError as error:
-            _tell(f"{raw.path}, {data['url']!r}", str(error))
+            self._tell(f"{raw.path}, {data['url']!r}", str(error))
             data["text"] = None
         if said.getvalue():
             raise ValueError(f"its content can't be unpacked: {' '.join(said.getvalue().split())}")
@@ -89,6 +90,11 @@ class Warc(Kind):
                 _copy(source, raw.size, file, gzipped=gzipped)
 
         yield write
+
+    def _tell(self, place: str, why: str) -> None:
+        if why not in self.told:
+            self.told.add(why)
+            logger.warning("%s: read without text, as all such records: %s", place, why)
 
 
 @contextmanager
@@ -114,12 +120,6 @@ def _copy(source: IO[bytes], size: int, file: IO[bytes], *, gzipped: bool) -> No
         size -= len(data)
     if change:
         file.write(change.flush())
-
-
-def _tell(place: str, why: str) -> None:
-    if why not in _told:
-        _told.add(why)
-        logger.warning("%s: read without text, as all such records: %s", place, why)
 
 
 def _names(record: Any) -> dict[str, Any]:

@@ -159,7 +159,7 @@ def extract(root: etree._Element) -> Page:
 def data_text(root: etree._Element) -> str:
     """Return the sentences in the JSON-LD of a page, or else in the data from which its scripts make the page.
 
-    Each is one line. HTML is read as a page is. "" if there are none.
+    Each is one line, without tags. "" if there are none.
     """
     for kind in _DATA:
         scripts = (each for each in root.iter("script") if each.get("type", "").strip().lower().startswith(kind))

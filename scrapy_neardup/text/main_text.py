@@ -43,7 +43,7 @@ def _words(names: str) -> frozenset[str]:
 
 
 class _Trust(NamedTuple):
-    """How much text reasons of one trust may remove together."""
+    """A limit of the text that the reasons of one trust may remove together."""
 
     limit: float
     """As a multiple of the text that is left."""
@@ -169,7 +169,7 @@ def weight(text: str) -> int:
 
 
 class _Left(NamedTuple):
-    """What is left of a page: which lines, and sums over the lines before each line, without what is left out."""
+    """The part of a page that is left: its lines, and the sums over those before each line."""
 
     keeps: list[bool]
     scores: list[int]
@@ -276,14 +276,14 @@ class _Page:
 
     def _doubtful(self, out: list[tuple[int, int, _Reason]], left: _Left) -> _Reason | None:
         """Return the reason that is to be given up next; None if all hold. What is above the heading is no article."""
-        best, _ = self._best(left.scores, self.lines.heading, len(left.keeps))
         sums = self._prose if left.said[-1] >= _LITTLE else self._said
         removed: dict[_Reason, int] = {}
         for first, end, reason in out:
             removed[reason] = removed.get(reason, 0) + sums[end] - sums[first]
         for trust, (limit, free, enough) in _TRUSTS.items():
             of_trust = {reason: letters for reason, letters in removed.items() if reason[0] == trust}
-            if sum(of_trust.values()) > max(limit * left.said[-1], free) and best < enough:
+            is_over = sum(of_trust.values()) > max(limit * left.said[-1], free)
+            if is_over and (enough == inf or self._best(left.scores, self.lines.heading, len(left.keeps))[0] < enough):
                 return max(of_trust, key=lambda reason: (of_trust[reason], reason))
         return None
 
