@@ -15,7 +15,7 @@ from ..document import Document
 from ..facts import name_of
 from ..items import has_text_in
 from ..matching.claim import Claim
-from ..matching.siblings import same_title
+from ..matching.titles import same_title
 from ..settings import Config
 from ..text.main_text import squeeze
 from ..text.urls import host

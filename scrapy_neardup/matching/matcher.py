@@ -25,7 +25,8 @@ from ..text.shapes import site
 from ..text.urls import canonical_url, domain, host
 from ..verdict import Apart, Match, page_kind
 from .evidence import Comparison, Rule, compare
-from .siblings import Page, Siblings, may_hide_form, title_words
+from .siblings import LITTLE, Page, Siblings, may_hide_form
+from .titles import title_words
 
 if TYPE_CHECKING:
     from ..store import Store
@@ -184,11 +185,12 @@ class Matcher:
     def _pair(self, document: Document, page: Page, signature: Signature, name: str, earlier: Signature) -> Pair | None:
         """Compare a document with a candidate. Return None if the rule rejects it."""
         self.compared += 1
-        # Most pairs end here, so expensive checks come later, above all the counting of copies.
-        if not self.rule.may_accept(signature.sketch, earlier.sketch, repeated=True):
-            return None
-        same_text = _same_text(signature, earlier)
         found = compare(signature.sketch, earlier.sketch)
+        # Most pairs end here, so expensive checks come later, above all the counting of copies.
+        if found.tokens >= self.rule.min_tokens and found.resemblance < LITTLE:
+            return None
+        found = found._replace(resemblance=max(found.resemblance, page.own(earlier).resemblance))
+        same_text = _same_text(signature, earlier)
         same_url = same_text and self.is_own(document.url, earlier)
         same_record = same_text and not same_url and self._is_same_record(page, signature, earlier)
         is_accepted = self.rule.accepts(

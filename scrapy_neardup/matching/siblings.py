@@ -1,36 +1,32 @@
 """Recognise siblings, pages of one form with different subjects, which are not copies. No I/O.
 
-Reference pages of a library, products of a shop and issues of a bulletin share most of their words. The shared words
-are on other pages too, so they are no evidence of a copy. Two documents are siblings, and both are kept, if one of
-these conditions holds. Without a URL, only the first condition is checked. If strong facts are equal, no other is.
+Reference pages of a library, products of a shop and ads of an employer share most of their words. What is on other
+pages too is *form*, and no evidence of a copy. The rest is a page's *own* text. Two documents are siblings, and both
+are kept, if one of these conditions holds. Without a URL, only the first condition is checked. If strong facts are
+equal, only facts are compared.
 
 - Strong facts. The items differ in a number that is the same on all sites, such as an ISBN.
-- Facts. Both items are of one host, and differ in a fact, such as a date, place or price. If their facts and texts are
-  equal, only their titles count.
-- Subject. The titles differ, the later text contains words that only the later title has, and the earlier text lacks
-  most of the shingles around these words.
-- Name. Both pages are of one host, the titles differ in a few words at one place, and the later text does not contain
-  the differing words of either title. So the subject of the pages is not in the compared text.
+- Facts. Both items are of one host, and differ in a fact, such as a date, place or price.
 - Thin text. Both pages are of one host, the titles or the texts differ, and the later text says little of its page.
-- Own. The later text has rare shingles, which few other pages have, and the earlier text lacks too many of them. If
-  the titles differ, or a third page has the same title, the earlier text must have more of them. The larger the share
-  of the later text that is form, the more rare shingles the earlier text must have.
-- Passage. Both pages are of one host, with too few known pages to tell which shingles are rare, and each text has a
-  passage that the other lacks.
+- Subject. The subjects of the titles differ, and the earlier text lacks what the later text says of its subject. Or
+  both pages are of one host, and the text names neither of the two subjects.
+- Own text. The own texts resemble each other too little: `NEARLY_ALL` is required on one host unless the subjects are
+  equal. Equal subjects ask for `LITTLE`, on whatever host. Different subjects on two hosts are between the two: the
+  more of the page is form, the more is required.
+- Passages. Each text has passages that the other lacks, which are a considerable part of it. Under one title on one
+  host, a passage of some words is enough. A long passage in the later text alone is enough too.
 
-The "other pages" are the last pages of the later page's host that this process held, and all candidates, except those
-with the earlier page's text: they are records that differ in a fact, and do not show what is form. Neither does a page
-with a title and most of the text of one of the two pages, and other facts.
+A shingle is form if more than one page has it, of those that this process knows: the last pages of the later page's
+host, and all candidates. The earlier page does not count, nor do pages with its text: they are records that differ in a
+fact. Neither does a page with a title and most of the text of one of the two pages, and other facts. Copies are known
+pages too if their subject differs from their original's, or their text differs much.
 """
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
-from functools import cache, cached_property
-from itertools import takewhile
+from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -40,42 +36,33 @@ from ..document import Document
 from ..facts import Names, agree, are_strongly_equal, counting, differing, name_of
 from ..fingerprints.hashes import shingle_hashes
 from ..fingerprints.minhash import minima, places
-from ..fingerprints.sketch import BINS, WIDTH, Codes, overlap, resemblance
+from ..fingerprints.sketch import BINS, WIDTH, Codes, Sketch, overlap, resemblance
 from ..signature import Signature
-from ..text.main_text import squeeze
-from ..text.tokens import marks, tokenize
+from ..text.tokens import tokenize
 from ..text.urls import host
+from .titles import Words, names, same_title, subject, title_words
 
 HOSTS = 256  # remembered hosts; those seen longest ago are forgotten
 PAGES = 128  # remembered pages of a host, the last ones
-RARE = 1  # the maximum number of other pages that have a rare shingle
-OWN = 0.5  # the share of a page's rare shingles that the earlier page must have
-OWN_OF_FORM = 0.9  # the same share for a page of a form, if the titles differ or a third page has the same title
-# A page is of a form if at least this share of its shingles is not rare. With a smaller share, the earlier page must
-# have a share of rare shingles between OWN and OWN_OF_FORM, in proportion.
-FORM = 0.2
-SUBJECT = 0.35  # the share of the shingles around a page's subject that the earlier page must have
-SUBJECT_SHINGLES = 2  # minimum number of known shingles around the subject
-PASSAGE = 20  # minimum words of a passage that only one text has
-PASSAGE_SHARE = 0.08  # the same minimum as a share of the text; the larger minimum counts
-PASSAGE_SHINGLES = 8  # minimum number of known shingles in the passage
-FAR = 0.7  # the resemblance below which a copy is not near
-NAME = 3  # the maximum number of words in which titles of one form differ
+RARE = 1  # the maximum number of other pages that have a shingle of a page's own text
+LITTLE = 0.35  # the required resemblance of own texts about one subject; the share of a subject that is most of it
+NEARLY_ALL = 0.9  # the required resemblance of own texts about different subjects of one host
+SHINGLES = 8  # sampled shingles in a row that the earlier text lacks make a passage
+PASSAGE = 20  # words of a passage that counts on any host
+PART = 0.2  # the share of a text in passages, from which it is another text
+SOME = 0.03  # the same share for pages of one host under one title, or if the passages have `MUCH` words
+MUCH = 400  # words of passages that no copy has
 
 Place: TypeAlias = tuple[str, str]
 """The URL and the title of a page. A list page has items with different titles."""
 
-_SEPARATOR = re.compile(r"\s+[|–—·»:_-]+\s+|:\s+|(?<=[^\x00-\x7f])[|_-]+|[|_-]+(?=[^\x00-\x7f])|｜")
-_CHARACTER = "[\u3040-\u30ff\u3400-\u9fff]"
-
 
 class Own(NamedTuple):
-    """Measures of a page's own text, in comparison with an earlier page."""
+    """Measures of the own text of two pages."""
 
-    share: float
-    """The share of the page's rare shingles that the earlier page has."""
+    resemblance: float
     form: float
-    """The share of the page's shingles that are not rare."""
+    """The share of the later page's shingles that are form."""
 
 
 class Other(NamedTuple):
@@ -115,18 +102,13 @@ class Page:
             return "the items differ in " + self._differing(theirs, counters)
         if is_own or is_one or not self._document.url or not earlier.url:
             return None
-        if ours and self.is_of_host(earlier) and self._signature.sketch == earlier.sketch:
+        is_equal = self._signature.sketch == earlier.sketch
+        if ours and is_equal and self.is_of_host(earlier):
             # Equal facts and equal text are one record, even if the text is a form.
-            return None if self._may_have_title_of(earlier) else "the titles differ"
-        differs = self._signature.sketch != earlier.sketch or self._differs_in_title(earlier)
-        if self._document.thin and differs and self.is_of_host(earlier):
+            return "the titles differ" if self.differs_in_subject(earlier) else None
+        if self._document.thin and self.is_of_host(earlier) and not (is_equal and self._has_title_of(earlier)):
             return "the text is thin, and the titles or the texts differ"
-        return self._why_by_titles(earlier) or self._why_by_texts(earlier)
-
-    def _may_have_title_of(self, earlier: Signature) -> bool:
-        """Return whether the titles are equal, apart from the name of a site, or this page has none."""
-        ours, theirs = (squeeze(title).casefold() for title in (self._signature.title, earlier.title))
-        return not ours or ours in (theirs, *_parts(theirs)) or theirs in _parts(ours)
+        return self._why_by_subject(earlier) or self._why_by_own(earlier) or self._why_by_passages(earlier)
 
     def _differing(self, theirs: bytes, counters: Names) -> str:
         ours = self._signature.facts
@@ -134,8 +116,8 @@ class Page:
         known = [name for name in self._document.fact_names if name_of(name) in names]
         return "the field " + ", ".join(known) if known else "a fact"
 
-    def _why_by_titles(self, earlier: Signature) -> str | None:
-        if not self._differs_in_title(earlier):
+    def _why_by_subject(self, earlier: Signature) -> str | None:
+        if not self.differs_in_subject(earlier):
             return None
         if self.lacks_subject(earlier):
             return "the earlier text lacks the subject of the title"
@@ -143,30 +125,68 @@ class Page:
             return "the titles differ in a name"
         return None
 
-    def _why_by_texts(self, earlier: Signature) -> str | None:
+    def _why_by_own(self, earlier: Signature) -> str | None:
         own = self.own(earlier)
-        if own is None and self.is_of_host(earlier) and self.has_passage(earlier):
-            return "each text has a passage that the other lacks"
-        required = required_own(own.form, is_doubted=self._is_doubted_by_title(earlier)) if own else 0.0
-        if own and own.share < required:
-            return f"the earlier text has {own.share:.2f} of the text that is rare on its site, needed {required:.2f}"
+        required = self.required_own(earlier, own.form)
+        if own.resemblance < required:
+            return f"the texts without form have a resemblance of {own.resemblance:.2f}, needed {required:.2f}"
+        return None
+
+    def required_own(self, earlier: Signature, form: float) -> float:
+        """Return the required resemblance of the own texts, given the share of form."""
+        differs, is_one = self.differs_in_subject(earlier), self.is_of_host(earlier)
+        if differs is False:
+            return 0.0 if is_one else LITTLE
+        if is_one:
+            return NEARLY_ALL if differs or self._knows_form(earlier) else 0.0
+        return LITTLE + (NEARLY_ALL - LITTLE) * form * bool(differs)
+
+    def _why_by_passages(self, earlier: Signature) -> str | None:
+        passages, words = self.passages(earlier), max(1, len(self._document.tokens))
+        lost = 1 - _share(self._signature.sketch, earlier.sketch)
+        large, all_ = int(passages[passages >= PASSAGE].sum()), int(passages.sum())
+        if large > max(MUCH, SOME * words):
+            return f"the text has {large} words that the earlier text lacks"
+        is_one = self.is_of_host(earlier) and bool(self._signature.title) and self._has_title_of(earlier)
+        if min(large / words, lost) > PART or (is_one and min(all_ / words, lost) > SOME):
+            return "each text has passages that the other lacks"
         return None
 
     def is_of_host(self, earlier: Signature) -> bool:
         """Return whether both pages are of one host."""
         return host(self._document.url or "") == host(earlier.url or "") != ""
 
-    def _differs_in_title(self, earlier: Signature) -> bool:
-        """Return whether both have a title, and the titles differ."""
-        title = self._signature.title
-        return bool(title and earlier.title) and title_words(title) != title_words(earlier.title)
+    def differs_in_subject(self, earlier: Signature) -> bool | None:
+        """Return whether the titles have different subjects; None if it is unknown.
 
-    def _is_doubted_by_title(self, earlier: Signature) -> bool:
-        """Return whether both have a title, and the titles differ or a third page has this page's title."""
+        It is unknown without titles, if the titles are what all titles of the host share, and if a third page of the
+        host has this page's title.
+        """
+        title, other = self._signature.title, earlier.title
+        is_one = self.is_of_host(earlier)
+        if not (title and other) or (is_one and self._is_title_of_third(earlier)):
+            return None
+        ours = subject(title_words(title), self._titles)
+        theirs = subject(title_words(other), self._titles if is_one else ())
+        if ours == theirs:
+            return None if not ours else False
+        return is_one or not same_title(title, other)
+
+    @cached_property
+    def _titles(self) -> set[Words]:
+        """The titles of the known pages of the host."""
+        name = host(self._document.url or "")
+        titles = (title for url, title in self._others if title and host(url) == name)
+        return set(map(title_words, titles))
+
+    def _has_title_of(self, earlier: Signature) -> bool:
+        """Return whether the titles are equal, or one page has none."""
+        title = self._signature.title
+        return not (title and earlier.title) or title_words(title) == title_words(earlier.title)
+
+    def _is_title_of_third(self, earlier: Signature) -> bool:
         title, alike = self._signature.title, self._alike(earlier)
-        thirds = (other for at, other in enumerate(self._others.values()) if at not in alike)
-        is_shared = bool(title and earlier.title) and any(third.title == title for third in thirds)
-        return is_shared or self._differs_in_title(earlier)
+        return any(other.title == title for at, other in enumerate(self._others.values()) if at not in alike)
 
     def _alike(self, earlier: Signature) -> list[int]:
         """Return the positions, among the other pages, of the earlier page and of its other records."""
@@ -193,51 +213,55 @@ class Page:
         return frozenset(self._document.tokens)
 
     def lacks_subject(self, earlier: Signature) -> bool:
-        """Return whether the earlier text lacks most of the shingles around the words that only this title has."""
-        subject = self.words & (set(tokenize(self._signature.title)) - set(tokenize(earlier.title)))
-        bins = self._bins_of(subject)
-        is_there = _codes(earlier.sketch.codes)[bins] == self._codes[bins]
-        return len(bins) >= SUBJECT_SHINGLES and bool(is_there.mean() < SUBJECT)
+        """Return whether the earlier text lacks most of the shingles around the words that only this title has.
+
+        On one host, each word counts as much as any other, however often it is in the text.
+        """
+        words = self.words & (set(tokenize(self._signature.title)) - set(tokenize(earlier.title)))
+        is_there = _codes(earlier.sketch.codes) == self._codes
+        found = [is_there[self._bins_of(word)] for word in words]
+        if self.is_of_host(earlier):
+            shares = [float(each.mean()) for each in found if len(each)]
+            return bool(words) and sum(shares) <= LITTLE * len(shares)
+        found.append(np.zeros(0, bool))
+        shingles = np.concatenate(found)
+        return len(shingles) > 1 and bool(shingles.mean() < LITTLE)
 
     def is_named_otherwise(self, earlier: Signature) -> bool:
-        """Return whether the titles are of one form and differ in a name, and this text contains neither name."""
-        names = differing_words(title_words(self._signature.title), title_words(earlier.title))
-        return names is not None and not any(self._has(tokenize(_joined(name))) for name in names)
+        """Return whether the titles differ in a name, and this text contains neither name."""
+        found = names(title_words(self._signature.title), title_words(earlier.title))
+        return found is not None and not any(self.words.issuperset(name) for name in found)
 
-    def _has(self, words: list[str]) -> bool:
-        return bool(words) and self.words.issuperset(words)
+    def _knows_form(self, earlier: Signature) -> bool:
+        """Return whether so many other pages are known that a shingle may be form."""
+        return len(self._others) - len(self._alike(earlier)) > RARE
 
-    def own(self, earlier: Signature) -> Own | None:
-        """Return the measures of this page's own text; None if too few other pages are known."""
-        if len(self._others) - len(self._alike(earlier)) <= RARE:
-            return None
-        rare = self._rare(earlier)
-        form = 1 - float(rare.sum() / max(int((self._codes > 0).sum()), 1))
-        found = overlap(self._signature.sketch.codes, earlier.sketch.codes)
-        rare_found = overlap((self._codes * rare).tobytes(), earlier.sketch.codes)
-        ours, theirs = self._signature.sketch.shingles, earlier.sketch.shingles
-        # As for containment (Broder et al. 1997, section 2): a share of the union, times the size of the union.
-        rare_in_both = rare_found.shared / max(found.any + found.shared, 1) * (ours + theirs)
-        return Own(rare_in_both / max(1.0, min((1 - form) * ours, theirs)), form)
+    def own(self, earlier: Signature) -> Own:
+        """Return the measures of the own texts of both pages."""
+        alike = self._alike(earlier)
+        theirs = _codes(earlier.sketch.codes)
+        ours_own = self._own(self._codes, self._same, alike)
+        theirs_own = self._own(theirs, (self._rows == theirs) & (theirs > 0), alike)
+        found = overlap(ours_own.tobytes(), theirs_own.tobytes())
+        form = 1 - float(np.count_nonzero(ours_own) / max(1, np.count_nonzero(self._codes)))
+        is_equal = self._signature.sketch == earlier.sketch
+        return Own(found.shared / found.any if found.any else float(is_equal), form)
 
-    def _rare(self, earlier: Signature) -> npt.NDArray[np.bool_]:
-        """Return the bins with a rare shingle of this page. The earlier page does not count as another page."""
-        count = self._same.sum(axis=0) - self._same[self._alike(earlier)].sum(axis=0)
-        rare: npt.NDArray[np.bool_] = (count <= RARE) & (self._codes > 0)
-        return rare
+    def _own(self, codes: Codes, same: npt.NDArray[np.bool_], alike: list[int]) -> Codes:
+        """Return the codes that are no form, and 0 in all other bins. The earlier page does not count as another."""
+        count = same.sum(axis=0) - same[alike].sum(axis=0)
+        own: Codes = codes * (count <= RARE)
+        return own
 
-    def has_passage(self, earlier: Signature) -> bool:
-        """Return whether each text has a passage that the other lacks."""
+    def passages(self, earlier: Signature) -> npt.NDArray[np.intp]:
+        """Return the lengths, in words, of the passages of this text that the earlier text lacks."""
         at, bins = self._samples
         is_there = _codes(earlier.sketch.codes)[bins] == self._codes[bins]
         passage = np.cumsum(is_there)  # the number of the passage: each begins with a shared shingle
         lacking = np.bincount(passage[~is_there], minlength=1)
         ends = np.concatenate([[-WIDTH], at[is_there], [len(self._document.hashes)]])
-        longest = int((np.diff(ends) - WIDTH)[: len(lacking)][lacking >= PASSAGE_SHINGLES].max(initial=0))
-        shared = resemblance(self._signature.sketch, earlier.sketch)
-        ours, theirs = self._signature.sketch.shingles, earlier.sketch.shingles
-        theirs_alone = theirs - shared * (ours + theirs) / (1 + shared)
-        return longest >= max(PASSAGE, PASSAGE_SHARE * self._signature.sketch.tokens) and theirs_alone >= PASSAGE
+        lengths: npt.NDArray[np.intp] = (np.diff(ends) - WIDTH)[: len(lacking)][lacking >= SHINGLES]
+        return lengths
 
     @cached_property
     def _samples(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
@@ -252,16 +276,20 @@ class Page:
         return _codes(self._signature.sketch.codes)
 
     @cached_property
+    def _rows(self) -> Codes:
+        """The codes of the other pages, one row for each."""
+        return np.frombuffer(b"".join(other.codes for other in self._others.values()), np.uint8).reshape(-1, BINS)
+
+    @cached_property
     def _same(self) -> npt.NDArray[np.bool_]:
         """For each other page, the bins in which it has the same code as this page."""
-        rows = np.frombuffer(b"".join(other.codes for other in self._others.values()), np.uint8).reshape(-1, BINS)
-        same: npt.NDArray[np.bool_] = (rows == self._codes) & (self._codes > 0)
+        same: npt.NDArray[np.bool_] = (self._rows == self._codes) & (self._codes > 0)
         return same
 
-    def _bins_of(self, words: frozenset[str]) -> npt.NDArray[np.intp]:
-        """Return the bins of the sampled shingles that contain one of these words."""
+    def _bins_of(self, word: str) -> npt.NDArray[np.intp]:
+        """Return the bins of the sampled shingles that contain a word."""
         at, bins = self._samples
-        of = np.array([place for place, word in enumerate(self._document.tokens) if word in words])
+        of = np.array([place for place, each in enumerate(self._document.tokens) if each == word])
         return np.unique(bins[np.isin(at, of[:, None] - np.arange(WIDTH))])
 
 
@@ -301,59 +329,16 @@ def _place(signature: Signature) -> Place:
 def may_hide_form(copy: Signature, original: Signature, resemblance: float) -> bool:
     """Return whether to remember a copy among the known pages. After a wrong verdict, it shows which text is form.
 
-    A copy that is near its original is not remembered. Neither is a copy if both pages have titles and are of one host,
-    since the titles are then enough to recognise siblings.
+    A near copy is remembered only under a title of its own: other URLs of one page do not make a form of it.
     """
-    have_titles = bool(copy.title and original.title)
-    return resemblance < FAR and not (have_titles and host(copy.url or "") == host(original.url or ""))
+    ours, theirs = copy.title, original.title
+    return resemblance < FAR or bool(ours and theirs and not same_title(ours, theirs))
 
 
-def required_own(form: float, *, is_doubted: bool) -> float:
-    """Return the share of a page's rare shingles that an earlier page must have, given the page's share of form."""
-    return OWN + (OWN_OF_FORM - OWN) * min(1.0, form / FORM) * is_doubted
-
-
-def same_title(first: str, second: str) -> bool:
-    """Return whether two titles are equal apart from the names of their sites."""
-    first, second = (squeeze(title).casefold() for title in (first, second))
-    return first in second or second in first or _longest_part(first) == _longest_part(second)
-
-
-def _longest_part(title: str) -> str:
-    return max(_parts(title), key=len)
-
-
-def _parts(title: str) -> list[str]:
-    return _SEPARATOR.split(title)
-
-
-def title_words(title: str) -> list[str]:
-    """Return the words of a title in lower case. Each Chinese or Japanese character, and each operator, is a word."""
-    return _title_word().findall(unicodedata.normalize("NFKC", title).lower())
-
-
-@cache
-def _title_word() -> re.Pattern[str]:
-    return re.compile(rf"{_CHARACTER}|(?:(?!{_CHARACTER})[\w{marks()}])+|[-+*/%=<>!&|^~]+")
-
-
-def differing_words(a: list[str], b: list[str]) -> tuple[list[str], list[str]] | None:
-    """Return the differing words of two titles of one form; None if they are not of one form."""
-    start = _equal(zip(a, b, strict=False))
-    end = _equal(zip(reversed(a[start:]), reversed(b[start:]), strict=False))
-    names = a[start : len(a) - end], b[start : len(b) - end]
-    is_form = start + end > 0 and all(0 < len(name) <= NAME for name in names)
-    return names if is_form else None
-
-
-def _joined(name: list[str]) -> str:
-    """Return the words of a title as text, without blanks between Chinese or Japanese characters."""
-    return "".join(word if re.match(_CHARACTER, word) else f" {word} " for word in name)
-
-
-def _equal(pairs: Iterable[tuple[str, str]]) -> int:
-    """Return the number of equal pairs at the beginning."""
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+def _share(a: Sketch, b: Sketch) -> float:
+    """Return the share of the shingles of `b` that `a` has: its containment (Broder et al. 1997, section 2)."""
+    shared = resemblance(a, b)
+    return shared * (a.shingles + b.shingles) / (1 + shared) / max(1, b.shingles)
 
 
 def _codes(codes: bytes) -> Codes:
