@@ -205,15 +205,14 @@ class Mirrors:
         return link.signature is not None and _is_long(link.signature) and not self._is_placeholder(link.signature)
 
     def _is_placeholder(self, document: Signature) -> bool:
-        """Return whether a text is at too many paths to be a page's own, given its length, as with a login wall.
+        """Return whether a text is too short to be the own text of pages at so many paths, as with a login wall.
 
-        A short text is so at any two URLs. Each of these URLs may serve its real text at the next fetch.
+        It needs `SHORT` tokens for each path. Mirrors have one path. Any other may serve its real text next time.
         """
         if document.id not in self._placeholders:
             links = islice(self._store.links(document), MAX_COPIES)
-            paths = [parts[2:] for link in links if (parts := parts_of(link.url))]
-            least = min(MANY, 1 + document.sketch.tokens // SHORT)
-            if len(paths if least <= 2 else set(paths)) >= max(least, 2):
+            paths = {parts[2:] for link in links if (parts := parts_of(link.url))}
+            if len(paths) >= min(MANY, max(2, 1 + document.sketch.tokens // SHORT)):
                 self._placeholders.add(document.id)
         return document.id in self._placeholders
 
