@@ -21,6 +21,8 @@ from scrapy.exceptions import DropItem
 from scrapy.linkextractors import LinkExtractor
 from scrapy.pipelines import ItemPipelineManager
 from scrapy.spiders import CrawlSpider, Rule
+from scrapy.utils.request import fingerprint
+from site_server import article, html
 
 import scrapy_neardup.crawl.waitlist
 from scrapy_neardup.crawl.extension import NearDup
@@ -125,6 +127,22 @@ class ListSpider(scrapy.Spider):
 
     def failed(self, failure):
         self.crawler.stats.inc_value(f"test/failed/{failure.type.__name__}")
+
+
+class Browser:
+    """Shows another article for each route of an app, as a browser that runs its scripts does."""
+
+    def process_response(self, request, response):
+        if "#" not in request.url:
+            return response
+        return response.replace(url=request.url, body=html(article(int(request.url[-1]))).encode())
+
+
+class WithRoutes:
+    """Tells the routes of an app apart."""
+
+    def fingerprint(self, request):
+        return fingerprint(request, keep_fragments=True)
 
 
 class OtherSpider(ListSpider):

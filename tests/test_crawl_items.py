@@ -214,7 +214,7 @@ def test_a_broken_link_to_a_canonical_page_says_nothing(crawl, a, b, link):
 
 
 def test_every_url_of_a_redirect_is_known(crawl, a, b):
-    mirror(a, b, 1)
+    a.pages["/0.html"], b.pages["/0.html"] = (Page(html(article(0, 300), template)) for template in "ab")
     b.pages["/old"] = Page(status=301, location="/older")
     b.pages["/older"] = Page(status=308, location="/0.html")
     a.pages["/way"] = Page(status=301, location="/0.html")

@@ -14,9 +14,9 @@ NAMES = [" ".join(words(4, 300 + number)) for number in range(PAGES)]
 
 
 def filled(name: str) -> str:
-    """Return a form of 150 words with the words of a name in fifteen places."""
-    parts, given = words(150, 11), name.split()
-    for place in range(15):
+    """Return a form of 300 words with the words of a name in thirty places."""
+    parts, given = words(300, 11), name.split()
+    for place in range(30):
         parts[5 + 10 * place] = given[place % 4]
     return " ".join(parts)
 

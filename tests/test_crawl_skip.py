@@ -74,9 +74,9 @@ def test_rechecks_find_what_was_skipped_wrongly(crawl, a, b, urls):
 
 
 def test_a_failed_recheck_ends_all_skips_for_that_document(crawl, a, b):
-    a.pages["/"] = Page(html(article(1), "a"))
+    a.pages["/"] = Page(html(article(1, 300), "a"))
     paths = [f"/{number}.html" for number in range(4)]
-    b.pages = {path: Page(html(article(1), "b")) for path in paths}
+    b.pages = {path: Page(html(article(1, 300), "b")) for path in paths}
     urls = [f"{a.url}/", *(b.url + path for path in paths)]
     crawl("OneAfterAnother", urls=urls)
     b.pages = {path: Page(html(article(10 + number), "b")) for number, path in enumerate(paths)}
@@ -181,6 +181,28 @@ def test_what_a_temporary_redirect_gave_is_no_reason_to_skip(crawl, a):
     for number in range(3):
         a.pages[f"/{number}"] = Page(html(article(number)))
     assert len(crawl("OneAfterAnother", urls=urls).items) == 3
+
+
+@pytest.mark.parametrize(("words", "paths"), [(60, ["/0", "/1"]), (150, ["/0", "/1", "/2", "/3"])])
+def test_pages_behind_a_notice_are_fetched_though_one_of_them_still_has_it(crawl, a, b, words, paths):
+    a.pages = {path: Page(html(article(50, words))) for path in paths}
+    b.pages = {**a.pages}
+    urls = [site.url + path for site in (a, b) for path in paths]
+    assert crawl("OneAfterAnother", urls=urls).urls == urls[:1]
+    a.pages |= {path: Page(html(article(number))) for number, path in enumerate(paths[1:])}
+    b.pages = {path: Page(html(article(10 + number))) for number, path in enumerate(paths)}
+    assert crawl("OneAfterAnother", urls=urls).urls == urls
+
+
+def test_routes_of_an_app_are_pages(crawl, a, b):
+    a.pages["/app"] = b.pages["/app"] = Page(html(""))
+    settings = {"DOWNLOADER_MIDDLEWARES": {"spiders.Browser": 900}, "REQUEST_FINGERPRINTER_CLASS": "spiders.WithRoutes"}
+    urls = [f"{site.url}/app#{route}" for site in (a, b) for route in ("/0", "/1", "!2")]
+    assert crawl("OneAfterAnother", settings, urls=urls[:2]).urls == urls[:2]
+    skip = crawl("OneAfterAnother", {**settings, "NEARDUP_REVISIT": "skip"}, urls=urls)
+    assert (skip.urls, skip.count("requests/skipped"), skip.count("duplicates")) == (urls[2:3], 2, 3)
+    drop = crawl("OneAfterAnother", {**settings, "NEARDUP_REVISIT": "drop"}, urls=urls)
+    assert (drop.urls, drop.count("requests/skipped"), drop.count("revisits")) == ([], 3, 3)
 
 
 def test_error_pages_are_no_reason_to_skip(crawl, a):

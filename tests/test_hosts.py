@@ -62,6 +62,8 @@ def hash_of(text: str) -> int:
         ("/x", "/x/", Shape(endings=("", "/"))),
         ("/x/1.html?b=2&a=1", "/m/x/1.html?a=1&b=2", Shape(("", "/m"))),
         ("/x?a=1", "/x?a=2", None),
+        ("/x#/1", "/m/x#/1", Shape(("", "/m"))),
+        ("/x#/1", "/x#/2", None),
         ("/x/1.html", "/x/2.html", None),
         ("/v1.2", "/v1.3", None),
         ("/fox.html", "/x.html", None),
@@ -73,7 +75,7 @@ def test_shape(a: str, b: str, expected: Shape | None) -> None:
     assert shape(B + b, A + a) == (expected and expected.flip())
     if expected:
         assert counterpart(A + a, expected, "b.example") == counterpart(B + b, Shape(), "b.example")
-        assert place(A + a, expected) == place(B + b, expected.flip())
+        assert place(A + a, expected) == place(B + b, expected.flip()) != place(f"{A}{a}#!other", expected)
 
 
 @pytest.mark.parametrize(

@@ -65,14 +65,37 @@ def test_mirror_not_confirmed_for_so_long_is_fetched(store: Store, ttl: float, e
     assert holder(mirrors(store, ttl=ttl), MIRROR) == expected
 
 
-@pytest.mark.parametrize("count", [MANY - 1, MANY])
-def test_a_text_that_many_urls_of_one_host_give_is_a_placeholder(count: int) -> None:
+@pytest.mark.parametrize(
+    ("words", "urls", "expected"),
+    [
+        (30, [OWN, MIRROR], True),  # mirrors have the same path
+        (79, [OWN, "http://b.example/2"], False),
+        (80, [OWN, "http://a.example/2"], True),
+        (100, [OWN, "http://a.example/2", "http://a.example/3"], False),
+        (120, [OWN, "http://a.example/2", "http://b.example/3"], True),
+        (100, [OWN, *(f"http://m{n}.example/1" for n in range(20))], True),
+        (400, [f"http://a.example/{n}" for n in range(1, MANY)], True),
+        (400, [f"http://a.example/{n}" for n in range(1, MANY + 1)], False),
+        (400, [f"http://a.example/?id={n}" for n in range(1, MANY + 1)], False),
+        (400, [f"http://a{n}.example/{n}" for n in range(1, MANY + 1)], False),
+    ],
+)
+def test_a_text_at_more_paths_than_its_length_allows_is_a_placeholder(
+    words: int, urls: list[str], expected: bool
+) -> None:
     with Deduplicator.open() as dedup:
-        for url in (OWN, MIRROR, *(f"http://a.example/{n}" for n in range(2, count + 1))):
-            dedup.claim(Document(url, text(1))).commit()
-        known = Mirrors(dedup.store, ttl=DAY)
-        is_skipped = {url: known.advise(url) is not None for url in ("http://a.example/2", MIRROR)}
-    assert is_skipped == {"http://a.example/2": count < MANY, MIRROR: True}  # of another host there is but one
+        for url in urls:
+            dedup.claim(Document(url, text(1, words))).commit()
+        assert (Mirrors(dedup.store, ttl=DAY).advise(urls[-1]) is not None) == expected
+
+
+def test_a_short_text_is_skipped_only_at_its_one_url() -> None:
+    with Deduplicator.open(revisit="skip") as dedup:
+        known = Mirrors(dedup.store, ttl=DAY, skip_revisits=True)
+        dedup.claim(Document(OWN, text(1, 50))).commit()
+        assert holder(known, OWN) == OWN
+        dedup.claim(Document("http://b.example/2", text(1, 50))).commit()
+        assert known.advise(OWN) is None
 
 
 def test_revisits_are_skipped_only_where_asked_for(store: Store) -> None:

@@ -30,6 +30,11 @@ KEPT = [
         ("https://a.example/x", "http://a.example/x"),
         ("http://a.example/x#part", "http://a.example/x"),
         ("http://a.example/x#?utm_source=y", "http://a.example/x"),
+        # A route is part of the address of a page. An empty one is that of the first page.
+        ("https://a.example/#/a/1", "http://a.example/#/a/1"),
+        ("http://a.example/index.html?utm_source=y#!x", "http://a.example/#!x"),
+        ("http://a.example/x?b=2&a=1#!/ü/1?y=é", "http://a.example/x?a=1&b=2#!/%C3%BC/1?y=%C3%A9"),
+        *((f"http://a.example/x#{route}", "http://a.example/x") for route in ("", "/", "!", "!/", "a/1", ":~:text=a")),
         ("http://a.example/?b=2&a=1", "http://a.example/?a=1&b=2"),
         ("http://a.example/?a=2&a=1", "http://a.example/?a=1&a=2"),
         ("http://a.example/?", "http://a.example/"),

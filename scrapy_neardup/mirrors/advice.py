@@ -15,7 +15,7 @@ from ..hosts.rules import Counterpart, Hosts
 from ..hosts.variants import Variant
 from ..settings import Config
 from ..signature import Link, Signature
-from ..text.shapes import site
+from ..text.shapes import parts_of, site
 from ..text.urls import canonical_url, host
 from .deliveries import Deliveries
 from .preference import Preference
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..store import Store
 
 MAX_COPIES = 1000  # the maximum number of URLs of one document to consider
-MANY = 8  # a text on this many URLs of one host is no page's own text: it may be a login wall
+MANY = 8  # a text at this many paths is no page's own text, however long it is: it may be a login wall
 DAY = 86_400.0
 SKIP, REDIRECT, LEAVE = "skip", "redirect", "leave"
 
@@ -92,6 +92,8 @@ class Mirrors:
         self._reviews = reviews or Reviews(Config())
         self._deliveries = deliveries
         self._clock = clock
+        self._placeholders: set[str] = set()
+        """Ids of documents. They stay placeholders, although their URLs get other documents in the course of a run."""
 
     @classmethod
     def from_config(
@@ -131,7 +133,7 @@ class Mirrors:
         if (
             not skips
             or (link.is_copy and self._preference.outranks(url, link.signature.url))
-            or self._is_placeholder(link)
+            or self._is_placeholder(link.signature)
         ):
             return None
         return Advice(SKIP, link.signature.url, link.size, document=self._awaited(link.signature, link))
@@ -200,18 +202,19 @@ class Mirrors:
         return None if is_alive or self._deliveries.is_delivered(document) else document
 
     def _may_stand_for_others(self, link: Link) -> bool:
-        return link.signature is not None and _is_long(link.signature) and not self._is_placeholder(link)
+        return link.signature is not None and _is_long(link.signature) and not self._is_placeholder(link.signature)
 
-    def _is_placeholder(self, link: Link) -> bool:
-        """Return whether many URLs of one host serve the text of a link, as with a login wall.
+    def _is_placeholder(self, document: Signature) -> bool:
+        """Return whether a text is too short to be the own text of pages at so many paths, as with a login wall.
 
-        Each of these URLs may serve its real text at the next fetch.
+        It needs `SHORT` tokens for each path. Mirrors have one path. Any other may serve its real text next time.
         """
-        if link.signature is None or link.signature.repeats + 1 < MANY:  # plus one for the original
-            return False
-        links, name = islice(self._store.links(link.signature), MAX_COPIES), host(link.url)
-        of_host = islice((other for other in links if host(other.url) == name), MANY)
-        return sum(1 for _ in of_host) >= MANY
+        if document.id not in self._placeholders:
+            links = islice(self._store.links(document), MAX_COPIES)
+            paths = {parts[2:] for link in links if (parts := parts_of(link.url))}
+            if len(paths) >= min(MANY, max(2, 1 + document.sketch.tokens // SHORT)):
+                self._placeholders.add(document.id)
+        return document.id in self._placeholders
 
     def suspects(self, url: str) -> set[str]:
         """Return the hosts that the URL's host may mirror, and that have this page; no hosts if the URL is known."""

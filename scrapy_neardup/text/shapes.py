@@ -58,10 +58,11 @@ def shape(a: str, b: str) -> Shape | None:
     """Return the correspondence of two URLs by the longest common end of their paths; None if there is none.
 
     The paths must share at least one whole segment, not counting the extension of the file, and the queries must be
-    equal. The hosts do not matter. Bharat, Broder, Dean, Henzinger 2000, section 2: mirrors have corresponding paths.
+    equal, as must the routes. The hosts do not matter. Bharat, Broder, Dean, Henzinger 2000, section 2: mirrors have
+    corresponding paths.
     """
     ours, theirs = parts_of(a), parts_of(b)
-    if not ours or not theirs or ours.query != theirs.query:
+    if not ours or not theirs or ours[3:] != theirs[3:]:
         return None
     if ours.path == theirs.path:
         return Shape()
@@ -93,7 +94,7 @@ def place(url: str, shape: Shape) -> Place | None:
     if parts is None or rest is None:
         return None
     branch = rest.split("/", 2)[1] if rest.count("/") > 1 else ""
-    return Place(hash_place(f"{rest}?{parts.query}"), hash_place(branch))
+    return Place(hash_place(f"{rest}?{parts.query}{parts.fragment}"), hash_place(branch))
 
 
 @lru_cache(maxsize=1024)  # as for `canonical_url`

@@ -31,6 +31,8 @@ _PLAIN = re.compile(
     rf"(\?(?!(?i:{_TRACKING.pattern})=)[\w.~-]+=[\w.~-]+)?",
     re.ASCII,
 )
+# The fragment of an app that shows one page for each fragment, as in `#/a/1` and `#!x`. `#/` is its first page.
+_ROUTE = re.compile(r"[/!]+[^/!]")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 # Names that exist only within a network (RFC 6762, 6761, 8375, 9476 and common practice).
 _PRIVATE = frozenset(
@@ -44,8 +46,8 @@ _TRANSLATED = (IPv6Network("64:ff9b::/96"), IPv6Network("::ffff:0:0:0/96"))
 def canonical_url(url: str) -> str:
     """Return the form of `url` that is equal for all spellings of an address; "" for "".
 
-    The query is sorted, and escapes are normalized as by w3lib. The fragment, tracking parameters and the default port
-    are removed. https becomes http, and `/index.html` becomes `/`.
+    The query is sorted, and escapes are normalized as by w3lib. The fragment, unless it is a route, tracking parameters
+    and the default port are removed. https becomes http, and `/index.html` becomes `/`.
     """
     if not url:
         return ""
@@ -53,7 +55,7 @@ def canonical_url(url: str) -> str:
         site, colon_port, path, query = plain.groups("")
         return f"http{site}{colon_port}{_without_index(path)}{query}"
     try:
-        parts = urlsplit(canonicalize_url(_without_tracking(url)))
+        parts = urlsplit(canonicalize_url(_without_tracking(url), keep_fragments=True))
         port = parts.port
     except ValueError:  # an invalid port or IPv6 address: the URL can't be fetched
         return url
@@ -65,7 +67,7 @@ def canonical_url(url: str) -> str:
     netloc = netloc.rstrip(".")
     if port not in (None, _DEFAULT_PORTS[parts.scheme]):
         netloc = f"{netloc}:{port}"
-    return urlunsplit(("http", netloc, _without_index(parts.path), parts.query, ""))
+    return urlunsplit(("http", netloc, _without_index(parts.path), parts.query, parts.fragment))
 
 
 def _without_index(path: str) -> str:
@@ -74,9 +76,12 @@ def _without_index(path: str) -> str:
 
 
 def _without_tracking(url: str) -> str:
-    head, mark, query = url.partition("#")[0].partition("?")
-    kept = [p for p in query.split("&") if not _TRACKING.fullmatch(p.partition("=")[0])]
-    return f"{head}?{'&'.join(kept)}" if mark and any(kept) else head
+    """Return a URL without tracking parameters, and without a fragment that is no route."""
+    page, _, fragment = url.partition("#")
+    head, _, query = page.partition("?")
+    kept = "&".join(p for p in query.split("&") if not _TRACKING.fullmatch(p.partition("=")[0]))
+    route = f"#{fragment}" if _ROUTE.match(fragment) else ""
+    return f"{head}?{kept}{route}" if kept.strip("&") else head + route
 
 
 def split_url(url: str) -> SplitResult:
