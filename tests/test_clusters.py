@@ -12,12 +12,12 @@ from helpers import edited, hashes, python, text, words
 
 from scrapy_neardup.document import Document
 from scrapy_neardup.matching import batch as shingle
-from scrapy_neardup.matching.batch import NEWEST, resemblance, shingle_clusters
 from scrapy_neardup.matching.evidence import Rule
 from scrapy_neardup.papers.som import map as som
 from scrapy_neardup.papers.som import vectors as features
 from scrapy_neardup.papers.som.map import MissingExtraError, Parameters, map_side, near_on_map, som_clusters
 from scrapy_neardup.papers.som.vectors import Occurrences, count_terms
+from scrapy_neardup.quality.shingle_clusters import NEWEST, resemblance, shingle_clusters
 from scrapy_neardup.settings import Config
 
 RULE = Rule.from_config(Config())
@@ -317,6 +317,6 @@ def test_copies_beyond_the_newest_are_found_by_way_of_those_in_between() -> None
 
 
 def test_clusters_are_made_without_scrapy() -> None:
-    code = "import scrapy_neardup.papers.som.map, scrapy_neardup.matching.batch, sys; print('minisom' in sys.modules)"
+    code = "import scrapy_neardup.papers.som.map, scrapy_neardup.quality.shingle_clusters, sys; print('minisom' in sys.modules)"
     made = python(code)
     assert made.stdout == "False\n", made.stderr

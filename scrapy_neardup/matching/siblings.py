@@ -47,6 +47,7 @@ PAGES = 128  # remembered pages of a host, the last ones
 RARE = 1  # the maximum number of other pages that have a shingle of a page's own text
 LITTLE = 0.35  # the required resemblance of own texts about one subject; the share of a subject that is most of it
 NEARLY_ALL = 0.9  # the required resemblance of own texts about different subjects of one host
+FAR = 0.7  # the resemblance below which a copy is not near
 SHINGLES = 8  # sampled shingles in a row that the earlier text lacks make a passage
 PASSAGE = 20  # words of a passage that counts on any host
 PART = 0.2  # the share of a text in passages, from which it is another text
@@ -243,7 +244,7 @@ class Page:
         ours_own = self._own(self._codes, self._same, alike)
         theirs_own = self._own(theirs, (self._rows == theirs) & (theirs > 0), alike)
         found = overlap(ours_own.tobytes(), theirs_own.tobytes())
-        form = 1 - float(np.count_nonzero(ours_own) / max(1, np.count_nonzero(self._codes)))
+        form = 1 - int(np.count_nonzero(ours_own)) / max(1, int(np.count_nonzero(self._codes)))
         is_equal = self._signature.sketch == earlier.sketch
         return Own(found.shared / found.any if found.any else float(is_equal), form)
 

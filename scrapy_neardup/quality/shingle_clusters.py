@@ -16,8 +16,8 @@ from ..fingerprints.hashes import Hashes, hash_bytes
 from ..fingerprints.minhash import super_shingles
 from ..fingerprints.sketch import Sketch
 from ..index.unions import Unions
+from ..matching.evidence import Rule, compare
 from ..text.urls import canonical_url
-from .evidence import Rule, compare
 
 BANDS, ROWS = 32, 2  # 99.6 % of the pairs with a resemblance of 0.4 share a key
 NEWEST = 16  # for each key, a document is compared with at most this many earlier documents, the last ones
