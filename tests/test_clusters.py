@@ -11,7 +11,6 @@ import pytest
 from helpers import edited, hashes, python, text, words
 
 from scrapy_neardup.document import Document
-from scrapy_neardup.matching import batch as shingle
 from scrapy_neardup.matching.evidence import Rule
 from scrapy_neardup.papers.som import map as som
 from scrapy_neardup.papers.som import vectors as features
@@ -317,6 +316,7 @@ def test_copies_beyond_the_newest_are_found_by_way_of_those_in_between() -> None
 
 
 def test_clusters_are_made_without_scrapy() -> None:
-    code = "import scrapy_neardup.papers.som.map, scrapy_neardup.quality.shingle_clusters, sys; print('minisom' in sys.modules)"
+    modules = "scrapy_neardup.papers.som.map, scrapy_neardup.quality.shingle_clusters"
+    code = f"import {modules}, sys; print('minisom' in sys.modules)"
     made = python(code)
     assert made.stdout == "False\n", made.stderr

@@ -147,7 +147,8 @@ def _explain_files(dedup: Deduplicator, config: Config, paths: list[str]) -> dic
         for signature, document in zip(signatures, (first, second), strict=True)
     ]
     points = [*rule_points(found, rule, proposed_by, same_url=first.url == second.url)]
-    points += [Point(sibling, False)] if sibling else []
+    if sibling and all(point.is_met for point in points):
+        points.append(Point(sibling, False))
     return {
         "verdict": verdict.tag(),
         "comparison": found._asdict(),

@@ -17,7 +17,7 @@ equal, only facts are compared.
   host, a passage of some words is enough. A long passage in the later text alone is enough too.
 
 A shingle is form if more than one page has it, of those that this process knows: the last pages of the later page's
-host, and all candidates. The earlier page does not count, nor do pages with its text: they are records that differ in a
+host, of which the store gives a sample at first, and all candidates. The earlier page does not count, nor do pages with its text: they are records that differ in a
 fact. Neither does a page with a title and most of the text of one of the two pages, and other facts. Copies are known
 pages too if their subject differs from their original's, or their text differs much.
 """
@@ -25,7 +25,7 @@ pages too if their subject differs from their original's, or their text differs 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
@@ -295,9 +295,11 @@ class Page:
 
 
 class Siblings:
-    """Remembers the last pages of each host that this process held."""
+    """Remembers the last pages of each host that this process held, after those that the store had before."""
 
-    def __init__(self) -> None:
+    def __init__(self, stored: Callable[[str], Iterable[Signature]]) -> None:
+        """`stored` returns pages of a host from the store, oldest first."""
+        self._stored = stored
         self._hosts: OrderedDict[str, dict[Place, Other]] = OrderedDict()
 
     def learn(self, signature: Signature) -> None:
@@ -305,17 +307,24 @@ class Siblings:
         url = signature.url or ""
         if not (name := host(url)):
             return
-        pages = self._hosts.setdefault(name, {})
+        pages = self._pages(name)
         pages[_place(signature)] = Other.of(signature)
         if len(pages) > PAGES:
             del pages[next(iter(pages))]  # an OrderedDict would take ten times as long to copy
         self._hosts.move_to_end(name)
-        if len(self._hosts) > HOSTS:
-            self._hosts.popitem(last=False)
+
+    def _pages(self, name: str) -> dict[Place, Other]:
+        """Return the remembered pages of a host. A host that is met for the first time has those of the store."""
+        if name not in self._hosts:
+            self._hosts[name] = {_place(each): Other.of(each) for each in self._stored(name)}
+            if len(self._hosts) > HOSTS:
+                self._hosts.popitem(last=False)
+        return self._hosts[name]
 
     def page(self, document: Document, signature: Signature, proposed: Iterable[Signature]) -> Page:
         """Return the page of a document, for comparison with its candidates."""
-        others = dict(self._hosts.get(host(document.url or ""), {}))
+        name = host(document.url or "")
+        others = dict(self._pages(name) if name else {})
         for each in proposed:
             if each.url:
                 others.setdefault(_place(each), Other.of(each))
@@ -332,8 +341,9 @@ def may_hide_form(copy: Signature, original: Signature, resemblance: float) -> b
 
     A near copy is remembered only under a title of its own: other URLs of one page do not make a form of it.
     """
-    ours, theirs = copy.title, original.title
-    return resemblance < FAR or bool(ours and theirs and not same_title(ours, theirs))
+    if not (copy.title and original.title):
+        return resemblance < NEARLY_ALL
+    return resemblance < FAR or not same_title(copy.title, original.title)
 
 
 def _share(a: Sketch, b: Sketch) -> float:
