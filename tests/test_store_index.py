@@ -533,7 +533,7 @@ def test_flush_alone_lets_go_of_documents(place: Place) -> None:
         assert len(list(store.signatures())) == 20
 
 
-def test_index_made_anew_finds_the_items_of_a_page(place: Place) -> None:
+def test_index_made_anew_finds_the_pages_of_a_host_and_the_items_of_a_page(place: Place) -> None:
     with place.opened() as store:
         for number in range(TAIL):
             store.add(item := signature("list"))
@@ -543,3 +543,4 @@ def test_index_made_anew_finds_the_items_of_a_page(place: Place) -> None:
     compact(place.address)
     with place.opened(run=None) as store:
         assert len(store.documents.of_page(f"{URL}list")) == TAIL
+        assert len(store.pages("site.example")) == TAIL + 1

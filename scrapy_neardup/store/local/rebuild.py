@@ -44,13 +44,13 @@ class _Builder:
                 self._extend(number, postings(load(key, value)).keys)
 
     def _add_document(self, number: int, value: bytes) -> None:
-        url, _, _, prints, *_, label, own = msgpack.unpackb(value[4:], unicode_errors="surrogatepass")
+        url, _, _, prints, *_, label, own, sample = msgpack.unpackb(value[4:], unicode_errors="surrogatepass")
         for name, packed in prints.items():
             self._prints.setdefault(name, []).append(packed)
             of, counts = self._of.setdefault(name, (array("q"), array("q")))
             of.append(number)
             counts.append(len(packed) // 8)
-        bare = Signature(url, {}, None, 0.0, label=label, own=own)  # type: ignore[arg-type]
+        bare = Signature(url, {}, None, 0.0, label=label, own=own, sample=sample)  # type: ignore[arg-type]
         self._extend(number, postings(bare).keys)
 
     def _extend(self, number: int, keys: Sequence[int]) -> None:
