@@ -18,9 +18,10 @@ these conditions holds. Without a URL, only the first condition is checked. If s
 - Passage. Both pages are of one host, with too few known pages to tell which shingles are rare, and each text has a
   passage that the other lacks.
 
-The "other pages" are the last pages of the later page's host that this process held, and all candidates, except those
-with the earlier page's text: they are records that differ in a fact, and do not show what is form. Neither does a page
-with a title and most of the text of one of the two pages, and other facts.
+The "other pages" are the last pages of the later page's host that this process held, the sample of this host that the
+store had before, and all candidates, except those with the earlier page's text: they are records that differ in a fact,
+and do not show what is form. Neither does a page with a title and most of the text of one of the two pages, and other
+facts.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache, cached_property
 from itertools import takewhile
 from typing import NamedTuple, TypeAlias
@@ -266,9 +267,11 @@ class Page:
 
 
 class Siblings:
-    """Remembers the last pages of each host that this process held."""
+    """Remembers the last pages of each host that this process held, after those that the store had before."""
 
-    def __init__(self) -> None:
+    def __init__(self, stored: Callable[[str], Iterable[Signature]]) -> None:
+        """`stored` returns pages of a host from the store, oldest first."""
+        self._stored = stored
         self._hosts: OrderedDict[str, dict[Place, Other]] = OrderedDict()
 
     def learn(self, signature: Signature) -> None:
@@ -276,17 +279,24 @@ class Siblings:
         url = signature.url or ""
         if not (name := host(url)):
             return
-        pages = self._hosts.setdefault(name, {})
+        pages = self._pages(name)
         pages[_place(signature)] = Other.of(signature)
         if len(pages) > PAGES:
             del pages[next(iter(pages))]  # an OrderedDict would take ten times as long to copy
         self._hosts.move_to_end(name)
-        if len(self._hosts) > HOSTS:
-            self._hosts.popitem(last=False)
+
+    def _pages(self, name: str) -> dict[Place, Other]:
+        """Return the remembered pages of a host. A host that is met for the first time has those of the store."""
+        if name not in self._hosts:
+            self._hosts[name] = {_place(each): Other.of(each) for each in self._stored(name)}
+            if len(self._hosts) > HOSTS:
+                self._hosts.popitem(last=False)
+        return self._hosts[name]
 
     def page(self, document: Document, signature: Signature, proposed: Iterable[Signature]) -> Page:
         """Return the page of a document, for comparison with its candidates."""
-        others = dict(self._hosts.get(host(document.url or ""), {}))
+        name = host(document.url or "")
+        others = dict(self._pages(name) if name else {})
         for each in proposed:
             if each.url:
                 others.setdefault(_place(each), Other.of(each))
