@@ -53,6 +53,8 @@ class Signature(_Weak):
     count: Callable[[str], int] | None = None
     """Returns the number of copies of a document, given its id. Set by the store that holds the document."""
     known_repeats: int | None = None
+    sample: bool = False
+    """True if it is one of the documents by which the store knows the pages of its host. Set by the store."""
 
     def says_the_same(self, other: Signature) -> bool:
         """Return whether two documents have equal sketches and facts.

@@ -186,10 +186,10 @@ def test_crawl_that_ends_on_a_full_disk_says_so(crawl, a, small_disk):  # noqa: 
 def test_items_pass_whose_originals_are_damaged(crawl, a, b):
     crawl(urls=pages(a, 10))
     copies = pages(b, 10)
-    a.pages["/new.html"] = Page(html(article(50)))
+    b.pages["/new.html"] = Page(html(article(50)))  # of b, since the first page of a host reads its sample
     settings = {**ONE_AT_A_TIME, "ITEM_PIPELINES": {"test_crawl_faults.DamagedRows": 600}}
-    result = crawl(settings=settings, urls=[f"{a.url}/new.html", *copies])
-    assert sorted(result.urls) == sorted([f"{a.url}/new.html", *copies])
+    result = crawl(settings=settings, urls=[f"{b.url}/new.html", *copies])
+    assert sorted(result.urls) == sorted([f"{b.url}/new.html", *copies])
     assert result.count("store/unjudged") == 10
     assert result.log.count("Items pass") == 1
     assert "is damaged: its checksum does not match" in result.log

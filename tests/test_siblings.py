@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from helpers import edited, named, python, text, words
+from store_kinds import Place
 
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.facts import Kind, pack
@@ -332,6 +333,24 @@ def test_the_next_process_knows_the_form(tmp_path: Path, hosts: tuple[str, ...],
     assert statuses == ["unique"] * 15
 
 
+def framed(number: int, own: list[str]) -> Document:
+    """Make a page without a title: a form of 60 words in six places, and words of its own after these."""
+    form = words(60, 7)
+    parts = (form[10 * n : 10 * n + 10] + own[7 * n : 7 * n + 7] for n in range(6))
+    return Document(f"{A}/{number}", " ".join(word for part in parts for word in part))
+
+
+@pytest.mark.parametrize("seed", [905, 908, 911])
+def test_the_next_process_decides_as_one_long_process_does(place: Place, seed: int) -> None:
+    pair = [framed(5, words(40, seed)), framed(6, words(18, seed) + words(22, seed + 50))]
+    site = [framed(number, words(40, 300 + number)) for number in range(5)]
+    assert claimed(Deduplicator.open(), *pair) == ["unique", "duplicate"]
+    assert claimed(Deduplicator.open(), *site, *pair) == ["unique"] * 7
+    for some in (site, pair):
+        with place.dedup() as dedup:
+            assert claimed(dedup, *some) == ["unique"] * len(some)
+
+
 def test_the_next_process_knows_the_titles(tmp_path: Path) -> None:
     for name, expected in (("Red", "unique"), ("Blue", "unique"), ("Blue", "duplicate")):
         with Deduplicator.open(tmp_path / "store.sqlite") as dedup:
@@ -526,7 +545,7 @@ def form_of(known: Siblings, document: Document) -> float | None:
 
 def test_hosts_longest_not_seen_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(siblings, "HOSTS", 3)
-    known = Siblings()
+    known = Siblings(lambda host: ())
     learned(known, *(own_page(number, host) for host in (A, B) for number in range(3)))
     learned(known, own_page(9, "http://c.example"), own_page(4, A), own_page(9, "http://d.example"))
     assert (form_of(known, own_page(7, A)), form_of(known, own_page(7, B))) == (0.5, None)
@@ -534,7 +553,7 @@ def test_hosts_longest_not_seen_are_forgotten(monkeypatch: pytest.MonkeyPatch) -
 
 def test_last_pages_of_a_host_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(siblings, "PAGES", 4)
-    known = Siblings()
+    known = Siblings(lambda host: ())
     learned(known, *(own_page(number) for number in range(3)))
     others = [Document(f"{B}/other{number}", text(70 + number)) for number in range(3)]
     learned(known, others[0])

@@ -16,7 +16,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from helpers import detectors, python, settle, until
+from helpers import detectors, python, settle, signature, until
 from store_kinds import URL, Place, commit, fill_numbered, numbered, on_disk, put
 from tiers import slow
 
@@ -531,3 +531,16 @@ def test_flush_alone_lets_go_of_documents(place: Place) -> None:
         gc.collect()
         assert [each() for each in known] == [None] * 20
         assert len(list(store.signatures())) == 20
+
+
+def test_index_made_anew_finds_the_pages_of_a_host_and_the_items_of_a_page(place: Place) -> None:
+    with place.opened() as store:
+        for number in range(TAIL):
+            store.add(item := signature("list"))
+            item.label = f"item {number}"
+            store.commit(item)
+        commit(store, numbered(1))
+    compact(place.address)
+    with place.opened(run=None) as store:
+        assert len(store.documents.of_page(f"{URL}list")) == TAIL
+        assert len(store.pages("site.example")) == TAIL + 1

@@ -214,6 +214,22 @@ def test_what_is_forgotten_is_gone_for_good_and_for_all(place: Place, selected: 
     assert place.held() == ["b"]
 
 
+@pytest.mark.parametrize(("unclean", "expected"), [("forget", "ac"), ("keep", "abc")])
+def test_pages_of_a_host_are_known_to_all_processes(place: Place, unclean: str, expected: str) -> None:
+    place.fill("a")
+    place.fill_and_die("b")
+    with place.opened(unclean_run=unclean) as store, place.opened() as other:
+        assert sorted(names(other.pages("site.example"))) == [*expected[:-1]]
+        commit(store, signature("c"))
+        other.refresh()
+        assert sorted(names(other.pages("site.example"))) == [*expected]
+        store.forget(Selection(url="http://site.example/a"))
+        store.flush()
+        other.refresh()
+        assert sorted(names(other.pages("site.example"))) == [*expected[1:]]
+    assert place.is_whole()
+
+
 def test_a_stat_that_is_no_number_does_no_harm(place: Place) -> None:
     with place.opened() as store:
         store.stats = {"documents": 2, "of_a_spider": True}

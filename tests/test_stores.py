@@ -9,12 +9,13 @@ from pathlib import Path
 import helpers
 import pytest
 from helpers import detectors, hashes, link, named, names, settle, signature
-from store_kinds import KINDS, Place, commit, held
+from store_kinds import KINDS, Place, commit, held, numbered
 
 from scrapy_neardup.detectors import Exact
 from scrapy_neardup.signature import Evidence, Signature
-from scrapy_neardup.store import Store, StoreError, memory_store, open_store
+from scrapy_neardup.store import Selection, Store, StoreError, documents, memory_store, open_store
 from scrapy_neardup.store.local.memory import MemoryBackend
+from scrapy_neardup.store.postings import host_key
 
 
 @pytest.fixture(params=["memory", *KINDS])
@@ -140,6 +141,30 @@ def test_repeats_count_mirrors_once(store: Store) -> None:
     store.record(link("http://site.example/a", a))
     store.flush()
     assert a.repeats == 2
+
+
+def test_pages_of_a_host_are_its_documents_oldest_first(store: Store) -> None:
+    a, *others = map(signature, "abcde")
+    a.first_seen = 2000.0
+    commit(store, a, signature("other", url="http://other.example/other"), *others)
+    store.add(signature("pending"))
+    assert names(store.pages("site.example")) == ["b", "c", "d", "e", "a"]
+    assert (names(store.pages("other.example")), store.pages("stranger.example")) == (["other"], [])
+    store.withdraw(others[0])
+    store.forget(Selection(url=a.url))
+    assert names(store.pages("site.example")) == ["c", "d", "e"]
+
+
+def test_pages_of_a_large_host_are_a_sample_of_late_ones(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(documents, "PAGES", 4)
+    commit(store, *map(numbered, range(300)))
+    pages = [int(name) for name in names(store.pages("site.example"))]
+    assert (len(pages), pages[-1] > 8) == (4, True)
+    assert store.backend.count(host_key("site.example")) < 100
+    store.forget(Selection(host="site.example"))
+    assert store.pages("site.example") == []
+    commit(store, numbered(300))
+    assert names(store.pages("site.example")) == ["300"]
 
 
 def test_store_describes_itself(store: Store) -> None:

@@ -87,6 +87,7 @@ def test_nothing_is_lost_on_the_way_and_back(place: Place, copy: Place, tmp_path
             assert told[None] == ("", b"", "")
             assert [told[f"{URL}{n}"] for n in (5, 45)] == [(f"Page {n}", named(str(n)), "") for n in (5, 45)]
         assert sorted(each.repeats for each in one.signatures()) == sorted(each.repeats for each in other.signatures())
+        assert names(one.pages("site.example")) == names(other.pages("site.example")) != []
         assert one.hosts.dump() == other.hosts.dump()
         assert list(one.counters.known()) == list(other.counters.known()) == [("site.example", name_of("views"))]
         for wanted in [{"exact": (number,)} for number in (3, 8, *range(1000, 1050))] + [{"simhash": (3,)}]:
@@ -334,6 +335,7 @@ DOCUMENT = {
     "fingerprints": {"exact": {"base64": "AQAAAAAAAAA="}},
     "sketch": SKETCH,
     "own": [1.0, 5, None],
+    "sample": False,
 }
 LINK = {"type": "link", "key": "r/000001", "url": URL, "target": None, "is_copy": False, "seen": 1.0, "size": 0}
 LINK |= {"firm": True, "evidence": None, "before": None, "page": None}

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 from weakref import WeakSet, WeakValueDictionary
 
+from ..fingerprints.hashes import hash_text
 from ..signature import Signature, Visit
-from ..text.urls import canonical_url
-from .interface import DOCUMENT, Backend, Entry, Found, Question, Row
+from ..text.urls import canonical_url, host
+from .interface import DOCUMENT, Backend, Entry, Found, Postings, Question, Row, StoreError
 from .links import Links
-from .postings import page_key, postings
+from .postings import host_key, page_key, postings
 
 if TYPE_CHECKING:
     from .lookup import Lookup
     from .session import Session
 
+PAGES = 128  # samples of a host to read; every further 128 samples halve the share of its documents that become samples
+HOSTS = 10_000  # hosts whose number of samples is cached
 MOST_OF_PAGE = 10_000  # documents of one page to read
 RECENT = 256  # decoded documents to cache, since pages of one template find the same candidates again and again
 
@@ -36,6 +40,7 @@ class Documents:
         self._held: WeakValueDictionary[str, Signature] = WeakValueDictionary()
         self._recent: deque[Signature] = deque(maxlen=RECENT)
         self._gone: WeakSet[Signature] = WeakSet()
+        self._samples: dict[str, int] = {}  # the number of samples by host
         self._linked: WeakSet[Signature] = WeakSet()  # pending documents with recorded links
 
     # Lookups
@@ -84,12 +89,34 @@ class Documents:
 
     def of_page(self, url: str) -> list[Signature]:
         """Return the documents of a page that gave several items, oldest first; [] for any other page."""
-        key = page_key(url)
-        [found] = self._backend.find([Question({key: MOST_OF_PAGE})])
-        rows = (row for row in found.rows.get(key, ()) if row.key.startswith(DOCUMENT) and not row.is_pending)
+        rows = self._rows(page_key(url), MOST_OF_PAGE)
         documents = [each for each in map(self.held, rows) if each.label and each not in self._gone]
         of_page = [each for each in documents if canonical_url(each.url or "") == canonical_url(url)]
         return sorted(of_page, key=_moment)
+
+    def of_host(self, name: str) -> list[Signature]:
+        """Return the newest samples of a host, oldest first. Leave out those that can't be read."""
+        documents: list[Signature] = []
+        with suppress(StoreError):  # nothing fails for lack of a sample
+            for row in self._samples_of(name):
+                with suppress(StoreError):
+                    documents.append(self.held(row))
+        return sorted((each for each in documents if host(each.url or "") == name), key=_moment)
+
+    def _samples_of(self, name: str) -> list[Row]:
+        """Return the rows of the newest samples of a host. Cache the number of its samples."""
+        key = host_key(name)
+        rows = self._rows(key, PAGES)
+        if len(self._samples) >= HOSTS:
+            self._samples.clear()
+        # The count may include deleted documents, which must not keep a host without samples.
+        self._samples[name] = self._backend.count(key) if len(rows) == PAGES else len(rows)
+        return rows
+
+    def _rows(self, key: int, most: int) -> list[Row]:
+        """Return the newest rows of committed documents that the index has for a key."""
+        [found] = self._backend.find([Question({key: most})])
+        return [row for row in found.rows.get(key, ()) if row.key.startswith(DOCUMENT) and not row.is_pending]
 
     def repeated(self) -> list[Signature]:
         """Return the documents that have copies, sorted by descending number of copies, then by URL."""
@@ -139,8 +166,21 @@ class Documents:
         """Commit a document with the visit of its own URL, if any. Return False if the document is not pending."""
         if entry := self.pending.pop(signature, None):
             self._session.count(documents=1)
-            self.links.begin(signature, visit, entry)
+            self.links.begin(signature, visit, self._sampled(signature, entry))
         return entry is not None
+
+    def _sampled(self, signature: Signature, entry: Entry) -> Entry:
+        """Make a new document a sample of its host, or leave it out by chance. Return the entry to write."""
+        name = host(signature.url or "")
+        with suppress(StoreError):
+            if name and name not in self._samples:
+                self._samples_of(name)
+        if not name or name not in self._samples or hash_text(signature.id) % (1 << self._samples[name] // PAGES):
+            return entry
+        self._samples[name] += 1
+        signature.sample = True
+        keys, simhash = entry.postings
+        return entry._replace(postings=Postings([*keys, host_key(name)], simhash))
 
     def withdraw(self, signature: Signature) -> None:
         """Delete a pending or committed document, and all links to it."""

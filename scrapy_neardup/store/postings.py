@@ -7,7 +7,7 @@ from functools import cache
 
 from ..fingerprints.hashes import MULTIPLIER, hash_text
 from ..signature import SIMHASH, Link, Signature
-from ..text.urls import canonical_url
+from ..text.urls import canonical_url, host
 from .interface import Postings, Record
 
 _ALL, _MULTIPLIER = (1 << 64) - 1, int(MULTIPLIER)
@@ -40,6 +40,11 @@ def page_key(url: str) -> int:
     return spread(hash_text(canonical_url(url)) ^ salt("page"))
 
 
+def host_key(name: str) -> int:
+    """Return the key that finds the samples of a host."""
+    return spread(hash_text(name) ^ salt("host"))
+
+
 def links_key(id: str) -> int:
     """Return the key that finds all links to a document."""
     return spread(hash_text(id) ^ salt("links"))
@@ -67,6 +72,8 @@ def postings(record: Record) -> Postings:
             keys.append(url_key(record.url))
         if record.label and record.url:
             keys.append(page_key(record.url))
+        if record.sample and record.url:
+            keys.append(host_key(host(record.url)))
         simhashes = record.fingerprints.get(SIMHASH, ())
         return Postings(keys, simhashes[0] if simhashes else None)
     if isinstance(record, Link):

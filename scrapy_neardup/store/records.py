@@ -6,7 +6,7 @@ the kind `meta`:
 
 - document: `fingerprints` are packed as 64-bit little-endian integers; `sketch` is `[tokens, shingles, figures, codes,
   figure_sample]`; `facts` are packed as in facts.py; `own` is `[seen, size, before]` of the visit of its own URL, or
-  nil if a link is newer;
+  nil if a link is newer; `sample` is true for a sample of its host;
 - link: `target` is the id of its document, `RUN/NUMBER`, or nil for a URL to be fetched each time; `evidence` is
   `[detector, hamming, resemblance, containment, length_ratio, kind]` or nil; `page` is bytes or nil;
 - host: `trials` are `relations.Row`; `met` maps each new host to the time of its first page; `counters` are
@@ -34,7 +34,7 @@ from .runs import Run
 
 FIELDS = {
     RUN: ("started", "closed", "sealed", "paused", "forgotten", "documents", "urls", "stats", "writer"),
-    DOCUMENT: ("url", "title", "first_seen", "fingerprints", "sketch", "layout", "facts", "label", "own"),
+    DOCUMENT: ("url", "title", "first_seen", "fingerprints", "sketch", "layout", "facts", "label", "own", "sample"),
     LINK: ("url", "target", "is_copy", "seen", "size", "firm", "evidence", "before", "page"),
     HOST: ("trials", "met", "counters"),
 }
@@ -121,12 +121,14 @@ def body_of(key: str, record: Record) -> Any:
 
 
 def _document(key: str, body: Any) -> Signature:
-    url, title, first_seen, prints, sketch, layout, facts, label, own = body
+    url, title, first_seen, prints, sketch, layout, facts, label, own, sample = body
     visit = Visit(*own) if own and url else None
     for packed in prints.values():
         if type(packed) is not bytes or len(packed) & 7:
             raise ValueError("its fingerprints are invalid")
-    return Signature(url, Prints(prints), Sketch(*sketch), first_seen, layout, title, facts, label, key[9:], visit)
+    return Signature(
+        url, Prints(prints), Sketch(*sketch), first_seen, layout, title, facts, label, key[9:], visit, sample=sample
+    )
 
 
 def _link(key: str, body: Any) -> Link:

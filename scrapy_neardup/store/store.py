@@ -199,6 +199,10 @@ class Store:
         """Return the held document with this id, or None."""
         return next(map(self.documents.held, self.backend.get([f"{DOCUMENT}/{id}"])), None)
 
+    def pages(self, name: str) -> list[Signature]:
+        """Return a sample of the held documents of a host, at most 128, mostly late ones, oldest first."""
+        return self.documents.of_host(name)
+
     def runs(self) -> list[Run]:
         """Return the records of all runs, oldest first."""
         return sorted(self.session.runs.values(), key=lambda run: run.started)

@@ -44,14 +44,14 @@ class _Builder:
                 self._extend(number, postings(load(key, value)).keys)
 
     def _add_document(self, number: int, value: bytes) -> None:
-        url, _, _, prints, *_, own = msgpack.unpackb(value[4:], unicode_errors="surrogatepass")
+        url, _, _, prints, *_, label, own, sample = msgpack.unpackb(value[4:], unicode_errors="surrogatepass")
         for name, packed in prints.items():
             self._prints.setdefault(name, []).append(packed)
             of, counts = self._of.setdefault(name, (array("q"), array("q")))
             of.append(number)
             counts.append(len(packed) // 8)
-        if own and url:
-            self._extend(number, postings(Signature(url, {}, None, 0.0, own=own)).keys)  # type: ignore[arg-type]
+        bare = Signature(url, {}, None, 0.0, label=label, own=own, sample=sample)  # type: ignore[arg-type]
+        self._extend(number, postings(bare).keys)
 
     def _extend(self, number: int, keys: Sequence[int]) -> None:
         self._keys.extend(keys)
