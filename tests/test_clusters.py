@@ -305,7 +305,7 @@ def test_figures_tell_texts_of_one_form_apart() -> None:
 
 def test_a_set_phrase_does_not_make_it_compare_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     compared: list[object] = []
-    monkeypatch.setattr(shingle, "repeats", lambda *pair: compared.append(pair))
+    monkeypatch.setattr("scrapy_neardup.quality.shingle_clusters.repeats", lambda *pair: compared.append(pair))
     assert shingle_clusters([Document(text=text(1))] * 200, RULE) == []
     assert len(compared) == sum(min(number, NEWEST) for number in range(200))
 

@@ -10,16 +10,17 @@ equal, only facts are compared.
 - Thin text. Both pages are of one host, the titles or the texts differ, and the later text says little of its page.
 - Subject. The subjects of the titles differ, and the earlier text lacks what the later text says of its subject. Or
   both pages are of one host, and the text names neither of the two subjects.
-- Own text. The own texts resemble each other too little: `NEARLY_ALL` is required on one host unless the subjects are
-  equal. Equal subjects ask for `LITTLE`, on whatever host. Different subjects on two hosts are between the two: the
-  more of the page is form, the more is required.
+- Own text. The own texts resemble each other too little. Different subjects on one host ask for `NEARLY_ALL`, equal
+  subjects on two hosts for `LITTLE`; on one host, for nothing beyond the rule. In all other cases, the requirement is
+  between the two: the more of the page is form, the more is required.
 - Passages. Each text has passages that the other lacks, which are a considerable part of it. Under one title on one
   host, a passage of some words is enough. A long passage in the later text alone is enough too.
 
 A shingle is form if more than one page has it, of those that this process knows: the last pages of the later page's
-host, of which the store gives a sample at first, and all candidates. The earlier page does not count, nor do pages with its text: they are records that differ in a
-fact. Neither does a page with a title and most of the text of one of the two pages, and other facts. Copies are known
-pages too if their subject differs from their original's, or their text differs much.
+host, of which the store gives a sample at first, and all candidates. The earlier page does not count, nor do pages with
+its text: they are records that differ in a fact. Neither does a page with other facts that has most of the earlier text
+under a title of one of the two. Copies are known pages too if their title is another than their original's, or their
+text differs much.
 """
 
 from __future__ import annotations
@@ -138,9 +139,9 @@ class Page:
         differs, is_one = self.differs_in_subject(earlier), self.is_of_host(earlier)
         if differs is False:
             return 0.0 if is_one else LITTLE
-        if is_one:
-            return NEARLY_ALL if differs or self._knows_form(earlier) else 0.0
-        return LITTLE + (NEARLY_ALL - LITTLE) * form * bool(differs)
+        if differs and is_one:
+            return NEARLY_ALL
+        return LITTLE + (NEARLY_ALL - LITTLE) * form * (differs or is_one)
 
     def _why_by_passages(self, earlier: Signature) -> str | None:
         passages, words = self.passages(earlier), max(1, len(self._document.tokens))
@@ -158,19 +159,20 @@ class Page:
         return host(self._document.url or "") == host(earlier.url or "") != ""
 
     def differs_in_subject(self, earlier: Signature) -> bool | None:
-        """Return whether the titles have different subjects; None if it is unknown.
+        """Return whether the titles have different subjects; None if one has none, beside what its host's titles share.
 
-        It is unknown without titles, if the titles are what all titles of the host share, and if a third page of the
-        host has this page's title.
+        A title that a third known page has too says nothing: on one host, its pages may have any subjects.
         """
         title, other = self._signature.title, earlier.title
-        is_one = self.is_of_host(earlier)
-        if not (title and other) or (is_one and self._is_title_of_third(earlier)):
+        if not (title and other):
             return None
+        is_one = self.is_of_host(earlier)
+        if is_one and self._is_title_of_third(earlier):
+            return True
         ours = subject(title_words(title), self._titles)
         theirs = subject(title_words(other), self._titles if is_one else ())
         if ours == theirs:
-            return None if not ours else False
+            return False if ours else None
         return is_one or not same_title(title, other)
 
     @cached_property
@@ -218,12 +220,16 @@ class Page:
 
         On one host, each word counts as much as any other, however often it is in the text.
         """
+        if self._signature.sketch == earlier.sketch:
+            return False
         words = self.words & (set(tokenize(self._signature.title)) - set(tokenize(earlier.title)))
         is_there = _codes(earlier.sketch.codes) == self._codes
         found = [is_there[self._bins_of(word)] for word in words]
         if self.is_of_host(earlier):
             shares = [float(each.mean()) for each in found if len(each)]
-            return bool(words) and sum(shares) <= LITTLE * len(shares)
+            # In a short text, a word without a sampled shingle is the first or the last one.
+            is_known = bool(shares) or (bool(words) and self._signature.sketch.shingles <= BINS)
+            return is_known and sum(shares) <= LITTLE * len(shares)
         found.append(np.zeros(0, bool))
         shingles = np.concatenate(found)
         return len(shingles) > 1 and bool(shingles.mean() < LITTLE)
@@ -232,10 +238,6 @@ class Page:
         """Return whether the titles differ in a name, and this text contains neither name."""
         found = names(title_words(self._signature.title), title_words(earlier.title))
         return found is not None and not any(self.words.issuperset(name) for name in found)
-
-    def _knows_form(self, earlier: Signature) -> bool:
-        """Return whether so many other pages are known that a shingle may be form."""
-        return len(self._others) - len(self._alike(earlier)) > RARE
 
     def own(self, earlier: Signature) -> Own:
         """Return the measures of the own texts of both pages."""
