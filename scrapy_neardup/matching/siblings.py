@@ -41,12 +41,13 @@ from ..fingerprints.sketch import BINS, WIDTH, Codes, Sketch, overlap, resemblan
 from ..signature import Signature
 from ..text.tokens import tokenize
 from ..text.urls import host
+from ..verdict import SAME_CONTENT
 from .titles import Words, names, same_title, subject, title_words
 
 HOSTS = 256  # remembered hosts; those seen longest ago are forgotten
 PAGES = 128  # remembered pages of a host, the last ones
 RARE = 1  # the maximum number of other pages that have a shingle of a page's own text
-LITTLE = 0.35  # the required resemblance of own texts about one subject; the share of a subject that is most of it
+LITTLE = 0.45
 NEARLY_ALL = 0.9  # the required resemblance of own texts about different subjects of one host
 FAR = 0.7  # the resemblance below which a copy is not near
 SHINGLES = 8  # sampled shingles in a row that the earlier text lacks make a passage
@@ -121,6 +122,8 @@ class Page:
     def _why_by_subject(self, earlier: Signature) -> str | None:
         if not self.differs_in_subject(earlier):
             return None
+        if not self.is_of_host(earlier) and self.own(earlier).resemblance >= SAME_CONTENT:
+            return None
         if self.lacks_subject(earlier):
             return "the earlier text lacks the subject of the title"
         if self.is_of_host(earlier) and self.is_named_otherwise(earlier):
@@ -149,7 +152,9 @@ class Page:
         large, all_ = int(passages[passages >= PASSAGE].sum()), int(passages.sum())
         if large > max(MUCH, SOME * words):
             return f"the text has {large} words that the earlier text lacks"
-        is_one = self.is_of_host(earlier) and bool(self._signature.title) and self._has_title_of(earlier)
+        is_one = (
+            self.is_of_host(earlier) and bool(self._signature.title and earlier.title) and self._has_title_of(earlier)
+        )
         if min(large / words, lost) > PART or (is_one and min(all_ / words, lost) > SOME):
             return "each text has passages that the other lacks"
         return None
@@ -237,7 +242,7 @@ class Page:
     def is_named_otherwise(self, earlier: Signature) -> bool:
         """Return whether the titles differ in a name, and this text contains neither name."""
         found = names(title_words(self._signature.title), title_words(earlier.title))
-        return found is not None and not any(self.words.issuperset(name) for name in found)
+        return found is not None and not any(name and self.words.issuperset(name) for name in found)
 
     def own(self, earlier: Signature) -> Own:
         """Return the measures of the own texts of both pages."""

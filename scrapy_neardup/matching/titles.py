@@ -31,10 +31,13 @@ def _title_word() -> re.Pattern[str]:
 
 
 def same_title(first: str, second: str) -> bool:
-    """Return whether two titles are equal apart from the names of their sites."""
+    """Return whether two titles are equal apart from the names of their sites, which stand at the end if both have
+    one."""
     ours, theirs = _parts(first), _parts(second)
     is_part = ours[0] in theirs if len(ours) == 1 else len(theirs) == 1 and theirs[0] in ours
-    return is_part or max(ours, key=len, default="") == max(theirs, key=len, default="")
+    longest = max(ours, key=len, default="")
+    has_longest = longest == max(theirs, key=len, default="") and not (longest == ours[-1] == theirs[-1])
+    return ours == theirs or is_part or has_longest
 
 
 def _parts(title: str) -> list[str]:
