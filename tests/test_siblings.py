@@ -314,6 +314,12 @@ def known_page(document: Document, *known: Signature) -> Page:
     return Siblings().page(document, Deduplicator.open().sign(document), known)
 
 
+@pytest.mark.parametrize(("host", "edits", "expected"), [(A, (), "copy"), (B, (), "copy"), (B, (50,), OWN)])
+def test_a_page_that_is_all_form_repeats_only_an_equal_page(host: str, edits: tuple[int, ...], expected: str) -> None:
+    later = Document(f"{B}/later", edited(text(3, FORM), *edits))
+    assert expected in verdict(Document(f"{host}/0", text(3, FORM)), later, SITE)
+
+
 def test_what_is_form_is_counted_on_pages_other_than_the_earlier_one() -> None:
     quoting = Document(f"{B}/quoting", f"{text(80, 160)} {text(50, 100)}")  # has all that is the earlier page's own
     assert own_verdict(1, DIFFERENT, B, [quoting, *SITE[:2]]) == "copy"
@@ -372,6 +378,13 @@ def test_passages_under_one_title_of_one_host(
 ) -> None:
     later = Document(f"{host}/2", with_passage(count, passage, lost), titles[1])
     assert expected in verdict(Document(f"{A}/1", text(1, count), titles[0]), later)
+
+
+@pytest.mark.parametrize(("places", "length", "expected"), [((20, 80, 140), 16, "copy"), ((40, 120), 24, PASSAGES)])
+def test_only_passages_of_some_length_count_on_any_host(places: Iterable[int], length: int, expected: str) -> None:
+    changed = [place + n for place in places for n in range(length)]
+    later = Document(f"{B}/2", edited(text(1), *changed))
+    assert expected in verdict(Document(f"{A}/1", text(1)), later)
 
 
 def test_words_that_are_repeated_are_no_passage() -> None:
