@@ -224,10 +224,10 @@ COUNCIL = (
     "meldet sich bis zum Vortag beim Schriftführer. Der Saal ist ohne Stufen zu erreichen, Getränke gibt es im Foyer."
 )
 MATTERS = [
-    ("2.", "den Verkauf der alten Molkerei an eine Genossenschaft"),
-    ("9.", "höhere Gebühren für Kindergarten und Freibad"),
-    ("16.", "eine Satzung gegen das Taubenfüttern am Bahnhof"),
-    ("23.", "die Wahl eines Architekten für die Turnhalle"),
+    ("2.", "den Verkauf der alten Molkerei am Mühlbach an eine Genossenschaft"),
+    ("9.", "höhere Gebühren für den Kindergarten, das Freibad und die Musikschule"),
+    ("16.", "eine Satzung gegen das Füttern von Tauben rund um den Bahnhof"),
+    ("23.", "die Wahl eines Architekten für den Umbau der neuen Turnhalle"),
 ]
 
 # Long texts

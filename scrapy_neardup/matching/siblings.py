@@ -13,8 +13,8 @@ equal, only facts are compared.
 - Own text. The own texts resemble each other too little. Different subjects on one host ask for `NEARLY_ALL`, equal
   subjects on two hosts for `LITTLE`; on one host, for nothing beyond the rule. In all other cases, the requirement is
   between the two: the more of the page is form, the more is required.
-- Passages. Each text has passages that the other lacks, which are a considerable part of it. Under one title on one
-  host, a passage of some words is enough. A long passage in the later text alone is enough too.
+- Passages. Each text has passages that the other lacks, which are a considerable part of it. On one host, a passage of
+  some words is enough if the titles are equal or missing. A long passage in the later text alone is enough too.
 
 A shingle is form if more than one page has it, of those that this process knows: the last pages of the later page's
 host, of which the store gives a sample at first, and all candidates. The earlier page does not count, nor do pages with
@@ -53,7 +53,7 @@ FAR = 0.7  # the resemblance below which a copy is not near
 SHINGLES = 8  # sampled shingles in a row that the earlier text lacks make a passage
 PASSAGE = 20  # words of a passage that counts on any host
 PART = 0.2  # the share of a text in passages, from which it is another text
-SOME = 0.03  # the same share for pages of one host under one title, or if the passages have `MUCH` words
+SOME = 0.03  # the same share on one host, if the titles are equal or missing; or if the passages have `MUCH` words
 MUCH = 400  # words of passages that no copy has
 
 Place: TypeAlias = tuple[str, str]
@@ -158,6 +158,12 @@ class Page:
         if min(large / words, lost) > PART or (is_one and min(all_ / words, lost) > SOME):
             return "each text has passages that the other lacks"
         return None
+
+    def _titles_say_nothing(self, earlier: Signature) -> bool:
+        """Return whether the titles are equal, or one is missing though enough pages are known to tell what is form."""
+        if self._signature.title and earlier.title:
+            return self._has_title_of(earlier)
+        return len(self._others) - len(self._alike(earlier)) > RARE
 
     def is_of_host(self, earlier: Signature) -> bool:
         """Return whether both pages are of one host."""
