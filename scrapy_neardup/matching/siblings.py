@@ -52,7 +52,7 @@ NEARLY_ALL = 0.9  # the required resemblance of own texts about different subjec
 FAR = 0.7  # the resemblance below which a copy is not near
 SHINGLES = 8  # sampled shingles in a row that the earlier text lacks make a passage
 PASSAGE = 20  # words of a passage that counts on any host
-PART = 0.2  # the share of a text in passages, from which it is another text
+PART = 0.16  # the share of a text in passages, from which it is another text
 SOME = 0.03  # the same share on one host, if the titles are equal or missing; or if the passages have `MUCH` words
 MUCH = 400  # words of passages that no copy has
 
@@ -152,10 +152,8 @@ class Page:
         large, all_ = int(passages[passages >= PASSAGE].sum()), int(passages.sum())
         if large > max(MUCH, SOME * words):
             return f"the text has {large} words that the earlier text lacks"
-        is_one = (
-            self.is_of_host(earlier) and bool(self._signature.title and earlier.title) and self._has_title_of(earlier)
-        )
-        if min(large / words, lost) > PART or (is_one and min(all_ / words, lost) > SOME):
+        is_doubted = self.is_of_host(earlier) and self._titles_say_nothing(earlier)
+        if min(large / words, lost) > PART or (is_doubted and min(all_ / words, lost) > SOME):
             return "each text has passages that the other lacks"
         return None
 

@@ -36,7 +36,7 @@ def same_title(first: str, second: str) -> bool:
     ours, theirs = _parts(first), _parts(second)
     is_part = ours[0] in theirs if len(ours) == 1 else len(theirs) == 1 and theirs[0] in ours
     longest = max(ours, key=len, default="")
-    has_longest = longest == max(theirs, key=len, default="") and not (longest == ours[-1] == theirs[-1])
+    has_longest = longest == max(theirs, key=len, default="") and not (longest and longest == ours[-1] == theirs[-1])
     return ours == theirs or is_part or has_longest
 
 
