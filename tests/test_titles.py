@@ -77,7 +77,11 @@ def test_subject_is_what_most_titles_of_the_host_do_not_share(title: str, others
         ("", "", True),
         ("Boats", "Kites", False),
         ("Boats", "Boats on the lake", False),
+        ("Boats on the lake - News", "News: Boats on the lake", True),
         ("Boats at sea - News", "Kites in the wind - News", False),
+        ("Boats - The Daily News", "Kites - The Daily News", False),  # the longest part is the name of the site
+        ("Boats - The Daily News", "Boats - The Daily News", True),
+        ("鹤站_海岸日报", "湖站_海岸日报", False),
         ("get-size", "set-size", False),
         ("a:b", "a", False),
         ("", "Boats", False),
