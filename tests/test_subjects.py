@@ -95,7 +95,7 @@ SELLER = (
     "I sell what I find in old houses and send parcels on Mondays and Thursdays. Postage is paid by the buyer, and two "
     "things travel in one box where they fit. Whatever you do not like may come back within two weeks, and you get "
     "your money on the day it arrives. Please ask before you buy, since nothing here is new and every piece has lived. "
-    "I answer in the evening, and my barn is open to visitors on the first Sunday of the month, with coffee and cake."
+    "I answer in the evening, and my barn is open to visitors on Sundays."
 )
 THINGS = [
     ("Milk churn", "Holds twenty litres, grey steel with a lid on a chain. There is a dent near the foot, no rust."),
