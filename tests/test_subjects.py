@@ -262,7 +262,6 @@ KEPT = {
     "notices that begin with their subject, Chinese": notices(STATION, "{}站公告", "梅岭", "青溪", "白塔"),
     "things of one seller": attic(titled=True),
     "things of one seller alone": attic(titled=True, others=False),
-    "things of one seller without titles": attic(titled=False),
     "things of one seller as pages with headings": attic(titled=True, html=True),
     "two ads of one employer, no other known": employer(0),
     "two ads of one employer, one other known": employer(1),
@@ -377,3 +376,8 @@ def test_as_many_are_kept_in_the_other_order(story: Story) -> None:
 @STORIES
 def test_a_store_that_is_opened_again_decides_alike(story: Story, tmp_path: Path) -> None:
     assert a_run_each(story.documents, tmp_path / "store.sqlite") == expected(story)
+
+
+def test_things_without_titles_are_kept_where_other_pages_of_the_site_are_known() -> None:
+    story = attic(titled=False)
+    assert one_run(story.documents) == expected(story)
