@@ -170,14 +170,14 @@ class Page:
     def differs_in_subject(self, earlier: Signature) -> bool | None:
         """Return whether the titles have different subjects; None if one has none, beside what its host's titles share.
 
-        A title that a third known page has too says nothing: on one host, its pages may have any subjects.
+        On one host, it is unknown too if a third known page has this page's title.
         """
         title, other = self._signature.title, earlier.title
         if not (title and other):
             return None
         is_one = self.is_of_host(earlier)
         if is_one and self._is_title_of_third(earlier):
-            return True
+            return None
         ours = subject(title_words(title), self._titles)
         theirs = subject(title_words(other), self._titles if is_one else ())
         if ours == theirs:
