@@ -183,7 +183,7 @@ def test_what_a_temporary_redirect_gave_is_no_reason_to_skip(crawl, a):
     assert len(crawl("OneAfterAnother", urls=urls).items) == 3
 
 
-@pytest.mark.parametrize(("words", "paths"), [(60, ["/0", "/1"]), (150, ["/0", "/1", "/2", "/3"])])
+@pytest.mark.parametrize(("words", "paths"), [(45, ["/0", "/1"]), (110, ["/0", "/1", "/2", "/3"])])
 def test_pages_behind_a_notice_are_fetched_though_one_of_them_still_has_it(crawl, a, b, words, paths):
     a.pages = {path: Page(html(article(50, words))) for path in paths}
     b.pages = {**a.pages}

@@ -69,8 +69,8 @@ def test_mirror_not_confirmed_for_so_long_is_fetched(store: Store, ttl: float, e
     ("words", "urls", "expected"),
     [
         (30, [OWN, MIRROR], True),  # mirrors have the same path
-        (79, [OWN, "http://b.example/2"], False),
-        (80, [OWN, "http://a.example/2"], True),
+        (59, [OWN, "http://b.example/2"], False),
+        (60, [OWN, "http://a.example/2"], True),
         (100, [OWN, "http://a.example/2", "http://a.example/3"], False),
         (120, [OWN, "http://a.example/2", "http://b.example/3"], True),
         (100, [OWN, *(f"http://m{n}.example/1" for n in range(20))], True),

@@ -212,7 +212,7 @@ class Mirrors:
         if document.id not in self._placeholders:
             links = islice(self._store.links(document), MAX_COPIES)
             paths = {parts[2:] for link in links if (parts := parts_of(link.url))}
-            if len(paths) >= min(MANY, max(2, 1 + document.sketch.tokens // SHORT)):
+            if len(paths) >= min(MANY, max(2, 1 + round(document.sketch.tokens / SHORT))):
                 self._placeholders.add(document.id)
         return document.id in self._placeholders
 
