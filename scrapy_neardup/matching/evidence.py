@@ -15,6 +15,7 @@ from ..fingerprints.sketch import Sketch
 from ..settings import Config
 
 LONG = 1000  # the number of tokens from which a text is long
+LEAST = 0.3  # whole texts with less resemblance are not copies, whatever is form
 
 
 class Comparison(NamedTuple):
@@ -115,15 +116,10 @@ class Rule:
         """Return whether all figures may differ, because the texts are near copies with few figures."""
         return found.resemblance >= self.near and found.figures <= self.few_figures * found.tokens
 
-    def may_accept(self, a: Sketch, b: Sketch, *, repeated: bool = False) -> bool:
-        """Return whether two texts resemble each other enough for `accepts`, or are too short to tell.
-
-        This is the fast part of `accepts`.
-        """
-        tokens = min(a.tokens, b.tokens)
-        return tokens < self.min_tokens or sketch.resemblance(a, b) >= self.required_resemblance(
-            tokens, repeated=repeated
-        )
+    def may_accept(self, found: Comparison) -> bool:
+        """Return whether two texts have so much in common that they may be accepted once form is left out, or are too
+        short to tell."""
+        return found.tokens < self.min_tokens or found.resemblance >= LEAST
 
     def required_resemblance(self, tokens: int, *, repeated: bool = False) -> float:
         """Return the required resemblance, given the number of tokens of the shorter text."""

@@ -35,7 +35,6 @@ logger = logging.getLogger(__name__)
 
 MAX_CANDIDATES = 200  # the maximum number of candidates from each detector; a large family of similar texts has more
 URL = "url"  # the name of the detector for a candidate that the document's own URL returned before
-LEAST = 0.3  # candidates with less resemblance are not looked at, whatever is form
 NEAREST = 0.1  # matches count as nearest if their resemblance is less than this below the highest resemblance
 
 _cached = lru_cache(maxsize=10_000)
@@ -188,7 +187,7 @@ class Matcher:
         self.compared += 1
         found = compare(signature.sketch, earlier.sketch)
         # Most pairs end here, so expensive checks come later, above all the counting of copies.
-        if found.tokens >= self.rule.min_tokens and found.resemblance < LEAST:
+        if not self.rule.may_accept(found):
             return None
         found = found._replace(resemblance=max(found.resemblance, page.own(earlier).resemblance))
         same_text = _same_text(signature, earlier)

@@ -47,7 +47,7 @@ from .titles import Words, names, same_title, subject, title_words
 HOSTS = 256  # remembered hosts; those seen longest ago are forgotten
 PAGES = 128  # remembered pages of a host, the last ones
 RARE = 1  # the maximum number of other pages that have a shingle of a page's own text
-LITTLE = 0.45
+LITTLE = 0.45  # the required resemblance of own texts about one subject; the share of a subject that is most of it
 NEARLY_ALL = 0.9  # the required resemblance of own texts about different subjects of one host
 FAR = 0.7  # the resemblance below which a copy is not near
 SHINGLES = 8  # sampled shingles in a row that the earlier text lacks make a passage
@@ -90,6 +90,7 @@ class Page:
         self._others = others
         self._compared: Signature | None = None
         self._positions: list[int] = []
+        self._owns: dict[Signature, Own] = {}
 
     def why_sibling_of(self, earlier: Signature, *, is_own: bool, counters: Names = ()) -> str | None:
         """Return the reason why this page and an earlier one are siblings; None if they are not.
@@ -250,6 +251,11 @@ class Page:
 
     def own(self, earlier: Signature) -> Own:
         """Return the measures of the own texts of both pages."""
+        if earlier not in self._owns:
+            self._owns[earlier] = self._measured(earlier)
+        return self._owns[earlier]
+
+    def _measured(self, earlier: Signature) -> Own:
         alike = self._alike(earlier)
         theirs = _codes(earlier.sketch.codes)
         ours_own = self._own(self._codes, self._same, alike)

@@ -95,9 +95,8 @@ def accepted(pairs: DataFrame, records: DataFrame, rule: Rule) -> DataFrame:
 
 def _accepted(pairs: Iterable[Any], rule: Rule) -> Iterator[tuple[int, int, int | None]]:
     for pair in pairs:
-        sketches = unpack_sketch(pair.sketch_a), unpack_sketch(pair.sketch_b)
-        # Use the lower threshold of originals that have copies, since the earlier document may have copies by then.
-        may_accept = rule.may_accept(*sketches, repeated=True) and rule.accepts(compare(*sketches), repeated=True)
-        if pair.equal or may_accept:
+        found = compare(unpack_sketch(pair.sketch_a), unpack_sketch(pair.sketch_b))
+        # Without form, which is not known here, the texts may resemble each other more.
+        if pair.equal or (rule.may_accept(found) and rule.accepts(found._replace(resemblance=1.0))):
             one_site = pair.site_a is not None and pair.site_a == pair.site_b and pair.page_a != pair.page_b
             yield pair.a, pair.b, pair.site_a if one_site else None
