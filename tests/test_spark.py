@@ -150,11 +150,10 @@ def test_template_text_is_told_from_copies(spark: SparkSession) -> None:
     rows = [page(form, text(n, 60), n) for n in range(6)]  # a form with other texts in it
     rows += [page(text(50 + n, 200), text(40, 30), 10 + n) for n in range(3)]
     story = text(60, 200)
-    rows += [page(story, text(61 + n, 40), 20 + n) for n in range(3)]  # one story beside other teasers
-    rows += [page(story, text(70, 40), 30, host="elsewhere")]
+    rows += [page(story, text(61, 20), 20), page(story, text(70, 20), 30, host="elsewhere")]  # beside other teasers
     expected = one_after_another(rows)
     assert {expected[f"news{n}"]["status"] for n in range(6)} == {"unique"}
-    assert expected["news22"]["duplicate_of"] == "news20"
+    assert expected["elsewhere30"]["duplicate_of"] == "news20"
     assert on_spark(spark, rows) == expected
 
 
