@@ -12,8 +12,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from .detectors import Detector
-from .detectors.preparation import sign
 from .detectors.registry import build_detectors
+from .detectors.signer import Signer
 from .document import Document
 from .facts import names_in
 from .feeds.reviews import Reviews
@@ -71,6 +71,7 @@ class Deduplicator:
         self.deliveries = Deliveries(store, clock() if started is None else started, clock, lost=lost)
         self.visits = Visits(store, clock)
         self.detectors = list(detectors)
+        self.signer = Signer(self.detectors)
         self.matcher = Matcher(store, rule, reviews or Reviews(Config()), scope, preference)
         self.changes: list[Change] = []
         """Rules on hosts that came into force or were dropped, not yet logged."""
@@ -124,21 +125,23 @@ class Deduplicator:
         if forgotten.documents:
             logger.info("%d documents forgotten: no URL returned them within NEARDUP_TTL", forgotten.documents)
 
-    def claim(self, document: Document) -> Claim:
+    def claim(self, document: Document, record: bytes | None = None) -> Claim:
         """Decide on a document, and hold it as pending. Later documents are compared with it.
+
+        `record` is the record of the document if `signer` has made it before.
 
         If it repeats a document that is pending in another process, wait up to `PATIENCE` seconds for the outcome of
         that document.
         """
         end, moment = time.monotonic() + PATIENCE, PAUSES[0]
-        while (claim := self.try_claim(document)).is_early and claim.rival is None and time.monotonic() < end:
+        while (claim := self.try_claim(document, record)).is_early and claim.rival is None and time.monotonic() < end:
             time.sleep(moment)
             moment = min(2 * moment, PAUSES[1])
         return claim
 
-    def try_claim(self, document: Document) -> Claim:
+    def try_claim(self, document: Document, record: bytes | None = None) -> Claim:
         """Decide on a document as `claim` does, without waiting for other processes; see `Claim.is_early`."""
-        signature = self._signed.pop(document, None) or self.sign(document)
+        signature = self._signed.pop(document, None) or self.sign(document, record)
         is_held = signature.can_be_repeated
         match = self._enter(document, signature) if is_held else self.matcher.best(document, signature)
         self.matcher.learn(signature, match)
@@ -159,10 +162,11 @@ class Deduplicator:
     def foresee(self, documents: Iterable[Document]) -> None:
         """Prefetch the lookups of the documents that are claimed next, in this order. On a server this takes one round
         trip."""
+        documents = list(documents)
         self._signed.clear()
-        for document in documents:
-            with suppress(Exception):  # the claim raises the error of a detector again
-                self._signed[document] = self.sign(document)
+        with suppress(Exception):  # the claim raises the error of a detector again
+            for document, record in zip(documents, self.signer.records(documents), strict=True):
+                self._signed[document] = self.sign(document, record)
         with suppress(StoreError):  # the claim raises a lasting error again
             self.store.claims.foresee([each for each in self._signed.values() if each.can_be_repeated])
 
@@ -181,10 +185,10 @@ class Deduplicator:
             self.store.leave(signature)
         return match
 
-    def sign(self, document: Document) -> Signature:
+    def sign(self, document: Document, record: bytes | None = None) -> Signature:
         """Return the signature of a document without holding it. Raise TypeError or ValueError for an invalid
         fingerprint."""
-        return sign(document, self.detectors, self._clock())
+        return Signature.of(document, record or self.signer.records([document])[0], self._clock())
 
     def verdict(self, document: Document, match: Match | None) -> Verdict:
         """Return the verdict on a document, given its match; `UNIQUE` for None."""

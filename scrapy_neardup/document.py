@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
 from lxml import etree
 
-from .fingerprints.hashes import Hashes, counted, hash_bytes, hash_lines, shingles
+from .fingerprints.hashes import Hashes, hash_lines, shingles
 from .fingerprints.layout import layout
-from .fingerprints.sketch import WIDTH, Sketch, figures_of, make_sketch
+from .fingerprints.record import Head, Source, Wanted, make
+from .fingerprints.sketch import WIDTH, Sketch
 from .text.extractors import BUILTIN, Extract, build_reader
 from .text.html import Page, looks_like_html
 from .text.tokens import token_lines
@@ -63,7 +62,7 @@ class Document:
     label: str = ""
     """Words that name the record among others of its page; "" if it is alone there."""
     ready: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    """Fingerprints that were computed before the claim, by the name of the detector."""
+    """Fingerprints of heavy detectors that were computed before the claim, by the name of the detector."""
 
     @classmethod
     def from_field(
@@ -98,12 +97,16 @@ class Document:
             scripted=page.scripted,
         )
 
-    @cached_property
-    def record(self) -> int:
-        """The hash of the host, the facts and the text; 0 without facts, or without a host."""
-        if not self.facts or not self.url or not (name := host(self.url)):
-            return 0
-        return hash_bytes(b"\0".join([name.encode(errors="surrogatepass"), self.facts, self.lines]))
+    @property
+    def source(self) -> Source:
+        """What the record of the document is made of."""
+        text = self.text.encode() if self.text.isascii() else self.lines
+        return Source(text, self.site, self.facts, self.layout)
+
+    @property
+    def site(self) -> bytes:
+        """The host, with which the facts name a record; b"" without facts."""
+        return host(self.url).encode(errors="surrogatepass") if self.facts and self.url else b""
 
     @cached_property
     def tokens(self) -> list[str]:
@@ -117,13 +120,8 @@ class Document:
 
     @cached_property
     def hashes(self) -> Hashes:
-        """The 128-bit hashes of the tokens, of shape (n, 2). Most fingerprints are computed from them."""
+        """The 128-bit hashes of the tokens, of shape (n, 2)."""
         return hash_lines(self.lines)
-
-    @cached_property
-    def counted(self) -> tuple[Hashes, npt.NDArray[np.int64]]:
-        """The hashes of the distinct tokens, ascending, with their counts."""
-        return counted(self.hashes)
 
     @cached_property
     def shingles(self) -> Hashes:
@@ -133,4 +131,9 @@ class Document:
     @cached_property
     def sketch(self) -> Sketch:
         """The stored sample of the text, for comparison with other documents."""
-        return make_sketch(len(self.hashes), self.shingles, figures_of(self.hashes, self.lines))
+        [record] = make([self.source], Wanted())
+        return Head.of(record).sketch
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields, for another process, without what was computed of them."""
+        return {name: value for name, value in self.__dict__.items() if name in self.__dataclass_fields__}

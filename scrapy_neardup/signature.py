@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
 
+from .fingerprints.record import Head, facts_in, fingerprints_in, keys_in
 from .fingerprints.sketch import Sketch
 
-SIMHASH = "simhash"  # the only detector whose fingerprints are also found by Hamming distance
+if TYPE_CHECKING:
+    from .document import Document
+
 TITLE = 200  # stored characters of a title
 
 
 class _Weak:
-    """The slots for weak references; `dataclass(weakref_slot=True)` needs Python 3.11."""
+    """The slots for weak references (`dataclass(weakref_slot=True)` needs Python 3.11) and for decoded values."""
 
-    __slots__ = ("__weakref__",)
+    __slots__ = ("__dict__", "__weakref__")
 
 
 class Visit(NamedTuple):
@@ -31,19 +35,15 @@ class Visit(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class Signature(_Weak):
-    """The stored record of a document: its fingerprints by detector, and its sketch for verification."""
+    """A document as it is stored: its record, and what is stored beside it. The record is decoded on access."""
 
     url: str | None
-    fingerprints: Mapping[str, tuple[int, ...]]
-    sketch: Sketch
+    record: bytes
+    """See `fingerprints/record.py`."""
     first_seen: float
     """Seconds since the epoch."""
-    layout: int = 0
-    """The fingerprint of the page's layout; 0 if unknown."""
     title: str = ""
     """At most `TITLE` characters."""
-    facts: bytes = b""
-    """The packed facts of the record (`facts.pack`); b"" without any."""
     label: str = ""
     """Words that name the record among others of its page; "" if it is alone there."""
     id: str = ""
@@ -56,6 +56,43 @@ class Signature(_Weak):
     sample: bool = False
     """True if it is one of the documents by which the store knows the pages of its host. Set by the store."""
 
+    @classmethod
+    def of(cls, document: Document, record: bytes, now: float) -> Signature:
+        """Return the signature of a document that is seen `now`, in seconds since the epoch, given its record."""
+        return cls(document.url, record, now, document.title[:TITLE], document.label)
+
+    @cached_property
+    def head(self) -> Head:
+        return Head.of(self.record)
+
+    @cached_property
+    def sketch(self) -> Sketch:
+        return self.head.sketch
+
+    @cached_property
+    def facts(self) -> bytes:
+        """The packed facts of the record (`facts.pack`); b"" without any."""
+        return facts_in(self.record, self.head)
+
+    @cached_property
+    def keys(self) -> dict[str, tuple[int, ...]]:
+        """The keys by which the index finds the document, by detector."""
+        return keys_in(self.record, self.head)
+
+    @property
+    def fingerprints(self) -> dict[str, tuple[int, ...]]:
+        """The fingerprints by detector, without those that abstained."""
+        return fingerprints_in(self.record, self.head)
+
+    @property
+    def simhash(self) -> int | None:
+        return self.head.simhash if self.head.has_simhash else None
+
+    @property
+    def layout(self) -> int:
+        """The fingerprint of the page's layout; 0 if unknown."""
+        return self.head.layout
+
     def says_the_same(self, other: Signature) -> bool:
         """Return whether two documents have equal sketches and facts.
 
@@ -66,7 +103,7 @@ class Signature(_Weak):
     @property
     def can_be_repeated(self) -> bool:
         """True if it has text, or is a record without text that has a place."""
-        return self.sketch.tokens > 0 or bool(self.facts and self.url)
+        return self.head.tokens > 0 or bool(self.head.facts and self.url)
 
     @property
     def repeats(self) -> int:

@@ -14,8 +14,7 @@ from ..crawl.garbage import frozen
 from ..deduplicator import Deduplicator
 from ..feeds import FORMATS, Feeds, Line, writing, writing_rows
 from ..feeds.json_text import json_text
-from ..feeds.pool import ready_rows
-from ..feeds.signer import Ready, Signer
+from ..feeds.signer import Made, Signer, ready_rows
 from ..fingerprints.hashes import hash_bytes
 from ..matching.claim import Claim
 from ..settings import Config
@@ -74,8 +73,8 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
         signer = Signer(config, dedup.detectors, opts.id_field, passes_bad=opts.bad_rows is not None)
         stack.enter_context(frozen())
         rows = stack.enter_context(closing(ready_rows(feeds.lines(), signer, _workers(opts, feeds))))
-        for row in through(feeds, rows):
-            job.take(row)
+        for line, made in through(feeds, rows):
+            job.take(line, made)
         check_fields(opts, job.rows, job.documents, job.located)
         dedup.flush()  # an error of the store must come before the output is replaced
         dedup.store.stats = {"documents": job.documents, "duplicates": job.dropped}
@@ -118,25 +117,25 @@ class _Job:
 
         It has only rows that repeat a document held before these feeds, and rows with another id than their URL."""
 
-    def take(self, row: Ready) -> None:
-        if row.fault:
-            self._bad(row.line, row.fault)
+    def take(self, line: Line, made: Made) -> None:
+        if made.fault:
+            self._bad(line, made.fault)
             return
         self.rows += 1
-        claim = self._dedup.claim(row.document) if row.document else None
+        claim = self._dedup.claim(made.document, made.record) if made.document else None
         if claim:
-            self.documents += claim.signature.sketch.tokens > 0
+            self.documents += claim.signature.head.tokens > 0
             self.located += claim.signature.url is not None
             claim.commit()
         if claim and claim.match and self._is_dropped(claim):
             self.dropped += 1
-            self._write_report(row, claim)
+            self._write_report(made, claim)
             return
         if claim and claim.match:
-            self._ids.setdefault(_hashed(claim.match.signature), row.id)
-        elif claim and self._report and row.id != claim.signature.url:
-            self._ids[_hashed(claim.signature)] = row.id
-        self._output(row.line)
+            self._ids.setdefault(_hashed(claim.match.signature), made.id)
+        elif claim and self._report and made.id != claim.signature.url:
+            self._ids[_hashed(claim.signature)] = made.id
+        self._output(line)
 
     def outcome(self) -> dict[str, int]:
         """Return the counts by name."""
@@ -165,11 +164,11 @@ class _Job:
         held, store = claim.match.signature, self._dedup.store
         return store.run_of(held) == store.run or _hashed(held) in self._ids
 
-    def _write_report(self, row: Ready, claim: Claim) -> None:
+    def _write_report(self, made: Made, claim: Claim) -> None:
         if self._report and claim.match:
             verdict = claim.verdict.tag()
             original = self._ids.get(_hashed(claim.match.signature), verdict["duplicate_of"])
-            entry = {"id": row.id, **verdict, "duplicate_of": original}
+            entry = {"id": made.id, **verdict, "duplicate_of": original}
             self._report.write(f"{json_text(entry)}\n".encode())
 
 

@@ -139,7 +139,7 @@ def _explain_files(dedup: Deduplicator, config: Config, paths: list[str]) -> dic
     signatures = [dedup.sign(document) for document in (first, second)]
     found, rule = compare(first.sketch, second.sketch), dedup.matcher.rule
     dedup.claim(first)
-    proposed_by = [name for name, _ in dedup.store.find(signatures[1].fingerprints)]
+    proposed_by = [name for name, _ in dedup.store.find(signatures[1])]
     sibling = dedup.matcher.why_siblings(second, signatures[1], signatures[0])
     verdict = dedup.claim(second).verdict
     described = [

@@ -101,7 +101,7 @@ class NearDupPipeline:
         self._alarms.see(item, document)
         if record:
             self._tell_of_roles(type(item), record)
-        if document is None or not (document.lines or document.record):
+        if document is None or not (document.lines or document.site):
             self.neardup.count("no_text")
             self._keep_fetching(in_hand.response)
             return None

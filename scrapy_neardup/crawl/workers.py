@@ -12,7 +12,6 @@ import logging
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import BrokenExecutor
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from scrapy.utils.defer import maybe_deferred_to_future
@@ -75,8 +74,7 @@ class Workers:
     async def prepare(self, document: Document) -> None:
         """Compute the heavy fingerprints of a document, and put them into `document.ready`. Raise WorkerError."""
         if self._count and self._detectors:
-            # A copy without the computed fields.
-            document.ready.update(await self._made(_fingerprints, replace(document, ready={})))
+            document.ready.update(await self._made(_fingerprints, document))
 
     async def read(self, html: str) -> Page:
         """Return the page that is extracted from HTML. Raise WorkerError."""

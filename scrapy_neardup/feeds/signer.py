@@ -1,89 +1,241 @@
-"""Parse rows of feeds and compute their fingerprints, so that only their verdicts are missing."""
+"""Parse rows of feeds and make their records, so that only their verdicts are missing.
+
+The calling process decides on one row after another, so the result does not depend on who parses and signs them. In one
+process, a thread signs each batch of rows while the batch before it is decided on. With several processes, each batch
+is parsed and signed in one of them, which sends back the documents and the records.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
-from itertools import islice
-from typing import Any, NamedTuple
+from collections import deque
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..detectors import Detector
-from ..detectors.preparation import prepare
+from ..detectors.processes import check_can_be_sent, given, start, stop
+from ..detectors.signer import Signer as Records
 from ..document import Document
 from ..items import item_document
 from ..settings import Config
 from . import BadRowError, FeedError, Line, Row, row_id
 
-SOME = 16  # rows to tokenize at a time; more rows at a time are not faster
+if TYPE_CHECKING:
+    from loky import ProcessPoolExecutor
+
+BATCH, SIZE = 256, 1 << 20  # the maximum rows and bytes of a batch
+AHEAD = 3  # batches in memory for each process
 
 
-class Ready(NamedTuple):
-    """A row with its document, ready for a verdict."""
+class Made(NamedTuple):
+    """What is made of a row before its verdict."""
 
-    line: Line
-    id: Any
+    id: Any = None
     """The id of the row; None if the row has no document."""
-    document: Document | None
+    document: Document | None = None
     """The document; None for a row without text."""
+    record: bytes | None = None
+    """The record of the document; None if it is not made yet."""
     fault: str | None = None
     """The reason why the row can't be read; None if it can be read."""
 
 
-class Signer(NamedTuple):
-    """Parses rows and computes their fingerprints, as a configuration requires."""
+class Batch(NamedTuple):
+    """What is made of the rows of a batch before the first failed row."""
 
-    config: Config
-    detectors: Sequence[Detector]
-    id_field: str | None
-    passes_bad: bool = False
-    """True to yield an unreadable row with its fault instead of raising an error."""
+    rows: list[Made]
+    error: str | None = None
+    """The error of the failed row; None if no row failed."""
 
-    def signed(self, lines: Iterable[Line]) -> Iterator[Ready]:
-        """Yield rows with their fingerprints. If a row fails, yield the rows before it, then raise FeedError."""
-        lines = iter(lines)
-        while some := list(islice(lines, SOME)):
-            yield from self._some(some)
 
-    def text(self, line: Line) -> str:
-        """Return the part of a row that is compared with other rows: its text. Return "" if the row has no text."""
-        document = item_document(Row.of(line).data, self.config)
-        return document.text if document else ""
+class Signer:
+    """Parses rows and makes their records, as a configuration requires."""
 
-    def _some(self, lines: Iterable[Line]) -> Iterator[Ready]:
-        made: list[Ready] = []
-        failure: FeedError | None = None
-        for line in lines:
-            try:
-                made.append(self._read(line))
-            except FeedError as error:
-                failure = error
-                break
-        with suppress(Exception):  # the loop below finds the failing row
-            for document in filter(None, (ready.document for ready in made)):
-                # Tokenizing several texts in a row is a tenth faster for Chinese: jieba's data stays in the CPU cache.
-                document.lines  # noqa: B018 - computed on access
-        for ready in made:
-            self._finish(ready)
-            yield ready
-        if failure:
-            raise failure
+    def __init__(
+        self, config: Config, detectors: Sequence[Detector], id_field: str | None, *, passes_bad: bool = False
+    ) -> None:
+        """With `passes_bad`, an unreadable row is no error, but has a fault."""
+        self.detectors = detectors
+        self._records = Records(detectors)
+        self._config = config
+        self._id_field = id_field
+        self._passes_bad = passes_bad
 
-    def _read(self, line: Line) -> Ready:
+    def batch(self, lines: Sequence[Line]) -> Batch:
+        """Parse and sign rows."""
+        batch = self.read(lines)
+        return self.finish(lines, batch, self.begin(batch))
+
+    def read(self, lines: Sequence[Line]) -> Batch:
+        """Parse rows."""
+        rows: list[Made] = []
+        try:
+            rows.extend(map(self._read, lines))
+        except FeedError as error:
+            return Batch(rows, str(error))
+        return Batch(rows)
+
+    def begin(self, batch: Batch) -> list[bytes]:
+        """Return the records of parsed rows. This calls no code of the user's, so any thread may do it."""
+        return self._records.begin(row.document for row in batch.rows if row.document)
+
+    def finish(self, lines: Sequence[Line], batch: Batch, records: Sequence[bytes]) -> Batch:
+        """Add the records to the rows, and the fingerprints of the user's detectors to the records."""
+        rows: list[Made] = []
+        rest = iter(records)
+        for line, row in zip(lines, batch.rows, strict=False):
+            if row.document:
+                try:
+                    [record] = self._records.finish([row.document], [next(rest)])
+                except Exception as error:  # a detector may raise anything
+                    return Batch(rows, f"row {line.number}: a detector failed on it: {error!r}")
+                row = Made(row.id, row.document, record)
+            rows.append(row)
+        return Batch(rows, batch.error)
+
+    def _read(self, line: Line) -> Made:
         try:
             row = Row.of(line)
         except BadRowError as error:
-            if not self.passes_bad:
+            if not self._passes_bad:
                 raise
-            return Ready(line, None, None, str(error))
+            return Made(fault=str(error))
         try:
-            document = item_document(row.data, self.config)
+            document = item_document(row.data, self._config)
         except Exception as error:  # the user's extractor may raise anything
             raise FeedError(f"row {line.number}: {error}") from error
-        return Ready(line, row_id(row, self.id_field, self.config.url_field) if document else None, document)
+        return Made(row_id(row, self._id_field, self._config.url_field), document) if document else Made()
 
-    def _finish(self, ready: Ready) -> None:
+
+def ready_rows(lines: Iterable[Line], signer: Signer, workers: int) -> Generator[tuple[Line, Made], None, None]:
+    """Yield rows with their documents and records, in order.
+
+    Up to `workers` processes make them, or this process if `workers` is below 2. Close the generator after use. Raise
+    FeedError if a row can't be read or signed. Raise ConfigError if a detector can't be sent to another process.
+    """
+    end: list[FeedError] = []
+    batches = _batches(lines, end)
+    if workers < 2:
+        yield from _rows(_here(batches, signer))
+    else:
+        check_can_be_sent(signer.detectors)
+        elsewhere = _Elsewhere(signer, workers)
         try:
-            if ready.document:
-                prepare(ready.document, self.detectors)
-        except Exception as error:  # a detector may raise anything
-            raise FeedError(f"row {ready.line.number}: a detector failed on it: {error!r}") from error
+            yield from _rows(elsewhere.batches(batches))
+        finally:
+            elsewhere.close()
+    if end:
+        raise end[0]
+
+
+def _rows(batches: Iterable[tuple[list[Line], Batch]]) -> Iterator[tuple[Line, Made]]:
+    for lines, batch in batches:
+        yield from zip(lines, batch.rows, strict=False)
+        if batch.error:
+            raise FeedError(batch.error)
+
+
+def _here(batches: Iterable[list[Line]], signer: Signer) -> Iterator[tuple[list[Line], Batch]]:
+    """Parse batches, and sign each in a thread while the caller decides on the batch before it."""
+    ahead: deque[tuple[list[Line], Batch, Future[list[bytes]]]] = deque()
+    with ThreadPoolExecutor(1) as thread:
+        for lines in chain(batches, [[]]):
+            batch = signer.read(lines)
+            ahead.append((lines, batch, thread.submit(signer.begin, batch)))
+            if len(ahead) > 1:
+                lines, batch, records = ahead.popleft()
+                yield lines, signer.finish(lines, batch, records.result())
+
+
+class _Elsewhere:
+    """Parses and signs batches in other processes."""
+
+    def __init__(self, signer: Signer, count: int) -> None:
+        self._signer = signer
+        self._count = count
+        self._pool: ProcessPoolExecutor | None = None
+        self._waiting: deque[tuple[list[Line], Future[Batch]]] = deque()
+
+    def batches(self, batches: Iterator[list[Line]]) -> Iterator[tuple[list[Line], Batch]]:
+        first = list(islice(batches, self._count))
+        self._count = len(first)  # start no process that would get no batch
+        for lines in chain(first, batches):
+            self._waiting.append((lines, self._submitted(lines)))
+            if len(self._waiting) > AHEAD * self._count:
+                yield self._first()
+        while self._waiting:
+            yield self._first()
+
+    def close(self) -> None:
+        if self._pool:
+            stop(self._pool)
+
+    def _submitted(self, lines: list[Line]) -> Future[Batch]:
+        self._pool = self._pool or start(self._count, self._signer)
+        try:
+            made: Future[Batch] = self._pool.submit(_answer, lines)
+        except BrokenExecutor:  # `_first` tries unanswered batches again
+            stop(self._pool)
+            self._pool = None
+            return self._submitted(lines)
+        return made
+
+    def _first(self) -> tuple[list[Line], Batch]:
+        lines, future = self._waiting.popleft()
+        try:
+            return lines, future.result()
+        except BrokenExecutor:
+            return lines, self._alone(lines)
+
+    def _alone(self, lines: list[Line]) -> Batch:
+        """Sign a batch again, in a new process. If this dies too, halve the batch until the failing row is found."""
+        pool = start(1, self._signer)
+        try:
+            _begun(pool)
+            made: Batch = pool.submit(_answer, lines).result()
+            return made
+        except BrokenExecutor:
+            if len(lines) == 1:
+                return Batch([], f"row {lines[0].number}: two worker processes died on it")
+        finally:
+            stop(pool)
+        half = len(lines) // 2
+        first = self._alone(lines[:half])
+        if first.error:
+            return first
+        second = self._alone(lines[half:])
+        return Batch(first.rows + second.rows, second.error)
+
+
+def _answer(lines: list[Line]) -> Batch:
+    signer: Signer = given()
+    return signer.batch(lines)
+
+
+def _begun(pool: ProcessPoolExecutor) -> None:
+    """Wait until a new process has started. Raise FeedError if the process dies before it receives a row."""
+    try:
+        pool.submit(int).result()
+    except BrokenExecutor as error:
+        raise FeedError(f"--workers: a new process died at once: {error}") from error
+
+
+def _batches(lines: Iterable[Line], end: list[FeedError]) -> Iterator[list[Line]]:
+    """Yield rows in batches.
+
+    If reading fails, append the error to `end`. The caller raises it after the rows that were read before.
+    """
+    batch: list[Line] = []
+    size = 0
+    try:
+        for line in lines:
+            batch.append(line)
+            size += len(line.raw)
+            if len(batch) == BATCH or size >= SIZE:
+                yield batch
+                batch, size = [], 0
+    except FeedError as error:
+        end.append(error)
+    if batch:
+        yield batch

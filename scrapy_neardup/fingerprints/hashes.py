@@ -67,38 +67,12 @@ def counted(rows: Hashes) -> tuple[Hashes, npt.NDArray[np.int64]]:
 
     Rows are 128-bit hashes, so rows with equal first columns are equal.
     """
-    if native.compiled:
-        found, numbers = native.compiled.counted(rows)
-        return hashes_in(found).reshape(-1, 2), np.frombuffer(numbers, np.int64)
     rows = rows.take(rows[:, 0].argsort(), axis=0)
     starts = _is_new(rows[:, 0]).nonzero()[0]
     counts = np.empty_like(starts)
     np.subtract(starts[1:], starts[:-1], out=counts[:-1])
     counts[-1:] = len(rows) - starts[-1:]
     return rows.take(starts, axis=0), counts
-
-
-class HashSet:
-    """A set of hashes for bulk membership tests."""
-
-    def __init__(self, hashes: Hashes) -> None:
-        self._hashes = distinct(hashes)
-        self._shift = np.uint64(64 - min(20, 3 + len(hashes).bit_length()))
-        # For each value of the first bits, whether the set has such a hash. This rejects most absent hashes.
-        self._heads = np.zeros(1 << 64 - int(self._shift), dtype=bool)
-        self._heads[self._hashes >> self._shift] = True
-
-    def among(self, rows: Hashes) -> Hashes:
-        """Return those rows that have a hash of the set in their first column."""
-        if native.compiled:
-            return hashes_in(native.compiled.among(rows, self._hashes, self._heads)).reshape(-1, 2)
-        likely = self._heads.take((rows[:, 0] >> self._shift).astype(np.intp)).nonzero()[0]
-        if not len(likely):
-            return rows[:0]
-        wanted = rows[:, 0].take(likely)
-        found = likely[self._hashes.take(self._hashes.searchsorted(wanted), mode="clip") == wanted]
-        kept: Hashes = rows.take(found, axis=0)
-        return kept
 
 
 def _is_new(ascending: Hashes) -> npt.NDArray[np.bool_]:
@@ -137,6 +111,4 @@ def shingle_hashes(hashes: Hashes, width: int) -> Hashes:
 
 def shingles(rows: Hashes, width: int) -> Hashes:
     """Return the distinct hashes of all runs of `width` tokens, ascending, given token hashes of shape (n, 2)."""
-    if native.compiled:
-        return hashes_in(native.compiled.shingles(rows, width))
     return distinct(shingle_hashes(rows[:, 0], width))

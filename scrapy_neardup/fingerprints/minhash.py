@@ -9,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from .. import native
 from .hashes import MULTIPLIER, Hashes, chain, mix
 
 _HALF = np.uint64(32)
@@ -44,8 +43,6 @@ def super_shingles(hashes: Hashes, bands: int, rows: int) -> tuple[int, ...]:
     """
     if not len(hashes):
         return ()
-    if native.compiled:
-        return native.compiled.super_shingles(hashes, bands, rows)
     columns = _densified(minima(hashes, bands * rows)).reshape(bands, rows)
     keys = chain([np.arange(bands, dtype=np.uint64), *columns.T])
     return tuple(keys.tolist())

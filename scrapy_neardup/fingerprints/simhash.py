@@ -7,7 +7,6 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-from .. import native
 from .hashes import Hashes, counted
 
 BITS = 64
@@ -25,12 +24,7 @@ def simhash(features: Hashes) -> int:
 
 
 def simhash_counted(rows: Hashes, counts: npt.NDArray[np.int64]) -> int:
-    """Return the SimHash of distinct features, given their hashes in the first column of `rows`, and their counts.
-
-    The detector calls this function directly. The function `simhash` first counts the features.
-    """
-    if native.compiled:
-        return native.compiled.simhash(rows, counts)
+    """Return the SimHash of distinct features, given their hashes in the first column of `rows`, and their counts."""
     weights = np.frexp(counts)[1].astype(np.uint64)  # the exponent: 1 + floor(log2 n)
     total = int(weights.sum())
     lane = 16 if total < 1 << 16 else 32

@@ -55,8 +55,6 @@ def figures_of(rows: Hashes, lines: bytes) -> bytes:
 
     `lines` has the tokens of the text, one on each line, and `rows` has their hashes, of shape (n, 2).
     """
-    if native.compiled:
-        return native.compiled.figures_of(rows, lines)
     letters = np.frombuffer(b"\n" + lines, np.uint8)
     first = letters.take((letters == ord("\n")).nonzero()[0][: len(rows)] + 1, mode="clip")
     return packed_figures(rows[:, 0][(first >= ord("0")) & (first <= ord("9"))])
@@ -68,8 +66,6 @@ def packed_figures(hashes: Hashes) -> bytes:
 
 
 def _codes(shingles: Hashes) -> bytes:
-    if native.compiled:
-        return native.compiled.codes(shingles, BINS)
     smallest = minima(shingles, BINS)
     codes = (smallest % np.uint64(_CODES)).astype(np.uint8) + np.uint8(1)
     return (codes * (smallest > 0)).tobytes()

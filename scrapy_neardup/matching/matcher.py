@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import mmh3
 
-from ..detectors import Exact, SimHash
 from ..document import Document
 from ..facts import Names, agree, agree_in, differing, has_strong, name_of, telling
 from ..feeds.reviews import WHY_APART, Reviews
@@ -172,7 +171,7 @@ class Matcher:
         """Yield each candidate in the scope once, with its detector, then the document that the URL returned last."""
         scope = self._scope(document.url or "")
         seen: set[Signature] = set()
-        for name, proposed in groupby(self._store.find(signature.fingerprints), key=itemgetter(0)):
+        for name, proposed in groupby(self._store.find(signature), key=itemgetter(0)):
             # Each detector has its own limit, so that none crowds out the others.
             fresh = (s for _, s in proposed if s not in seen and scope == self._scope(s.url or ""))
             for earlier in islice(fresh, MAX_CANDIDATES):
@@ -288,10 +287,8 @@ def _same_text(a: Signature, b: Signature) -> bool:
     """Return whether two texts are equal, or both documents are records without text."""
     if not (a.sketch.tokens and b.sketch.tokens):
         return a.sketch.tokens == b.sketch.tokens
-    digest = a.fingerprints.get(Exact.name, ())
-    return bool(digest) and digest[:1] == b.fingerprints.get(Exact.name, ())[:1]
+    return bool(a.head.digest) and a.head.digest == b.head.digest
 
 
 def _distance(a: Signature, b: Signature) -> int | None:
-    ours, theirs = (s.fingerprints.get(SimHash.name, ()) for s in (a, b))
-    return hamming(ours[0], theirs[0]) if ours and theirs else None
+    return None if a.simhash is None or b.simhash is None else hamming(a.simhash, b.simhash)

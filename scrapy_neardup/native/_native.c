@@ -1,20 +1,19 @@
 /* The compiled part: C twins of Python functions, faster and with equal results to the last bit.
 
 The comment above each twin names its Python function, whose docstring has the purpose and the source. Integers have 64
-bits, in the layout of numpy arrays. A row is two integers, such as the hash of a token.
+bits, in the layout of numpy arrays. A row is two integers, the hash of a token.
 
 No state is kept between calls, and arguments are not modified. Memory that is read need not be aligned. No other thread
-may change the arguments during a call. */
+may change the arguments during a call. `sign` releases the lock of Python, so that other threads run meanwhile. */
 
 #include "call.h"
 #include "words.h"
 #include "dictionary.h"
 #include "han.h"
-#include "sets.h"
-#include "prints.h"
+#include "record.h"
 #include "markup.h"
 
-enum { VERSION = 6 }; /* raise it together with native.VERSION when a signature or a result changes */
+enum { VERSION = 7 }; /* raise it together with native.VERSION when a signature or a result changes */
 
 #define CALLED(twin, kinds)                                                                 \
     static PyObject *call_##twin(PyObject *module, PyObject *const *args, Py_ssize_t count) \
@@ -28,23 +27,14 @@ CALLED(dictionary, "bn")
 CALLED(cut_lines, "bhhh")
 CALLED(plain_chinese, "b")
 CALLED(hash_lines, "b")
-CALLED(counted, "r")
-CALLED(shingles, "rn")
-CALLED(among, "rhb")
-CALLED(simhash, "rh")
-CALLED(imatch_names, "rn")
-CALLED(super_shingles, "hnn")
-CALLED(codes, "hn")
 CALLED(overlap, "bb")
-CALLED(figures_of, "rb")
 CALLED(class_lines, "b")
 
 #define METHOD(twin) {#twin, (PyCFunction)(void (*)(void))call_##twin, METH_FASTCALL, NULL}
 
 static PyMethodDef METHODS[] = {
     METHOD(word_lines), METHOD(dictionary), METHOD(cut_lines), METHOD(plain_chinese),
-    METHOD(hash_lines), METHOD(counted), METHOD(shingles), METHOD(among), METHOD(simhash), METHOD(imatch_names),
-    METHOD(super_shingles), METHOD(codes), METHOD(overlap), METHOD(figures_of), METHOD(class_lines),
+    METHOD(hash_lines), METHOD(overlap), METHOD(class_lines), {"sign", sign, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

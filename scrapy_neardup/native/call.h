@@ -3,6 +3,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
@@ -34,7 +35,7 @@ static int fail(const char *message)
 
 /* Read one argument into the call. Return 0 with an error set if it is not of its kind.
 
-Kinds: `b` bytes, `h` items of 8 bytes such as hashes, `r` rows, `n` a number from 0 to MOST. */
+Kinds: `b` bytes, `h` items of 8 bytes such as hashes, `n` a number from 0 to MOST. */
 static int take(Call *call, PyObject *argument, char kind, int *buffers, int *numbers)
 {
     if (kind == 'n') {
@@ -47,7 +48,7 @@ static int take(Call *call, PyObject *argument, char kind, int *buffers, int *nu
     Py_buffer *data = &call->data[*buffers];
     if (PyObject_GetBuffer(argument, data, PyBUF_SIMPLE) < 0)
         return 0;
-    Py_ssize_t size = kind == 'r' ? ROW : kind == 'h' ? 8 : 1;
+    Py_ssize_t size = kind == 'h' ? 8 : 1;
     call->sizes[(*buffers)++] = data->len / size;
     return data->len % size == 0 || fail("an array ends within an item");
 }
@@ -78,23 +79,4 @@ static uint64_t load(const void *data, Py_ssize_t place)
     uint64_t value;
     memcpy(&value, (const char *)data + 8 * place, 8);
     return value;
-}
-
-/* Return the first integer of a row of the first argument. `place` is the number of the row. */
-static uint64_t name(const Call *call, Py_ssize_t place)
-{
-    return load(call->data[0].buf, 2 * place);
-}
-
-static PyObject *integers(const uint64_t *values, Py_ssize_t count)
-{
-    PyObject *made = PyTuple_New(count);
-    for (Py_ssize_t i = 0; made != NULL && i < count; i++) {
-        PyObject *value = PyLong_FromUnsignedLongLong(values[i]);
-        if (value == NULL)
-            Py_CLEAR(made);
-        else
-            PyTuple_SetItem(made, i, value);
-    }
-    return made;
 }

@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import msgpack
-
 from ..deduplicator import Deduplicator
 from ..feeds.labels import MODES, Cluster, LabelledSet, Partition
 from ..items import item_document
@@ -31,7 +29,7 @@ class Outcome:
     rate: float
     """Documents a second, from text to verdict."""
     size: float
-    """The mean size of a document's fingerprints and sketch on disk, in bytes."""
+    """The mean size of a document's record, in bytes."""
 
 
 def decide(rows: Mapping[Any, Mapping[str, Any]], config: Config, *, verified: bool = True) -> Outcome:
@@ -57,7 +55,7 @@ def decide(rows: Mapping[Any, Mapping[str, Any]], config: Config, *, verified: b
 
 
 def _size(signature: Signature) -> int:
-    return len(msgpack.packb((list(signature.fingerprints.values()), signature.sketch)))
+    return len(signature.record)
 
 
 def evaluate(labelled: LabelledSet, config: Config, *, verified: bool = True) -> dict[str, Any]:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import msgpack
-
-from ..fingerprints.sketch import Sketch
-
 
 def encode_text(text: str) -> bytes:
     return text.encode("utf8", "surrogatepass")  # URLs and titles may hold lone surrogates
@@ -18,7 +14,3 @@ def decode_text(stored: bytes) -> str:
 def signed(value: int) -> int:
     """Return the signed 64-bit integer that has the same bits as an unsigned one."""
     return value - (1 << 64) if value >> 63 else value
-
-
-def unpack_sketch(packed: bytes) -> Sketch:
-    return Sketch(*msgpack.unpackb(packed))

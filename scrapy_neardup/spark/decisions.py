@@ -9,14 +9,13 @@ from itertools import chain, groupby, islice
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-import msgpack
-
 from ..deduplicator import Deduplicator
 from ..detectors import Detector
 from ..detectors.registry import build_detectors
+from ..document import Document
 from ..feeds.json_text import json_text
-from ..feeds.remote import Signed
 from ..fingerprints import sketch
+from ..fingerprints.record import Head, facts_in
 from ..matching.evidence import Rule
 from ..mirrors.preference import Preference
 from ..settings import Config
@@ -28,7 +27,7 @@ from ..store.keys import id_of, key_of
 from ..store.runs import Run
 from ..text import tokens
 from ..verdict import Verdict
-from .codec import decode_text, unpack_sketch
+from .codec import decode_text
 
 Row = Mapping[str, Any]
 """The fields of a `signatures.Record`, plus `component` and, if needed, `text`."""
@@ -95,7 +94,7 @@ class _Component:
             yield from self._exported()
 
     def _decided(self, row: Row) -> str:
-        claim = self._dedup.claim(_document(row))
+        claim = self._dedup.claim(_document(row), bytes(row["record"]))
         claim.commit()
         verdict = claim.verdict.tag()
         if claim.match:
@@ -118,16 +117,16 @@ class _Component:
         yield Said(URLS, 0, str(self._store.session.urls))
 
 
-def _document(row: Row) -> Signed:
-    return Signed(
-        None if row["url"] is None else bytes(row["url"]).decode(errors="surrogatepass"),
-        msgpack.unpackb(row["fingerprints"], use_list=False),
-        unpack_sketch(row["sketch"]),
-        row["layout"] % (1 << 64),
+def _document(row: Row) -> Document:
+    record = bytes(row["record"])
+    head = Head.of(record)
+    return Document(
+        None if row["url"] is None else decode_text(bytes(row["url"])),
+        decode_text(bytes(row.get("text") or b"")),
         decode_text(bytes(row["title"])),
-        bytes(row["facts"]),
-        row["thin"],
-        text=lambda: bytes(row["text"] or b"").decode(errors="surrogatepass"),
+        layout=head.layout,
+        facts=facts_in(record, head),
+        thin=row["thin"],
     )
 
 

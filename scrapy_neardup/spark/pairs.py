@@ -9,10 +9,10 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's own pages call it
 
+from ..fingerprints.record import Head
 from ..index.kinds import NEWEST
 from ..index.near import BLOCK_BITS, BLOCKS, CROWD, flips, most_flips
 from ..matching.evidence import Rule, compare
-from .codec import unpack_sketch
 from .signatures import Ways
 
 PAIRS = "a long, b long, site long"
@@ -88,14 +88,14 @@ def stars(records: DataFrame, column: str) -> DataFrame:
 def accepted(pairs: DataFrame, records: DataFrame, rule: Rule) -> DataFrame:
     """Return the pairs that have equal texts or that the rule may accept, with the columns of `PAIRS`."""
     for side in "ab":
-        names = [F.col(name).alias(f"{name}_{side}") for name in ("sketch", "site", "page")]
+        names = [F.col(name).alias(f"{name}_{side}") for name in ("record", "site", "page")]
         pairs = pairs.join(records.select(F.col("number").alias(side), *names), side)
     return pairs.rdd.mapPartitions(partial(_accepted, rule=rule)).toDF(PAIRS)
 
 
 def _accepted(pairs: Iterable[Any], rule: Rule) -> Iterator[tuple[int, int, int | None]]:
     for pair in pairs:
-        found = compare(unpack_sketch(pair.sketch_a), unpack_sketch(pair.sketch_b))
+        found = compare(Head.of(pair.record_a).sketch, Head.of(pair.record_b).sketch)
         # Without form, which is not known here, the texts may resemble each other more.
         if pair.equal or (rule.may_accept(found) and rule.accepts(found._replace(resemblance=1.0))):
             one_site = pair.site_a is not None and pair.site_a == pair.site_b and pair.page_a != pair.page_b

@@ -6,19 +6,17 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-import msgpack
-
-from ..detectors import Detector, Exact
-from ..detectors.preparation import sign
+from ..detectors import Detector
 from ..detectors.registry import build_detectors
+from ..detectors.signer import Signer
 from ..document import Document
 from ..feeds import Row, row_id
 from ..fingerprints.hashes import hash_text
+from ..fingerprints.record import EXACT
 from ..index.kinds import Equal, Near
 from ..items import item_document
 from ..settings import Config, ConfigError
 from ..signature import Signature
-from ..store.postings import salt
 from ..text.urls import canonical_url, host
 from .codec import encode_text, signed
 
@@ -41,18 +39,14 @@ class Record(NamedTuple):
     """The keys of all detectors that look up equal fingerprints, except `exact`."""
     near: Sequence[Sequence[int]]
     """The fingerprints of each detector that looks up by Hamming distance."""
-    fingerprints: bytes
-    sketch: bytes
-    layout: int
+    record: bytes
     title: bytes
-    facts: bytes
     thin: bool
 
 
 SCHEMA = (
     "number long, id string, url binary, page long, site long, tokens int, exact long, keys array<long>,"
-    " near array<array<long>>, fingerprints binary, sketch binary, layout long,"
-    " title binary, facts binary, thin boolean"
+    " near array<array<long>>, record binary, title binary, thin boolean"
 )
 
 
@@ -82,11 +76,12 @@ class Ways(NamedTuple):
 def sign_rows(rows: Iterable[Row], config: Config, id_field: str | None) -> Iterator[Record]:
     """Yield the record of each row that has text. Raise FeedError if a row lacks the field `id_field`."""
     detectors = build_detectors(config)
-    ways = Ways.of(detectors)
+    ways, signer = Ways.of(detectors), Signer(detectors)
     for row in rows:
         if document := item_document(row.data, config):
             name = json.dumps(row_id(row, id_field, config.url_field), default=str)
-            yield _record(row.number, name, document, sign(document, detectors, 0.0), ways)
+            [record] = signer.records([document])
+            yield _record(row.number, name, document, Signature.of(document, record, 0.0), ways)
 
 
 def texts(rows: Iterable[Row], config: Config) -> Iterator[tuple[int, bytes]]:
@@ -97,24 +92,19 @@ def texts(rows: Iterable[Row], config: Config) -> Iterator[tuple[int, bytes]]:
 
 
 def _record(number: int, name: str, document: Document, signature: Signature, ways: Ways) -> Record:
-    prints = signature.fingerprints
-    url = document.url
+    found, url = signature.keys, document.url
     site = host(url) if url else ""
-    exact = prints.get(Exact.name, ())
     return Record(
         number,
         name,
         encode_text(url) if url else None,
         signed(hash_text(canonical_url(url))) if url else None,
         signed(hash_text(site)) if site else None,
-        signature.sketch.tokens,
-        signed(exact[0]) if exact else None,
-        [signed(key ^ salt(name)) for name in ways.keys if name != Exact.name for key in set(prints[name])],
-        [[signed(value) for value in prints[name]] for name in ways.near],
-        msgpack.packb(prints),
-        msgpack.packb(signature.sketch),
-        signed(signature.layout),
+        signature.head.tokens,
+        signed(found[EXACT][0]) if found[EXACT] else None,
+        [signed(key) for name in ways.keys if name != EXACT for key in set(found.get(name, ()))],
+        [[] if signature.simhash is None else [signed(signature.simhash)] for _ in ways.near],
+        signature.record,
         encode_text(signature.title),
-        signature.facts,
         document.thin,
     )

@@ -17,7 +17,7 @@ A local back end holds a document for its own process only. Other processes find
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..signature import Signature
@@ -58,15 +58,15 @@ class Claims:
             self._intended = signature
             self._entry = None
 
-    def found(self, fingerprints: Mapping[str, Sequence[int]]) -> tuple[bool, Found]:
-        """Look up fingerprints. Return whether they belong to the intended document, and the rows found.
+    def found(self, signature: Signature) -> tuple[bool, Found]:
+        """Look up a document. Return whether it is the intended document, and the rows found.
 
-        If the fingerprints belong to the intended document, and no row has one of them, a server holds the document.
-        Pending documents of other processes are candidates only for the intended document.
+        If it is the intended document, and no row has one of its fingerprints, a server holds the document. Pending
+        documents of other processes are candidates only for the intended document.
         """
-        question, intended = self._documents.lookup.question(fingerprints), self._intended
-        if intended is None or fingerprints is not intended.fingerprints:
-            return False, self._backend.find([question])[0]
+        intended = self._intended
+        if intended is not signature:
+            return False, self._backend.find([self._documents.lookup.question(signature)])[0]
         if foreseen := self._foreseen.pop(intended, None):
             self._entry, found = foreseen
             self._is_stale = not found.is_held
@@ -82,7 +82,7 @@ class Claims:
     def _ask(self, signatures: Sequence[Signature], entries: Sequence[Entry]) -> list[Found]:
         """Look up the fingerprints of documents. Cache the rows of their URLs, read in the same round trip."""
         told_of = [self._documents.links.question(each.url) for each in signatures if each.url]
-        asked = [self._documents.lookup.question(each.fingerprints) for each in signatures]
+        asked = [self._documents.lookup.question(each) for each in signatures]
         found = self._backend.find([*asked, *told_of], [*entries, *[None] * len(told_of)])
         for question, rows in zip(told_of, found[len(asked) :], strict=True):
             self._documents.links.take(question, rows)

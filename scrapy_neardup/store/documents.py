@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
 from weakref import WeakSet, WeakValueDictionary
@@ -45,22 +45,20 @@ class Documents:
 
     # Lookups
 
-    def found(
-        self, fingerprints: Mapping[str, Sequence[int]], found: Found, *, with_pending: bool
-    ) -> Iterator[tuple[str, Signature]]:
+    def found(self, signature: Signature, found: Found, *, with_pending: bool) -> Iterator[tuple[str, Signature]]:
         """Yield each candidate as a pair: the name of the detector that proposes it, and the document.
 
-        `found` is the answer to the lookup of `fingerprints`. With `with_pending`, documents that are pending in other
+        `found` is the answer to the lookup of `signature`. With `with_pending`, documents that are pending in other
         processes are candidates too.
         """
         proposed: dict[str, dict[str, Row]] = {}
-        for name, rows in self.lookup.proposed(fingerprints, found):
+        for name, rows in self.lookup.proposed(signature, found):
             proposed.setdefault(name, {}).update(
                 (row.key, row) for row in rows if row.key.startswith(DOCUMENT) and (with_pending or not row.is_pending)
             )
         for name in self.lookup.names:
             if index := self.lookup.own.get(name):
-                documents = self._still_held(index.find(fingerprints.get(name, ())))
+                documents = self._still_held(index.find(signature.fingerprints.get(name, ())))
             else:
                 documents = [self.held(row) for row in proposed.get(name, {}).values()]
             documents.sort(key=_moment)

@@ -1,17 +1,15 @@
-"""Build lookups from fingerprints, and group the answers by detector. No I/O."""
+"""Build the lookups of documents, and group the answers by detector. No I/O."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from ..detectors.detector import Detector
+from ..fingerprints.record import SIMHASH
 from ..index.kinds import Equal, Index, Near
-from ..signature import SIMHASH, Signature
+from ..signature import Signature
 from .interface import Found, Question, Row
-from .postings import fingerprint_keys
-
-Fingerprints: TypeAlias = Mapping[str, Sequence[int]]
 
 
 class Lookup:
@@ -23,30 +21,21 @@ class Lookup:
         indexes = {detector.name: detector.index() for detector in detectors}
         self._newest = {n: each.newest for n, each in indexes.items() if isinstance(each, Equal)}
         self._distance = next((each.distance for each in indexes.values() if isinstance(each, Near)), None)
-        self._asked: Fingerprints | None = None
-        self._of_asked: dict[str, list[int]] = {}
         self.own: dict[str, Index[Any]] = {n: e for n, e in indexes.items() if not isinstance(e, (Equal, Near))}
         """The indexes in RAM, by name of the detector."""
 
-    def question(self, fingerprints: Fingerprints) -> Question:
-        """Return the lookup that the back end answers for these fingerprints."""
-        keys = {key: self._newest[name] for name, keys in self._keys(fingerprints).items() for key in keys}
-        simhashes = fingerprints.get(SIMHASH, ()) if self._distance is not None else ()
-        return Question(keys, simhashes[0] if simhashes else None, self._distance or 0)
+    def question(self, signature: Signature) -> Question:
+        """Return the lookup of documents that resemble this one, for the back end."""
+        asked = signature.keys
+        keys = {key: newest for name, newest in self._newest.items() for key in asked.get(name, ())}
+        return Question(keys, None if self._distance is None else signature.simhash, self._distance or 0)
 
-    def _keys(self, fingerprints: Fingerprints) -> dict[str, list[int]]:
-        if fingerprints is not self._asked:  # each decision asks twice for the same fingerprints
-            named = {name: fingerprints.get(name, ()) for name in self._newest}
-            self._of_asked = {name: fingerprint_keys(name, values) for name, values in named.items()}
-            self._asked = fingerprints
-        return self._of_asked
-
-    def proposed(self, fingerprints: Fingerprints, found: Found) -> Iterator[tuple[str, list[Row]]]:
+    def proposed(self, signature: Signature, found: Found) -> Iterator[tuple[str, list[Row]]]:
         """Yield pairs: the name of a detector, and rows in `found` that it proposes. Names may occur several times."""
-        keys = self._keys(fingerprints) if found.rows else {}
+        asked = signature.keys if found.rows else {}
         for name in self.names:
-            if name in keys:
-                yield from ((name, rows) for key in keys[name] if (rows := found.rows.get(key)))
+            if name in self._newest:
+                yield from ((name, rows) for key in asked.get(name, ()) if (rows := found.rows.get(key)))
             elif found.near and name == SIMHASH:
                 yield name, found.near
 
@@ -55,17 +44,19 @@ class Lookup:
     def enter(self, signature: Signature) -> None:
         """Add a document to the indexes in RAM, in place of its old entries. If an index raises, undo the additions."""
         entered: list[str] = []
+        fingerprints = signature.fingerprints if self.own else {}
         try:
             for name, index in self.own.items():
-                index.remove(signature.fingerprints.get(name, ()), signature)
-                index.add(signature.fingerprints.get(name, ()), signature)
+                index.remove(fingerprints.get(name, ()), signature)
+                index.add(fingerprints.get(name, ()), signature)
                 entered.append(name)
         except BaseException:
             for name in entered:
-                self.own[name].remove(signature.fingerprints.get(name, ()), signature)
+                self.own[name].remove(fingerprints.get(name, ()), signature)
             raise
 
     def remove(self, signature: Signature) -> None:
         """Remove a document from the indexes in RAM."""
+        fingerprints = signature.fingerprints if self.own else {}
         for name, index in self.own.items():
-            index.remove(signature.fingerprints.get(name, ()), signature)
+            index.remove(fingerprints.get(name, ()), signature)

@@ -1,33 +1,12 @@
-"""Compute the 64-bit keys by which the index finds a record. No I/O."""
+"""Compute the 64-bit keys by which the index finds a row. No I/O."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import cache
-
-from ..fingerprints.hashes import MULTIPLIER, hash_text
-from ..signature import SIMHASH, Link, Signature
+from ..fingerprints.hashes import hash_text
+from ..fingerprints.record import salt, spread
+from ..signature import Link, Signature
 from ..text.urls import canonical_url, host
 from .interface import Postings, Record
-
-_ALL, _MULTIPLIER = (1 << 64) - 1, int(MULTIPLIER)
-
-
-@cache
-def salt(name: str) -> int:
-    """Return the salt of a kind of keys. All kinds share one table, and their salts keep them apart."""
-    return hash_text(name)
-
-
-def spread(key: int) -> int:
-    """Return a 64-bit key with its bits well mixed."""
-    return key * _MULTIPLIER & _ALL
-
-
-def fingerprint_keys(name: str, values: Sequence[int]) -> list[int]:
-    """Return the keys of the fingerprints of the detector `name`."""
-    mixed = salt(name)
-    return [(value ^ mixed) * _MULTIPLIER & _ALL for value in values]
 
 
 def url_key(url: str) -> int:
@@ -55,27 +34,18 @@ def mirrors_key(id: str) -> int:
     return spread(hash_text(id) ^ salt("mirrors"))
 
 
-def document_keys(fingerprints: Mapping[str, Sequence[int]]) -> list[int]:
-    """Return the keys of all fingerprints of a document except its SimHash.
-
-    The keys of a detector with an index in RAM are included, although they are never looked up.
-    """
-    named = (fingerprint_keys(name, values) for name, values in fingerprints.items() if name != SIMHASH)
-    return [key for keys in named for key in keys]
-
-
 def postings(record: Record) -> Postings:
     """Return the postings of a record. They are empty unless the record is a document or a link."""
     if isinstance(record, Signature):
-        keys = document_keys(record.fingerprints)
+        # Also those of a detector with an index in RAM, although they are never looked up.
+        keys = [key for keys in record.keys.values() for key in keys]
         if record.own and record.url:
             keys.append(url_key(record.url))
         if record.label and record.url:
             keys.append(page_key(record.url))
         if record.sample and record.url:
             keys.append(host_key(host(record.url)))
-        simhashes = record.fingerprints.get(SIMHASH, ())
-        return Postings(keys, simhashes[0] if simhashes else None)
+        return Postings(keys, record.simhash)
     if isinstance(record, Link):
         keys = [url_key(record.url)] if record.url else []
         if record.target:

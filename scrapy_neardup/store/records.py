@@ -4,9 +4,8 @@ A value is a CRC-32 (4 bytes, big-endian) of the key and the body, followed by t
 holds data only, so a file from a stranger can't run code. The body is a list of the fields in `FIELDS`, or a map for
 the kind `meta`:
 
-- document: `fingerprints` are packed as 64-bit little-endian integers; `sketch` is `[tokens, shingles, figures, codes,
-  figure_sample]`; `facts` are packed as in facts.py; `own` is `[seen, size, before]` of the visit of its own URL, or
-  nil if a link is newer; `sample` is true for a sample of its host;
+- document: `record` are the bytes that `fingerprints/record.py` describes; `own` is `[seen, size, before]` of the visit
+  of its own URL, or nil if a link is newer; `sample` is true for a sample of its host;
 - link: `target` is the id of its document, `RUN/NUMBER`, or nil for a URL to be fetched each time; `evidence` is
   `[detector, hamming, resemblance, containment, length_ratio, kind]` or nil; `page` is bytes or nil;
 - host: `trials` are `relations.Row`; `met` maps each new host to the time of its first page; `counters` are
@@ -16,14 +15,12 @@ the kind `meta`:
 from __future__ import annotations
 
 import zlib
-from array import array
-from collections.abc import Callable, Iterator, Mapping
-from sys import byteorder
+from collections.abc import Callable
 from typing import Any
 
 import msgpack
 
-from ..fingerprints.sketch import Sketch
+from ..fingerprints.record import check as check_record
 from ..hosts.relations import Outcome
 from ..hosts.relations import Row as Trial
 from ..signature import Evidence, Link, Signature, Visit
@@ -34,29 +31,11 @@ from .runs import Run
 
 FIELDS = {
     RUN: ("started", "closed", "sealed", "paused", "forgotten", "documents", "urls", "stats", "writer"),
-    DOCUMENT: ("url", "title", "first_seen", "fingerprints", "sketch", "layout", "facts", "label", "own", "sample"),
+    DOCUMENT: ("url", "title", "first_seen", "record", "label", "own", "sample"),
     LINK: ("url", "target", "is_copy", "seen", "size", "firm", "evidence", "before", "page"),
     HOST: ("trials", "met", "counters"),
 }
 _ERRORS = "surrogatepass"  # URLs and titles may contain lone surrogates
-
-
-class Prints(Mapping[str, tuple[int, ...]]):
-    """Fingerprints by detector. They are unpacked on access, since those of most found documents are never used."""
-
-    __slots__ = ("_packed",)
-
-    def __init__(self, packed: dict[str, bytes]) -> None:
-        self._packed = packed
-
-    def __getitem__(self, name: str) -> tuple[int, ...]:
-        return unpack(self._packed[name])
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._packed)
-
-    def __len__(self) -> int:
-        return len(self._packed)
 
 
 def dump(key: str, record: Record) -> bytes:
@@ -93,42 +72,19 @@ def read(key: str, body: list[Any]) -> Record:
     return _READERS[kind_of(key)](key, body)
 
 
-def pack(values: tuple[int, ...]) -> bytes:
-    """Return 64-bit integers as little-endian bytes."""
-    return _native(array("Q", values)).tobytes()
-
-
-def unpack(packed: bytes) -> tuple[int, ...]:
-    """Return the integers in bytes that `pack` returned."""
-    return tuple(_native(array("Q", packed)))
-
-
-def _native(values: array[int]) -> array[int]:
-    if byteorder == "big":
-        values.byteswap()
-    return values
-
-
 def body_of(key: str, record: Record) -> Any:
     """Return the body of a record, made of values that MessagePack can encode."""
     kind = kind_of(key)
     if kind == META:
         return record
-    body = [getattr(record, name) for name in FIELDS[kind]]
-    if kind == DOCUMENT:
-        body[3] = {name: pack(values) for name, values in body[3].items() if values}
-    return body
+    return [getattr(record, name) for name in FIELDS[kind]]
 
 
 def _document(key: str, body: Any) -> Signature:
-    url, title, first_seen, prints, sketch, layout, facts, label, own, sample = body
+    url, title, first_seen, packed, label, own, sample = body
+    check_record(packed)
     visit = Visit(*own) if own and url else None
-    for packed in prints.values():
-        if type(packed) is not bytes or len(packed) & 7:
-            raise ValueError("its fingerprints are invalid")
-    return Signature(
-        url, Prints(prints), Sketch(*sketch), first_seen, layout, title, facts, label, key[9:], visit, sample=sample
-    )
+    return Signature(url, packed, first_seen, title, label, key[9:], visit, sample=sample)
 
 
 def _link(key: str, body: Any) -> Link:

@@ -10,7 +10,7 @@ the visit in the document's row.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -99,12 +99,12 @@ class Store:
 
     # Documents
 
-    def find(self, fingerprints: Mapping[str, Sequence[int]]) -> Iterator[tuple[str, Signature]]:
+    def find(self, signature: Signature) -> Iterator[tuple[str, Signature]]:
         """Yield each candidate as a pair of detector name and document, in the order of the detectors."""
         if not self.is_remote:  # a server always finds the rows of all processes
             self.refresh()
-        is_claim, found = self.claims.found(fingerprints)
-        return self.documents.found(fingerprints, found, with_pending=is_claim)
+        is_claim, found = self.claims.found(signature)
+        return self.documents.found(signature, found, with_pending=is_claim)
 
     def leave(self, signature: Signature) -> None:
         """Cancel the claim on a document that turned out to be a copy."""

@@ -1,0 +1,248 @@
+"""The record of a document: all that is kept of its text and facts for comparison, in one flat struct.
+
+The same bytes are kept in memory, in the row of the document, on a server, and are sent between processes. They are
+little-endian, and begin with `HEAD`, which is followed by
+
+1. the keys of the detectors `imatch` and `shingle`, of 64 bits each: `digests` and `bands` of them. A key of 0 is none;
+2. the packed facts (`facts.pack`), `facts` bytes;
+3. the fingerprints of other detectors, `own` bytes: for each detector the size of its name (2 bytes), their number (4
+   bytes), the name and the fingerprints.
+
+A key finds documents with an equal fingerprint. It is the fingerprint, changed by the name of its detector, since all
+keys share one index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from struct import Struct, pack, unpack_from
+from typing import NamedTuple
+
+from .. import native
+from ..text.tokens import word_lines
+from .hashes import MULTIPLIER, chain, counted, hash_bytes, hash_lines, hash_text, hashes_in, shingles
+from .imatch import NO_TERMS, Terms, imatch
+from .minhash import super_shingles
+from .simhash import simhash_counted
+from .sketch import BINS, FIGURES, WIDTH, Sketch, figures_of, make_sketch
+
+EXACT, IMATCH, SIMHASH, SHINGLE = "exact", "imatch", "simhash", "shingle"
+NAMES = (EXACT, IMATCH, SIMHASH, SHINGLE)
+"""The detectors whose fingerprints have a place of their own."""
+BANDS, ROWS = 12, 2  # a key is shared by half of the pairs with a resemblance of 0.24, by 99.9 % of those with 0.66
+MIN_TERMS = 8  # distinct lexicon terms: with fewer, different texts often have the same ones
+SHARE = 20  # distinct words for each term of the lexicon: with more, the lexicon is of another language
+HEAD = Struct(f"<3I4B2I4Q{2 * FIGURES}s{BINS}s")
+
+_ALL, _MULTIPLIER = (1 << 64) - 1, int(MULTIPLIER)
+_INVERSE = pow(_MULTIPLIER, -1, 1 << 64)
+_NAME = Struct("<HI")
+_OWN = Struct("<I")  # at the offset 20
+
+
+class Source(NamedTuple):
+    """What a record is made of."""
+
+    text: bytes
+    """The text if it is ASCII, else its tokens in UTF-8, one on each line."""
+    site: bytes = b""
+    """The host; b"" if it is unknown."""
+    facts: bytes = b""
+    layout: int = 0
+
+
+class Wanted(NamedTuple):
+    """The detectors whose keys a record gets."""
+
+    exact: bool = False
+    simhash: bool = False
+    shingle: bool = False
+    digests: int = 0
+    """The number of I-Match digests; 0 for none."""
+    terms: Terms | None = None
+    """The terms of the I-Match lexicon."""
+
+
+class Head(NamedTuple):
+    """The beginning of a record."""
+
+    tokens: int
+    shingles: int
+    """The number of distinct shingles."""
+    figures: int
+    """The number of distinct figures."""
+    sampled: int
+    """The number of figures in `sample`."""
+    has_simhash: int
+    digests: int
+    bands: int
+    facts: int
+    own: int
+    digest: int
+    """The key of the text for the detector `exact`; 0 if there is none. Equal texts have equal keys."""
+    identity: int
+    """The key of the host, the facts and the text together; 0 without facts or host."""
+    simhash: int
+    layout: int
+    sample: bytes
+    codes: bytes
+
+    @classmethod
+    def of(cls, record: bytes) -> Head:
+        """Return the beginning of a record. Raise struct.error if it is too short."""
+        return cls._make(HEAD.unpack_from(record))
+
+    @property
+    def sketch(self) -> Sketch:
+        return Sketch(self.tokens, self.shingles, self.figures, self.codes, self.sample[: 2 * self.sampled])
+
+    @property
+    def keys(self) -> int:
+        """The number of keys after the head."""
+        return self.digests + self.bands
+
+
+def make(sources: Sequence[Source], wanted: Wanted) -> list[bytes]:
+    """Return the records of documents, without fingerprints of other detectors. Other threads run meanwhile."""
+    if native.compiled:
+        terms, parts = wanted.terms or NO_TERMS, wanted.exact | wanted.simhash << 1 | wanted.shingle << 2
+        return native.compiled.sign(list(sources), terms.hashes, terms.starts, wanted.digests, parts)
+    return [_made(source, wanted) for source in sources]
+
+
+def _made(source: Source, wanted: Wanted) -> bytes:
+    lines = word_lines(source.text)
+    rows = hash_lines(lines)
+    words, counts = counted(rows)
+    names = shingles(rows, WIDTH)
+    digest = hash_bytes(lines) if lines else 0
+    terms = (wanted.terms or NO_TERMS).among(words)
+    is_enough = len(terms) >= MIN_TERMS and SHARE * len(terms) >= len(words)
+    found = {
+        EXACT: (digest,) if lines and wanted.exact else (),
+        IMATCH: imatch(terms, wanted.digests - 1) if wanted.digests and is_enough else (),
+        SIMHASH: (simhash_counted(words, counts),) if lines and wanted.simhash else (),
+        SHINGLE: super_shingles(names, BANDS, ROWS) if wanted.shingle else (),
+    }
+    sketch = make_sketch(len(rows), names, figures_of(rows, lines))
+    slots = wanted.digests, BANDS * wanted.shingle
+    identity = _identity(source, digest) if wanted.exact and source.site and source.facts else None
+    return encode(found, sketch, source.layout, source.facts, identity=identity, slots=slots)
+
+
+def _identity(source: Source, digest: int) -> int:
+    """Return the hash of a site, the facts and the text."""
+    parts = [hashes_in(value.to_bytes(8, "little")) for value in map(hash_bytes, (source.site, source.facts))]
+    return int(chain([*parts, hashes_in(digest.to_bytes(8, "little"))])[0])
+
+
+def encode(
+    fingerprints: Mapping[str, Sequence[int]],
+    sketch: Sketch,
+    layout: int = 0,
+    facts: bytes = b"",
+    *,
+    identity: int | None = None,
+    slots: tuple[int, int] | None = None,
+) -> bytes:
+    """Return the record with these fingerprints by detector. `slots`: the numbers of keys to make room for.
+
+    The second fingerprint of `exact` is the identity if `identity` is None.
+    """
+    keys = {name: keys_of(name, fingerprints.get(name, ())) for name in NAMES if name != SIMHASH}
+    simhash = fingerprints.get(SIMHASH, ())
+    exact = [*keys[EXACT], 0, 0][:2]
+    if identity is not None:
+        exact[1] = keys_of(EXACT, [identity])[0]
+    digests, bands = slots or (len(keys[IMATCH]), len(keys[SHINGLE]))
+    lists = [*keys[IMATCH], *[0] * (digests - len(keys[IMATCH])), *keys[SHINGLE], *[0] * (bands - len(keys[SHINGLE]))]
+    tokens, names, figures, codes, sample = sketch
+    head = HEAD.pack(
+        tokens, names, figures, len(sample) // 2, bool(simhash), digests, bands, len(facts), 0,
+        *exact, simhash[0] if simhash else 0, layout, sample, codes,
+    )  # fmt: skip
+    others = {name: values for name, values in fingerprints.items() if name not in NAMES}
+    return extended(head + pack(f"<{len(lists)}Q", *lists) + facts, others)
+
+
+def extended(record: bytes, fingerprints: Mapping[str, Sequence[int]]) -> bytes:
+    """Return a record with the fingerprints of other detectors added. It must have none so far."""
+    parts: list[bytes] = []
+    for name, values in fingerprints.items():
+        encoded = name.encode()
+        parts += [_NAME.pack(len(encoded), len(values)), encoded, pack(f"<{len(values)}Q", *values)]
+    own = b"".join(parts)
+    return b"".join([record[:20], _OWN.pack(len(own)), record[24:], own])
+
+
+def check(record: bytes) -> None:
+    """Raise ValueError or struct.error unless the parts of a record have the sizes that its head says."""
+    head = Head.of(record)
+    size = HEAD.size + 8 * head.keys + head.facts + head.own
+    if len(record) != size or head.sampled > FIGURES:
+        raise ValueError(f"its record has {len(record)} bytes; allowed are {size}")
+    if head.own:
+        for _ in _own(record, head):
+            pass
+
+
+def facts_in(record: bytes, head: Head) -> bytes:
+    start = HEAD.size + 8 * head.keys
+    return record[start : start + head.facts]
+
+
+def keys_in(record: bytes, head: Head) -> dict[str, tuple[int, ...]]:
+    """Return the keys by detector. A detector that abstained, or that finds documents by distance, has none."""
+    values = unpack_from(f"<{head.keys}Q", record, HEAD.size) if head.keys else ()
+    digests, bands = values[: head.digests], values[head.digests :]
+    if digests and not digests[0]:
+        digests = ()
+    if bands and not bands[0]:
+        bands = ()
+    exact = tuple(filter(None, (head.digest, head.identity)))
+    found = {EXACT: exact, IMATCH: digests, SHINGLE: bands}
+    if head.own:
+        found |= {name: tuple(keys_of(name, values)) for name, values in _own(record, head)}
+    return found
+
+
+def fingerprints_in(record: bytes, head: Head) -> dict[str, tuple[int, ...]]:
+    """Return the fingerprints by detector; () for a detector that abstained, if that is known."""
+    made = {name: tuple(_value(name, key) for key in keys) for name, keys in keys_in(record, head).items()}
+    kept = {EXACT: made[EXACT], IMATCH: head.digests, SIMHASH: head.has_simhash, SHINGLE: head.bands}
+    found = {name: made.get(name, (head.simhash,)) for name, is_kept in kept.items() if is_kept}
+    return found | dict(_own(record, head))
+
+
+def _own(record: bytes, head: Head) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Yield the fingerprints of each other detector. Raise ValueError or struct.error if they are damaged."""
+    at = len(record) - head.own
+    while at < len(record):
+        size, count = _NAME.unpack_from(record, at)
+        start = at + _NAME.size + size
+        if start + 8 * count > len(record):
+            raise ValueError("its record ends within the fingerprints of a detector")
+        yield record[start - size : start].decode(), unpack_from(f"<{count}Q", record, start)
+        at = start + 8 * count
+
+
+@cache
+def salt(name: str) -> int:
+    """Return the salt of a kind of keys. All kinds share one index, and their salts keep them apart."""
+    return hash_text(name)
+
+
+def spread(key: int) -> int:
+    """Return a 64-bit key with its bits well mixed."""
+    return key * _MULTIPLIER & _ALL
+
+
+def keys_of(name: str, fingerprints: Sequence[int]) -> list[int]:
+    """Return the keys of the fingerprints of the detector `name`."""
+    mixed = salt(name)
+    return [(value ^ mixed) * _MULTIPLIER & _ALL for value in fingerprints]
+
+
+def _value(name: str, key: int) -> int:
+    return key * _INVERSE & _ALL ^ salt(name)
