@@ -8,7 +8,7 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy as np
 from scrapy_neardup.detectors import Detector, Exact, SimHash
 from scrapy_neardup.facts import Kind, pack
 from scrapy_neardup.fingerprints.hashes import MULTIPLIER, hash_text
+from scrapy_neardup.fingerprints.record import encode
 from scrapy_neardup.fingerprints.sketch import Sketch, make_sketch, packed_figures
 from scrapy_neardup.index.key_table import PackedTable
 from scrapy_neardup.index.kinds import distinct
@@ -62,11 +63,28 @@ def detectors() -> list[Detector]:
     return [Exact(), SimHash(3)]
 
 
-def signature(name: str, exact: int = 1, simhash: int = 0, url: str | None = None) -> Signature:
+def signature(name: str, exact: int = 1, simhash: int = 0, url: str | None = None, **others: Any) -> Signature:
     """Return one that is found by either fingerprint; its name is the end of its URL."""
-    return Signature(
-        url or f"http://site.example/{name}", {"exact": (exact,), "simhash": (simhash,)}, sketch(), first_seen=1000.0
-    )
+    return built(url or f"http://site.example/{name}", {"exact": (exact,), "simhash": (simhash,)}, sketch(), **others)
+
+
+def built(
+    url: str | None,
+    fingerprints: Mapping[str, Sequence[int]],
+    text: Sketch,
+    first_seen: float = 1000.0,
+    layout: int = 0,
+    *,
+    facts: bytes = b"",
+    **others: Any,
+) -> Signature:
+    """Return one with these fingerprints and this sketch."""
+    return Signature(url, encode(fingerprints, text, layout, facts), first_seen, **others)
+
+
+def asking(fingerprints: Mapping[str, Sequence[int]]) -> Signature:
+    """Return one that is held nowhere, to find those that have the same fingerprints."""
+    return built(None, fingerprints, sketch())
 
 
 def named(name: str) -> bytes:

@@ -123,7 +123,7 @@ def _value(client: redis.Redis, rng: random.Random) -> tuple[bytes, Callable[[by
 
 def asked(store: Store) -> list[str]:
     """Return all that a store tells."""
-    found = [[s.url for _, s in store.find(s.fingerprints)] for s in store.signatures()]
+    found = [[s.url for _, s in store.find(s)] for s in store.signatures()]
     links = [(k.url, k.signature and k.signature.url, k.is_copy, k.evidence) for k in store.all_links()]
     documents = [
         (s.url, s.fingerprints, s.sketch, s.repeats, s.id, [k.url for k in store.links(s)]) for s in store.signatures()

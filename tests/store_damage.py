@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-from helpers import detectors, link, signature, text
+from helpers import asking, detectors, link, signature, text
 
 from scrapy_neardup import Deduplicator, Document, StoreError
 from scrapy_neardup.signature import Evidence, Link, Visit
@@ -53,7 +53,7 @@ def told(path: Path) -> list[str]:
 
 
 def asked(store: Store) -> list[str]:
-    found = [[s.url for _, s in store.find({"exact": (n,), "simhash": (spread(n),)})] for n in range(20)]
+    found = [[s.url for _, s in store.find(asking({"exact": (n,), "simhash": (spread(n),)}))] for n in range(20)]
     links = [(k.url, k.signature and k.signature.url, k.is_copy, k.seen, k.evidence) for k in store.all_links()]
     resolved = [(url, bool(store.resolve(url))) for url, *_ in links]
     documents = [

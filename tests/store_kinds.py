@@ -152,9 +152,8 @@ def commit(store: Store, *given: Signature) -> None:
 
 def numbered(number: int) -> Signature:
     """Return one that is found by fingerprints of its own, with a title and facts of its own."""
-    made = signature(str(number), exact=number + 1000, simhash=number << 30)
-    made.title, made.facts = f"Page {number}", named(str(number))
-    return made
+    name = str(number)
+    return signature(name, number + 1000, number << 30, title=f"Page {name}", facts=named(name))
 
 
 def fill_numbered(place: Place, first: int, count: int, **options: Any) -> str:

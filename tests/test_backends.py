@@ -8,18 +8,20 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from helpers import built
 from redis_server import server
 
-from scrapy_neardup.fingerprints.sketch import Sketch
+from scrapy_neardup.fingerprints import record
+from scrapy_neardup.fingerprints.sketch import BINS, Sketch
 from scrapy_neardup.index.kinds import NEWEST
-from scrapy_neardup.signature import Link, Signature, Visit
+from scrapy_neardup.signature import Link, Visit
 from scrapy_neardup.store import records
 from scrapy_neardup.store.interface import Backend, Entry, Found, HostNews, Postings, Question, Row, StoreError
 from scrapy_neardup.store.keys import id_of, kind_of
 from scrapy_neardup.store.keys import key_of as row_key
 from scrapy_neardup.store.local.memory import MemoryBackend
 from scrapy_neardup.store.local.sqlite import SqliteBackend
-from scrapy_neardup.store.postings import fingerprint_keys, links_key, mirrors_key, postings
+from scrapy_neardup.store.postings import links_key, mirrors_key, postings
 from scrapy_neardup.store.redis.backend import RedisBackend
 from scrapy_neardup.store.runs import Run
 
@@ -75,20 +77,20 @@ each_lasting = pytest.mark.parametrize("place", LASTING, indirect=True)
 on_servers = pytest.mark.parametrize("place", ["redis"], indirect=True)
 
 
-SKETCH = Sketch(3, 1, 0, b"", b"")
+SKETCH = Sketch(3, 1, 0, bytes(BINS), b"")
 
 
 def document(number: int, *values: int, simhash: int | None = None, run: str = RUN, title: str = "") -> Entry:
     """Return a document with these fingerprints."""
-    prints = {"exact": values, "simhash": () if simhash is None else (simhash,)}
+    prints = {"shingle": values, "simhash": () if simhash is None else (simhash,)}
     key = row_key("document", run, number)
-    made = Signature(f"http://a.example/{number}", prints, SKETCH, 1.5, title=title, id=id_of(key))
+    made = built(f"http://a.example/{number}", prints, SKETCH, 1.5, title=title, id=id_of(key))
     return Entry(key, made, postings(made))
 
 
 def key_of(value: int) -> int:
     """Return the key of a fingerprint."""
-    [key] = fingerprint_keys("exact", [value])
+    [key] = record.keys_of("shingle", [value])
     return key
 
 
@@ -475,7 +477,7 @@ def test_compact_changes_no_answer(place: Place) -> None:
 
 def test_postings_of_real_records(place: Place) -> None:
     backend = place.begun()
-    made = Signature("http://a.example/", {"simhash": (5,), "exact": (6,)}, SKETCH, 1.0, id=f"{RUN}/000001")
+    made = built("http://a.example/", {"simhash": (5,), "exact": (6,)}, SKETCH, 1.0, id=f"{RUN}/000001")
     made.own = Visit(1.0, 2)
     backend.write([Entry(f"document/{RUN}/000001", made, postings(made))])
     mirror = Link("http://b.example/", None, True, 2.0, target=made.id)

@@ -18,7 +18,7 @@ from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.commands.dedupe import _Job
 from scrapy_neardup.commands.feed_options import BadRows
 from scrapy_neardup.feeds import FeedError, JsonLines, Line, writing
-from scrapy_neardup.feeds.signer import Ready
+from scrapy_neardup.feeds.signer import Made
 from scrapy_neardup.settings import Config
 from scrapy_neardup.signature import Signature
 
@@ -116,10 +116,10 @@ def test_a_file_of_bad_rows_is_needed_to_pass_them() -> None:
         BadRows(None, None)(Line(1, "line 1", b"", JsonLines()), "why")
 
 
-def rows_with(count: int) -> Iterator[Ready]:
+def rows_with(count: int) -> Iterator[tuple[Line, Made]]:
     for number in range(count):
         line = Line(number, f"line {number}", b"{}", JsonLines())
-        yield Ready(line, number, Document(f"http://a.example/{number}", text(number)))
+        yield line, Made(number, Document(f"http://a.example/{number}", text(number)))
 
 
 def test_dedupe_holds_no_document_but_those_that_the_store_holds(tmp_path: Path) -> None:
@@ -130,11 +130,11 @@ def test_dedupe_holds_no_document_but_those_that_the_store_holds(tmp_path: Path)
         writing(str(tmp_path / "dups.jsonl"), (".jsonl",)) as report,
     ):
         job = _Job(Config(), dedup, lambda line: None, report, BadRows(None, None))
-        for ready in rows_with(100):
-            job.take(ready)
+        for line, made in rows_with(100):
+            job.take(line, made)
     assert job.documents == 100
     assert alive() >= before + 100
-    del job._dedup, dedup, ready
+    del job._dedup, dedup, line, made
     gc.collect()
     assert alive() == before
     assert job.summary().startswith("100 rows, 100 kept")

@@ -14,7 +14,7 @@ import pytest
 import redis
 from cli import neardup, refused, rows, succeeded, write
 from conftest import Crawler
-from helpers import detectors, edited, signature, text, until
+from helpers import asking, detectors, edited, signature, text, until
 from redis_damage import DAMAGES, contents, fill, judge, restore, values
 from redis_server import Server
 from site_server import Page, Site, article, html
@@ -150,7 +150,7 @@ def test_compact_leaves_what_tells_that_there_are_more(server: Server) -> None:
             store.withdraw(each)
         store.flush()
         compact(server.address)
-        assert [found for _, found in store.find({"exact": (7,)})] == oldest
+        assert [found for _, found in store.find(asking({"exact": (7,)}))] == oldest
     assert verify(server.address).findings == []
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from cli import refused, succeeded, write
 from faulty import Disk, read_only_disk, small_disk  # noqa: F401 - fixtures
-from helpers import named, names, signature
+from helpers import asking, named, names, signature
 from store_kinds import URL, Place, fill_numbered, on_disk, put
 from tiers import slow
 
@@ -62,7 +62,7 @@ def test_compacting_beside_a_living_run(place: Place) -> None:
                 store.flush()
                 compact(place.address)
             store.refresh()
-            [(_, found)] = store.find({"exact": (number + 971,)})
+            [(_, found)] = store.find(asking({"exact": (number + 971,)}))
             assert names([found]) == [str(number - 29)]
     assert numbers(place) == list(range(80))
 

@@ -14,7 +14,6 @@ from helpers import edited, python, text
 
 from scrapy_neardup import Claim, ConfigError, Deduplicator, Document, StoreError
 from scrapy_neardup.detectors import Exact
-from scrapy_neardup.detectors.preparation import prepare
 from scrapy_neardup.index.kinds import Equal
 from scrapy_neardup.signature import Link
 
@@ -609,14 +608,12 @@ def test_a_detector_that_proposes_much_does_not_crowd_out_others(order: tuple[st
         assert outcome(claim(made, B, 1)) == ("duplicate", A)
 
 
-def test_fingerprints_that_are_made_ahead_are_those_of_the_document() -> None:
+def test_records_that_are_made_ahead_are_those_of_the_documents() -> None:
     with Deduplicator.open() as dedup:
-        for each in (text(seed, 10 * seed) for seed in range(5)):
-            document = Document(text=each)
-            prepare(document, dedup.detectors)
-            made, expected = dedup.sign(document), dedup.sign(Document(text=each))
-            assert (made.fingerprints, made.sketch) == (expected.fingerprints, expected.sketch)
-            assert set(document.ready) == {detector.name for detector in dedup.detectors}
+        documents = [Document(text=text(seed, 10 * seed)) for seed in range(5)]
+        for document, record in zip(documents, dedup.signer.records(documents), strict=True):
+            assert dedup.sign(document).record == record
+            assert dedup.claim(document, record).signature.record == record
 
 
 # Preferred hosts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from helpers import link, signature, text
+from helpers import built, link, signature, text
 from store_kinds import Place, commit
 
 from scrapy_neardup import Deduplicator, Document
@@ -22,7 +22,7 @@ class Day:
 
     def __init__(self, url: str | None = OWN) -> None:
         self.store = memory_store([])
-        self.held = Signature(url, {"exact": (1,)}, signature("").sketch, first_seen=1000.0)
+        self.held = built(url, {"exact": (1,)}, signature("").sketch, first_seen=1000.0)
         self.store.add(self.held)
         self.deliveries = Deliveries(self.store, START, lambda: LATER)
 

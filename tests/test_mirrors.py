@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from helpers import link, signature, text
+from helpers import built, link, signature, text
 
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.mirrors.advice import MANY, Mirrors
@@ -237,7 +237,7 @@ def test_counterpart_by_rule_comes_last(store: Store) -> None:
 
 def test_document_without_url_has_its_mirrors() -> None:
     store = memory_store([])
-    store.add(held := Signature(None, {}, signature("x").sketch, 0.0))
+    store.add(held := built(None, {}, signature("x").sketch, 0.0))
     for url in (MIRROR, "http://n.example/1"):
         store.record(link(url, held, is_copy=True))
     assert alternatives(store, MIRROR) == ["http://n.example/1"]

@@ -6,6 +6,7 @@ import random
 import shutil
 import sysconfig
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,10 @@ from tiers import slow
 
 from scrapy_neardup import native
 from scrapy_neardup.document import Document
-from scrapy_neardup.fingerprints.hashes import HashSet, counted, hash_lines, hash_tokens, shingles
-from scrapy_neardup.fingerprints.imatch import imatch
-from scrapy_neardup.fingerprints.minhash import super_shingles
-from scrapy_neardup.fingerprints.simhash import simhash_counted
-from scrapy_neardup.fingerprints.sketch import figures_of, make_sketch
+from scrapy_neardup.fingerprints.hashes import hash_lines, hash_tokens
+from scrapy_neardup.fingerprints.imatch import Terms
+from scrapy_neardup.fingerprints.record import Head, Source, Wanted, make
+from scrapy_neardup.fingerprints.sketch import overlap
 from scrapy_neardup.text.html import elements
 from scrapy_neardup.text.tokens import token_lines, word_lines
 
@@ -61,26 +61,24 @@ def assert_equal(make: Callable[..., Any], *given: Any) -> Any:
     return fast
 
 
-def rows_of(names: list[int]) -> np.ndarray:
-    """Return rows of which those with equal names are equal, as hashes are."""
-    return np.array([(name, name * 0x9E3779B97F4A7C15 % 2**64) for name in names], np.uint64).reshape(-1, 2)
+def lexicon_of(document: Document) -> Terms:
+    """Return a lexicon with half of the words of a text, and words that it has not."""
+    return Terms(np.concatenate([document.hashes[::2, 0], hash_tokens(["other", "words"])[:, 0]]))
 
 
-def values_of(text: str) -> tuple[object, ...]:
+def values_of(text: str, facts: bytes = b"fact", layout: int = 2**64 - 1) -> tuple[object, ...]:
     """Return all that is made of a text."""
-    document = Document(text=text)
-    terms = document.hashes[: len(document.hashes) // 2]
-    return (
-        document.lines,
-        document.hashes,
-        *document.counted,
-        document.shingles,
-        simhash_counted(*document.counted),
-        imatch(terms, 3),
-        super_shingles(document.shingles, 12, 2),
-        tuple(document.sketch),
-        HashSet(document.hashes[:50, 0]).among(document.hashes),
-    )
+    document = Document("http://site.example/", text, facts=facts, layout=layout)
+    terms = lexicon_of(document)
+    wanted = [
+        Wanted(),
+        Wanted(exact=True),
+        Wanted(simhash=True, digests=1, terms=terms),
+        Wanted(shingle=True, digests=1),
+        Wanted(exact=True, simhash=True, shingle=True, digests=65, terms=terms),
+    ]
+    sources = [document.source, Source(document.lines), document.source._replace(site=b"")]
+    return (document.lines, document.hashes, *(record for each in wanted for record in make(sources, each)))
 
 
 @settings(max_examples=500, deadline=None)
@@ -129,44 +127,48 @@ def test_hashes_of_any_lines(tokens: list[bytes]) -> None:
     found = assert_equal(hash_lines, lines)
     if lines:
         assert found.tobytes() == hash_tokens(tokens).tobytes()
-    assert_equal(figures_of, found, lines)
+    assert_equal(make, [Source(lines)], Wanted(exact=True, simhash=True))
 
 
-SMALL = st.integers(0, 300)
-NAMES = st.lists(SMALL | st.integers(0, 2**64 - 1) | SMALL.map(lambda low: 7 << 56 | low), max_size=200)
+@given(st.lists(st.binary(max_size=40)), st.binary(max_size=30), st.integers(0, 2**64 - 1))
+def test_records_of_any_bytes(texts: list[bytes], facts: bytes, layout: int) -> None:
+    wanted = Wanted(exact=True, simhash=True, shingle=True, digests=3, terms=Terms(hash_tokens(["a", "b"])[:, 0]))
+    assert_equal(make, [Source(text, b"site", facts, layout) for text in texts], wanted)
 
 
-@settings(deadline=None)
-@given(NAMES, st.integers(1, 9))
-def test_any_hashes(names: list[int], width: int) -> None:
-    rows = rows_of(names)
-    assert_equal(counted, rows)
-    ascending = assert_equal(shingles, rows, width)
-    assert_equal(super_shingles, ascending, width, 3)
-    assert_equal(lambda: tuple(make_sketch(len(rows), ascending)))
-    assert_equal(imatch, counted(rows)[0], width)
-    assert_equal(HashSet(rows[: width * 10, 0]).among, rows)
-    assert_equal(HashSet(rows[:0, 0]).among, rows)
+def test_words_that_come_often_and_texts_of_any_length() -> None:
+    source = random.Random(1)
+    texts = [" ".join(source.choices("abcdefgh0123", k=size)) for size in (*range(30), 255, 256, 257, 70_000)]
+    assert_equal(make, [Source(text.encode()) for text in texts], Wanted(exact=True, simhash=True, shingle=True))
+
+
+def test_figures_are_sampled_by_value() -> None:
+    for count in (1, 15, 16, 17, 5000):
+        [record] = assert_equal(make, [Source(" ".join(map(str, range(count))).encode())], Wanted())
+        head = Head.of(record)
+        assert head.figures == len({hash_tokens([str(n)])[0, 0] >> np.uint64(48) for n in range(count)})
+        assert head.sampled == min(head.figures, 16)
+
+
+@given(st.binary(max_size=512), st.binary(max_size=512))
+def test_overlap_of_any_codes(one: bytes, other: bytes) -> None:
+    assert_equal(overlap, one.ljust(512, b"\0"), other.ljust(512, b"\0"))
+
+
+def test_other_threads_run_while_records_are_made() -> None:
+    """A thread counts on while a long text is signed, however short the turns of a thread."""
+    counted: list[int] = []
+    with ThreadPoolExecutor(1) as pool:
+        made = pool.submit(make, [Source(MANY.encode())] * 20, Wanted(shingle=True))
+        while not made.done():
+            counted.append(1)
+    assert len(counted) > 1000
 
 
 @pytest.mark.parametrize("cut", [b"\xe4", b"\xe4\xb8", b"a\xef\xbc", b"\xc2", b"\xff", b"\xc2a"])
 def test_bytes_that_end_within_a_character_are_no_plain_chinese(cut: bytes) -> None:
     assert compiled
     assert compiled.plain_chinese(cut) is None
-
-
-@pytest.mark.parametrize("shift", [0, 20, 44])
-def test_hashes_that_are_alike(shift: int) -> None:
-    """Names that no hash function gives, and that a way to sort which relies on that would take for ever to sort."""
-    names = [number << shift for number in range(100_000, 0, -1)]
-    assert_equal(counted, rows_of(names * 2))
-
-
-@given(st.lists(st.integers(1, 2**40), max_size=600))
-def test_simhash_of_any_counts(counts: list[int]) -> None:
-    source = random.Random(len(counts))
-    rows = rows_of([source.getrandbits(64) for _ in counts])
-    assert_equal(simhash_counted, rows, np.array(counts, np.int64))
 
 
 def cut_by(lines: str, text: str) -> list[str]:
@@ -202,38 +204,32 @@ def test_no_tables_lead_beyond_their_ends(text: bytes, seed: int) -> None:
 
 def test_memory_that_is_not_aligned() -> None:
     assert compiled
-    data = rows_of(list(range(1000, 0, -1))).tobytes()
-    shifted = memoryview(b"x" + data)[1:]
-    assert compiled.counted(shifted) == compiled.counted(data)
-    assert compiled.shingles(shifted, 3) == compiled.shingles(data, 3)
-    assert compiled.codes(shifted, 512) == compiled.codes(data, 512)
+    terms = Terms(hash_tokens(["one", "two"])[:, 0])
+    shifted = [memoryview(b"x" + each.tobytes())[1:] for each in (terms.hashes, terms.starts)]
+    sources = [Source(b"one two three four five six seven eight nine")]
+    assert compiled.sign(sources, *shifted, 1, 7) == compiled.sign(sources, terms.hashes, terms.starts, 1, 7)
 
 
-ROWS = bytes(32)
+def test_starts_that_lead_beyond_the_terms_are_no_harm() -> None:
+    assert compiled
+    sources = [Source(MANY.encode())]
+    expected = compiled.sign(sources, b"", bytes(4 * (2**15 + 1)), 1, 7)
+    assert compiled.sign(sources, b"", bytes([0, 0, 0, 0]) + b"\xff" * 4 * 2**15, 1, 7) == expected
+
+
+ROWS, STARTS = bytes(32), bytes(4 * (2**15 + 1))
 HAN = 0x9FD5 - 0x4E00 + 1
 WORDS = bytes(8 * (HAN + 2**9))
 MODEL = bytes(8 * (4 + 16 + 4 * HAN))
 BAD: list[tuple[str, tuple[Any, ...]]] = [
-    ("counted", (ROWS[:-1],)),
-    ("counted", (np.zeros((4, 4), np.uint64)[:, :2],)),
-    ("shingles", (ROWS[:-8], 3)),
-    ("shingles", (ROWS, 0)),
-    ("shingles", (ROWS, -1)),
-    ("shingles", (ROWS, 1 << 40)),
-    ("among", (ROWS, ROWS, b"")),
-    ("among", (ROWS, ROWS, bytes(3))),
-    ("among", (ROWS, ROWS, bytes(1))),
-    ("among", (ROWS, ROWS[:-1], bytes(2))),
-    ("simhash", (ROWS, bytes(8))),
-    ("simhash", (ROWS, bytes(24))),
-    ("imatch_names", (ROWS, -1)),
-    ("super_shingles", (ROWS, 0, 2)),
-    ("super_shingles", (ROWS, 1 << 20, 1 << 20)),
-    ("codes", (ROWS, 0)),
     ("overlap", (ROWS, ROWS[:-1])),
-    ("figures_of", (ROWS, b"one")),
-    ("figures_of", (ROWS, b"1\n2\n3")),
-    ("figures_of", (b"", b"1")),
+    ("sign", ([], ROWS[:-1], STARTS, 0, 0)),
+    ("sign", ([], ROWS, STARTS[:-4], 0, 0)),
+    ("sign", ([], ROWS, STARTS + bytes(1), 0, 0)),
+    ("sign", ([], ROWS, b"", 0, 0)),
+    ("sign", ([], ROWS, bytes(4), 0, 0)),
+    ("sign", ([], ROWS, STARTS, 66, 0)),
+    ("sign", ([], ROWS, STARTS, -1, 0)),
     ("plain_chinese", ()),
     ("cut_lines", (b"", ROWS, ROWS, ROWS)),
     ("cut_lines", (b"", WORDS[:-8], ROWS, MODEL)),
@@ -263,3 +259,11 @@ def test_what_does_not_fit_is_refused(name: str, given: tuple[Any, ...]) -> None
 def test_what_is_no_memory_is_refused(given: Any) -> None:
     with pytest.raises(TypeError):
         compiled.hash_lines(given)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    "given", [(), [()], [5], [(b"", b"", b"")], [("", b"", b"", 0)], [(b"", b"", b"", "0")], [(b"", b"", b"", 0, 0)]]
+)
+def test_what_is_no_source_is_refused(given: Any) -> None:
+    with pytest.raises(TypeError):
+        compiled.sign(given, b"", STARTS, 0, 0)  # type: ignore[union-attr]

@@ -7,14 +7,13 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from helpers import detectors, link, names, signature, sketch
+from helpers import asking, built, detectors, link, names, signature, sketch
 from redis_faults import Killed, killed_after
 from redis_server import free_port
 from store_inputs import Keys
 from store_kinds import ROOT, Place, commit, fill_numbered, held, on_disk, on_server
 from tiers import slow
 
-from scrapy_neardup.signature import Signature
 from scrapy_neardup.store import Selection, Store, StoreError, erasure, open_store
 from scrapy_neardup.store.redis.address import named
 from scrapy_neardup.store.redis.connection import Connection
@@ -170,20 +169,20 @@ def test_run_that_was_taken_for_dead_goes_on(place: Place, caplog: pytest.LogCap
 def test_very_many_of_one_fingerprint(place: Place) -> None:
     with place.opened() as store:
         commit(store, *(signature(str(number), exact=7, simhash=number << 20) for number in range(200)))
-        assert names(s for _, s in store.find({"exact": (7,)})) == [str(number) for number in range(184, 200)]
+        assert names(s for _, s in store.find(asking({"exact": (7,)}))) == [str(number) for number in range(184, 200)]
         for each in list(store.signatures())[100:]:
             store.withdraw(each)
-        assert names(s for _, s in store.find({"exact": (7,)})) == [str(number) for number in range(84, 100)]
+        assert names(s for _, s in store.find(asking({"exact": (7,)}))) == [str(number) for number in range(84, 100)]
 
 
 def test_very_many_fingerprints_of_one_document(place: Place) -> None:
-    many = Signature("http://site.example/many", {"keys": tuple(range(9000))}, sketch(), 1000.0)
+    many = built("http://site.example/many", {"keys": tuple(range(9000))}, sketch(), 1000.0)
     with place.opened(made_with=[Keys()]) as store:
         commit(store, many)
-        assert names(s for _, s in store.find(many.fingerprints)) == ["many"]
-        assert names(s for _, s in store.find({"keys": (8999, 9000)})) == ["many"]
+        assert names(s for _, s in store.find(many)) == ["many"]
+        assert names(s for _, s in store.find(asking({"keys": (8999, 9000)}))) == ["many"]
         store.withdraw(many)
-        assert not list(store.find(many.fingerprints))
+        assert not list(store.find(many))
 
 
 def test_document_of_very_many_urls_goes_with_all_of_them(place: Place) -> None:

@@ -23,7 +23,7 @@ def claimed(dedup: Deduplicator, document: Document, settle: Callable[[], object
     """Settle another document once the claim of this one waits; return the claim."""
     tried: list[Document] = []
     try_claim = dedup.try_claim
-    dedup.try_claim = lambda each: (tried.append(each), try_claim(each))[1]
+    dedup.try_claim = lambda each, record: (tried.append(each), try_claim(each, record))[1]
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(dedup.claim, document)
         until(lambda: len(tried) > 1)
@@ -110,10 +110,10 @@ def test_document_that_came_in_between_is_found(place: Place) -> None:
         commit(other, held := signature("other", exact=7, simhash=0xFF))
         mine = signature("mine", exact=7, simhash=0xFF00)
         one.claims.intend(mine)
-        assert [s.url for _, s in one.find(mine.fingerprints)] == [held.url]
+        assert [s.url for _, s in one.find(mine)] == [held.url]
         commit(other, newer := signature("newer", exact=7, simhash=0xFF0000))
         assert not one.claims.enter(mine)
-        assert newer.url in [s.url for _, s in one.find(mine.fingerprints)]
+        assert newer.url in [s.url for _, s in one.find(mine)]
         assert one.claims.enter(mine)
         settle(one)
         assert len(one) == 3

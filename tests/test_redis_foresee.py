@@ -140,10 +140,10 @@ def test_run_that_is_begun_anew_when_a_document_is_looked_for_again(server: Serv
         store.claims.foresee([late, last])
         store.claims.intend(late)
         for is_entered in (False, True):  # one that was foreseen is looked for again
-            assert names(s for _, s in store.find(late.fingerprints)) == ["old"]
+            assert names(s for _, s in store.find(late)) == ["old"]
             assert store.claims.enter(late) is is_entered
         take_for_dead(server, store)
         store.claims.intend(last)
         for is_entered in (False, True):
-            assert not list(store.find(last.fingerprints))
+            assert not list(store.find(last))
             assert store.claims.enter(last) is is_entered

@@ -14,14 +14,14 @@ from typing import Any
 
 import pytest
 from cli import neardup, refused, succeeded
-from helpers import edited, signature, text
+from helpers import built, edited, signature, text
 from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.report.changes import KINDS
 from scrapy_neardup.report.data import HostMirror, RunSummary, build
 from scrapy_neardup.report.page import write_page
-from scrapy_neardup.signature import Evidence, Link, Signature
+from scrapy_neardup.signature import Evidence, Link
 from scrapy_neardup.store import Store, memory_store
 from scrapy_neardup.store.runs import Run
 
@@ -336,7 +336,7 @@ def test_clusters_say_what_was_dropped_and_why(tmp_path: Path, chromium: Any) ->
 def test_a_hundred_thousand_clusters(tmp_path: Path, chromium: Any) -> None:
     held, one = memory_store([]), signature("")
     for n in range(100_000):
-        original = Signature(f"http://a.example/{n}", one.fingerprints, one.sketch, first_seen=NOW - 60)
+        original = built(f"http://a.example/{n}", one.fingerprints, one.sketch, first_seen=NOW - 60)
         held.add(original)
         held.record(Link(f"http://b.example/{n}", original, True, NOW - 60, 1500, NEAR))
     with Tab(chromium, write(tmp_path / "r.html", held)) as tab:

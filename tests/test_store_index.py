@@ -16,7 +16,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from helpers import detectors, python, settle, signature, until
+from helpers import asking, detectors, python, settle, signature, until
 from store_kinds import URL, Place, commit, fill_numbered, numbered, on_disk, put
 from tiers import slow
 
@@ -119,7 +119,7 @@ def found(store: Store) -> list[int]:
     numbers = sorted(int(each.url.rpartition("/")[2]) for each in store.signatures() if each.url)
     for number in numbers:
         asked = {"exact": (number + 1000,), "simhash": (number << 30,)}
-        assert {(name, each.url) for name, each in store.find(asked)} >= {
+        assert {(name, each.url) for name, each in store.find(asking(asked))} >= {
             ("exact", f"{URL}{number}"),
             ("simhash", f"{URL}{number}"),
         }
@@ -344,7 +344,7 @@ def told(place: Place) -> set[int]:
     """Return the numbers of the documents that a store finds; none where it says that its index is damaged."""
     try:
         with place.opened(run=None) as store:
-            asked = [list(store.find({"exact": (n + 1000,), "simhash": (n << 30,)})) for n in HELD]
+            asked = [list(store.find(asking({"exact": (n + 1000,), "simhash": (n << 30,)}))) for n in HELD]
             links = [store.resolve(f"{URL}{number}") for number in HELD]
             assert all(0 <= link.signature.repeats <= 10**9 for link in links if link and link.signature)
             urls = {each.url for some in asked for _, each in some} | {link.url for link in links if link}
@@ -382,7 +382,7 @@ def test_processes_that_build_at_once(place: Place, count: int) -> None:
         numbers = sorted(int((each.url or "").rpartition("/")[2]) for each in store.signatures())
         assert numbers == [number for first in starts for number in range(first, first + 300)]
         for number in numbers:
-            assert [each.url for _, each in store.find({"exact": (number + 1000,)})] == [f"{URL}{number}"]
+            assert [each.url for _, each in store.find(asking({"exact": (number + 1000,)}))] == [f"{URL}{number}"]
     assert [each.what for each in verify(place.address).findings if not each.harmless] == []
     compact(place.address)
     assert len(names(place)) == 1
@@ -438,7 +438,7 @@ def test_who_makes_no_files_merges_no_tables_across_a_file(place: Place) -> None
             assert [bool(table.path) for table in other.backend.index.tables][:3] == [False, True, False]  # type: ignore[attr-defined]
             for number in (*range(500), *range(1000, 1500)):
                 asked = {"exact": (number + 1000,)}
-                assert [each.url for _, each in other.find(asked)] == [f"{URL}{number}"]
+                assert [each.url for _, each in other.find(asking(asked))] == [f"{URL}{number}"]
 
 
 def test_an_opening_that_is_interrupted_leaves_the_index(filled: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -514,7 +514,7 @@ def test_a_kill_while_an_index_is_built_leaves_it_whole(place: Place, kills: int
             numbers = range(40 * kill + 40)
             assert len(store) == len(numbers)
             for number in numbers:
-                assert [each.url for _, each in store.find({"exact": (number + 1000,)})] == [f"{URL}{number}"]
+                assert [each.url for _, each in store.find(asking({"exact": (number + 1000,)}))] == [f"{URL}{number}"]
         assert place.is_whole()
     compact(place.address)
     assert len(names(place)) == 1

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import settle
+from helpers import asking, built, settle
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
@@ -132,7 +132,7 @@ class Histories(RuleBasedStateMachine):
     ) -> tuple[Document, Signature]:
         self.count += 1
         document = Document(self.count, url, fingerprints, text, layout, self.own)
-        signature = Signature(url and url.text, dict(fingerprints), text, float(self.count), layout)
+        signature = built(url and url.text, dict(fingerprints), text, float(self.count), layout)
         self.model.documents[self.count] = document
         self.ever.append(document)
         self.store.add(signature)
@@ -339,14 +339,14 @@ class Histories(RuleBasedStateMachine):
     def agree_on_found(self, store: Store, documents: dict[int, Document], held: dict[int, Signature]) -> None:
         for name, values in ASKED.items():
             for value in values:
-                found = [signature for _, signature in store.find({name: (value,)})]
+                found = [signature for _, signature in store.find(asking({name: (value,)}))]
                 numbers = {int(signature.first_seen) for signature in found}
                 assert all(held[int(signature.first_seen)] is signature for signature in found)
                 assert len(found) == len(numbers)
                 expected = self.model.found(name, (value,), documents.values())
                 few = len(self.model.found(name, (value,), self.ever)) <= MOST
                 assert numbers == expected if few or name == "own" else numbers <= expected, (name, value)
-        every = [name for name, _ in store.find({name: tuple(values) for name, values in ASKED.items()})]
+        every = [name for name, _ in store.find(asking({name: tuple(values) for name, values in ASKED.items()}))]
         assert every == sorted(every, key=list(ASKED).index)
 
 
@@ -403,18 +403,18 @@ def test_what_is_held_is_found_however_much_like_it_was_forgotten(
     with closing(disk_store(path)) as store:
         for number in range(2 * MOST + 4):
             url = f"http://{'old' if number < MOST + 2 else 'new'}.example/{number}"
-            each = Signature(url, {"exact": (7,), "simhash": (5,)}, SKETCHES[0], 1.0)
+            each = built(url, {"exact": (7,), "simhash": (5,)}, SKETCHES[0], 1.0)
             store.add(each)
             store.commit(each)
     with closing(disk_store(path)) as store:
         assert store.forget(Selection(host=gone)).documents == MOST + 2
-        assert len(list(store.find(asked))) >= MOST
+        assert len(list(store.find(asking(asked)))) >= MOST
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_pending_document_that_is_forgotten_is_never_committed(path: str, kind: str) -> None:
     with closing(KINDS[kind].open(path)) as store:
-        each = Signature("http://a.example/", {"exact": (7,)}, SKETCHES[0], 1.0)
+        each = built("http://a.example/", {"exact": (7,)}, SKETCHES[0], 1.0)
         store.add(each)
         assert store.forget(Selection(host="a.example")).documents == 1
         store.commit(each)

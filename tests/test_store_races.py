@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers import python, settle
+from helpers import asking, python, settle
 from store_kinds import URL, Place, commit, fill_numbered, held, numbered, on_disk
 from store_model import PAIR
 
@@ -44,9 +44,9 @@ def test_a_look_up_finds_what_another_process_has_just_committed(place: Place) -
     with place.opened() as store:
         for number in (1, 2):
             asked = {"exact": (number + 1000,)}
-            assert list(store.find(asked)) == []
+            assert list(store.find(asking(asked))) == []
             assert python(COMMITS, place.address, str(number)).returncode == 0
-            assert [each.url for _, each in store.find(asked)] == [f"{URL}{number}"]
+            assert [each.url for _, each in store.find(asking(asked))] == [f"{URL}{number}"]
 
 
 COMMITS = """

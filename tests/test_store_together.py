@@ -23,7 +23,7 @@ DOCUMENTS = int(os.environ.get("NEARDUP_TEST_DOCUMENTS", "2000"))
 WRITE = """
 import sys
 from contextlib import closing
-from helpers import detectors, link, signature
+from helpers import asking, detectors, link, signature
 from scrapy_neardup.store import open_store
 from scrapy_neardup.store.local import index_files, stored_index
 stored_index.TAIL = index_files.LEAST = 300
@@ -37,7 +37,7 @@ with closing(open_store(path, detectors())) as store:
         if number % 50 == 49:
             store.flush()
             store.refresh()
-            [found] = [s.url for _, s in store.find({"exact": (number - 40,)})]
+            [found] = [s.url for _, s in store.find(asking({"exact": (number - 40,)}))]
             assert found.endswith(f"/{number - 41}"), (number, found)
             print(number, flush=True)
 """

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import helpers
 import pytest
-from helpers import detectors, hashes, link, named, names, settle, signature
+from helpers import asking, built, detectors, hashes, link, named, names, settle, signature
 from store_kinds import KINDS, Place, commit, held, numbered
 
 from scrapy_neardup.detectors import Exact
-from scrapy_neardup.signature import Evidence, Signature
+from scrapy_neardup.signature import Evidence
 from scrapy_neardup.store import Selection, Store, StoreError, documents, memory_store, open_store
 from scrapy_neardup.store.local.memory import MemoryBackend
 from scrapy_neardup.store.postings import host_key
@@ -26,7 +26,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
 
 
 def found(store: Store, exact: int = 0, simhash: int = 2**64 - 1) -> list[tuple[str, str]]:
-    pairs = list(store.find({"exact": (exact,), "simhash": (simhash,)}))
+    pairs = list(store.find(asking({"exact": (exact,), "simhash": (simhash,)})))
     return list(zip((name for name, _ in pairs), names(s for _, s in pairs), strict=True))
 
 
@@ -46,10 +46,10 @@ def test_found_by_each_detector_in_their_order(store: Store) -> None:
 
 
 def test_fingerprints_of_a_detector_that_abstains_are_none(store: Store) -> None:
-    abstaining = Signature("http://site.example/a", {"exact": (), "simhash": (5,)}, signature("a").sketch, 1.0)
+    abstaining = built("http://site.example/a", {"exact": (), "simhash": (5,)}, signature("a").sketch, 1.0)
     store.add(abstaining)
     store.commit(abstaining)
-    assert list(store.find({})) == list(store.find({"exact": (), "stranger": (5,)})) == []
+    assert list(store.find(asking({}))) == list(store.find(asking({"exact": (), "stranger": (5,)}))) == []
     assert found(store, simhash=5) == [("simhash", "a")]
 
 
@@ -64,12 +64,13 @@ def test_found_while_pending_and_once_committed(store: Store) -> None:
 
 
 def test_committed_has_its_title_facts_and_label(store: Store) -> None:
-    a, b = signature("a"), signature("b")
-    a.title, a.facts, a.label = "Boats – 船", named("boat"), "place 船"
+    facts, prints = named("boat"), {"exact": (1,), "simhash": (0,)}
+    a = built("http://site.example/a", prints, helpers.sketch(), facts=facts, title="Boats – 船", label="place 船")
+    b = signature("b")
     commit(store, a, b)
     expected = {(a.title, a.facts, a.label), ("", b"", "")}
     assert {(each.title, each.facts, each.label) for each in store.signatures()} == expected
-    assert {(each.title, each.facts, each.label) for _, each in store.find(a.fingerprints)} == expected
+    assert {(each.title, each.facts, each.label) for _, each in store.find(a)} == expected
 
 
 def test_withdrawn_is_as_if_never_added(store: Store) -> None:
@@ -184,11 +185,11 @@ def test_address_chooses_the_store(place: Place) -> None:
 
 def test_everything_survives_reopening(place: Place) -> None:
     sketch = helpers.sketch(77, hashes(60, seed=1), figures=[3, 9])
-    a = Signature(
+    a = built(
         "http://site.example/\udc80a", {"exact": (2**64 - 1,), "simhash": (3,)}, sketch, 1234.5,
         title="Boats \udc80 – 船", facts=named("boat"), label="place \udc80 船",
     )  # fmt: skip
-    nameless = Signature(None, {"exact": (8,), "simhash": ()}, sketch, 6.0)
+    nameless = built(None, {"exact": (8,), "simhash": ()}, sketch, 6.0)
     mirror = link("http://m.example/a?x=1", a, is_copy=True, seen=99.5, size=4321)
     mirror.evidence = Evidence("simhash", 2, 0.875, 0.9, 1.25, "content")
     with place.opened() as store:
@@ -214,7 +215,7 @@ def test_everything_survives_reopening(place: Place) -> None:
         nowhere = store.resolve("http://m.example/list")
         assert nowhere is not None
         assert nowhere.signature is None
-        assert [(name, s.url) for name, s in store.find(a.fingerprints)] == [("exact", a.url), ("simhash", a.url)]
+        assert [(name, s.url) for name, s in store.find(a)] == [("exact", a.url), ("simhash", a.url)]
 
 
 def test_link_to_a_document_of_an_earlier_run_survives(place: Place) -> None:
@@ -271,8 +272,8 @@ def test_other_scheme_of_a_detector_is_refused(place: Place, monkeypatch: pytest
     place.fill("a")
     before = place.content()
     with monkeypatch.context() as patch:
-        patch.setattr(Exact, "scheme", "exact/3")
-        with pytest.raises(StoreError, match=r"'exact/2'.*'exact/3'.*NEARDUP_STORE") as caught:
+        patch.setattr(Exact, "scheme", "exact/4")
+        with pytest.raises(StoreError, match=r"'exact/3'.*'exact/4'.*NEARDUP_STORE") as caught:
             place.open()
     assert place.address in str(caught.value)
     assert place.content() == before
@@ -281,7 +282,7 @@ def test_other_scheme_of_a_detector_is_refused(place: Place, monkeypatch: pytest
 
 def test_other_detectors_may_be_added_and_left_out(place: Place) -> None:
     with place.opened(made_with=detectors()[:1]) as store:
-        commit(store, Signature("http://site.example/a", {"exact": (1,)}, signature("a").sketch, 1.0))
+        commit(store, built("http://site.example/a", {"exact": (1,)}, signature("a").sketch, 1.0))
     with place.opened() as store:
         assert found(store, exact=1, simhash=0) == [("exact", "a")]
     assert place.held(made_with=detectors()[1:]) == ["a"]

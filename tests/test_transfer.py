@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import math
 import re
+from base64 import b64encode
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cli import refused, rows, succeeded, write
-from helpers import hashes, link, named, names, signature, sketch, text
+from helpers import asking, built, hashes, link, named, names, signature, sketch, text
 from store_kinds import KINDS, URL, Place, commit, fill_numbered, held, on_disk, put, wait_for
 
 from scrapy_neardup import Document
 from scrapy_neardup.facts import Kind, name_of, pack
+from scrapy_neardup.fingerprints.record import encode
 from scrapy_neardup.hosts.relations import Row
-from scrapy_neardup.signature import Evidence, Link, Signature, Visit
+from scrapy_neardup.signature import Evidence, Link, Visit
 from scrapy_neardup.store import Selection, StoreError
 from scrapy_neardup.store.meta import FORMAT
 from scrapy_neardup.store.transfer import Imported
@@ -43,12 +45,12 @@ def varied(place: Place) -> None:
     forgotten = fill_numbered(place, 30, 5)
     minima = sketch(77, hashes(60, seed=1), figures=[3, 9])
     with place.opened() as store:
-        whole = Signature(
+        whole = built(
             f"{URL}\udcff", {"exact": (2**64 - 1,), "simhash": (3,)}, minima, 1234.5678,
             layout=2**63, title="Boats \udcff – 船", facts=named("boat"), label="place \udcff 船",
         )  # fmt: skip
         put(store, whole)
-        put(store, nameless := Signature(None, {"exact": (8,), "simhash": ()}, minima, 6.0))
+        put(store, nameless := built(None, {"exact": (8,), "simhash": ()}, minima, 6.0))
         store.record(link("", nameless, is_copy=True))
         for name in ("seen", "again", "lost"):
             store.add(each := signature(name, exact=ord(name[0])))
@@ -61,14 +63,14 @@ def varied(place: Place) -> None:
         trials = [Row(("a.example", "b.example"), ("", ""), (".html", ""), n, 0, n + 7, 3, 1, 50.0 + n) for n in (1, 2)]
         store.hosts.load(trials)
         store.learn(trials)
-        told = [Signature(f"{URL}event", {}, minima, 1.0, facts=views(n)) for n in range(6)]
+        told = [built(f"{URL}event", {}, minima, 1.0, facts=views(n)) for n in range(6)]
         assert [len(store.note_visit(new, old, has_text=True)) for old, new in pairwise(told)].count(1) == 1
         store.forget(Selection(url=f"{URL}3"))
         store.forget(Selection(run=forgotten))
     fill_numbered(place, 40, 7)
     with place.opened() as store:
         store.forget(Selection(url=f"{URL}4"))
-        [(_, older)] = store.find({"exact": (1005,)})
+        [(_, older)] = store.find(asking({"exact": (1005,)}))
         store.record(link("http://m.example/6", older, is_copy=True, seen=3000.0))
 
 
@@ -91,7 +93,9 @@ def test_nothing_is_lost_on_the_way_and_back(place: Place, copy: Place, tmp_path
         assert one.hosts.dump() == other.hosts.dump()
         assert list(one.counters.known()) == list(other.counters.known()) == [("site.example", name_of("views"))]
         for wanted in [{"exact": (number,)} for number in (3, 8, *range(1000, 1050))] + [{"simhash": (3,)}]:
-            assert sorted(names(s for _, s in one.find(wanted))) == sorted(names(s for _, s in other.find(wanted)))
+            assert sorted(names(s for _, s in one.find(asking(wanted)))) == sorted(
+                names(s for _, s in other.find(asking(wanted)))
+            )
 
 
 def test_the_head_says_how_much_follows(place: Place) -> None:
@@ -322,18 +326,27 @@ def test_links_and_evidence_of_a_run_that_has_no_documents(place: Place) -> None
 
 # Rows that are none
 
-SKETCH: list[Any] = [1, 1, 0, {"base64": "A" * 683 + "="}, {"base64": ""}]
+FACTS = named("boat")
+RECORD = encode({"exact": (1,), "shingle": (2, 3), "own": (4, 5)}, sketch(7), 6, FACTS)
+
+
+def with_record(packed: bytes) -> dict[str, Any]:
+    return {**DOCUMENT, "record": {"base64": b64encode(packed).decode()}}
+
+
+def changed(place: int, value: int) -> dict[str, Any]:
+    """Return a document with another byte at this place of its record."""
+    return with_record(RECORD[:place] + bytes([value]) + RECORD[place + 1 :])
+
+
 DOCUMENT = {
     "type": "document",
     "key": "r/000001",
     "url": URL,
     "first_seen": 1.0,
     "title": "",
-    "layout": 0,
-    "facts": {"base64": ""},
     "label": "",
-    "fingerprints": {"exact": {"base64": "AQAAAAAAAAA="}},
-    "sketch": SKETCH,
+    "record": {"base64": b64encode(RECORD).decode()},
     "own": [1.0, 5, None],
     "sample": False,
 }
@@ -381,23 +394,25 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Place:
         ({**DOCUMENT, "own": [-1.0, 5]}, "its own is Visit(seen=-1.0, size=5, before=None); allowed is"),
         ({**DOCUMENT, "own": [1.0, 2**64]}, "its own is"),
         ({**DOCUMENT, "own": 7}, "no document"),
-        ({**DOCUMENT, "fingerprints": {"exact": [1]}}, "its fingerprints are invalid"),
-        ({**DOCUMENT, "fingerprints": {"exact": {"base64": "AAAA"}}}, "its fingerprints are invalid"),
-        ({**DOCUMENT, "fingerprints": 5}, "no document"),
         ({**DOCUMENT, "url": 5}, "its url is 5; allowed is str | None"),
         ({**DOCUMENT, "title": 5}, "its title is 5; allowed is str"),
-        ({**DOCUMENT, "layout": 2**64}, "its layout is 18446744073709551616; allowed is int (int: from 0 to 2**64"),
-        ({**DOCUMENT, "layout": -1}, "its layout is -1"),
-        ({**DOCUMENT, "layout": "5"}, "its layout is '5'"),
-        ({**DOCUMENT, "layout": True}, "its layout is True"),
-        ({**DOCUMENT, "facts": "AAAA"}, "its facts is 'AAAA'; allowed is bytes"),
         ({**DOCUMENT, "label": 5}, "its label is 5; allowed is str"),
-        ({**DOCUMENT, "sketch": [*SKETCH[:3], {"base64": "AAAA"}, SKETCH[4]]}, "3 and 0 bytes; allowed are 512"),
-        ({**DOCUMENT, "sketch": [*SKETCH[:4], {"base64": "AAAA"}]}, "512 and 3 bytes; allowed are 512"),
-        ({**DOCUMENT, "sketch": [*SKETCH[:3], {"base64": "ä"}, SKETCH[4]]}, "no document"),
-        ({**DOCUMENT, "sketch": [*SKETCH[:3], "A" * 512, SKETCH[4]]}, "its sketch is"),
-        ({**DOCUMENT, "sketch": SKETCH[:4]}, "no document"),
-        ({key: value for key, value in DOCUMENT.items() if key != "layout"}, "a document without 'layout'"),
+        ({**DOCUMENT, "record": "A" * 512}, "no document"),
+        ({**DOCUMENT, "record": {"base64": "ä"}}, "no document"),
+        ({**DOCUMENT, "record": 5}, "no document"),
+        (with_record(b""), "no document"),
+        (with_record(RECORD[:599]), "no document"),
+        (with_record(RECORD[:-1]), f"its record has {len(RECORD) - 1} bytes; allowed are {len(RECORD)}"),
+        (with_record(RECORD + b"A"), f"its record has {len(RECORD) + 1} bytes; allowed are {len(RECORD)}"),
+        (changed(12, 17), "more figures than a sample has"),
+        (changed(14, 255), "allowed are"),
+        (changed(15, 3), "allowed are"),
+        (changed(19, 255), "allowed are"),
+        (changed(len(RECORD) - 25, 1), "no document"),
+        (changed(len(RECORD) - 23, 255), "ends within the fingerprints of a detector"),
+        (changed(len(RECORD) - 19, 255), "no document"),
+        (with_record(encode({}, sketch(1), 0, FACTS[:-1])), f"its facts have {len(FACTS) - 1} bytes; allowed is"),
+        ({key: value for key, value in DOCUMENT.items() if key != "record"}, "a document without 'record'"),
         ({**DOCUMENT, "first_seen": -1.0}, "its first_seen is -1.0; allowed is float"),
         ({**LINK, "seen": "x"}, "its seen is 'x'; allowed is float"),
         ({**LINK, "seen": math.nan}, "its seen is nan; allowed is float"),

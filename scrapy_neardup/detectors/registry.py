@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib import import_module
 
-from ..fingerprints.record import NAMES
+from ..fingerprints.record import SIMHASH
 from ..index.kinds import Near
 from ..settings import Config, ConfigError
 from ..text.lexicon import Lexicon, builtin
 from .detector import Detector
-from .standard import STANDARD, Exact, IMatch, Shingle, SimHash
+from .standard import Exact, IMatch, Shingle, SimHash
 
 # `BUILTIN_DETECTORS` in settings.py lists the same names, so that reading settings imports no detector.
 _BUILTIN: dict[str, Callable[[Config], Detector]] = {
@@ -57,13 +57,7 @@ def _checked(made: object, part: object) -> Detector:
         raise ConfigError(
             f"NEARDUP_DETECTORS: {part!r} is not a detector: it needs `name`, `scheme`, `fingerprints` and `index`"
         )
-    if type(made) in STANDARD:
-        return made
-    if made.name in NAMES:
-        raise ConfigError(
-            f"NEARDUP_DETECTORS: {part!r} has the name {made.name!r} of another detector; allowed is any other name"
-        )
-    if isinstance(made.index(), Near):
+    if isinstance(made.index(), Near) and made.name != SIMHASH:
         raise ConfigError(
             f"NEARDUP_DETECTORS: the index of {made.name!r} is `Near`; allowed is `Equal`, or its own index"
         )

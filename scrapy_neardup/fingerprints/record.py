@@ -148,10 +148,13 @@ def encode(
 ) -> bytes:
     """Return the record with these fingerprints by detector. `slots`: the numbers of keys to make room for.
 
-    The second fingerprint of `exact` is the identity if `identity` is None.
+    The second fingerprint of `exact` is the identity if `identity` is None. Raise struct.error for fingerprints that
+    are no unsigned 64-bit integers.
     """
     keys = {name: keys_of(name, fingerprints.get(name, ())) for name in NAMES if name != SIMHASH}
     simhash = fingerprints.get(SIMHASH, ())
+    if len(keys[EXACT]) > 2:
+        raise ValueError(f"{EXACT!r} gives {len(keys[EXACT])} fingerprints; allowed are two")
     exact = [*keys[EXACT], 0, 0][:2]
     if identity is not None:
         exact[1] = keys_of(EXACT, [identity])[0]
@@ -167,7 +170,14 @@ def encode(
 
 
 def extended(record: bytes, fingerprints: Mapping[str, Sequence[int]]) -> bytes:
-    """Return a record with the fingerprints of other detectors added. It must have none so far."""
+    """Return a record with the fingerprints of further detectors added. It must have none of other detectors so far.
+
+    Raise ValueError for more than two fingerprints of `exact`.
+    """
+    if not fingerprints.keys().isdisjoint(NAMES):  # those of a class of the user's that bears such a name
+        head = Head.of(record)
+        fingerprints = {**fingerprints_in(record, head), **fingerprints}
+        return encode(fingerprints, head.sketch, head.layout, facts_in(record, head))
     parts: list[bytes] = []
     for name, values in fingerprints.items():
         encoded = name.encode()
@@ -180,8 +190,10 @@ def check(record: bytes) -> None:
     """Raise ValueError or struct.error unless the parts of a record have the sizes that its head says."""
     head = Head.of(record)
     size = HEAD.size + 8 * head.keys + head.facts + head.own
-    if len(record) != size or head.sampled > FIGURES:
+    if len(record) != size:
         raise ValueError(f"its record has {len(record)} bytes; allowed are {size}")
+    if head.sampled > FIGURES:
+        raise ValueError("its record has more figures than a sample has")
     if head.own:
         for _ in _own(record, head):
             pass

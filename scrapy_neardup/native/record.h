@@ -307,6 +307,8 @@ static int read_sources(PyObject *given, const Wanted *wanted, Source *sources, 
     Py_ssize_t fixed = (Py_ssize_t)sizeof(Head) + 8 * (wanted->digests + (wanted->parts & SHINGLE ? BANDS : 0));
     for (Py_ssize_t i = 0; i < PyList_Size(given); i++) {
         Source *of = &sources[i];
+        if (!PyTuple_Check(PyList_GetItem(given, i)) && !PyErr_Format(PyExc_TypeError, "a source is a tuple"))
+            return 0;
         if (!PyArg_ParseTuple(PyList_GetItem(given, i), "y#y#y#K", &of->text, &of->size, &of->site, &of->site_size,
                               &of->facts, &of->facts_size, &of->layout))
             return 0;
