@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from .detectors import Detector
 from .detectors.registry import build_detectors
-from .detectors.signer import Signer
+from .detectors.signer import Signer, signature_of
 from .document import Document
 from .facts import names_in
 from .feeds.reviews import Reviews
@@ -188,7 +188,7 @@ class Deduplicator:
     def sign(self, document: Document, record: bytes | None = None) -> Signature:
         """Return the signature of a document without holding it. Raise TypeError or ValueError for an invalid
         fingerprint."""
-        return Signature.of(document, record or self.signer.records([document])[0], self._clock())
+        return signature_of(document, record or self.signer.records([document])[0], self._clock())
 
     def verdict(self, document: Document, match: Match | None) -> Verdict:
         """Return the verdict on a document, given its match; `UNIQUE` for None."""

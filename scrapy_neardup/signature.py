@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from .fingerprints.record import Head, facts_in, fingerprints_in, keys_in
 from .fingerprints.sketch import Sketch
-
-if TYPE_CHECKING:
-    from .document import Document
 
 TITLE = 200  # stored characters of a title
 
@@ -55,11 +52,6 @@ class Signature(_Weak):
     known_repeats: int | None = None
     sample: bool = False
     """True if it is one of the documents by which the store knows the pages of its host. Set by the store."""
-
-    @classmethod
-    def of(cls, document: Document, record: bytes, now: float) -> Signature:
-        """Return the signature of a document that is seen `now`, in seconds since the epoch, given its record."""
-        return cls(document.url, record, now, document.title[:TITLE], document.label)
 
     @cached_property
     def head(self) -> Head:

@@ -17,8 +17,8 @@ import numpy as np
 from scrapy_neardup.detectors import Detector, Exact, SimHash
 from scrapy_neardup.facts import Kind, pack
 from scrapy_neardup.fingerprints.hashes import MULTIPLIER, hash_text
-from scrapy_neardup.fingerprints.record import encode
-from scrapy_neardup.fingerprints.sketch import Sketch, make_sketch, packed_figures
+from scrapy_neardup.fingerprints.record import encode, make_sketch, packed_figures
+from scrapy_neardup.fingerprints.sketch import Sketch
 from scrapy_neardup.index.key_table import PackedTable
 from scrapy_neardup.index.kinds import distinct
 from scrapy_neardup.index.near import NearTable

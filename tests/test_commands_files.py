@@ -18,7 +18,7 @@ from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.commands.dedupe import _Job
 from scrapy_neardup.commands.feed_options import BadRows
 from scrapy_neardup.feeds import FeedError, JsonLines, Line, writing
-from scrapy_neardup.feeds.signer import Made
+from scrapy_neardup.feeds.signing import Made
 from scrapy_neardup.settings import Config
 from scrapy_neardup.signature import Signature
 

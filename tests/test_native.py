@@ -23,7 +23,8 @@ from scrapy_neardup.fingerprints.imatch import Terms
 from scrapy_neardup.fingerprints.record import Head, Source, Wanted, make
 from scrapy_neardup.fingerprints.sketch import overlap
 from scrapy_neardup.text.html import elements
-from scrapy_neardup.text.tokens import token_lines, word_lines
+from scrapy_neardup.text.tokens import token_lines
+from scrapy_neardup.text.words import word_lines
 
 compiled = native.compiled
 COMPILER = (sysconfig.get_config_var("CC") or "").partition(" ")[0]

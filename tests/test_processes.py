@@ -15,7 +15,7 @@ from scrapy_neardup.crawl.workers import WorkerError, Workers
 from scrapy_neardup.detectors.processes import given, start, stop
 from scrapy_neardup.detectors.registry import build_detectors
 from scrapy_neardup.feeds import FeedError, Feeds
-from scrapy_neardup.feeds.signer import Signer, ready_rows
+from scrapy_neardup.feeds.signing import Signer, ready_rows
 from scrapy_neardup.settings import Config
 
 LARGE = b"x" * (1 << 20)  # more than a pipe holds

@@ -346,7 +346,7 @@ class Histories(RuleBasedStateMachine):
                 expected = self.model.found(name, (value,), documents.values())
                 few = len(self.model.found(name, (value,), self.ever)) <= MOST
                 assert numbers == expected if few or name == "own" else numbers <= expected, (name, value)
-        every = [name for name, _ in store.find(asking({name: tuple(values) for name, values in ASKED.items()}))]
+        every = [name for name, _ in store.find(asking({name: tuple(values[:2]) for name, values in ASKED.items()}))]
         assert every == sorted(every, key=list(ASKED).index)
 
 

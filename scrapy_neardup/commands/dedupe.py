@@ -14,7 +14,7 @@ from ..crawl.garbage import frozen
 from ..deduplicator import Deduplicator
 from ..feeds import FORMATS, Feeds, Line, writing, writing_rows
 from ..feeds.json_text import json_text
-from ..feeds.signer import Made, Signer, ready_rows
+from ..feeds.signing import Made, Signer, ready_rows
 from ..fingerprints.hashes import hash_bytes
 from ..matching.claim import Claim
 from ..settings import Config

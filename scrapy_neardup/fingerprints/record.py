@@ -19,13 +19,26 @@ from functools import cache
 from struct import Struct, pack, unpack_from
 from typing import NamedTuple
 
+import numpy as np
+
 from .. import native
-from ..text.tokens import word_lines
-from .hashes import MULTIPLIER, chain, counted, hash_bytes, hash_lines, hash_text, hashes_in, shingles
+from ..text.words import word_lines
+from .hashes import (
+    MULTIPLIER,
+    Hashes,
+    chain,
+    counted,
+    distinct,
+    hash_bytes,
+    hash_lines,
+    hash_text,
+    hashes_in,
+    shingles,
+)
 from .imatch import NO_TERMS, Terms, imatch
-from .minhash import super_shingles
+from .minhash import minima, super_shingles
 from .simhash import simhash_counted
-from .sketch import BINS, FIGURES, WIDTH, Sketch, figures_of, make_sketch
+from .sketch import BINS, CODES, FIGURES, WIDTH, Sketch
 
 EXACT, IMATCH, SIMHASH, SHINGLE = "exact", "imatch", "simhash", "shingle"
 NAMES = (EXACT, IMATCH, SIMHASH, SHINGLE)
@@ -135,6 +148,35 @@ def _identity(source: Source, digest: int) -> int:
     """Return the hash of a site, the facts and the text."""
     parts = [hashes_in(value.to_bytes(8, "little")) for value in map(hash_bytes, (source.site, source.facts))]
     return int(chain([*parts, hashes_in(digest.to_bytes(8, "little"))])[0])
+
+
+def make_sketch(tokens: int, shingles: Hashes, figures: bytes = b"") -> Sketch:
+    """Build a sketch from the number of tokens, the distinct shingle hashes, and the packed hashes of figures.
+
+    The shingle hashes must be ascending. `packed_figures` packs the hashes of figures.
+    """
+    return Sketch(tokens, len(shingles), len(figures) // 2, _codes(shingles), figures[: 2 * FIGURES])
+
+
+def figures_of(rows: Hashes, lines: bytes) -> bytes:
+    """Return the packed hashes of the figures in a text: the first 16 bits of distinct hashes, ascending.
+
+    `lines` has the tokens of the text, one on each line, and `rows` has their hashes, of shape (n, 2).
+    """
+    letters = np.frombuffer(b"\n" + lines, np.uint8)
+    first = letters.take((letters == ord("\n")).nonzero()[0][: len(rows)] + 1, mode="clip")
+    return packed_figures(rows[:, 0][(first >= ord("0")) & (first <= ord("9"))])
+
+
+def packed_figures(hashes: Hashes) -> bytes:
+    """Return hashes of figures as bytes: the first 16 bits of distinct hashes, ascending."""
+    return distinct(hashes >> np.uint64(48)).astype(">u2").tobytes()
+
+
+def _codes(shingles: Hashes) -> bytes:
+    smallest = minima(shingles, BINS)
+    codes = (smallest % np.uint64(CODES)).astype(np.uint8) + np.uint8(1)
+    return (codes * (smallest > 0)).tobytes()
 
 
 def encode(

@@ -1,4 +1,4 @@
-"""Compute and compare sketches. A sketch is a stored sample of a text for later comparisons.
+"""Compare sketches. A sketch is a stored sample of a text for later comparisons.
 
 A sketch has two parts. Minima of the shingles serve to estimate resemblance and containment. A sample of the figures
 (tokens that begin with a digit) is added since texts of one form, such as two weekly market reports, differ in little
@@ -15,8 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import native
-from .hashes import Hashes, distinct
-from .minhash import minima
 
 Codes: TypeAlias = npt.NDArray[np.uint8]
 
@@ -24,8 +22,8 @@ SCHEME = "sketch/2"
 WIDTH = 3  # tokens in a shingle
 BINS = 512
 FIGURES = 16
-_CODES = 255
-_CHANCE = 1 / _CODES  # the probability that two different minima have equal codes
+CODES = 255
+_CHANCE = 1 / CODES  # the probability that two different minima have equal codes
 
 
 class Sketch(NamedTuple):
@@ -40,35 +38,6 @@ class Sketch(NamedTuple):
     """One byte for each of 512 bins, computed from the smallest shingle hash in the bin; 0 for an empty bin."""
     figure_sample: bytes
     """The 16 smallest hashes of figures, ascending, 16 bits for each hash."""
-
-
-def make_sketch(tokens: int, shingles: Hashes, figures: bytes = b"") -> Sketch:
-    """Build a sketch from the number of tokens, the distinct shingle hashes, and the packed hashes of figures.
-
-    The shingle hashes must be ascending. `packed_figures` packs the hashes of figures.
-    """
-    return Sketch(tokens, len(shingles), len(figures) // 2, _codes(shingles), figures[: 2 * FIGURES])
-
-
-def figures_of(rows: Hashes, lines: bytes) -> bytes:
-    """Return the packed hashes of the figures in a text: the first 16 bits of distinct hashes, ascending.
-
-    `lines` has the tokens of the text, one on each line, and `rows` has their hashes, of shape (n, 2).
-    """
-    letters = np.frombuffer(b"\n" + lines, np.uint8)
-    first = letters.take((letters == ord("\n")).nonzero()[0][: len(rows)] + 1, mode="clip")
-    return packed_figures(rows[:, 0][(first >= ord("0")) & (first <= ord("9"))])
-
-
-def packed_figures(hashes: Hashes) -> bytes:
-    """Return hashes of figures as bytes: the first 16 bits of distinct hashes, ascending."""
-    return distinct(hashes >> np.uint64(48)).astype(">u2").tobytes()
-
-
-def _codes(shingles: Hashes) -> bytes:
-    smallest = minima(shingles, BINS)
-    codes = (smallest % np.uint64(_CODES)).astype(np.uint8) + np.uint8(1)
-    return (codes * (smallest > 0)).tobytes()
 
 
 class Overlap(NamedTuple):

@@ -87,7 +87,7 @@ static uint32_t slot(uint64_t hash, uint32_t mask, const Scratch *s)
     return (uint32_t)(hash * s->seed >> 32) & mask;
 }
 
-/* tokens.word_lines and hashes.hash_lines. Also keep the first bits of the hashes of figures. */
+/* words.word_lines and hashes.hash_lines. Also keep the first bits of the hashes of figures. */
 static uint32_t find_words(const unsigned char *text, Py_ssize_t *size, Scratch *s)
 {
     const unsigned char *end = text + *size;

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ..detectors import Detector
 from ..detectors.registry import build_detectors
-from ..detectors.signer import Signer
+from ..detectors.signer import Signer, signature_of
 from ..document import Document
 from ..feeds import Row, row_id
 from ..fingerprints.hashes import hash_text
@@ -81,7 +81,7 @@ def sign_rows(rows: Iterable[Row], config: Config, id_field: str | None) -> Iter
         if document := item_document(row.data, config):
             name = json.dumps(row_id(row, id_field, config.url_field), default=str)
             [record] = signer.records([document])
-            yield _record(row.number, name, document, Signature.of(document, record, 0.0), ways)
+            yield _record(row.number, name, document, signature_of(document, record, 0.0), ways)
 
 
 def texts(rows: Iterable[Row], config: Config) -> Iterator[tuple[int, bytes]]:
