@@ -56,6 +56,7 @@ LISTED = 4  # words that the strings of a list have on average if they are parag
 LEAST = 2  # facts, the title included, of a record without text
 DEEP = 8  # the depth from which nested values are ignored
 LABEL = 80  # characters of a label
+LONGEST = 5000  # characters of a string that is a URL or a title only
 SNIFFED = 1445  # bytes at the beginning of a file that show its type
 
 _TEXT = re.compile(
@@ -405,8 +406,47 @@ def item_document(item: Any, config: Config | None = None, fetch: Fetch | None =
     Return None if the item has no text, and too few facts for a record. `config` is None for the defaults, and `fetch`
     for a row of a feed.
     """
-    record = Record.of(item, config or Config(), fetch)
+    config = config or Config()
+    if fetch is None and (plain_row := _plain_document(item, config)):
+        return plain_row
+    record = Record.of(item, config, fetch)
     return record.document() if record else None
+
+
+def _plain_document(item: Any, config: Config) -> Document | None:
+    """Return what `Record` makes of a row with nothing but a long plain text, a URL and a title; None for other items.
+
+    This is the short way for most rows of large feeds.
+    """
+    names = (config.url_field, config.title_field)
+    name = type(item) is dict and _only_text(tuple(item), names, config.tag_field, config.ignore_fields, config.fields)
+    if not name:
+        return None
+    text, (url, title) = item[name], (item.get(each, "") for each in names)
+    if not (type(text) is type(url) is type(title) is str and max(len(url), len(title)) < LONGEST):
+        return None
+    if _is_link(title) or looks_like_html(text) or _is_link(text) or not _is_long(text):
+        return None
+    return Document(url.strip() or None, text, title if title.strip() else "")
+
+
+@lru_cache(maxsize=256)
+def _only_text(
+    names: tuple[Any, ...],
+    roles: tuple[str, str],
+    tag: str,
+    ignored: tuple[str, ...],
+    fields: tuple[str, ...] | None,
+) -> str | None:
+    """Return the only field beside those with the URL and the title and those that are ignored; None if unclear."""
+    if not all(type(name) is str for name in names):
+        return None
+    url, title = roles
+    rest = [name for name in names if name not in (url, tag)]
+    texts = [name for name in rest if name != title and (not is_ignored(name, ignored) or name in (fields or ()))]
+    may_be_url = [name for name in rest if plain(name) in _URL]
+    is_clear = fields in (None, tuple(texts)) and not may_be_url and set(_title_fields(tuple(rest), title)) <= {title}
+    return texts[0] if len(texts) == 1 and is_clear else None
 
 
 def has_text_in(item: Any, name: str) -> bool:
@@ -460,7 +500,7 @@ def _only_string(value: Any) -> str:
     """Return a string, alone or in a list, without white space around it; "" for any other value."""
     if isinstance(value, (list, tuple)) and len(value) == 1:
         value = value[0]
-    return value.strip() if isinstance(value, str) and len(value) < 5000 else ""
+    return value.strip() if isinstance(value, str) and len(value) < LONGEST else ""
 
 
 def _strings(value: Any, fetch: Fetch) -> Iterator[str]:

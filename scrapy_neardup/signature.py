@@ -92,6 +92,10 @@ class Signature(_Weak):
         """
         return (self.sketch, self.facts) == (other.sketch, other.facts)
 
+    def shrink(self) -> None:
+        """Forget the decoded values, which take more memory than the record."""
+        vars(self).clear()
+
     @property
     def can_be_repeated(self) -> bool:
         """True if it has text, or is a record without text that has a place."""

@@ -165,6 +165,7 @@ class Documents:
         if entry := self.pending.pop(signature, None):
             self._session.count(documents=1)
             self.links.begin(signature, visit, self._sampled(signature, entry))
+            signature.shrink()
         return entry is not None
 
     def _sampled(self, signature: Signature, entry: Entry) -> Entry:
