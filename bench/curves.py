@@ -90,7 +90,7 @@ def proposed(labelled: LabelledSet, config: Config) -> list[Proposed]:
             document = item_document(row, config)
             if document and document.tokens:
                 signature = dedup.sign(document)
-                for earlier in dict.fromkeys(held for _, held in dedup.store.find(signature.fingerprints)):
+                for earlier in dict.fromkeys(held for _, held in dedup.store.find(signature)):
                     other, text = documents[earlier]
                     found = compare(signature.sketch, earlier.sketch)
                     pairs.append(Proposed(frozenset((key, other)), (document, text), found))

@@ -30,6 +30,7 @@ from texts import Text, edited, made, multiplied, signed
 
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.fingerprints.hashes import shingle_hashes
+from scrapy_neardup.fingerprints.record import encode
 from scrapy_neardup.fingerprints.simhash import simhash
 from scrapy_neardup.fingerprints.sketch import WIDTH
 from scrapy_neardup.matching.evidence import compare
@@ -82,7 +83,7 @@ class Ours:
         return list(self.dedup.matcher.matches(Document(), signature))
 
     def candidates(self, signature: Signature) -> list[Signature]:
-        return list({earlier: None for _, earlier in self.dedup.store.find(signature.fingerprints)})
+        return list({earlier: None for _, earlier in self.dedup.store.find(signature)})
 
     def verify(self, pair: tuple[Signature, list[Signature]]) -> list[bool]:
         return [self.dedup.matcher.rule.accepts(compare(pair[0].sketch, earlier.sketch)) for earlier in pair[1]]
@@ -111,10 +112,17 @@ class Ours:
             f"p99 {np.percentile(counts, 99):.0f}"
         )
         for kind in signatures[0].fingerprints:
-            asked = [{kind: signature.fingerprints[kind]} for signature in signatures]
+            asked = [only(signature, kind) for signature in signatures]
             times = timed(lambda own: list(self.dedup.store.find(own)), asked)
             self.tell(f"    {name}, {kind}", len(self.dedup), times)
         self.tell(f"    {name}, verification", len(self.dedup), timed(self.verify, pairs))
+
+
+def only(signature: Signature, kind: str) -> Signature:
+    """Return a signature with the fingerprints of one detector only."""
+    return Signature(
+        signature.url, encode({kind: signature.fingerprints[kind]}, signature.sketch), signature.first_seen
+    )
 
 
 def timed(call: Callable[[Any], object], arguments: Iterable[Any]) -> list[float]:

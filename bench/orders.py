@@ -18,8 +18,11 @@ from statistics import fmean
 import numpy as np
 
 from scrapy_neardup import Deduplicator, Document
+from scrapy_neardup.detectors import Exact
 from scrapy_neardup.feeds.labels import MODES, LabelledSet, Partition
 from scrapy_neardup.fingerprints.hashes import Hashes, mix
+from scrapy_neardup.fingerprints.minhash import super_shingles
+from scrapy_neardup.fingerprints.record import BANDS, ROWS, encode, figures_of, make_sketch
 from scrapy_neardup.signature import Signature
 
 
@@ -32,6 +35,12 @@ class Salted(Document):
     def shingles(self) -> Hashes:
         return np.sort(mix(super().shingles + np.uint64(self.seed)))
 
+    @property
+    def record(self) -> bytes:
+        """The record with these shingles."""
+        found = {"exact": Exact().fingerprints(self), "shingle": super_shingles(self.shingles, BANDS, ROWS)}
+        return encode(found, make_sketch(len(self.hashes), self.shingles, figures_of(self.hashes, self.lines)))
+
 
 def salted(labelled: LabelledSet, seed: int) -> dict[str, Document]:
     kind = type("Seeded", (Salted,), {"seed": 7919 * seed}) if seed else Document
@@ -43,7 +52,7 @@ def f1(labelled: LabelledSet, documents: Iterable[tuple[str, Document]], discoun
     with Deduplicator.open(None, detectors=["exact", "shingle"]) as dedup:
         dedup.matcher.rule = replace(dedup.matcher.rule, family_discount=discount)
         for name, document in documents:
-            claim = dedup.claim(document)
+            claim = dedup.claim(document, document.record if isinstance(document, Salted) else None)
             claim.commit()
             clusters.setdefault(claim.match.signature if claim.match else claim.signature, []).append(name)
     return labelled.score(Partition(clusters.values()), MODES["strict"]).f1

@@ -93,14 +93,10 @@ def stages(dedup: Deduplicator, document: Document, page: str) -> Iterator[tuple
     """Yield what is done with a document, in order; each takes what those before it have made."""
     yield "HTML: title, main text, layout", partial(html_to_page, page)
     yield "words", lambda: document.lines
-    yield "hashes", lambda: document.hashes
-    yield "words counted", lambda: document.counted
-    yield "shingles", lambda: document.shingles
+    yield "record", partial(dedup.signer.records, [document])
     for detector in dedup.detectors:
-        yield f"fingerprints: {detector.name}", partial(detector.fingerprints, document)
-    yield "sketch", lambda: document.sketch
-    ready = {detector.name: detector.fingerprints(document) for detector in dedup.detectors}
-    signed = dedup.sign(Document(document.url, document.text, ready=ready))
+        yield f"of it, fingerprints: {detector.name}", partial(detector.fingerprints, document)
+    signed = dedup.sign(document)
     yield "look-up and verification", lambda: dedup.matcher.best(document, signed)
     yield "pages of the host", lambda: dedup.matcher.learn(signed, None)
     claims = [dedup.claim(Document(document.url, document.text))]

@@ -15,6 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from scrapy_neardup.fingerprints.record import encode
 from scrapy_neardup.fingerprints.sketch import Sketch
 from scrapy_neardup.report.data import HostMirror, RunSummary, build
 from scrapy_neardup.report.page import write_page
@@ -45,7 +46,9 @@ def store(clusters: int) -> Store:
     for n in range(clusters):
         # Some hosts have far more pages than others, and some pages far more mirrors.
         site, path = names[int(source.random() ** 2 * len(names))], f"/{source.choice(NAMES)}/2026/{n:06d}-the-{n}.html"
-        held = Signature(f"http://{site}{path}", {}, Sketch(300, 290, 4, b"", b""), NOW - source.randrange(10**7))
+        held = Signature(
+            f"http://{site}{path}", encode({}, Sketch(300, 290, 4, bytes(512), b"")), NOW - source.randrange(10**7)
+        )
         made.add(held)
         count = 1 + min(4, int(source.expovariate(0.7))) if n else 250
         for place, name in enumerate(source.sample(MIRRORS, min(5, count)) + ["{}"] * (count - 5)):

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from scrapy_neardup import Deduplicator
 from scrapy_neardup.fingerprints.hashes import MULTIPLIER, mix
+from scrapy_neardup.fingerprints.record import encode
 from scrapy_neardup.fingerprints.sketch import Sketch
 from scrapy_neardup.signature import Evidence, Link, Signature, Visit
 from scrapy_neardup.store.local.database import open_database
@@ -94,7 +95,7 @@ def signatures(labels: Numbers) -> Iterator[Signature]:
     for keys, simhash, layout, codes, figures in zip(*prints, strict=True):
         found = {name: tuple(keys[part].tolist()) for name, part in SLOTS.items()}
         sketch = Sketch(400, 398, figures.size, codes.tobytes(), figures.tobytes())
-        yield Signature(None, {**found, "simhash": (int(simhash),)}, sketch, START, int(layout))
+        yield Signature(None, encode({**found, "simhash": (int(simhash),)}, sketch, int(layout)), START)
 
 
 def signature(label: int, place: int, changed: int = 0) -> Signature:
@@ -107,7 +108,7 @@ def signature(label: int, place: int, changed: int = 0) -> Signature:
         simhash ^= np.uint64(0b10011)
     found = {name: tuple(keys[part].tolist()) for name, part in SLOTS.items()}
     sketch = Sketch(400, 398, figures.size, codes.tobytes(), figures.tobytes())
-    return Signature(url(place), {**found, "simhash": (int(simhash),)}, sketch, START + place, int(layout))
+    return Signature(url(place), encode({**found, "simhash": (int(simhash),)}, sketch, int(layout)), START + place)
 
 
 def build(path: str, given: Given) -> None:

@@ -16,12 +16,12 @@ from typing import NamedTuple
 import mmh3
 import numpy as np
 
-from scrapy_neardup.detectors.standard import BANDS, MIN_TERMS, ROWS
 from scrapy_neardup.fingerprints.hashes import Hashes, chain, hash_tokens, shingle_hashes
 from scrapy_neardup.fingerprints.imatch import imatch
 from scrapy_neardup.fingerprints.minhash import super_shingles
+from scrapy_neardup.fingerprints.record import BANDS, MIN_TERMS, ROWS, encode, make_sketch, packed_figures
 from scrapy_neardup.fingerprints.simhash import simhash
-from scrapy_neardup.fingerprints.sketch import WIDTH, make_sketch, packed_figures
+from scrapy_neardup.fingerprints.sketch import WIDTH
 from scrapy_neardup.signature import Signature
 from scrapy_neardup.text.tokens import tokenize
 
@@ -104,4 +104,4 @@ def signed(text: Text, number: int) -> Signature:
         "shingle": super_shingles(shingles, BANDS, ROWS),
     }
     sketch = make_sketch(len(tokens), shingles, packed_figures(tokens[text.figures]))
-    return Signature(f"http://host/articles/{number}.html", fingerprints, sketch, 0.0)
+    return Signature(f"http://host/articles/{number}.html", encode(fingerprints, sketch), 0.0)

@@ -35,7 +35,7 @@ def write(path: str, documents: int, pause: float) -> None:
 
 def found_at(dedup: Deduplicator, number: int) -> float:
     """Return when a document was found."""
-    asked = signature(number, number).fingerprints
+    asked = signature(number, number)
     while not any(dedup.store.find(asked)):
         time.sleep(0.0005)
     return time.monotonic()
