@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from .detectors import Detector
 from .detectors.registry import build_detectors
-from .detectors.signer import Signer, signature_of
+from .detectors.signer import Signer
 from .document import Document
 from .facts import names_in
 from .feeds.reviews import Reviews
@@ -26,7 +26,7 @@ from .mirrors.deliveries import Deliveries
 from .mirrors.preference import Preference
 from .mirrors.visits import Visits, urls
 from .settings import Config
-from .signature import Link, Signature
+from .signature import TITLE, Link, Signature
 from .store import Selection, Store, StoreError, open_store
 from .store.keys import id_of, place_of
 from .text.url_classes import SCHEME
@@ -188,7 +188,8 @@ class Deduplicator:
     def sign(self, document: Document, record: bytes | None = None) -> Signature:
         """Return the signature of a document without holding it. Raise TypeError or ValueError for an invalid
         fingerprint."""
-        return signature_of(document, record or self.signer.records([document])[0], self._clock())
+        record = record or self.signer.records([document])[0]
+        return Signature(document.url, record, self._clock(), document.title[:TITLE], document.label)
 
     def verdict(self, document: Document, match: Match | None) -> Verdict:
         """Return the verdict on a document, given its match; `UNIQUE` for None."""

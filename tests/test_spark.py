@@ -299,12 +299,8 @@ def test_a_crawl_goes_on_from_an_export(done: Path, tmp_path: Path, kind: str) -
 def content(path: Path) -> list[Any]:
     """Return what an export holds, whatever run and moment it is of."""
     rows = read_rows(path)
-    names = {row["key"]: (row["url"], row["sketch"]) for row in rows if row["type"] == "document"}
-    documents = [
-        (row["url"], row["layout"], row["fingerprints"], row["sketch"], bool(row["own"]))
-        for row in rows
-        if row["type"] == "document"
-    ]
+    names = {row["key"]: (row["url"], row["record"]["base64"]) for row in rows if row["type"] == "document"}
+    documents = [(row["url"], row["record"]["base64"], bool(row["own"])) for row in rows if row["type"] == "document"]
     links = [
         (row["url"], names[row["target"]], row["is_copy"], row["evidence"], row["firm"])
         for row in rows

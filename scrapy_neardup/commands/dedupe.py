@@ -173,9 +173,5 @@ class _Job:
 
 
 def _hashed(signature: Signature) -> int:
-    """Return a hash that identifies a held document.
-
-    No two held documents have the same URL, sketch and facts, since the later one would be a copy.
-    """
-    *counts, codes, figures = signature.sketch
-    return hash_bytes(codes + figures + signature.facts + repr((counts, signature.url)).encode())
+    """Return a hash that identifies a held document: no two of them have the same URL, sketch and facts."""
+    return hash_bytes(signature.record + repr(signature.url).encode())

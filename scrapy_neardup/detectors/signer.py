@@ -7,14 +7,8 @@ from typing import Any
 
 from ..document import Document
 from ..fingerprints.record import Wanted, extended, make
-from ..signature import TITLE, Signature
 from .detector import Detector, checked
 from .standard import STANDARD
-
-
-def signature_of(document: Document, record: bytes, now: float) -> Signature:
-    """Return the signature of a document that is seen `now`, in seconds since the epoch, given its record."""
-    return Signature(document.url, record, now, document.title[:TITLE], document.label)
 
 
 class Signer:

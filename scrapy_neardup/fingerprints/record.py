@@ -23,18 +23,7 @@ import numpy as np
 
 from .. import native
 from ..text.words import word_lines
-from .hashes import (
-    MULTIPLIER,
-    Hashes,
-    chain,
-    counted,
-    distinct,
-    hash_bytes,
-    hash_lines,
-    hash_text,
-    hashes_in,
-    shingles,
-)
+from .hashes import MULTIPLIER, Hashes, chain, counted, distinct, hash_bytes, hash_lines, hash_text, shingles
 from .imatch import NO_TERMS, Terms, imatch
 from .minhash import minima, super_shingles
 from .simhash import simhash_counted
@@ -128,26 +117,20 @@ def _made(source: Source, wanted: Wanted) -> bytes:
     lines = word_lines(source.text)
     rows = hash_lines(lines)
     words, counts = counted(rows)
-    names = shingles(rows, WIDTH)
+    names, terms = shingles(rows, WIDTH), (wanted.terms or NO_TERMS).among(words)
     digest = hash_bytes(lines) if lines else 0
-    terms = (wanted.terms or NO_TERMS).among(words)
+    parts = [hash_bytes(source.site), hash_bytes(source.facts), digest]
+    identity = chain([np.array([each], np.uint64) for each in parts])[0]
     is_enough = len(terms) >= MIN_TERMS and SHARE * len(terms) >= len(words)
     found = {
-        EXACT: (digest,) if lines and wanted.exact else (),
-        IMATCH: imatch(terms, wanted.digests - 1) if wanted.digests and is_enough else (),
-        SIMHASH: (simhash_counted(words, counts),) if lines and wanted.simhash else (),
-        SHINGLE: super_shingles(names, BANDS, ROWS) if wanted.shingle else (),
-    }
+        EXACT: (digest if lines else salt(EXACT), int(identity) if source.site and source.facts else salt(EXACT)),
+        IMATCH: imatch(terms, wanted.digests - 1) if is_enough else (salt(IMATCH),) * wanted.digests,
+        SIMHASH: (simhash_counted(words, counts),) if lines else (),
+        SHINGLE: super_shingles(names, BANDS, ROWS) or (salt(SHINGLE),) * BANDS,
+    }  # the key of a salt is 0
+    is_wanted = {EXACT: wanted.exact, IMATCH: wanted.digests, SIMHASH: wanted.simhash, SHINGLE: wanted.shingle}
     sketch = make_sketch(len(rows), names, figures_of(rows, lines))
-    slots = wanted.digests, BANDS * wanted.shingle
-    identity = _identity(source, digest) if wanted.exact and source.site and source.facts else None
-    return encode(found, sketch, source.layout, source.facts, identity=identity, slots=slots)
-
-
-def _identity(source: Source, digest: int) -> int:
-    """Return the hash of a site, the facts and the text."""
-    parts = [hashes_in(value.to_bytes(8, "little")) for value in map(hash_bytes, (source.site, source.facts))]
-    return int(chain([*parts, hashes_in(digest.to_bytes(8, "little"))])[0])
+    return encode({n: values for n, values in found.items() if is_wanted[n]}, sketch, source.layout, source.facts)
 
 
 def make_sketch(tokens: int, shingles: Hashes, figures: bytes = b"") -> Sketch:
@@ -155,7 +138,9 @@ def make_sketch(tokens: int, shingles: Hashes, figures: bytes = b"") -> Sketch:
 
     The shingle hashes must be ascending. `packed_figures` packs the hashes of figures.
     """
-    return Sketch(tokens, len(shingles), len(figures) // 2, _codes(shingles), figures[: 2 * FIGURES])
+    smallest = minima(shingles, BINS)
+    codes = ((smallest % np.uint64(CODES)).astype(np.uint8) + np.uint8(1)) * (smallest > 0)
+    return Sketch(tokens, len(shingles), len(figures) // 2, codes.tobytes(), figures[: 2 * FIGURES])
 
 
 def figures_of(rows: Hashes, lines: bytes) -> bytes:
@@ -173,42 +158,22 @@ def packed_figures(hashes: Hashes) -> bytes:
     return distinct(hashes >> np.uint64(48)).astype(">u2").tobytes()
 
 
-def _codes(shingles: Hashes) -> bytes:
-    smallest = minima(shingles, BINS)
-    codes = (smallest % np.uint64(CODES)).astype(np.uint8) + np.uint8(1)
-    return (codes * (smallest > 0)).tobytes()
+def encode(fingerprints: Mapping[str, Sequence[int]], sketch: Sketch, layout: int = 0, facts: bytes = b"") -> bytes:
+    """Return the record with these fingerprints by detector. The second one of `exact` is the identity.
 
-
-def encode(
-    fingerprints: Mapping[str, Sequence[int]],
-    sketch: Sketch,
-    layout: int = 0,
-    facts: bytes = b"",
-    *,
-    identity: int | None = None,
-    slots: tuple[int, int] | None = None,
-) -> bytes:
-    """Return the record with these fingerprints by detector. `slots`: the numbers of keys to make room for.
-
-    The second fingerprint of `exact` is the identity if `identity` is None. Raise struct.error for fingerprints that
-    are no unsigned 64-bit integers.
+    Raise struct.error for fingerprints that are no unsigned 64-bit integers, ValueError for too many of `exact`.
     """
-    keys = {name: keys_of(name, fingerprints.get(name, ())) for name in NAMES if name != SIMHASH}
+    exact, digests, bands = (keys_of(name, fingerprints.get(name, ())) for name in (EXACT, IMATCH, SHINGLE))
     simhash = fingerprints.get(SIMHASH, ())
-    if len(keys[EXACT]) > 2:
-        raise ValueError(f"{EXACT!r} gives {len(keys[EXACT])} fingerprints; allowed are two")
-    exact = [*keys[EXACT], 0, 0][:2]
-    if identity is not None:
-        exact[1] = keys_of(EXACT, [identity])[0]
-    digests, bands = slots or (len(keys[IMATCH]), len(keys[SHINGLE]))
-    lists = [*keys[IMATCH], *[0] * (digests - len(keys[IMATCH])), *keys[SHINGLE], *[0] * (bands - len(keys[SHINGLE]))]
+    if len(exact) > 2:
+        raise ValueError(f"{EXACT!r} gives {len(exact)} fingerprints; allowed are two")
     tokens, names, figures, codes, sample = sketch
     head = HEAD.pack(
-        tokens, names, figures, len(sample) // 2, bool(simhash), digests, bands, len(facts), 0,
-        *exact, simhash[0] if simhash else 0, layout, sample, codes,
+        tokens, names, figures, len(sample) // 2, bool(simhash), len(digests), len(bands), len(facts), 0,
+        *[*exact, 0, 0][:2], [*simhash, 0][0], layout, sample, codes,
     )  # fmt: skip
     others = {name: values for name, values in fingerprints.items() if name not in NAMES}
-    return extended(head + pack(f"<{len(lists)}Q", *lists) + facts, others)
+    return extended(head + pack(f"<{len(digests) + len(bands)}Q", *digests, *bands) + facts, others)
 
 
 def extended(record: bytes, fingerprints: Mapping[str, Sequence[int]]) -> bytes:
@@ -236,9 +201,7 @@ def check(record: bytes) -> None:
         raise ValueError(f"its record has {len(record)} bytes; allowed are {size}")
     if head.sampled > FIGURES:
         raise ValueError("its record has more figures than a sample has")
-    if head.own:
-        for _ in _own(record, head):
-            pass
+    dict(_own(record, head))  # decoded to see whether that is possible
 
 
 def facts_in(record: bytes, head: Head) -> bytes:
@@ -250,12 +213,8 @@ def keys_in(record: bytes, head: Head) -> dict[str, tuple[int, ...]]:
     """Return the keys by detector. A detector that abstained, or that finds documents by distance, has none."""
     values = unpack_from(f"<{head.keys}Q", record, HEAD.size) if head.keys else ()
     digests, bands = values[: head.digests], values[head.digests :]
-    if digests and not digests[0]:
-        digests = ()
-    if bands and not bands[0]:
-        bands = ()
     exact = tuple(filter(None, (head.digest, head.identity)))
-    found = {EXACT: exact, IMATCH: digests, SHINGLE: bands}
+    found = {EXACT: exact, IMATCH: digests if any(digests) else (), SHINGLE: bands if any(bands) else ()}
     if head.own:
         found |= {name: tuple(keys_of(name, values)) for name, values in _own(record, head)}
     return found

@@ -10,6 +10,10 @@
 #error "for little-endian machines; without this part everything works, less quickly"
 #endif
 
+#ifdef Py_LIMITED_API /* it is part of the stable ABI, but headers of Python 3.11 declare it only outside */
+PyAPI_FUNC(int) _PyBytes_Resize(PyObject **, Py_ssize_t);
+#endif
+
 enum { MOST = 1 << 20 };
 
 typedef struct {

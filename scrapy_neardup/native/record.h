@@ -1,7 +1,7 @@
 /* Make the records of texts, and compare their sketches. `fingerprints/record.py` has the layout and the sources. */
 
-enum { WIDTH = 3, BINS = 512, FIGURES = 16, BANDS = 12, ROWS = 2, LEXICONS = 64, MIN_TERMS = 8, PADDING = 64 };
-enum { EXACT = 1, SIMHASH = 2, SHINGLE = 4 };
+enum { WIDTH = 3, BINS = 512, FIGURES = 16, BANDS = 12, ROWS = 2, LEXICONS = 64, MIN_TERMS = 8, FIRST = 15 };
+enum { EXACT = 1, SIMHASH = 2, SHINGLE = 4, PADDING = 64 };
 
 static const uint64_t MULTIPLIER = UINT64_C(0x9E3779B97F4A7C15);
 
@@ -17,24 +17,21 @@ typedef struct {
     const char *text, *site, *facts;
     Py_ssize_t size, site_size, facts_size;
     unsigned long long layout;
-    char *made;
+    char *made; /* the record */
 } Source;
 
 typedef struct {
-    const char *terms, *starts; /* ascending hashes, and for each value of their first bits the first of them */
-    Py_ssize_t count;
-    int shift, digests, parts;
-    uint64_t salts[3]; /* of the keys of exact, imatch, shingle */
+    Py_buffer terms, starts; /* ascending hashes, and for each value of their FIRST bits the first of them */
+    int digests, parts;
 } Wanted;
 
-/* Memory for one text, reused for the next. */
+/* Memory for one text, reused for the next: parts of one block. */
 typedef struct {
+    uint64_t *set, figures[1024], seed; /* figures: one bit for each value of 16 bits */
     Row *words, *distinct;
-    uint64_t *set, seed;
-    uint32_t *counts, *slots, found;
-    uint16_t *figures;
+    uint32_t *counts, *slots;
     unsigned char *lines;
-    Py_ssize_t room;
+    size_t room;
 } Scratch;
 
 /* hashes.mix */
@@ -49,36 +46,29 @@ static uint64_t hashed(const char *data, Py_ssize_t size)
     return murmur(data, size, size).name;
 }
 
-/* record.key_of */
-static uint64_t key(uint64_t value, uint64_t salt)
+/* record.keys_of */
+static uint64_t key(uint64_t value, const char *detector)
 {
-    return (value ^ salt) * MULTIPLIER;
-}
-
-static void give_back(Scratch *s)
-{
-    free(s->words), free(s->distinct), free(s->set), free(s->counts), free(s->slots), free(s->figures), free(s->lines);
+    return (value ^ hashed(detector, (Py_ssize_t)strlen(detector))) * MULTIPLIER;
 }
 
 /* Make room for a text. Every second byte may be a word, and half of the slots stay empty. */
 static int make_room(Scratch *s, Py_ssize_t size)
 {
-    if (s->words != NULL && s->room >= size)
+    size_t words = (size_t)size / 2 + 2, room = 32;
+    while (room < 4 * words)
+        room *= 2;
+    if (s->room >= room)
         return 1;
-    size_t words = (size_t)size / 2 + 2, slots = 32;
-    while (slots < 4 * words)
-        slots *= 2;
-    give_back(s);
-    s->words = malloc(words * sizeof(Row));
-    s->distinct = malloc(words * sizeof(Row));
-    s->set = malloc(slots * sizeof(uint64_t));
-    s->counts = malloc(words * sizeof(uint32_t));
-    s->slots = malloc(slots * sizeof(uint32_t));
-    s->figures = malloc(words * sizeof(uint16_t));
-    s->lines = malloc((size_t)size + PADDING);
-    s->room = size;
-    s->seed = (uint64_t)(uintptr_t)s->words * MULTIPLIER | 1;
-    return s->words && s->distinct && s->set && s->counts && s->slots && s->figures && s->lines;
+    free(s->set);
+    s->room = (s->set = malloc(22 * room + PADDING)) ? room : 0;
+    s->words = (Row *)(s->set + room);
+    s->distinct = s->words + room / 4;
+    s->slots = (uint32_t *)(s->distinct + room / 4);
+    s->counts = s->slots + room;
+    s->lines = (unsigned char *)(s->counts + room / 4);
+    s->seed = (uint64_t)(uintptr_t)s->set * MULTIPLIER | 1;
+    return s->set != NULL;
 }
 
 /* The first slot to look in. Nobody can know the seed, so no text can be made to fill few slots. */
@@ -87,21 +77,20 @@ static uint32_t slot(uint64_t hash, uint32_t mask, const Scratch *s)
     return (uint32_t)(hash * s->seed >> 32) & mask;
 }
 
-/* words.word_lines and hashes.hash_lines. Also keep the first bits of the hashes of figures. */
+/* words.word_lines and hashes.hash_lines. Also note the first bits of the hashes of figures. */
 static uint32_t find_words(const unsigned char *text, Py_ssize_t *size, Scratch *s)
 {
     const unsigned char *end = text + *size;
     unsigned char *out = s->lines, *start = out;
     uint32_t count = 0;
-    for (s->found = 0; text < end; text++) {
+    for (; text < end; text++) {
         while (text < end && (*out = LETTERS[*text]) != '\n')
             out++, text++;
         if (out == start)
             continue;
-        s->words[count] = murmur((const char *)start, out - start, PADDING);
+        uint64_t name = (s->words[count++] = murmur((const char *)start, out - start, PADDING)).name;
         if (*start >= '0' && *start <= '9')
-            s->figures[s->found++] = (uint16_t)(s->words[count].name >> 48);
-        count++;
+            s->figures[name >> 54] |= UINT64_C(1) << (name >> 48 & 63);
         *out++ = '\n';
         start = out;
     }
@@ -165,9 +154,9 @@ static uint64_t simhash(uint32_t distinct, const Scratch *s)
 static int is_term(uint64_t hash, const Wanted *wanted)
 {
     uint32_t range[2];
-    memcpy(range, wanted->starts + sizeof(uint32_t) * (size_t)(hash >> wanted->shift), sizeof range);
-    for (Py_ssize_t at = range[0]; at < range[1] && at < wanted->count; at++)
-        if (load(wanted->terms, at) == hash)
+    memcpy(range, (const char *)wanted->starts.buf + sizeof(uint32_t) * (hash >> (64 - FIRST)), sizeof range);
+    for (Py_ssize_t at = range[0]; at < range[1] && at < wanted->terms.len / 8; at++)
+        if (load(wanted->terms.buf, at) == hash)
             return 1;
     return 0;
 }
@@ -175,19 +164,17 @@ static int is_term(uint64_t hash, const Wanted *wanted)
 /* imatch.imatch. Write no key if there are too few terms. */
 static void imatch(uint32_t distinct, const Wanted *wanted, const Scratch *s, uint64_t *keys)
 {
-    uint64_t sums[1 + LEXICONS] = {0}, terms = 0;
+    uint64_t sums[1 + LEXICONS] = {0}, terms = 0, lexicons = (uint64_t)wanted->digests;
     for (uint32_t i = 0; i < distinct; i++) {
         if (!is_term(s->distinct[i].name, wanted))
             continue;
         terms++;
-        uint64_t mixed = mix(s->distinct[i].name * MULTIPLIER);
-        for (uint64_t lexicon = 0; lexicon < (uint64_t)wanted->digests; lexicon++)
+        for (uint64_t lexicon = 0; lexicon < lexicons; lexicon++)
             if (lexicon == 0 || mix(s->distinct[i].bits ^ lexicon * MULTIPLIER) >= UINT64_C(5) << 60)
-                sums[lexicon] += mixed;
+                sums[lexicon] += mix(s->distinct[i].name * MULTIPLIER);
     }
-    if (terms >= MIN_TERMS && 20 * terms >= distinct)
-        for (int lexicon = 0; lexicon < wanted->digests; lexicon++)
-            keys[lexicon] = key(sums[lexicon], wanted->salts[1]);
+    for (uint64_t lexicon = 0; terms >= MIN_TERMS && 20 * terms >= distinct && lexicon < lexicons; lexicon++)
+        keys[lexicon] = key(sums[lexicon], "imatch");
 }
 
 static void keep_least(uint64_t *least, uint64_t hash)
@@ -200,7 +187,7 @@ static uint32_t shingles(uint32_t tokens, uint32_t mask, uint64_t *bins, uint64_
 {
     uint32_t width = tokens < WIDTH ? tokens : WIDTH, distinct = 0;
     memset(s->set, 0, (mask + (size_t)1) * sizeof(uint64_t));
-    for (uint32_t i = 0; i + width <= tokens; i++) {
+    for (uint32_t i = 0; width && i + width <= tokens; i++) {
         uint64_t hash = s->words[i].name;
         for (uint32_t next = 1; next < width; next++)
             hash = mix(hash) * MULTIPLIER + s->words[i + next].name;
@@ -219,7 +206,7 @@ static uint32_t shingles(uint32_t tokens, uint32_t mask, uint64_t *bins, uint64_
 }
 
 /* minhash.super_shingles */
-static void super_shingles(const uint64_t *smallest, uint64_t salt, uint64_t *keys)
+static void super_shingles(const uint64_t *smallest, uint64_t *keys)
 {
     uint64_t full[BANDS * ROWS];
     int bins = BANDS * ROWS, lender = 0;
@@ -233,156 +220,116 @@ static void super_shingles(const uint64_t *smallest, uint64_t salt, uint64_t *ke
         uint64_t made = (uint64_t)band;
         for (int row = 0; row < ROWS; row++)
             made = mix(made) * MULTIPLIER + full[band * ROWS + row];
-        keys[band] = key(mix(made), salt);
+        keys[band] = key(mix(made), "shingle");
     }
 }
 
-/* sketch.figures_of: sort out equal figures by one bit for each value. */
+/* record.figures_of and record.make_sketch */
 static void sample_figures(const Scratch *s, Head *head)
 {
-    uint64_t seen[1024] = {0};
-    for (uint32_t i = 0; i < s->found; i++)
-        seen[s->figures[i] >> 6] |= UINT64_C(1) << (s->figures[i] & 63);
-    for (int value = 0; s->found && value < 1 << 16; value += seen[value >> 6] ? 1 : 64) {
-        if (!(seen[value >> 6] >> (value & 63) & 1) || head->figures++ >= FIGURES)
+    for (int value = 0; value < 1 << 16; value += s->figures[value >> 6] ? 1 : 64) {
+        if (!(s->figures[value >> 6] >> (value & 63) & 1) || head->figures++ >= FIGURES)
             continue;
         head->sample[2 * head->sampled] = (unsigned char)(value >> 8);
         head->sample[2 * head->sampled++ + 1] = (unsigned char)value;
     }
 }
 
-/* Fill in what is made of the words of a text. */
-static void sign_words(Py_ssize_t size, const Wanted *wanted, Scratch *s, Head *head, uint64_t *keys)
+/* Fill in what is made of the words of a text, if there are any. */
+static void sign_words(const Source *of, const Wanted *wanted, Scratch *s, Head *head, uint64_t *keys)
 {
     uint64_t bins[BINS] = {0}, smallest[BANDS * ROWS] = {0};
+    Py_ssize_t size = of->size;
     uint32_t mask = 15;
+    memset(s->figures, 0, sizeof s->figures);
+    head->tokens = find_words((const unsigned char *)of->text, &size, s);
     while (mask < 2 * head->tokens)
         mask = 2 * mask + 1;
-    uint32_t distinct = head->has_simhash || wanted->digests ? count_words(head->tokens, mask, s) : 0;
-    if (wanted->parts & EXACT)
-        head->digest = hashed((char *)s->lines, size);
-    head->simhash = head->has_simhash ? simhash(distinct, s) : 0;
-    imatch(distinct, wanted, s, keys);
+    uint32_t distinct = wanted->parts & SIMHASH || wanted->digests ? count_words(head->tokens, mask, s) : 0;
     head->shingles = shingles(head->tokens, mask, bins, smallest, s);
-    if (wanted->parts & SHINGLE)
-        super_shingles(smallest, wanted->salts[2], keys + wanted->digests);
+    head->has_simhash = head->tokens && wanted->parts & SIMHASH;
+    head->simhash = head->has_simhash ? simhash(distinct, s) : 0;
+    head->digest = head->tokens && wanted->parts & EXACT ? hashed((char *)s->lines, size) : 0;
+    imatch(distinct, wanted, s, keys);
+    if (head->tokens && wanted->parts & SHINGLE)
+        super_shingles(smallest, keys + wanted->digests);
     for (int bin = 0; bin < BINS; bin++)
         head->codes[bin] = (unsigned char)(bins[bin] ? bins[bin] % 255 + 1 : 0);
     sample_figures(s, head);
 }
 
-/* The hash of a record of a site: of the site, the facts and the text. */
-static uint64_t identity(const Source *of, uint64_t digest)
-{
-    uint64_t value = mix(hashed(of->site, of->site_size)) * MULTIPLIER + hashed(of->facts, of->facts_size);
-    return mix(mix(value) * MULTIPLIER + digest);
-}
-
 /* Write the record of a text. */
 static void sign_one(const Source *of, const Wanted *wanted, Scratch *s)
 {
-    Head head = {0};
+    Head head = {.digests = (uint8_t)wanted->digests, .bands = wanted->parts & SHINGLE ? BANDS : 0,
+                 .facts = (uint32_t)of->facts_size, .layout = of->layout};
     uint64_t keys[1 + LEXICONS + BANDS] = {0};
-    Py_ssize_t size = of->size, keys_size = 8 * (wanted->digests + (wanted->parts & SHINGLE ? BANDS : 0));
-    head.tokens = find_words((const unsigned char *)of->text, &size, s);
-    head.has_simhash = head.tokens > 0 && wanted->parts & SIMHASH;
-    head.digests = (uint8_t)wanted->digests;
-    head.bands = wanted->parts & SHINGLE ? BANDS : 0;
-    head.facts = (uint32_t)of->facts_size;
-    head.layout = of->layout;
-    if (head.tokens > 0)
-        sign_words(size, wanted, s, &head, keys);
-    if (wanted->parts & EXACT && of->site_size && of->facts_size)
-        head.identity = key(identity(of, head.digest), wanted->salts[0]);
-    if (wanted->parts & EXACT && head.tokens > 0)
-        head.digest = key(head.digest, wanted->salts[0]);
-    memcpy(of->made, &head, sizeof head);
-    memcpy(of->made + sizeof head, keys, (size_t)keys_size);
-    memcpy(of->made + sizeof head + keys_size, of->facts, (size_t)of->facts_size);
-}
-
-/* Read the sources, and add an empty record for each to the list. Return 0 with an error set if one is invalid. */
-static int read_sources(PyObject *given, const Wanted *wanted, Source *sources, PyObject *made)
-{
-    Py_ssize_t fixed = (Py_ssize_t)sizeof(Head) + 8 * (wanted->digests + (wanted->parts & SHINGLE ? BANDS : 0));
-    for (Py_ssize_t i = 0; i < PyList_Size(given); i++) {
-        Source *of = &sources[i];
-        if (!PyTuple_Check(PyList_GetItem(given, i)) && !PyErr_Format(PyExc_TypeError, "a source is a tuple"))
-            return 0;
-        if (!PyArg_ParseTuple(PyList_GetItem(given, i), "y#y#y#K", &of->text, &of->size, &of->site, &of->site_size,
-                              &of->facts, &of->facts_size, &of->layout))
-            return 0;
-        if ((of->size >= INT32_MAX || of->facts_size >= INT32_MAX) && !fail("a text is too large"))
-            return 0;
-        PyObject *record = PyBytes_FromStringAndSize(NULL, fixed + of->facts_size);
-        if (record == NULL || PyList_SetItem(made, i, record) < 0)
-            return 0;
-        of->made = PyBytes_AsString(record);
+    size_t size = 8 * (size_t)(head.digests + head.bands);
+    sign_words(of, wanted, s, &head, keys);
+    if (wanted->parts & EXACT && of->site_size && of->facts_size) { /* record._identity */
+        uint64_t value = mix(hashed(of->site, of->site_size)) * MULTIPLIER + hashed(of->facts, of->facts_size);
+        head.identity = key(mix(mix(value) * MULTIPLIER + head.digest), "exact");
     }
-    return 1;
+    if (head.digest)
+        head.digest = key(head.digest, "exact");
+    memcpy(of->made, &head, sizeof head);
+    memcpy(of->made + sizeof head, keys, size);
+    memcpy(of->made + sizeof head + size, of->facts, (size_t)of->facts_size);
 }
 
-/* Make the records of some sources. Other threads of Python run meanwhile. */
-static int sign_all(const Source *sources, Py_ssize_t count, const Wanted *wanted)
+/* Read a source, and set a new record in the list. Return 0 with an error set if that is impossible. */
+static int read_source(PyObject *given, Py_ssize_t at, const Wanted *wanted, Source *of, PyObject *made)
 {
-    Scratch scratch = {0};
-    int fits = 1;
-    Py_BEGIN_ALLOW_THREADS
-    for (Py_ssize_t i = 0; fits && i < count; i++)
-        if ((fits = make_room(&scratch, sources[i].size)))
-            sign_one(&sources[i], wanted, &scratch);
-    give_back(&scratch);
-    Py_END_ALLOW_THREADS
-    return fits || (PyErr_NoMemory(), 0);
+    PyObject *source = PyList_GetItem(given, at), *record = NULL;
+    if (!PyTuple_Check(source))
+        PyErr_SetString(PyExc_TypeError, "a source is a tuple");
+    else if (PyArg_ParseTuple(source, "y#y#y#K", &of->text, &of->size, &of->site, &of->site_size, &of->facts,
+                              &of->facts_size, &of->layout)) {
+        Py_ssize_t keys = wanted->digests + (wanted->parts & SHINGLE ? BANDS : 0);
+        if ((of->size < INT32_MAX && of->facts_size < INT32_MAX) || fail("a text is too large"))
+            record = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)sizeof(Head) + 8 * keys + of->facts_size);
+    }
+    of->made = record ? PyBytes_AsString(record) : NULL;
+    return record && PyList_SetItem(made, at, record) == 0;
 }
 
-/* Return the list of the records, which nobody else may change meanwhile. */
-static PyObject *signed_list(PyObject *given, const Wanted *wanted)
+/* Return the list of the records. Other threads run while they are written. */
+static PyObject *records(PyObject *given, const Wanted *wanted)
 {
     Py_ssize_t count = PyList_Size(given);
     Source *sources = PyMem_Calloc((size_t)count + 1, sizeof(Source));
-    PyObject *made = PyList_New(count);
-    if (sources == NULL || made == NULL || !read_sources(given, wanted, sources, made) ||
-        !sign_all(sources, count, wanted)) {
-        Py_CLEAR(made);
-        if (!PyErr_Occurred())
-            PyErr_NoMemory();
-    }
+    PyObject *made = sources ? PyList_New(count) : PyErr_NoMemory();
+    Scratch scratch = {0};
+    int is_read = made != NULL, has_room = 1;
+    for (Py_ssize_t i = 0; is_read && i < count; i++)
+        is_read = read_source(given, i, wanted, &sources[i], made);
+    Py_BEGIN_ALLOW_THREADS
+    for (Py_ssize_t i = 0; is_read && has_room && i < count; i++)
+        if ((has_room = make_room(&scratch, sources[i].size)))
+            sign_one(&sources[i], wanted, &scratch);
+    free(scratch.set);
+    Py_END_ALLOW_THREADS
     PyMem_Free(sources);
+    if (!has_room)
+        PyErr_NoMemory();
+    if (!is_read || !has_room)
+        Py_CLEAR(made);
     return made;
 }
 
-/* Set what is derived from the arguments. Return 0 with an error set if they do not fit. */
-static int set_wanted(Wanted *wanted, const Py_buffer *terms, const Py_buffer *starts)
-{
-    wanted->terms = terms->buf;
-    wanted->starts = starts->buf;
-    wanted->count = terms->len / 8;
-    wanted->salts[0] = hashed("exact", 5);
-    wanted->salts[1] = hashed("imatch", 6);
-    wanted->salts[2] = hashed("shingle", 7);
-    for (wanted->shift = 63; wanted->shift > 40; wanted->shift--)
-        if (((Py_ssize_t)1 << (64 - wanted->shift)) + 1 == starts->len / 4)
-            break;
-    int is_whole = terms->len % 8 == 0 && starts->len % 4 == 0;
-    int fits = ((Py_ssize_t)1 << (64 - wanted->shift)) + 1 == starts->len / 4;
-    int is_few = wanted->digests >= 0 && wanted->digests <= 1 + LEXICONS;
-    return (is_whole && fits && is_few) || fail("the terms or the number of lexicons do not fit");
-}
-
-/* record.make: sign(sources, terms, starts, digests, parts) */
+/* record.make: sign(sources, terms, starts, digests, parts). Nobody else may change the list of sources meanwhile. */
 static PyObject *sign(PyObject *module, PyObject *args)
 {
     PyObject *given, *made = NULL;
-    Py_buffer terms, starts;
-    Wanted wanted;
+    Wanted of;
     (void)module;
-    if (!PyArg_ParseTuple(args, "O!y*y*ii", &PyList_Type, &given, &terms, &starts, &wanted.digests, &wanted.parts))
+    if (!PyArg_ParseTuple(args, "O!y*y*ii", &PyList_Type, &given, &of.terms, &of.starts, &of.digests, &of.parts))
         return NULL;
-    if (set_wanted(&wanted, &terms, &starts))
-        made = signed_list(given, &wanted);
-    PyBuffer_Release(&terms);
-    PyBuffer_Release(&starts);
+    int fits = of.terms.len % 8 == 0 && of.starts.len == sizeof(uint32_t) * ((1 << FIRST) + 1);
+    if ((fits && of.digests >= 0 && of.digests <= 1 + LEXICONS) || fail("the terms or the digests do not fit"))
+        made = records(given, &of);
+    PyBuffer_Release(&of.terms);
+    PyBuffer_Release(&of.starts);
     return made;
 }
 

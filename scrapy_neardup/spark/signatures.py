@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ..detectors import Detector
 from ..detectors.registry import build_detectors
-from ..detectors.signer import Signer, signature_of
+from ..detectors.signer import Signer
 from ..document import Document
 from ..feeds import Row, row_id
 from ..fingerprints.hashes import hash_text
@@ -16,7 +16,7 @@ from ..fingerprints.record import EXACT
 from ..index.kinds import Equal, Near
 from ..items import item_document
 from ..settings import Config, ConfigError
-from ..signature import Signature
+from ..signature import TITLE, Signature
 from ..text.urls import canonical_url, host
 from .codec import encode_text, signed
 
@@ -81,7 +81,7 @@ def sign_rows(rows: Iterable[Row], config: Config, id_field: str | None) -> Iter
         if document := item_document(row.data, config):
             name = json.dumps(row_id(row, id_field, config.url_field), default=str)
             [record] = signer.records([document])
-            yield _record(row.number, name, document, signature_of(document, record, 0.0), ways)
+            yield _record(row.number, name, document, Signature(document.url, record, 0.0), ways)
 
 
 def texts(rows: Iterable[Row], config: Config) -> Iterator[tuple[int, bytes]]:
@@ -105,6 +105,6 @@ def _record(number: int, name: str, document: Document, signature: Signature, wa
         [signed(key) for name in ways.keys if name != EXACT for key in set(found.get(name, ()))],
         [[] if signature.simhash is None else [signed(signature.simhash)] for _ in ways.near],
         signature.record,
-        encode_text(signature.title),
+        encode_text(document.title[:TITLE]),
         document.thin,
     )
