@@ -19,7 +19,7 @@ import numpy as np
 from scrapy_neardup.fingerprints.hashes import Hashes, chain, hash_tokens, shingle_hashes
 from scrapy_neardup.fingerprints.imatch import imatch
 from scrapy_neardup.fingerprints.minhash import super_shingles
-from scrapy_neardup.fingerprints.record import BANDS, MIN_TERMS, ROWS, encode, make_sketch, packed_figures
+from scrapy_neardup.fingerprints.record import BANDS, MIN_TERMS, ROWS, encode, make_sketch
 from scrapy_neardup.fingerprints.simhash import simhash
 from scrapy_neardup.fingerprints.sketch import WIDTH
 from scrapy_neardup.signature import Signature
@@ -103,5 +103,5 @@ def signed(text: Text, number: int) -> Signature:
         "simhash": (simhash(tokens),),
         "shingle": super_shingles(shingles, BANDS, ROWS),
     }
-    sketch = make_sketch(len(tokens), shingles, packed_figures(tokens[text.figures]))
+    sketch = make_sketch(len(tokens), shingles, tokens[text.figures])
     return Signature(f"http://host/articles/{number}.html", encode(fingerprints, sketch), 0.0)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from lxml import etree
 
+from . import native
 from .fingerprints.hashes import Hashes, hash_lines, shingles
 from .fingerprints.layout import layout
 from .fingerprints.record import Head, Source, Wanted, make
@@ -100,7 +101,7 @@ class Document:
     @property
     def source(self) -> Source:
         """What the record of the document is made of."""
-        text = self.text.encode() if self.text.isascii() else self.lines
+        text = self.text.encode() if native.compiled and self.text.isascii() else self.lines
         return Source(text, self.site, self.facts, self.layout)
 
     @property

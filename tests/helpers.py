@@ -17,7 +17,7 @@ import numpy as np
 from scrapy_neardup.detectors import Detector, Exact, SimHash
 from scrapy_neardup.facts import Kind, pack
 from scrapy_neardup.fingerprints.hashes import MULTIPLIER, hash_text
-from scrapy_neardup.fingerprints.record import encode, make_sketch, packed_figures
+from scrapy_neardup.fingerprints.record import encode, make_sketch
 from scrapy_neardup.fingerprints.sketch import Sketch
 from scrapy_neardup.index.key_table import PackedTable
 from scrapy_neardup.index.kinds import distinct
@@ -55,7 +55,7 @@ def hashes(count: int, seed: int) -> np.ndarray:
 def sketch(tokens: int = 100, shingles: Iterable[int] | np.ndarray = (), figures: Iterable[int] = ()) -> Sketch:
     """Return a sketch of hashes given as such; figures as 16-bit values, which are the upper bits of a hash."""
     upper = sorted(figure << 48 for figure in figures)
-    return make_sketch(tokens, np.array(shingles, dtype=np.uint64), packed_figures(np.array(upper, dtype=np.uint64)))
+    return make_sketch(tokens, np.array(shingles, dtype=np.uint64), np.array(upper, dtype=np.uint64))
 
 
 def detectors() -> list[Detector]:

@@ -23,8 +23,7 @@ from scrapy_neardup.fingerprints.imatch import Terms
 from scrapy_neardup.fingerprints.record import Head, Source, Wanted, make
 from scrapy_neardup.fingerprints.sketch import overlap
 from scrapy_neardup.text.html import elements
-from scrapy_neardup.text.tokens import token_lines
-from scrapy_neardup.text.words import word_lines
+from scrapy_neardup.text.tokens import token_lines, word_lines
 
 compiled = native.compiled
 COMPILER = (sysconfig.get_config_var("CC") or "").partition(" ")[0]
@@ -128,24 +127,26 @@ def test_hashes_of_any_lines(tokens: list[bytes]) -> None:
     found = assert_equal(hash_lines, lines)
     if lines:
         assert found.tobytes() == hash_tokens(tokens).tobytes()
-    assert_equal(make, [Source(lines)], Wanted(exact=True, simhash=True))
+    assert_equal(make, [Source(word_lines(lines))], Wanted(exact=True, simhash=True))
 
 
 @given(st.lists(st.binary(max_size=40)), st.binary(max_size=30), st.integers(0, 2**64 - 1))
 def test_records_of_any_bytes(texts: list[bytes], facts: bytes, layout: int) -> None:
     wanted = Wanted(exact=True, simhash=True, shingle=True, digests=3, terms=Terms(hash_tokens(["a", "b"])[:, 0]))
-    assert_equal(make, [Source(text, b"site", facts, layout) for text in texts], wanted)
+    assert_equal(make, [Source(word_lines(text), b"site", facts, layout) for text in texts], wanted)
 
 
 def test_words_that_come_often_and_texts_of_any_length() -> None:
     source = random.Random(1)
     texts = [" ".join(source.choices("abcdefgh0123", k=size)) for size in (*range(30), 255, 256, 257, 70_000)]
-    assert_equal(make, [Source(text.encode()) for text in texts], Wanted(exact=True, simhash=True, shingle=True))
+    assert_equal(
+        make, [Source(word_lines(text.encode())) for text in texts], Wanted(exact=True, simhash=True, shingle=True)
+    )
 
 
 def test_figures_are_sampled_by_value() -> None:
     for count in (1, 15, 16, 17, 5000):
-        [record] = assert_equal(make, [Source(" ".join(map(str, range(count))).encode())], Wanted())
+        [record] = assert_equal(make, [Source("\n".join(map(str, range(count))).encode())], Wanted())
         head = Head.of(record)
         assert head.figures == len({hash_tokens([str(n)])[0, 0] >> np.uint64(48) for n in range(count)})
         assert head.sampled == min(head.figures, 16)

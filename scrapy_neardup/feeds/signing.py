@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
+from contextlib import closing
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from ..detectors import Detector
 from ..detectors.processes import check_can_be_sent, given, start, stop
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 BATCH, SIZE = 256, 1 << 20  # the maximum rows and bytes of a batch
 AHEAD = 3  # batches in memory for each process
 
+Signed: TypeAlias = "Generator[tuple[list[Line], list[Made]], None, None]"
+"""Batches with what is made of them."""
+
 
 class Made(NamedTuple):
     """What is made of a row before its verdict."""
@@ -39,14 +43,8 @@ class Made(NamedTuple):
     """The record of the document; None if it is not made yet."""
     fault: str | None = None
     """The reason why the row can't be read; None if it can be read."""
-
-
-class Batch(NamedTuple):
-    """What is made of the rows of a batch before the first failed row."""
-
-    rows: list[Made]
     error: str | None = None
-    """The error of the failed row; None if no row failed."""
+    """The error that ends the feed at this row; None if there is none."""
 
 
 class Signer:
@@ -62,50 +60,47 @@ class Signer:
         self._id_field = id_field
         self._passes_bad = passes_bad
 
-    def batch(self, lines: Sequence[Line]) -> Batch:
-        """Parse and sign rows."""
-        batch = self.read(lines)
-        return self.finish(lines, batch, self.begin(batch))
+    def signed(self, lines: Sequence[Line]) -> list[Made]:
+        """Parse and sign rows. The first row with an error is the last one of the result."""
+        rows = self.read(lines)
+        return self.finish(lines, rows, self.begin(rows))
 
-    def read(self, lines: Sequence[Line]) -> Batch:
+    def read(self, lines: Sequence[Line]) -> list[Made]:
         """Parse rows."""
         rows: list[Made] = []
-        try:
-            rows.extend(map(self._read, lines))
-        except FeedError as error:
-            return Batch(rows, str(error))
-        return Batch(rows)
+        while len(rows) < len(lines) and not (rows and rows[-1].error):
+            rows.append(self._read(lines[len(rows)]))
+        return rows
 
-    def begin(self, batch: Batch) -> list[bytes]:
+    def begin(self, rows: Sequence[Made]) -> list[bytes]:
         """Return the records of parsed rows. This calls no code of the user's, so any thread may do it."""
-        return self._records.begin(row.document for row in batch.rows if row.document)
+        return self._records.begin(row.document for row in rows if row.document)
 
-    def finish(self, lines: Sequence[Line], batch: Batch, records: Sequence[bytes]) -> Batch:
+    def finish(self, lines: Sequence[Line], rows: list[Made], records: Sequence[bytes]) -> list[Made]:
         """Add the records to the rows, and the fingerprints of the user's detectors to the records."""
-        rows: list[Made] = []
-        rest = iter(records)
-        for line, row in zip(lines, batch.rows, strict=False):
-            if row.document:
-                try:
+        at, rest = 0, iter(records)
+        try:
+            for at, row in enumerate(rows):
+                if row.document:
                     [record] = self._records.finish([row.document], [next(rest)])
-                except Exception as error:  # a detector may raise anything
-                    return Batch(rows, f"row {line.number}: a detector failed on it: {error!r}")
-                row = Made(row.id, row.document, record)
-            rows.append(row)
-        return Batch(rows, batch.error)
+                    rows[at] = Made(row.id, row.document, record)
+        except Exception as error:  # a detector may raise anything
+            return [*rows[:at], Made(error=f"row {lines[at].number}: a detector failed on it: {error!r}")]
+        return rows
 
     def _read(self, line: Line) -> Made:
         try:
             row = Row.of(line)
         except BadRowError as error:
-            if not self._passes_bad:
-                raise
-            return Made(fault=str(error))
+            return Made(fault=str(error)) if self._passes_bad else Made(error=str(error))
         try:
             document = item_document(row.data, self._config)
         except Exception as error:  # the user's extractor may raise anything
-            raise FeedError(f"row {line.number}: {error}") from error
-        return Made(row_id(row, self._id_field, self._config.url_field), document) if document else Made()
+            return Made(error=f"row {line.number}: {error}")
+        try:
+            return Made(row_id(row, self._id_field, self._config.url_field), document) if document else Made()
+        except FeedError as error:
+            return Made(error=str(error))
 
 
 def ready_rows(lines: Iterable[Line], signer: Signer, workers: int) -> Generator[tuple[Line, Made], None, None]:
@@ -116,36 +111,28 @@ def ready_rows(lines: Iterable[Line], signer: Signer, workers: int) -> Generator
     """
     end: list[FeedError] = []
     batches = _batches(lines, end)
-    if workers < 2:
-        yield from _rows(_here(batches, signer))
-    else:
+    if workers >= 2:
         check_can_be_sent(signer.detectors)
-        elsewhere = _Elsewhere(signer, workers)
-        try:
-            yield from _rows(elsewhere.batches(batches))
-        finally:
-            elsewhere.close()
+    with closing(_here(batches, signer) if workers < 2 else _Elsewhere(signer, workers).signed(batches)) as made:
+        for some, rows in made:
+            for line, row in zip(some, rows, strict=False):
+                if row.error:
+                    raise FeedError(row.error)
+                yield line, row
     if end:
         raise end[0]
 
 
-def _rows(batches: Iterable[tuple[list[Line], Batch]]) -> Iterator[tuple[Line, Made]]:
-    for lines, batch in batches:
-        yield from zip(lines, batch.rows, strict=False)
-        if batch.error:
-            raise FeedError(batch.error)
-
-
-def _here(batches: Iterable[list[Line]], signer: Signer) -> Iterator[tuple[list[Line], Batch]]:
+def _here(batches: Iterable[list[Line]], signer: Signer) -> Signed:
     """Parse batches, and sign each in a thread while the caller decides on the batch before it."""
-    ahead: deque[tuple[list[Line], Batch, Future[list[bytes]]]] = deque()
+    ahead: deque[tuple[list[Line], list[Made], Future[list[bytes]]]] = deque()
     with ThreadPoolExecutor(1) as thread:
         for lines in chain(batches, [[]]):
-            batch = signer.read(lines)
-            ahead.append((lines, batch, thread.submit(signer.begin, batch)))
+            rows = signer.read(lines)
+            ahead.append((lines, rows, thread.submit(signer.begin, rows)))
             if len(ahead) > 1:
-                lines, batch, records = ahead.popleft()
-                yield lines, signer.finish(lines, batch, records.result())
+                lines, rows, records = ahead.popleft()
+                yield lines, signer.finish(lines, rows, records.result())
 
 
 class _Elsewhere:
@@ -155,62 +142,59 @@ class _Elsewhere:
         self._signer = signer
         self._count = count
         self._pool: ProcessPoolExecutor | None = None
-        self._waiting: deque[tuple[list[Line], Future[Batch]]] = deque()
+        self._waiting: deque[tuple[list[Line], Future[list[Made]]]] = deque()
 
-    def batches(self, batches: Iterator[list[Line]]) -> Iterator[tuple[list[Line], Batch]]:
+    def signed(self, batches: Iterator[list[Line]]) -> Signed:
         first = list(islice(batches, self._count))
         self._count = len(first)  # start no process that would get no batch
-        for lines in chain(first, batches):
-            self._waiting.append((lines, self._submitted(lines)))
-            if len(self._waiting) > AHEAD * self._count:
+        try:
+            for lines in chain(first, batches):
+                self._waiting.append((lines, self._submitted(lines)))
+                if len(self._waiting) > AHEAD * self._count:
+                    yield self._first()
+            while self._waiting:
                 yield self._first()
-        while self._waiting:
-            yield self._first()
+        finally:
+            if self._pool:
+                stop(self._pool)
 
-    def close(self) -> None:
-        if self._pool:
-            stop(self._pool)
-
-    def _submitted(self, lines: list[Line]) -> Future[Batch]:
+    def _submitted(self, lines: list[Line]) -> Future[list[Made]]:
         self._pool = self._pool or start(self._count, self._signer)
         try:
-            made: Future[Batch] = self._pool.submit(_answer, lines)
+            made: Future[list[Made]] = self._pool.submit(_answer, lines)
         except BrokenExecutor:  # `_first` tries unanswered batches again
             stop(self._pool)
             self._pool = None
             return self._submitted(lines)
         return made
 
-    def _first(self) -> tuple[list[Line], Batch]:
+    def _first(self) -> tuple[list[Line], list[Made]]:
         lines, future = self._waiting.popleft()
         try:
             return lines, future.result()
         except BrokenExecutor:
             return lines, self._alone(lines)
 
-    def _alone(self, lines: list[Line]) -> Batch:
+    def _alone(self, lines: list[Line]) -> list[Made]:
         """Sign a batch again, in a new process. If this dies too, halve the batch until the failing row is found."""
         pool = start(1, self._signer)
         try:
             _begun(pool)
-            made: Batch = pool.submit(_answer, lines).result()
+            made: list[Made] = pool.submit(_answer, lines).result()
             return made
         except BrokenExecutor:
             if len(lines) == 1:
-                return Batch([], f"row {lines[0].number}: two worker processes died on it")
+                return [Made(error=f"row {lines[0].number}: two worker processes died on it")]
         finally:
             stop(pool)
         half = len(lines) // 2
         first = self._alone(lines[:half])
-        if first.error:
-            return first
-        second = self._alone(lines[half:])
-        return Batch(first.rows + second.rows, second.error)
+        return first if first[-1].error else first + self._alone(lines[half:])
 
 
-def _answer(lines: list[Line]) -> Batch:
+def _answer(lines: list[Line]) -> list[Made]:
     signer: Signer = given()
-    return signer.batch(lines)
+    return signer.signed(lines)
 
 
 def _begun(pool: ProcessPoolExecutor) -> None:

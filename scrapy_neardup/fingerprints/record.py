@@ -22,7 +22,6 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import native
-from ..text.words import word_lines
 from .hashes import MULTIPLIER, Hashes, chain, counted, distinct, hash_bytes, hash_lines, hash_text, shingles
 from .imatch import NO_TERMS, Terms, imatch
 from .minhash import minima, super_shingles
@@ -47,7 +46,7 @@ class Source(NamedTuple):
     """What a record is made of."""
 
     text: bytes
-    """The text if it is ASCII, else its tokens in UTF-8, one on each line."""
+    """The tokens in UTF-8, one on each line. The compiled part also takes ASCII text as it is."""
     site: bytes = b""
     """The host; b"" if it is unknown."""
     facts: bytes = b""
@@ -114,7 +113,7 @@ def make(sources: Sequence[Source], wanted: Wanted) -> list[bytes]:
 
 
 def _made(source: Source, wanted: Wanted) -> bytes:
-    lines = word_lines(source.text)
+    lines = source.text
     rows = hash_lines(lines)
     words, counts = counted(rows)
     names, terms = shingles(rows, WIDTH), (wanted.terms or NO_TERMS).among(words)
@@ -133,29 +132,16 @@ def _made(source: Source, wanted: Wanted) -> bytes:
     return encode({n: values for n, values in found.items() if is_wanted[n]}, sketch, source.layout, source.facts)
 
 
-def make_sketch(tokens: int, shingles: Hashes, figures: bytes = b"") -> Sketch:
-    """Build a sketch from the number of tokens, the distinct shingle hashes, and the packed hashes of figures.
-
-    The shingle hashes must be ascending. `packed_figures` packs the hashes of figures.
-    """
-    smallest = minima(shingles, BINS)
+def make_sketch(tokens: int, shingles: Hashes, figures: Hashes) -> Sketch:
+    """Return the sketch of so many tokens, the distinct hashes of shingles, ascending, and the hashes of figures."""
+    smallest, sample = minima(shingles, BINS), distinct(figures >> np.uint64(48)).astype(">u2")
     codes = ((smallest % np.uint64(CODES)).astype(np.uint8) + np.uint8(1)) * (smallest > 0)
-    return Sketch(tokens, len(shingles), len(figures) // 2, codes.tobytes(), figures[: 2 * FIGURES])
+    return Sketch(tokens, len(shingles), len(sample), codes.tobytes(), sample[:FIGURES].tobytes())
 
 
-def figures_of(rows: Hashes, lines: bytes) -> bytes:
-    """Return the packed hashes of the figures in a text: the first 16 bits of distinct hashes, ascending.
-
-    `lines` has the tokens of the text, one on each line, and `rows` has their hashes, of shape (n, 2).
-    """
-    letters = np.frombuffer(b"\n" + lines, np.uint8)
-    first = letters.take((letters == ord("\n")).nonzero()[0][: len(rows)] + 1, mode="clip")
-    return packed_figures(rows[:, 0][(first >= ord("0")) & (first <= ord("9"))])
-
-
-def packed_figures(hashes: Hashes) -> bytes:
-    """Return hashes of figures as bytes: the first 16 bits of distinct hashes, ascending."""
-    return distinct(hashes >> np.uint64(48)).astype(">u2").tobytes()
+def figures_of(rows: Hashes, lines: bytes) -> Hashes:
+    """Return the hashes of the figures in a text, given its tokens, one on each line, and their hashes (n, 2)."""
+    return rows[[each[:1].isdigit() for each in lines.split(b"\n")], 0] if lines else rows[:, 0]
 
 
 def encode(fingerprints: Mapping[str, Sequence[int]], sketch: Sketch, layout: int = 0, facts: bytes = b"") -> bytes:

@@ -77,7 +77,7 @@ static uint32_t slot(uint64_t hash, uint32_t mask, const Scratch *s)
     return (uint32_t)(hash * s->seed >> 32) & mask;
 }
 
-/* words.word_lines and hashes.hash_lines. Also note the first bits of the hashes of figures. */
+/* tokens.word_lines and hashes.hash_lines. Also note the first bits of the hashes of figures. */
 static uint32_t find_words(const unsigned char *text, Py_ssize_t *size, Scratch *s)
 {
     const unsigned char *end = text + *size;
@@ -224,7 +224,7 @@ static void super_shingles(const uint64_t *smallest, uint64_t *keys)
     }
 }
 
-/* record.figures_of and record.make_sketch */
+/* record.make_sketch, of figures */
 static void sample_figures(const Scratch *s, Head *head)
 {
     for (int value = 0; value < 1 << 16; value += s->figures[value >> 6] ? 1 : 64) {

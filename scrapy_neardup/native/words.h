@@ -32,7 +32,7 @@ static PyObject *ended(PyObject *made, const Lines *lines)
     return made;
 }
 
-/* words.word_lines */
+/* tokens.word_lines */
 static PyObject *word_lines(Call *call)
 {
     const unsigned char *text = call->data[0].buf;

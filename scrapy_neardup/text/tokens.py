@@ -13,7 +13,6 @@ from itertools import chain, islice, pairwise
 
 from .. import native
 from .segmenter import CompiledSegmenter, segmenter
-from .words import word_lines
 
 SCHEME = "tokens/2"
 
@@ -29,6 +28,7 @@ _INVISIBLE = re.compile(
     "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
 _ASCII = bytes(range(128))
+_ASCII_WORDS = bytes(c if c > 127 else ord(chr(c).lower()) if chr(c).isalnum() else ord(" ") for c in range(256))
 _MORE = "\n"
 _SHORT, _MANY = 8, 1 << 13  # limits of the cache: the characters of a text, and the number of texts
 
@@ -187,6 +187,14 @@ def marks() -> str:
 def _run() -> re.Pattern[str]:
     # Compiled on first use, since it would be a good part of the start of a crawl, and most texts do not need it.
     return re.compile(f"[{_HAN}]|(?P<unspaced>[{_UNSPACED}]+)|(?:(?![_{_HAN}{_UNSPACED}])[\\w{marks()}])+")
+
+
+def word_lines(text: bytes) -> bytes:
+    """Return the words of a UTF-8 text, one on each line. All separators in the text must be ASCII.
+
+    Only ASCII letters are changed to lower case.
+    """
+    return native.compiled.word_lines(text) if native.compiled else b"\n".join(text.translate(_ASCII_WORDS).split())
 
 
 def _runs(normal: str) -> list[str]:
