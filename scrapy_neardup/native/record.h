@@ -266,7 +266,7 @@ static void sign_one(const Source *of, const Wanted *wanted, Scratch *s)
     uint64_t keys[1 + LEXICONS + BANDS] = {0};
     size_t size = 8 * (size_t)(head.digests + head.bands);
     sign_words(of, wanted, s, &head, keys);
-    if (wanted->parts & EXACT && of->site_size && of->facts_size) { /* record._identity */
+    if (wanted->parts & EXACT && of->site_size && of->facts_size) { /* as in record._made */
         uint64_t value = mix(hashed(of->site, of->site_size)) * MULTIPLIER + hashed(of->facts, of->facts_size);
         head.identity = key(mix(mix(value) * MULTIPLIER + head.digest), "exact");
     }
