@@ -6,12 +6,13 @@ import gc
 import json
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from site_server import Page, Site, article, html
 
-from scrapy_neardup.crawl.garbage import frozen
+from scrapy_neardup.crawl.garbage import collecting_rarely, frozen
 
 CRAWL = """
 import gc, json, sys
@@ -69,3 +70,11 @@ def test_a_second_crawl_leaves_the_freeze_of_the_first_one_alone() -> None:
             assert gc.get_freeze_count() == count
         assert gc.get_freeze_count() == count
     assert gc.get_freeze_count() == 0
+
+
+def test_an_error_brings_the_usual_collections_back() -> None:
+    before = gc.get_threshold()
+    with suppress(RuntimeError), collecting_rarely():
+        assert gc.get_threshold()[0] > before[0]
+        raise RuntimeError
+    assert gc.get_threshold() == before

@@ -10,7 +10,7 @@ from typing import IO, Any
 
 from scrapy.settings import BaseSettings
 
-from ..crawl.garbage import frozen
+from ..crawl.garbage import collecting_rarely, frozen
 from ..deduplicator import Deduplicator
 from ..feeds import FORMATS, Feeds, Line, writing, writing_rows
 from ..feeds.json_text import json_text
@@ -72,6 +72,7 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
         job = _Job(config, dedup, output, report, bad)
         signer = Signer(config, dedup.detectors, opts.id_field, passes_bad=opts.bad_rows is not None)
         stack.enter_context(frozen())
+        stack.enter_context(collecting_rarely())
         rows = stack.enter_context(closing(ready_rows(feeds.lines(), signer, _workers(opts, feeds))))
         for line, made in through(feeds, rows):
             job.take(line, made)
