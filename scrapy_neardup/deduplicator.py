@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from .detectors import Detector
 from .detectors.registry import build_detectors
-from .detectors.signer import Signer
+from .detectors.standard import Signer
 from .document import Document
 from .facts import names_in
 from .feeds.reviews import Reviews

@@ -1,16 +1,21 @@
 """The standard detectors, for equal text, equal sets of lexicon terms, near SimHashes and shared shingles.
 
-Their fingerprints are made in one go for many documents (`fingerprints/record.py`).
+`Signer` makes the records of many documents in one go, with the fingerprints of these and of other detectors.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from typing import Any
+
 from ..document import Document
+from ..fingerprints import record
 from ..fingerprints.hashes import hash_tokens
 from ..fingerprints.imatch import Terms
-from ..fingerprints.record import BANDS, EXACT, IMATCH, ROWS, SHINGLE, SIMHASH, Head, Wanted, fingerprints_in, make
+from ..fingerprints.record import BANDS, ROWS, Wanted
 from ..index.kinds import Equal, Near
 from ..text.lexicon import Lexicon
+from .detector import Detector, checked
 
 
 class _Standard:
@@ -18,8 +23,8 @@ class _Standard:
     """What the detector adds to a record."""
 
     def fingerprints(self, document: Document) -> tuple[int, ...]:
-        [record] = make([document.source], self.part)
-        return next(iter(fingerprints_in(record, Head.of(record)).values()), ())
+        [made] = record.make([document.source], self.part)
+        return next(iter(record.fingerprints_in(made, record.Head.of(made)).values()), ())
 
     def index(self) -> Equal:
         return Equal()
@@ -32,7 +37,7 @@ class Exact(_Standard):
     that a record is found among however many records with its text.
     """
 
-    name = EXACT
+    name = record.EXACT
     scheme = "exact/3"
     part = Wanted(exact=True)
 
@@ -43,7 +48,7 @@ class IMatch(_Standard):
     Chowdhury et al. 2002; Kołcz et al. 2004.
     """
 
-    name = IMATCH
+    name = record.IMATCH
 
     def __init__(self, lexicon: Lexicon, lexicons: int) -> None:
         self.scheme = f"imatch/2 {lexicon.id} {lexicons}"
@@ -53,7 +58,7 @@ class IMatch(_Standard):
 class SimHash(_Standard):
     """Proposes documents with a SimHash at a Hamming distance of at most `distance` (Manku et al. 2007)."""
 
-    name = SIMHASH
+    name = record.SIMHASH
     scheme = "simhash/1"
     part = Wanted(simhash=True)
 
@@ -67,9 +72,41 @@ class SimHash(_Standard):
 class Shingle(_Standard):
     """Proposes documents that share a super-shingle (Broder et al. 1997). Recall rises steeply with resemblance."""
 
-    name = SHINGLE
+    name = record.SHINGLE
     scheme = f"shingle/1 {BANDS}x{ROWS}"
     part = Wanted(shingle=True)
 
 
 STANDARD = (Exact, IMatch, SimHash, Shingle)
+
+
+class Signer:
+    """Makes the records of documents."""
+
+    def __init__(self, detectors: Iterable[Detector]) -> None:
+        detectors = list(detectors)
+        parts = [each.part for each in detectors if isinstance(each, STANDARD) and type(each) in STANDARD]
+        chosen: dict[str, Any] = {n: value for part in parts for n, value in part._asdict().items() if value}
+        self._wanted = Wanted(**chosen)
+        self._others = [each for each in detectors if type(each) not in STANDARD]
+
+    def records(self, documents: Sequence[Document]) -> list[bytes]:
+        """Return the records of documents. Raise TypeError or ValueError for an invalid fingerprint."""
+        return self.finish(documents, self.begin(documents))
+
+    def begin(self, documents: Iterable[Document]) -> list[bytes]:
+        """Return the records with the fingerprints of the standard detectors only. This may be done in any thread."""
+        return record.make([document.source for document in documents], self._wanted)
+
+    def finish(self, documents: Iterable[Document], records: list[bytes]) -> list[bytes]:
+        """Return records with the fingerprints of all other detectors added. Raise what such a detector raises."""
+        if not self._others:
+            return records
+        return [record.extended(made, self._made(each)) for each, made in zip(documents, records, strict=True)]
+
+    def _made(self, document: Document) -> dict[str, tuple[int, ...]]:
+        ready = document.ready
+        return {
+            d.name: checked(d.name, ready[d.name] if d.name in ready else d.fingerprints(document))
+            for d in self._others
+        }

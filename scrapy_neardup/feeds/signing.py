@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from ..detectors import Detector
 from ..detectors.processes import check_can_be_sent, given, start, stop
-from ..detectors.signer import Signer as Records
+from ..detectors.standard import Signer as Records
 from ..document import Document
 from ..items import item_document
 from ..settings import Config

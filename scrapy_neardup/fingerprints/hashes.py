@@ -23,7 +23,7 @@ _HALF = np.uint64(32)
 _STORED = np.dtype("<u8")
 
 
-def hash_tokens(tokens: Sequence[str]) -> Hashes:
+def hash_tokens(tokens: Sequence[str | bytes]) -> Hashes:
     """Hash each token to 128 bits: two independent 64-bit columns of an array of shape (n, 2).
 
     No tokens give an array of shape (0, 2).
@@ -35,7 +35,7 @@ def hash_lines(lines: bytes) -> Hashes:
     """Hash tokens as `hash_tokens` does. `lines` has the tokens in UTF-8, one on each line."""
     if native.compiled:
         return hashes_in(native.compiled.hash_lines(lines)).reshape(-1, 2)
-    return hashes_in(b"".join(map(mmh3.hash_bytes, lines.split(b"\n") if lines else ()))).reshape(-1, 2)
+    return hash_tokens(lines.split(b"\n") if lines else ())
 
 
 def hashes_in(data: bytes) -> Hashes:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ..detectors import Detector
 from ..detectors.registry import build_detectors
-from ..detectors.signer import Signer
+from ..detectors.standard import Signer
 from ..document import Document
 from ..feeds import Row, row_id
 from ..fingerprints.hashes import hash_text
