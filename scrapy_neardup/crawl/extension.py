@@ -29,7 +29,6 @@ from .drop_feed import DroppedFeed
 from .garbage import frozen
 from .leads import Leads
 from .outcome import Outcomes
-from .pages import Pages
 from .reactor import pause
 from .rechecks import Rechecks
 from .refusal import shorten
@@ -75,7 +74,6 @@ class NearDup:
         self.leads = Leads(self._keep_fetching)
         self.streaks = Streaks(config, self.close_spider)
         self.traps = Traps(config)
-        self.pages = Pages(self)
         if self._run_file:
             self._run_file.write_text(self.dedup.store.run)
         self.workers = Workers(self.dedup.detectors, config.workers, config.extractor)
