@@ -71,7 +71,7 @@ def disown(request: Request) -> None:
             request.meta.pop(name, None)
 
 
-def free(request: Request) -> None:
+def drop_conditions(request: Request) -> None:
     """Remove the conditions that Scrapy's HTTP cache set for another URL.
 
     Redirects copy them, and the new URL may have the same validator. Then it would answer 304 with no page to show.
@@ -110,7 +110,7 @@ def detour(request: Request, url: str, marks: Mapping[str, object]) -> Request:
     Cookies are removed. For another scheme or host, other headers and meta keys that may be secret are removed too.
     """
     made = request.replace(url=url, cookies=None, dont_filter=True)
-    free(made)
+    drop_conditions(made)
     for name in (*_OF_THE_FETCH, *_MARKS):
         made.meta.pop(name, None)
     made.meta.update({DETOUR: made.url, **marks} if marks else {})

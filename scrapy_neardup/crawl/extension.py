@@ -67,6 +67,7 @@ class NearDup:
         self._run_file = _run_file(crawler)
         run = self._run_file.read_text() if self._run_file and self._run_file.exists() else ""
         self.dedup = Deduplicator.from_config(config, run=run, writer=crawler.spider.name)
+        self.dedup.store.backend.meet()
         self.access = Access(self.dedup, self._failed)
         self.outcomes = Outcomes(self)
         self.waitlist = Waitlist(crawler, self)

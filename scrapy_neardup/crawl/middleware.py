@@ -21,7 +21,7 @@ from twisted.internet import error as twisted_error
 from ..mirrors.advice import SKIP, Advice, Alternative, Mirrors
 from ..text.urls import canonical_url, host
 from .archive import Archive, is_archived
-from .detours import FOR_DETOUR, detour, disown, free, is_open, is_ours, is_safe, is_start, mark, redirects
+from .detours import FOR_DETOUR, detour, disown, drop_conditions, is_open, is_ours, is_safe, is_start, mark, redirects
 from .extension import NearDup
 from .probes import Probes
 from .waitlist import is_sent_after_all
@@ -86,7 +86,7 @@ class MirrorMiddleware:
     async def process_request(self, request: Request) -> Request | None:
         disown(request)
         if self._has_cache and redirects(request)[0]:
-            free(request)
+            drop_conditions(request)
         self.neardup.leads.follow(request)
         if request.meta.get("dont_neardup"):
             return None
