@@ -7,7 +7,7 @@ from typing import Any
 
 from .damage import DAMAGE
 
-FORMAT = 11  # the version of the rows and their fields
+FORMAT = 12  # the version of the rows and their fields
 KEY = "meta/made"
 COUNTS = "meta/counts"  # after an import: numbers of documents and URLs to add to the counts of runs
 INDEX = "meta/index"  # the names of the valid files of the index
