@@ -11,13 +11,15 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from threading import get_ident
+from typing import Any, ClassVar
+from weakref import WeakSet
 
 from ..damage import DAMAGE
-from ..interface import Entry, Found, Question, Row, StoreError
+from ..interface import DOCUMENT, Entry, Found, Question, Row, StoreError
 from ..meta import INDEX
 from ..postings import postings
-from ..records import load
+from ..records import dump, load
 from .database import open_database, shrink, store_errors, table_of
 from .index_files import Files, folder_of, size_of
 from .locks import RunLock
@@ -33,11 +35,14 @@ class SqliteBackend(MemoryBackend):
     """A back end in a file, for several processes on one machine. Raises StoreError if the file can't be opened."""
 
     index: StoredIndex
+    _meeting: ClassVar[WeakSet[SqliteBackend]] = WeakSet()
+    """The back ends of this process that find each other's pending documents. Crawlers have no place to share."""
 
     def __init__(self, path: str, *, namespace: str = "", writes: bool = True) -> None:
         super().__init__()
         self.name = os.path.realpath(path)  # follow links, so that all processes use the same lock files
         self._table = table_of(namespace)
+        self._place = self.name, self._table, get_ident()
         self._db = open_database(self.name, self._table, writes=writes)
         self._version = self._known = 0
         self._locks: dict[str, RunLock] = {}
@@ -125,7 +130,43 @@ class SqliteBackend(MemoryBackend):
 
     def find(self, questions: Sequence[Question], entries: Sequence[Entry | None] = ()) -> list[Found]:
         with self._index_errors():
-            return super().find(questions, entries)
+            found = super().find(questions, entries)
+        for other in self._others():
+            for question, answer in zip(questions, found, strict=True):
+                other.add_unread(question, answer)
+        return found
+
+    def _others(self) -> list[SqliteBackend]:
+        """Return the other back ends that this one meets."""
+        if self not in self._meeting or len(self._meeting) == 1:
+            return []
+        return [each for each in self._meeting if each is not self and each._place == self._place]
+
+    def add_unread(self, question: Question, found: Found) -> None:
+        """Add this back end's documents that another one may not have read yet: pending and new ones."""
+        tail = self.index.tail
+        for key in tail.known(question.keys):
+            found.rows[key] = self._with_unread(found.rows.get(key, []), tail.find(key, question.keys[key]))
+        if question.simhash is not None:
+            near = tail.near(question.simhash, question.distance)
+            found.near = self._with_unread(found.near, [place for _, place in near])
+
+    def _with_unread(self, rows: list[Row], places: Iterable[Place]) -> list[Row]:
+        known = {row.key for row in rows}
+        keys = [each for each in places if isinstance(each, str) and each.startswith(DOCUMENT) and each not in known]
+        unread = self.get(keys)
+        # A new document counts as pending until it is in the file, so that no link to it gets there first.
+        waits = all(row.key in self._pending for row in unread) or self._can_write()
+        # Encoded, since each store counts the copies of a document by itself.
+        return rows + [Row(row.key, _encoded(row), waits or row.key in self._pending) for row in unread]
+
+    def _can_write(self) -> bool:
+        """Start to write all buffered rows. Return False if the last write failed."""
+        try:
+            self.flush(wait=False)
+        except StoreError:  # the rows stay in the buffer, and a later flush raises it again
+            return False
+        return True
 
     def count(self, key: int) -> int:
         with self._index_errors():
@@ -250,6 +291,9 @@ class SqliteBackend(MemoryBackend):
 
     # The store as a whole
 
+    def meet(self) -> None:
+        self._meeting.add(self)
+
     def describe(self) -> dict[str, object]:
         rows = sum(size_of(file) for file in (Path(self.name), Path(f"{self.name}-wal")))
         index = sum(size_of(file) for file in folder_of(self.name).rglob("*.idx"))
@@ -265,6 +309,7 @@ class SqliteBackend(MemoryBackend):
                 shrink(db)
 
     def abandon(self) -> None:
+        self._meeting.discard(self)
         has_merged = self.index.end()
         if self._writer:
             if has_merged:
@@ -275,3 +320,7 @@ class SqliteBackend(MemoryBackend):
         self._db.close()
         for run in list(self._locks):
             self.release_run(run)
+
+
+def _encoded(row: Row) -> bytes:
+    return row.value if isinstance(row.value, bytes) else dump(row.key, row.value)
