@@ -7,9 +7,9 @@ its ads; the rest of an ad is its own text, and half of the ads say their title 
 again, as those of jobs do, and end in the board's name. Then a second board takes all ads over, with a share of their
 words changed, and with its own name in their titles.
 
-"found" is the share of these copies that are dropped as copies of their originals, by the defaults (for each way to name
-the board) and by datasketch's MinHashLSH at .7 on runs of three words. "false" is the share of the first board's ads
-that are dropped, though no two of them are the same.
+"found" is the share of these copies that are dropped as copies of their originals, by the defaults (for each way to
+name the board) and by datasketch's MinHashLSH at .7 on runs of three words. "false" is the share of the first board's
+ads that are dropped, though no two of them are the same.
 """
 
 from __future__ import annotations
