@@ -315,8 +315,9 @@ class Siblings:
 
         Other URLs of one page do not make a form of it, so a near copy is remembered only under a title of its own.
         """
-        has_own_title = copy.title and original.title and not same_title(copy.title, original.title)
-        if has_own_title or resemblance < NEARLY_ALL:
+        has_titles = bool(copy.title and original.title)
+        has_own_title = has_titles and not same_title(copy.title, original.title)
+        if has_own_title or resemblance < (LITTLE if has_titles else NEARLY_ALL):
             self.learn(copy)
 
     def _pages(self, name: str) -> dict[Place, bytes]:
