@@ -19,7 +19,7 @@ only facts are compared.
 A shingle is form if one of the other pages has it that this process knows: the last pages of the later page's host, of
 which the store gives a sample at first, and all candidates. The earlier page does not count, nor do pages with its
 text: they are records that differ in a fact. Copies are known pages too if their title is another than their
-original's, or if they are no near copies.
+original's, or if they have little of its text. Without titles, they are if they are no near copies.
 """
 
 from __future__ import annotations
@@ -83,7 +83,11 @@ class Page:
 
     @cached_property
     def subject(self) -> Words:
-        return subject(self.title, set(self.titles) - {()})
+        return subject(self.title, self.host_titles)
+
+    @cached_property
+    def host_titles(self) -> set[Words]:
+        return set(self.titles) - {()}
 
     @cached_property
     def titles(self) -> list[Words]:
@@ -108,7 +112,7 @@ class Page:
 
     @cached_property
     def samples(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-        """Return the positions of the sampled shingles in the text, in order, and their bins."""
+        """The positions of the sampled shingles in the text, in order, and their bins."""
         runs = shingle_hashes(self.document.hashes[:, 0], WIDTH)
         bins = places(runs, BINS)
         at = (minima(self.document.shingles, BINS)[bins] == runs).nonzero()[0]
@@ -215,14 +219,14 @@ class Pair:
 
     @cached_property
     def differ_in_subject(self) -> bool | None:
-        """Whether the titles have different subjects; None if one has none, beside what its host's titles share.
+        """True if the titles have different subjects; None if one has none, beside what its host's titles share.
 
         On one host, it is unknown too if a third known page of the host has this page's title.
         """
         page, other, is_one = self._page, self._earlier.title, self.is_of_one_host
         if not (page.title and other) or (is_one and self._is_title_of_third()):
             return None
-        theirs = subject(title_words(other), set(page.titles) - {()} if is_one else ())
+        theirs = subject(title_words(other), page.host_titles if is_one else ())
         if page.subject == theirs:
             return False if theirs else None
         return is_one or not same_title(self._later.title, other)
@@ -234,7 +238,7 @@ class Pair:
 
     @cached_property
     def _rest(self) -> npt.NDArray[np.bool_]:
-        """Which of the other pages count: not the earlier page, nor those with its text, which are its records."""
+        """For each other page, whether it counts. The earlier page and those with its text, its records, do not."""
         place, codes = _place(self._earlier), self._earlier.sketch.codes
         others = self._page.others.items()
         return np.array([at != place and other != codes for at, other in others], bool)
