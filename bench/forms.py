@@ -7,15 +7,15 @@ its ads; the rest of an ad is its own text, and half of the ads say their title 
 again, as those of jobs do, and end in the board's name. Then a second board takes all ads over, with a share of their
 words changed, and with its own name in their titles.
 
-"found" is the share of these copies that are dropped, by the defaults (for each way to name the board) and by
-datasketch's MinHashLSH at .7 on runs of three words. "false" is the share of the first board's ads that are dropped,
-though no two of them are the same.
+"found" is the share of these copies that are dropped as copies of their originals, by the defaults (for each way to
+name the board) and by datasketch's MinHashLSH at .7 on runs of three words. "false" is the share of the first board's
+ads that are dropped, though no two of them are the same.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -79,20 +79,27 @@ def _shares(ads: list[Ad], source: np.random.Generator, change: float) -> Iterat
     first = [Document(f"http://one.example/{n}", texts[n], f"{ad.title} | One") for n, ad in enumerate(ads)]
     for named in NAMED:
         second = [Document(f"http://two.example/{n}", copies[n], named.format(ad.title)) for n, ad in enumerate(ads)]
-        drops = list(_drops(first + second))
-        yield sum(drops[len(ads) :]) / len(ads)
-    peers = [place is not None for place in datasketch(texts + copies, THRESHOLD)]
-    yield sum(peers[len(ads) :]) / len(ads)
-    yield sum(drops[: len(ads)]) / len(ads)
-    yield sum(peers[: len(ads)]) / len(ads)
+        originals = list(_originals(first + second))
+        yield _found(originals, len(ads))
+    peers = list(datasketch(texts + copies, THRESHOLD))
+    yield _found(peers, len(ads))
+    for places in originals, peers:
+        yield sum(place is not None for place in places[: len(ads)]) / len(ads)
 
 
-def _drops(documents: list[Document]) -> Iterator[bool]:
+def _found(originals: Sequence[int | None], ads: int) -> float:
+    """Return the share of the copies whose original is theirs."""
+    return sum(place == n for n, place in enumerate(originals[ads:])) / ads
+
+
+def _originals(documents: list[Document]) -> Iterator[int | None]:
+    """Yield the place of each document's original; None for a document that is kept."""
+    places = {document.url: place for place, document in enumerate(documents)}
     with Deduplicator.open(None) as dedup:
         for document in documents:
             claim = dedup.claim(document)
             claim.commit()
-            yield claim.verdict.status == "duplicate"
+            yield places[claim.verdict.duplicate_of] if claim.match else None
 
 
 def _words(source: np.random.Generator, count: int) -> list[str]:

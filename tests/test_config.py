@@ -107,7 +107,9 @@ GOOD: list[tuple[str, Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "value", "expected"), GOOD, ids=lambda value: repr(value)[:24])
+@pytest.mark.parametrize(
+    ("name", "value", "expected"), GOOD, ids=lambda value: getattr(value, "__name__", repr(value)[:24])
+)
 def test_good_values(name: str, value: Any, expected: Any) -> None:
     config = Config.from_settings(Settings({f"NEARDUP_{name.upper()}": value}))
     read = getattr(config, name)
@@ -174,7 +176,9 @@ BAD: list[tuple[str, Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "value", "allowed"), BAD, ids=lambda value: repr(value)[:24])
+@pytest.mark.parametrize(
+    ("name", "value", "allowed"), BAD, ids=lambda value: getattr(value, "__name__", repr(value)[:24])
+)
 def test_bad_value_is_refused_naming_setting_value_and_what_is_allowed(name: str, value: Any, allowed: str) -> None:
     setting = f"NEARDUP_{name.upper()}"
     for make in (lambda: Config(**{name: value}), lambda: Config.from_settings({setting: value})):

@@ -117,8 +117,7 @@ class Rule:
         return found.resemblance >= self.near and found.figures <= self.few_figures * found.tokens
 
     def may_accept(self, found: Comparison) -> bool:
-        """Return whether two texts have so much in common that they may be accepted once form is left out, or are too
-        short to tell."""
+        """Return whether two texts may be accepted once form is left out. Texts too short to tell may be too."""
         return found.tokens < self.min_tokens or found.resemblance >= LEAST
 
     def required_resemblance(self, tokens: int, *, repeated: bool = False) -> float:

@@ -40,7 +40,7 @@ _cached = lru_cache(maxsize=10_000)
 _SCOPES: dict[str, Callable[[str], str]] = {"all": lambda url: "", "host": _cached(host), "domain": _cached(domain)}
 
 
-class Pair(NamedTuple):
+class Accepted(NamedTuple):
     """A document and a candidate that the rule accepts."""
 
     detector: str
@@ -113,7 +113,7 @@ class Matcher:
             pair
             for name, earlier in proposed
             if self.preference.outranks(document.url, earlier.url) == outranked
-            and (pair := self._pair(document, page, signature, name, earlier))
+            and (pair := self._accepted(document, page, signature, name, earlier))
         ]
         if signature.facts and not outranked:
             self._learn_counters(document, signature, pairs)
@@ -124,7 +124,7 @@ class Matcher:
             elif agree_in(told_apart.get(host(pair.earlier.url or ""), ()), signature.facts, pair.earlier.facts):
                 yield Match(pair.earlier, _evidence(signature, pair))
 
-    def _told_apart(self, signature: Signature, pairs: Iterable[Pair]) -> dict[str, Names]:
+    def _told_apart(self, signature: Signature, pairs: Iterable[Accepted]) -> dict[str, Names]:
         """Return the facts that tell the records of each other site apart, of those that resemble a document.
 
         The document can only repeat the record with which it agrees in these facts.
@@ -135,7 +135,7 @@ class Matcher:
         families.pop(host(signature.url or ""), None)
         return {site: telling(signature.facts, family) for site, family in families.items()}
 
-    def _learn_counters(self, document: Document, signature: Signature, pairs: Iterable[Pair]) -> None:
+    def _learn_counters(self, document: Document, signature: Signature, pairs: Iterable[Accepted]) -> None:
         """Learn from what the document's URL returned before with the same text.
 
         Among several items of a page, those of an earlier run are compared. If some share a text, it is unknown which
@@ -183,7 +183,9 @@ class Matcher:
         if link and link.signature and not link.is_copy and link.signature not in seen:
             yield URL, link.signature
 
-    def _pair(self, document: Document, page: Page, signature: Signature, name: str, earlier: Signature) -> Pair | None:
+    def _accepted(
+        self, document: Document, page: Page, signature: Signature, name: str, earlier: Signature
+    ) -> Accepted | None:
         """Compare a document with a candidate. Return None if the rule rejects it."""
         self.compared += 1
         found = compare(signature.sketch, earlier.sketch)
@@ -197,7 +199,7 @@ class Matcher:
         is_accepted = self.rule.accepts(
             found, same_text=same_text, same_url=same_url, same_record=same_record, repeated=earlier.repeats > 0
         )
-        return Pair(name, earlier, found, same_text) if is_accepted else None
+        return Accepted(name, earlier, found, same_text) if is_accepted else None
 
     def _is_same_record(self, page: Page, signature: Signature, earlier: Signature) -> bool:
         """Return whether two documents with one text are the same record of one site.
@@ -212,7 +214,7 @@ class Matcher:
             and agree(signature.facts, earlier.facts, self._store.counters.of(signature.url))
         )
 
-    def _note_apart(self, signature: Signature, pair: Pair) -> None:
+    def _note_apart(self, signature: Signature, pair: Accepted) -> None:
         """Note a document that is kept apart from one with the same text by a single fact."""
         if pair.same_text and host(signature.url or "") == host(pair.earlier.url or ""):
             names = differing(signature.facts, pair.earlier.facts)
@@ -269,7 +271,7 @@ class Matcher:
         return known or canonical_url(url) == canonical_url(signature.url)
 
 
-def _evidence(signature: Signature, pair: Pair) -> Evidence:
+def _evidence(signature: Signature, pair: Accepted) -> Evidence:
     earlier, found = pair.earlier, pair.found
     return Evidence(
         pair.detector,

@@ -10,16 +10,16 @@ only facts are compared.
 - Thin text. Both pages are of one host, the titles or the texts differ, and the later text says little of its page.
 - Subject. The subjects of the titles differ, and the earlier text lacks what the later text says of its subject. Or
   both pages are of one host, and the text names neither of the two subjects.
-- Own text. The own texts resemble each other too little. Different subjects on one host ask for `NEARLY_ALL`, equal
-  subjects on two hosts for `LITTLE`; on one host, for nothing beyond the rule. In all other cases, the requirement is
-  between the two: the more of the page is form, the more is required.
+- Own text. The own texts resemble each other too little. Equal subjects on one host ask for nothing beyond the rule,
+  equal or unknown subjects on two hosts for `LITTLE`, different subjects on one host for `NEARLY_ALL`. In the other
+  cases, the requirement is between the two: the more of the page is form, the more is required.
 - Passages. Each text has passages that the other lacks, which are a considerable part of it. On one host, a passage of
-  some words is enough if the titles say nothing. A long passage in the later text alone is enough too.
+  some words is enough if the titles say nothing. Many words of passages in the later text alone are enough too.
 
 A shingle is form if one of the other pages has it that this process knows: the last pages of the later page's host, of
 which the store gives a sample at first, and all candidates. The earlier page does not count, nor do pages with its
 text: they are records that differ in a fact. Copies are known pages too if their title is another than their
-original's, or if they are no near copies.
+original's, or if they have little of its text. Without titles, they are if they are no near copies.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -44,7 +44,7 @@ from .titles import Words, names, same_title, subject, title_words
 
 HOSTS = 256  # remembered hosts; those seen longest ago are forgotten
 PAGES = 128  # remembered pages of a host, the last ones
-LITTLE = 0.4  # the required resemblance of own texts about one subject; the share of a subject that is most of it
+LITTLE = 0.4  # the required resemblance of own texts about one subject; the share up to which a subject is lacking
 NEARLY_ALL = 0.9  # the required resemblance of own texts about different subjects of one host
 SHINGLES = 8  # sampled shingles in a row that the earlier text lacks make a passage
 PASSAGE = 20  # words of a passage that counts on any host
@@ -56,26 +56,16 @@ Place: TypeAlias = tuple[str, str]
 """The URL and the title of a page. A list page has items with different titles."""
 
 
-class Other(NamedTuple):
-    """Another page, which may share a form or a title with the judged page."""
-
-    codes: bytes
-    title: str
-
-    @classmethod
-    def of(cls, signature: Signature) -> Other:
-        return cls(signature.sketch.codes, signature.title)
-
-
 class Page:
     """The judged page. Values that the comparison with each earlier page needs are computed once."""
 
-    def __init__(self, document: Document, signature: Signature, others: Mapping[Place, Other]) -> None:
-        """`others` has other pages by URL and title."""
+    def __init__(self, document: Document, signature: Signature, others: Mapping[Place, bytes]) -> None:
+        """`others` has the codes of other pages, which may share a form or a title with this one."""
         self.document = document
         self.signature = signature
         self.others = others
         self._pairs: dict[Signature, Pair] = {}
+        self._bins: dict[str, npt.NDArray[np.intp]] = {}
 
     def beside(self, earlier: Signature) -> Pair:
         """Return the pair of this page and an earlier one."""
@@ -88,10 +78,22 @@ class Page:
         return frozenset(self.document.tokens)
 
     @cached_property
-    def titles(self) -> set[Words]:
-        """The titles of the known pages of the host."""
+    def title(self) -> Words:
+        return title_words(self.signature.title)
+
+    @cached_property
+    def subject(self) -> Words:
+        return subject(self.title, self.host_titles)
+
+    @cached_property
+    def host_titles(self) -> set[Words]:
+        return set(self.titles) - {()}
+
+    @cached_property
+    def titles(self) -> list[Words]:
+        """The titles of the other pages; () for those of other hosts."""
         name = host(self.document.url or "")
-        return {title_words(title) for url, title in self.others if title and host(url) == name}
+        return [title_words(title) if host(url) == name else () for url, title in self.others]
 
     @cached_property
     def codes(self) -> Codes:
@@ -100,7 +102,7 @@ class Page:
     @cached_property
     def rows(self) -> Codes:
         """The codes of the other pages, one row for each."""
-        return np.frombuffer(b"".join(other.codes for other in self.others.values()), np.uint8).reshape(-1, BINS)
+        return np.frombuffer(b"".join(self.others.values()), np.uint8).reshape(-1, BINS)
 
     @cached_property
     def same(self) -> npt.NDArray[np.bool_]:
@@ -110,7 +112,7 @@ class Page:
 
     @cached_property
     def samples(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-        """Return the positions of the sampled shingles in the text, in order, and their bins."""
+        """The positions of the sampled shingles in the text, in order, and their bins."""
         runs = shingle_hashes(self.document.hashes[:, 0], WIDTH)
         bins = places(runs, BINS)
         at = (minima(self.document.shingles, BINS)[bins] == runs).nonzero()[0]
@@ -118,9 +120,11 @@ class Page:
 
     def bins_of(self, word: str) -> npt.NDArray[np.intp]:
         """Return the bins of the sampled shingles that contain a word."""
-        at, bins = self.samples
-        of = np.array([place for place, each in enumerate(self.document.tokens) if each == word])
-        return np.unique(bins[np.isin(at, of[:, None] - np.arange(WIDTH))])
+        if word not in self._bins:
+            at, bins = self.samples
+            of = np.array([place for place, each in enumerate(self.document.tokens) if each == word])
+            self._bins[word] = np.unique(bins[np.isin(at, of[:, None] - np.arange(WIDTH))])
+        return self._bins[word]
 
 
 class Pair:
@@ -140,12 +144,12 @@ class Pair:
         `counters`: the names of the facts that do not count on this host.
         """
         ours, theirs = self._later.facts, self._earlier.facts
-        is_one = are_strongly_equal(ours, theirs)
-        if is_one is False:
+        is_record = are_strongly_equal(ours, theirs)
+        if is_record is False:
             return "the items differ in a number that is the same on all sites"
         if self.is_of_one_host and not agree(ours, theirs, counters):
             return "the items differ in " + self._differing(counters)
-        if is_own or is_one or not self._page.document.url or not self._earlier.url:
+        if is_own or is_record or not self._page.document.url or not self._earlier.url:
             return None
         if ours and self._is_equal and self.is_of_one_host:
             # Equal facts and equal text are one record, even if the text is a form.
@@ -205,41 +209,39 @@ class Pair:
 
     @cached_property
     def _has_same_title(self) -> bool:
-        title, other = self._later.title, self._earlier.title
-        return bool(title and other) and title_words(title) == title_words(other)
+        return bool(self._page.title) and self._page.title == title_words(self._earlier.title)
 
     @property
     def _titles_say_nothing(self) -> bool:
         """True if the titles are equal, or one is missing though other pages tell what is form."""
         has_titles = bool(self._later.title and self._earlier.title)
-        return self._has_same_title if has_titles else bool(self._rest)
+        return self._has_same_title if has_titles else bool(self._rest.any())
 
     @cached_property
     def differ_in_subject(self) -> bool | None:
-        """Whether the titles have different subjects; None if one has none, beside what its host's titles share.
+        """True if the titles have different subjects; None if one has none, beside what its host's titles share.
 
-        On one host, it is unknown too if a third known page has this page's title.
+        On one host, it is unknown too if a third known page of the host has this page's title.
         """
-        title, other, is_one = self._later.title, self._earlier.title, self.is_of_one_host
-        if not (title and other) or (is_one and any(each.title == title for each in self._rest)):
+        page, other, is_one = self._page, self._earlier.title, self.is_of_one_host
+        if not (page.title and other) or (is_one and self._is_title_of_third()):
             return None
-        ours = subject(title_words(title), self._page.titles)
-        theirs = subject(title_words(other), self._page.titles if is_one else ())
-        if ours == theirs:
-            return False if ours else None
-        return is_one or not same_title(title, other)
+        theirs = subject(title_words(other), page.host_titles if is_one else ())
+        if page.subject == theirs:
+            return False if theirs else None
+        return is_one or not same_title(self._later.title, other)
+
+    def _is_title_of_third(self) -> bool:
+        return any(
+            title == self._page.title for title, is_other in zip(self._page.titles, self._rest, strict=True) if is_other
+        )
 
     @cached_property
-    def _alike(self) -> list[int]:
-        """The positions, among the other pages, of the earlier page and of those with its text, which are records."""
+    def _rest(self) -> npt.NDArray[np.bool_]:
+        """For each other page, whether it counts. The earlier page and those with its text, its records, do not."""
         place, codes = _place(self._earlier), self._earlier.sketch.codes
         others = self._page.others.items()
-        return [n for n, (at, other) in enumerate(others) if at == place or other.codes == codes]
-
-    @cached_property
-    def _rest(self) -> list[Other]:
-        others = list(self._page.others.values())
-        return [other for n, other in enumerate(others) if n not in self._alike]
+        return np.array([at != place and other != codes for at, other in others], bool)
 
     def _lacks_subject(self) -> bool:
         """Return whether the earlier text lacks most of the shingles around the words that only this title has.
@@ -258,7 +260,7 @@ class Pair:
 
     def _is_named_otherwise(self) -> bool:
         """Return whether the titles differ in a name, and this text contains neither name."""
-        found = names(title_words(self._later.title), title_words(self._earlier.title))
+        found = names(self._page.title, title_words(self._earlier.title))
         return found is not None and not any(name and self._page.words.issuperset(name) for name in found)
 
     @cached_property
@@ -281,8 +283,7 @@ class Pair:
         return ours
 
     def _is_form(self, same: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-        is_form: npt.NDArray[np.bool_] = same.sum(axis=0) > same[self._alike].sum(axis=0)
-        return is_form
+        return np.asarray(same[self._rest].any(axis=0), bool)
 
     def passages(self) -> npt.NDArray[np.intp]:
         """Return the lengths, in words, of the passages of the later text that the earlier text lacks."""
@@ -301,14 +302,14 @@ class Siblings:
     def __init__(self, stored: Callable[[str], Iterable[Signature]]) -> None:
         """`stored` returns pages of a host from the store, oldest first."""
         self._stored = stored
-        self._hosts: OrderedDict[str, dict[Place, Other]] = OrderedDict()
+        self._hosts: OrderedDict[str, dict[Place, bytes]] = OrderedDict()
 
     def learn(self, signature: Signature) -> None:
         """Remember a page, unless it has no host."""
         if not (name := host(signature.url or "")):
             return
         pages = self._pages(name)
-        pages[_place(signature)] = Other.of(signature)
+        pages[_place(signature)] = signature.sketch.codes
         if len(pages) > PAGES:
             del pages[next(iter(pages))]  # an OrderedDict would take ten times as long to copy
         self._hosts.move_to_end(name)
@@ -318,14 +319,15 @@ class Siblings:
 
         Other URLs of one page do not make a form of it, so a near copy is remembered only under a title of its own.
         """
-        has_own_title = copy.title and original.title and not same_title(copy.title, original.title)
-        if has_own_title or resemblance < NEARLY_ALL:
+        has_titles = bool(copy.title and original.title)
+        has_own_title = has_titles and not same_title(copy.title, original.title)
+        if has_own_title or resemblance < (LITTLE if has_titles else NEARLY_ALL):
             self.learn(copy)
 
-    def _pages(self, name: str) -> dict[Place, Other]:
+    def _pages(self, name: str) -> dict[Place, bytes]:
         """Return the remembered pages of a host. A host that is met for the first time has those of the store."""
         if name not in self._hosts:
-            self._hosts[name] = {_place(each): Other.of(each) for each in self._stored(name)}
+            self._hosts[name] = {_place(each): each.sketch.codes for each in self._stored(name)}
             if len(self._hosts) > HOSTS:
                 self._hosts.popitem(last=False)
         return self._hosts[name]
@@ -336,7 +338,7 @@ class Siblings:
         others = dict(self._pages(name) if name else {})
         for each in proposed:
             if each.url:
-                others.setdefault(_place(each), Other.of(each))
+                others.setdefault(_place(each), each.sketch.codes)
         others.pop(_place(signature), None)
         return Page(document, signature, others)
 

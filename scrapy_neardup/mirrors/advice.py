@@ -207,7 +207,7 @@ class Mirrors:
     def _is_placeholder(self, document: Signature) -> bool:
         """Return whether a text is too short to be the own text of pages at so many paths, as with a login wall.
 
-        It needs `SHORT` tokens for each path. Mirrors have one path. Any other may serve its real text next time.
+        It needs some `SHORT` tokens for each path. Mirrors have one path. Any other may serve its real text next time.
         """
         if document.id not in self._placeholders:
             links = islice(self._store.links(document), MAX_COPIES)
