@@ -26,10 +26,10 @@ from test_store_faults import DIE, commit, contents, expected, fill, held, opene
 from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document, StoreError
+from scrapy_neardup.index import row_index
 from scrapy_neardup.settings import Config
-from scrapy_neardup.store.local import index_files, stored_index
+from scrapy_neardup.store.local import stored_index
 from scrapy_neardup.store.local.locks import RunLock
-from scrapy_neardup.store.meta import INDEX
 from scrapy_neardup.store.records import load
 from scrapy_neardup.store.upkeep import compact, verify
 from scrapy_neardup.store.verification import Survey
@@ -357,8 +357,8 @@ def test_stats_tell_what_there_is_and_what_room_it_takes(path: str) -> None:  # 
 def compact_with_index(path: str, namespace: str = "") -> None:  # noqa: F811
     """Make a table of a store that is too small to need one."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stored_index, "TAIL", 0)
-        patch.setattr(index_files, "LEAST", 0)
+        patch.setattr(row_index, "TAIL", 0)
+        patch.setattr(stored_index, "LEAST", 0)
         opened(path, namespace=namespace).close()
 
 
@@ -523,13 +523,6 @@ def test_a_store_without_its_damaged_rows_is_whole(stored: str) -> None:
     ]
 
 
-def test_verify_of_a_list_of_index_files_that_is_damaged(stored: str) -> None:
-    change(stored, "UPDATE neardup SET value = x'00' WHERE key = ?", INDEX)
-    damaged, refused = verify(stored).findings
-    assert refused.costs == "crawls and commands refuse the store"
-    assert damaged.what.startswith(f"1 rows of kind 'meta' can't be read: {INDEX!r}")
-
-
 def test_verify_goes_on_after_a_page_that_is_lost(stored: str) -> None:
     whole, rows = Path(stored).read_bytes(), verify(stored).read["rows"]
     size = int.from_bytes(whole[16:18], "big")
@@ -601,8 +594,9 @@ def _looked_at(path: str, namespace: str) -> list[str]:  # noqa: F811
 WRITING = """
 import sys, threading
 from test_store_faults import *
-from scrapy_neardup.store.local import index_files, stored_index
-stored_index.TAIL = index_files.LEAST = 30
+from scrapy_neardup.index import row_index
+from scrapy_neardup.store.local import stored_index
+row_index.TAIL = stored_index.LEAST = 30
 print("ready", flush=True)
 ended = threading.Event()
 threading.Thread(target=lambda: (sys.stdin.readline(), ended.set())).start()

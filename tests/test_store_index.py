@@ -17,15 +17,15 @@ from pathlib import Path
 
 import pytest
 from helpers import detectors, python, settle, signature, until
+from scrapy_neardup.store.local.arrays import read_arrays, write_arrays
+from scrapy_neardup.store.local.row_index import RATIO
+from scrapy_neardup.store.local.table import ARRAYS
 from store_kinds import URL, Place, commit, fill_numbered, numbered, on_disk, put
 from tiers import slow
 
 from scrapy_neardup.store import Selection, Store, StoreError, memory_store
 from scrapy_neardup.store.interface import Entry
 from scrapy_neardup.store.local import index_files, row_index, stored_index
-from scrapy_neardup.store.local.arrays import read_arrays, write_arrays
-from scrapy_neardup.store.local.row_index import RATIO
-from scrapy_neardup.store.local.table import ARRAYS
 from scrapy_neardup.store.meta import INDEX
 from scrapy_neardup.store.records import dump
 from scrapy_neardup.store.upkeep import compact, verify

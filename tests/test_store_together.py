@@ -25,8 +25,9 @@ import sys
 from contextlib import closing
 from helpers import detectors, link, signature
 from scrapy_neardup.store import open_store
-from scrapy_neardup.store.local import index_files, stored_index
-stored_index.TAIL = index_files.LEAST = 300
+from scrapy_neardup.index import row_index
+from scrapy_neardup.store.local import stored_index
+row_index.TAIL = stored_index.LEAST = 300
 path, first, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 with closing(open_store(path, detectors())) as store:
     for number in range(first, first + count):

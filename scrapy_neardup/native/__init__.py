@@ -5,14 +5,15 @@ The Python functions are used where it was not built: without a compiler at inst
 
 from __future__ import annotations
 
+from array import array
 from importlib import import_module
 from typing import Any, Protocol, TypeAlias
 
 import numpy.typing as npt
 
-VERSION = 6
+VERSION = 7
 
-Array: TypeAlias = "bytes | npt.NDArray[Any]"
+Array: TypeAlias = "bytes | array[int] | npt.NDArray[Any]"
 """Bytes or a contiguous array. The functions raise ValueError if its size does not fit."""
 
 
@@ -36,6 +37,7 @@ class Compiled(Protocol):
     def codes(self, hashes: Array, bins: int) -> bytes: ...
     def overlap(self, a: Array, b: Array) -> tuple[int, int, int]: ...
     def figures_of(self, rows: Array, lines: bytes) -> bytes: ...
+    def find(self, entries: Array, numbers: Array, simhashes: Array, probes: Array) -> bytes: ...
 
 
 def _load() -> Compiled | None:

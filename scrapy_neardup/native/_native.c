@@ -12,9 +12,10 @@ may change the arguments during a call. */
 #include "han.h"
 #include "sets.h"
 #include "prints.h"
+#include "postings.h"
 #include "markup.h"
 
-enum { VERSION = 6 }; /* raise it together with native.VERSION when a signature or a result changes */
+enum { VERSION = 7 }; /* raise it together with native.VERSION when a signature or a result changes */
 
 #define CALLED(twin, kinds)                                                                 \
     static PyObject *call_##twin(PyObject *module, PyObject *const *args, Py_ssize_t count) \
@@ -37,6 +38,7 @@ CALLED(super_shingles, "hnn")
 CALLED(codes, "hn")
 CALLED(overlap, "bb")
 CALLED(figures_of, "rb")
+CALLED(find, "hhhh")
 CALLED(class_lines, "b")
 
 #define METHOD(twin) {#twin, (PyCFunction)(void (*)(void))call_##twin, METH_FASTCALL, NULL}
@@ -44,7 +46,8 @@ CALLED(class_lines, "b")
 static PyMethodDef METHODS[] = {
     METHOD(word_lines), METHOD(dictionary), METHOD(cut_lines), METHOD(plain_chinese),
     METHOD(hash_lines), METHOD(counted), METHOD(shingles), METHOD(among), METHOD(simhash), METHOD(imatch_names),
-    METHOD(super_shingles), METHOD(codes), METHOD(overlap), METHOD(figures_of), METHOD(class_lines),
+    METHOD(super_shingles), METHOD(codes), METHOD(overlap), METHOD(figures_of), METHOD(find),
+    METHOD(class_lines),
     {NULL, NULL, 0, NULL},
 };
 

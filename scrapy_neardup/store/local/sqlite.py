@@ -9,21 +9,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from ..damage import DAMAGE
-from ..interface import Entry, Found, Question, Row, StoreError
-from ..meta import INDEX
+from ...index.row_index import Place
+from ..interface import Entry, Row, StoreError
 from ..postings import postings
 from ..records import load
 from .database import open_database, shrink, store_errors, table_of
-from .index_files import Files, folder_of, size_of
 from .locks import RunLock
 from .memory import MemoryBackend
-from .stored_index import StoredIndex
-from .tail import Place
+from .stored_index import StoredIndex, folder_of
 from .writer import Batch, Writer
 
 AT_ONCE = 500  # rows to read at a time, which takes some milliseconds
@@ -41,10 +38,7 @@ class SqliteBackend(MemoryBackend):
         self._db = open_database(self.name, self._table, writes=writes)
         self._version = self._known = 0
         self._locks: dict[str, RunLock] = {}
-        self._files = Files(self.name, self._table, writes=writes)
-        self._named: list[str] = []
-        """The names of the valid index files, as this process last read or wrote them."""
-        self.index = StoredIndex(self._db, self._files)
+        self.index = StoredIndex(self._db, self.name, self._table, writes=writes)
         self._writer: Writer | None = None
         try:
             self._writer = Writer(self.name, self._table, self._note_written) if writes else None
@@ -54,42 +48,13 @@ class SqliteBackend(MemoryBackend):
             self.abandon()
             raise
 
-    # The index
-
     def _open_index(self) -> None:
-        """Read the index, and build its missing tables."""
+        """Read the index, and build its missing levels."""
         last = self._db.execute(f'SELECT max(number) FROM "{self._table}"').fetchone()[0] or 0
-        self._named = self._files.names(self._db)
         self.index.load(last)
         self._known = self.index.last
         while self._read_news()[1]:
             pass
-        self._name_files()
-
-    def _name_files(self) -> None:
-        """Write the names of the valid index files to the store if they changed."""
-        if self._files.is_held and self.index.names != self._named:
-            self._named = self.index.names
-            self.write([Entry(INDEX, {"files": self._named})])
-
-    def _name_last_files(self, writer: Writer) -> None:
-        """After the last merge, write the names of the valid index files to the store, and remove all other files."""
-        if self._files.is_held and self.index.names != self._named:
-            with suppress(StoreError):  # the merge is repeated later
-                writer.write(Batch({INDEX: {"files": self.index.names}})).result()
-                self._files.tidy(self.index.names)
-
-    @contextmanager
-    def _index_errors(self) -> Iterator[None]:
-        """Convert errors of a damaged index in a `with` block to StoreError.
-
-        Such errors can occur since a large index is not fully checked when it is opened.
-        """
-        try:
-            yield
-        except DAMAGE as error:
-            advice = f"remove the folder {str(folder_of(self.name))!r}, and it is rebuilt"
-            raise StoreError(f"store {self.name!r} can't be read: its index is damaged: {error!r}; {advice}") from error
 
     # Rows
 
@@ -122,14 +87,6 @@ class SqliteBackend(MemoryBackend):
         if len(numbers) < len(known):
             found |= {row.key: row for row in self.get(place for place in known if isinstance(place, str))}
         return found
-
-    def find(self, questions: Sequence[Question], entries: Sequence[Entry | None] = ()) -> list[Found]:
-        with self._index_errors():
-            return super().find(questions, entries)
-
-    def count(self, key: int) -> int:
-        with self._index_errors():
-            return super().count(key)
 
     def scan(self, kind: str, run: str = "") -> Iterator[Row]:
         prefix = f"{kind}/{run}/" if run else f"{kind}/"
@@ -172,13 +129,11 @@ class SqliteBackend(MemoryBackend):
             self._writer.flush(wait=wait)
 
     def _note_written(self, batch: Batch) -> None:
-        """Remove the rows of a written batch from RAM, and index files that are no longer valid from disk."""
+        """Remove the rows of a written batch from RAM."""
         waiting = self._writer.batch if self._writer else batch
         for key, record in batch.records().items():
             if not waiting.has(key) and key in self._rows and self._rows[key] is record:
                 del self._rows[key]
-        if batch.has(INDEX) and not (self.index.is_merging or waiting.has(INDEX)):
-            self._files.tidy(self._named)
 
     def news(self) -> tuple[list[Row], bool]:
         rows: list[Row] = []
@@ -190,7 +145,6 @@ class SqliteBackend(MemoryBackend):
                 rows, more = self._read_news()
             if not more:
                 self.index.grow(self._known)
-                self._name_files()
         return rows, more
 
     def _newest_version(self) -> int:
@@ -214,13 +168,13 @@ class SqliteBackend(MemoryBackend):
 
     def _index_rows(self, rows: Sequence[tuple[int, str]]) -> tuple[list[Row], StoreError | None]:
         """Index new rows until one is damaged. Return the rows of other processes, and the error, if any."""
-        others = [number for number, key in rows if not (self.index.tail.has(key) or self._is_deleted(key))]
+        others = [number for number, key in rows if not (self.index.has(key) or self._is_deleted(key))]
         values = dict(self._select("number, value", "number", others))
         found: list[Row] = []
         for number, key in rows:
-            if not self.index.tail.number(key, number) and number in values:
+            if not self.index.number(key, number) and number in values:
                 try:
-                    self.index.add(number, postings(load(key, values[number])))
+                    self.index.add(number, *postings(load(key, values[number])))
                 except ValueError as error:
                     self._known = number - bool(found)
                     return found, StoreError(f"store {self.name!r} can't be read: {error}; it was left as it is")
@@ -251,27 +205,30 @@ class SqliteBackend(MemoryBackend):
     # The store as a whole
 
     def describe(self) -> dict[str, object]:
-        rows = sum(size_of(file) for file in (Path(self.name), Path(f"{self.name}-wal")))
-        index = sum(size_of(file) for file in folder_of(self.name).rglob("*.idx"))
+        rows = sum(_size(file) for file in (Path(self.name), Path(f"{self.name}-wal")))
+        index = sum(_size(file) for file in folder_of(self.name).rglob("*.idx"))
         return {"bytes": rows + index, "bytes_rows": rows, "bytes_index": index}
 
     def compact(self) -> None:
         with store_errors(self.name, "compacted"):
-            if self._files.is_held:  # otherwise another process maintains the files
-                self.index.rebuild(self._known)
-                self._name_files()
+            self.index.rebuild(self._known)
             self.flush(wait=True)
             with closing(open_database(self.name, self._table, writes=True, check=False)) as db:
                 shrink(db)
 
     def abandon(self) -> None:
-        has_merged = self.index.end()
+        self.index.end()
         if self._writer:
-            if has_merged:
-                self._name_last_files(self._writer)
             self._writer.close()
             self._writer = None
-        self._files.release()
         self._db.close()
         for run in list(self._locks):
             self.release_run(run)
+
+
+def _size(file: Path) -> int:
+    """Return the size of a file in bytes; 0 if it can't be read."""
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0
