@@ -419,7 +419,7 @@ def test_verify_reads_all_of_a_whole_store(stored: str) -> None:
     # In each namespace 40 documents with their own URLs, 14 mirrors, and two more that lead elsewhere.
     assert (told_of["documents"], told_of["links"], told_of["index_files"]) == (80, 32, 2)
     hosts = len(row_keys(stored, "host")) + len(row_keys(stored, "host", "neardup/news"))
-    assert (told_of["runs"], told_of["rows"]) == (6, 80 + 32 + 6 + hosts + 4)  # the records of what it was made with
+    assert (told_of["runs"], told_of["rows"]) == (6, 80 + 32 + 6 + hosts + 2)  # the records of what it was made with
     assert (told_of["whole"], told_of["findings"]) == (True, [])
     assert "whole" in succeeded(Path(stored).parent, "verify", "--store", stored).stdout
 
@@ -431,7 +431,7 @@ def test_verify_lists_all_that_is_damaged(stored: str) -> None:
     for key in documents[2:4]:
         flip(stored, key, "neardup/news")
     flip(stored, run)
-    index.unlink()
+    index.write_bytes(index.read_bytes()[:-1])
     before = contents(stored)
     made = neardup(Path(stored).parent, "verify", "--store", stored)
     assert made.returncode == 2
@@ -439,7 +439,7 @@ def test_verify_lists_all_that_is_damaged(stored: str) -> None:
     assert f"store {stored!r} is damaged" in made.stderr
     assert f"2 rows of kind 'document' can't be read (namespace 'news'); the first: {documents[2]!r}: " in made.stdout
     assert f"1 rows of kind 'run' can't be read: {run!r}: " in made.stdout
-    assert f"file {str(index)!r} of the index can't be read: No such file" in made.stdout
+    assert f"file {str(index)!r} of the index can't be read: {index.name} is damaged: its size is " in made.stdout
     assert "its page is stored again" in made.stdout
     assert made.stdout.count("  to do: restore a backup of the store") == 3
     assert contents(stored) == before
