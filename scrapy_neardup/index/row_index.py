@@ -38,7 +38,7 @@ SLOT_BITS, KEY_BITS, NEAR_BITS = 28, 35, 33
 MOST = 1 << SLOT_BITS  # the maximum number of rows in a level
 TAIL = 1024  # the number of rows in dictionaries after which they become a level, which takes some milliseconds
 RATIO = 4  # a level is merged with an earlier one up to this many times as large
-CROWD = 4096  # of a block, entries to look at on each side of the SimHash; more mean a common template
+CROWD = 1024  # of a block, entries to look at on each side of the SimHash; more mean a common template
 STEP = 1 << 17  # entries to merge at a time
 _NEAR = 1 << 63
 _ALL, _SLOTS, _REST = (1 << 64) - 1, MOST - 1, (1 << 45) - 1  # all bits; those of a slot; those after a block
@@ -140,7 +140,7 @@ class RowIndex:
     def _clear(self) -> None:
         """Forget the newest rows, which are in no level."""
         self._places: list[Place | None] = []  # by slot; None for a row that was removed
-        self._postings: list[tuple[Sequence[int], int | None]] = []
+        self._postings: list[tuple[array[int], int | None]] = []
         self._slots: dict[str, list[int]] = {}  # slots of rows without a number
         self._of_key: dict[int, list[int]] = {}
         self._simhashes, self._near = array("Q"), array("Q")  # SimHashes, and the slot of each
@@ -221,12 +221,11 @@ class RowIndex:
             return
         slot = len(self._places)
         self._places.append(place)
-        self._postings.append((keys, simhash))
+        self._postings.append((array("Q", keys), simhash))
         if isinstance(place, str):
             self._slots.setdefault(place, []).append(slot)
         for key in keys:
-            slots = self._of_key.setdefault(key, [])
-            if not slots or slots[-1] != slot:
+            if (slots := self._of_key.setdefault(key, [slot]))[-1] != slot:
                 slots.append(slot)
         if simhash is not None:
             self._simhashes.append(simhash)
@@ -280,7 +279,7 @@ class RowIndex:
         numbered = [(place, slot) for slot, place in enumerate(self._places) if isinstance(place, int)]
         numbered.sort()
         postings = [self._postings[slot] for _, slot in numbered]
-        keys = np.array([key for keys, _ in postings for key in keys], np.uint64)
+        keys = np.frombuffer(b"".join([keys for keys, _ in postings]), np.uint64)
         of = np.arange(len(postings), dtype=np.uint64).repeat([len(keys) for keys, _ in postings])
         near = {at: simhash for at, (_, simhash) in enumerate(postings) if simhash is not None}
         self.levels.append(Level.made((self.last + 1, last), [number for number, _ in numbered], keys, of, near))
@@ -375,8 +374,8 @@ def _find(entries: Integers, numbers: npt.NDArray[np.int64], simhashes: Integers
     """Find what probes ask for. Return triples of integers: the place of the probe, a row number, and its distance.
 
     A probe is four integers: a posting, the maximum number of rows, a SimHash and the maximum Hamming distance from it.
-    The newest rows of a key come in ascending order, and have distance 0. If there are too many near SimHashes, the
-    nearest come, and the oldest among equal distances. Slots that do not exist are passed over, as in a damaged file.
+    The newest rows of a key come in ascending order, with distance 0. The nearest rows of a SimHash come nearest first,
+    and the oldest first among equal distances. Slots that do not exist, as in a damaged file, are passed over.
     """
     asked = np.frombuffer(probes, np.uint64).reshape(-1, 4)
     after = np.where(asked[:, 0] >> np.uint64(63), np.uint64(_REST), np.uint64(_SLOTS))
@@ -395,10 +394,8 @@ def _find(entries: Integers, numbers: npt.NDArray[np.int64], simhashes: Integers
             slots = entries[max(start, at - crowd) : min(end, at + crowd)] & np.uint64(_SLOTS)
             slots = slots[slots < len(numbers)]
             far = np.bitwise_count(simhashes[slots] ^ np.uint64(simhash))
-            slots, far = slots[far <= distance], far[far <= distance]
-            if len(slots) > most:
-                first = np.lexsort((numbers[slots], far))[:most]
-                slots, far = slots[first], far[first]
+            order = np.lexsort((numbers[slots], far))[: min(most, int(np.count_nonzero(far <= distance)))]
+            slots, far = slots[order], far[order]
         found.append(np.stack([np.full(len(slots), probe), numbers[slots], np.resize(far, len(slots))], axis=1))
     return np.concatenate(found).astype(np.int64).tobytes()
 

@@ -1,8 +1,6 @@
 /* Find rows in a sorted array of entries. An entry is a posting of 36 bits and a slot of 28: see index/row_index.py. */
 
-#include <stdlib.h>
-
-enum { SLOT_BITS = 28, BLOCK_BITS = 16, REST_BITS = 45, CROWD = 4096 };
+enum { SLOT_BITS = 28, BLOCK_BITS = 16, REST_BITS = 45, CROWD = 1024 };
 
 static const uint64_t NEAR = UINT64_C(1) << 63, SLOT = (UINT64_C(1) << SLOT_BITS) - 1;
 
@@ -54,12 +52,29 @@ static int push(Hits *hits, Hit hit)
     return 1;
 }
 
-static int by_distance(const void *a, const void *b)
+/* Return whether a hit is nearer than another, or as near and older. */
+static int is_before(Hit one, Hit other)
 {
-    const Hit *one = a, *other = b;
-    if (one->far != other->far)
-        return one->far < other->far ? -1 : 1;
-    return (one->number > other->number) - (one->number < other->number);
+    return one.far < other.far || (one.far == other.far && one.number < other.number);
+}
+
+/* Add a hit among those from `begin` on, which are sorted and at most so many. */
+static int push_nearest(Hits *hits, Py_ssize_t begin, uint64_t most, Hit hit)
+{
+    Hit *all = hits->call->room;
+    if ((uint64_t)(hits->count - begin) >= most) {
+        if (!most || !is_before(hit, all[hits->count - 1]))
+            return 1;
+        hits->count--;
+    }
+    if (!push(hits, hit))
+        return 0;
+    all = hits->call->room;
+    Py_ssize_t at = hits->count - 1;
+    for (; at > begin && is_before(hit, all[at - 1]); at--)
+        all[at] = all[at - 1];
+    all[at] = hit;
+    return 1;
 }
 
 /* Add the newest rows of a key, whose entries are from `start` to `end`. */
@@ -91,12 +106,9 @@ static int find_near(Hits *hits, Py_ssize_t probe, const Probe *asked, Py_ssize_
         if ((uint64_t)ones_in((entry ^ own) >> SLOT_BITS) > asked->distance || slot >= slots)
             continue; /* most entries, without a look at the whole SimHash */
         far = (uint64_t)ones_in(load(data[2].buf, (Py_ssize_t)slot) ^ asked->simhash);
-        if (far <= asked->distance && !push(hits, (Hit){probe, (int64_t)load(data[1].buf, (Py_ssize_t)slot), (int64_t)far}))
+        Hit hit = {probe, (int64_t)load(data[1].buf, (Py_ssize_t)slot), (int64_t)far};
+        if (far <= asked->distance && !push_nearest(hits, begin, asked->most, hit))
             return 0;
-    }
-    if ((uint64_t)(hits->count - begin) > asked->most) {
-        qsort((Hit *)hits->call->room + begin, (size_t)(hits->count - begin), sizeof(Hit), by_distance);
-        hits->count = begin + (Py_ssize_t)asked->most;
     }
     return 1;
 }

@@ -37,18 +37,24 @@ class MemoryBackend:
         places = self.index.find(questions)
         return [self._found(question, found) for question, found in zip(questions, places, strict=True)]
 
-    def _found(self, question: Question, places: Places) -> Found:
+    def _found(self, question: Question, places: Places, nearest: int = NEWEST) -> Found:
+        """Return the existing rows at these places, which answer a question for so many near SimHashes.
+
+        While deleted rows displace others, ask for more, however many deleted rows there are.
+        """
         keys, near = places
         if not keys and not near:
             return Found()
         rows = self._at({place for found in (*keys.values(), near) for place in found})
         found = Found({key: [rows[place] for place in some if place in rows] for key, some in keys.items()})
+        there = {place: far for place, far in near.items() if place in rows}
+        found.near = [rows[place] for place in nearest_of(there, NEWEST)]
+        if len(there) < NEWEST and len(near) == nearest:
+            [more] = self.index.find([question._replace(keys={})], nearest=8 * nearest)
+            found.near = self._found(question, more, 8 * nearest).near
         for key, some in keys.items():
-            if len(found.rows[key]) < len(some) == question.keys[key]:  # deleted rows must not displace others
+            if len(found.rows[key]) < len(some) == question.keys[key]:
                 found.rows[key] = self._newest(key, question.keys[key])
-        found.near = [rows[place] for place in near if place in rows]
-        if len(found.near) < len(near) == NEWEST:
-            found.near = self._nearest(question)
         return found
 
     def _newest(self, key: int, most: int) -> list[Row]:
@@ -60,17 +66,6 @@ class MemoryBackend:
             rows = self._at(places := keys[key])
             if len(rows) >= most or len(places) < asked:
                 return [rows[place] for place in places if place in rows][-most:]
-
-    def _nearest(self, question: Question) -> list[Row]:
-        """Return the `NEWEST` existing rows nearest to a SimHash. Skip deleted rows, however many there are."""
-        asked = NEWEST
-        while True:
-            asked *= 8
-            [(_, near)] = self.index.find([question._replace(keys={})], nearest=asked)
-            rows = self._at(near)
-            if len(rows) >= NEWEST or len(near) < asked:
-                there = {place: far for place, far in near.items() if place in rows}
-                return [rows[place] for place in nearest_of(there, NEWEST)]
 
     def _at(self, places: Iterable[Place]) -> dict[Place, Row]:
         """Return the existing rows at these places, as a dictionary by place."""

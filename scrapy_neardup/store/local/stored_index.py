@@ -19,13 +19,13 @@ from ...fingerprints.hashes import MULTIPLIER, hash_text
 from ...index import row_index
 from ...index.level_files import LevelFiles, Samples, remove
 from ...index.row_index import Level, RowIndex
-from ...signature import SIMHASH, Signature
+from ...signature import SIMHASH
 from ..damage import DAMAGE
-from ..postings import postings, salt
-from ..records import load
+from ..postings import link_keys, page_keys, salt
 
 STEP = 1 << 16  # rows to build into a level at a time, which takes 100 MB of memory
 LEAST = 1 << 13  # the minimum number of rows for a file; fewer rows are indexed anew each time, in 0.1 s
+SAMPLES = 64  # rows whose keys a file has, by which a reader sees that it belongs to the store
 logger = logging.getLogger(__name__)
 
 
@@ -117,16 +117,9 @@ class StoredIndex(RowIndex):
             self._stop(error)
 
     def _samples(self, levels: Sequence[Level]) -> Samples:
-        """Return the last row of these levels, the second last, the fourth last, and so on, if they still exist."""
-        numbers: list[int] = []
-        for power in range(sum(map(len, levels)).bit_length()):
-            back = 1 << power
-            for level in reversed(levels):
-                if back <= len(level):
-                    numbers.append(int(level.numbers[-back]))
-                    break
-                back -= len(level)
-        return _hashes(self._db, self._table, numbers)
+        """Return the hashes of some rows: in each level the last row, the second last, the fourth last, and so on."""
+        numbers = [int(level.numbers[-1 << n]) for level in levels for n in range(len(level).bit_length())]
+        return _hashes(self._db, self._table, numbers[-SAMPLES:])
 
     def _warn(self, why: str) -> None:
         logger.warning("Store %r: its index %s", self._path, why)
@@ -152,16 +145,16 @@ def _hashes(db: sqlite3.Connection, table: str, numbers: Sequence[int]) -> Sampl
 
 def level_of_rows(db: sqlite3.Connection, table: str, first: int, last: int) -> Level:
     """Build a level of the stored rows with numbers `first` to `last`. Some of these rows may be deleted."""
-    builder = _Builder()
+    postings = _Postings()
     query = f'SELECT number, key, value FROM "{table}" WHERE number BETWEEN ? AND ? ORDER BY number'
     for number, key, value in db.execute(query, (first, last)):
         with suppress(*DAMAGE):  # the command `verify` reports a damaged row
-            builder.add(number, key, value)
-    return builder.level(first, last)
+            postings.add(number, key, value)
+    return postings.level(first, last)
 
 
-class _Builder:
-    """Collects postings in growing arrays. Stored fingerprints are copied as bytes, without decoding documents."""
+class _Postings:
+    """Postings of rows in growing arrays. Stored fingerprints are copied as bytes, without decoding documents."""
 
     def __init__(self) -> None:
         self._numbers = array("q")
@@ -171,37 +164,34 @@ class _Builder:
 
     def add(self, number: int, key: str, value: bytes) -> None:
         """Add the postings of a row. Raise an exception of `DAMAGE` if it is damaged."""
-        slot = len(self._numbers)
+        prints: dict[str, bytes] = {}
         if key.startswith("document/"):
-            keys = self._add_document(slot, value)
+            url, _, _, prints, *_, label, own, sample = msgpack.unpackb(value[4:], unicode_errors="surrogatepass")
+            keys = page_keys(url, own=bool(own), label=bool(label), sample=bool(sample))
         elif key.startswith("link/"):
-            keys = postings(load(key, value)).keys
+            url, target, is_copy, *_ = msgpack.unpackb(value[4:], unicode_errors="surrogatepass")
+            keys = link_keys(url, target, is_copy=is_copy)
         else:
             return
+        slot = len(self._numbers)
+        for name, packed in prints.items():
+            if packed and bytes(packed) == packed and not len(packed) & 7:
+                values, slots = self._prints.setdefault(str(name), ([], array("Q")))
+                values.append(packed)
+                slots.append(slot)
         self._keys.extend(keys)
         self._of.extend([slot] * len(keys))
         self._numbers.append(number)
 
-    def _add_document(self, slot: int, value: bytes) -> Sequence[int]:
-        url, _, _, prints, *_, label, own, sample = msgpack.unpackb(value[4:], unicode_errors="surrogatepass")
-        bare = Signature(url, {}, None, 0.0, label=label, own=own, sample=sample)  # type: ignore[arg-type]
-        keys = postings(bare).keys
-        for name, packed in ((name, packed) for name, packed in prints.items() if packed):
-            values, slots = self._prints.setdefault(name, ([], array("Q")))
-            values.append(packed)
-            slots.append(slot)
-        return keys
-
     def level(self, first: int, last: int) -> Level:
-        """Return the postings of all added rows."""
+        """Return the level of all added rows."""
         keys, of = [np.frombuffer(self._keys, np.uint64)], [np.frombuffer(self._of, np.uint64)]
         near: dict[int, int] = {}
         for name, (packed, slots) in self._prints.items():
             values = np.frombuffer(b"".join(packed), "<u8").astype(np.uint64)
-            counts = [len(each) // 8 for each in packed]
+            counts = np.array([len(each) // 8 for each in packed])
             if name == SIMHASH:
-                firsts = np.cumsum(counts) - counts
-                near = dict(zip(slots.tolist(), values[firsts].tolist(), strict=True))
+                near = dict(zip(slots.tolist(), values[np.cumsum(counts) - counts].tolist(), strict=True))
             else:
                 keys.append((values ^ np.uint64(salt(name))) * MULTIPLIER)
                 of.append(np.frombuffer(slots, np.uint64).repeat(counts))
