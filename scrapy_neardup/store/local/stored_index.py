@@ -71,8 +71,8 @@ class StoredIndex(RowIndex):
 
     def _cover(self, last: int) -> None:
         """Build levels of all rows after the last level, up to number `last`, and merge them."""
-        for first in range(self.last + 1, last + 1, STEP):
-            self.levels.append(level_of_rows(self._db, self._table, first, min(first + STEP - 1, last)))
+        while self.last < last:
+            self.levels.append(level_of_rows(self._db, self._table, self.last, last))
             self._merge_now(self.levels[-1:])
         self._merge_now(row_index.due(self._mergeable()))
 
@@ -143,14 +143,14 @@ def _hashes(db: sqlite3.Connection, table: str, numbers: Sequence[int]) -> Sampl
     return {number: hash_text(key) for number, key in db.execute(query, numbers)}
 
 
-def level_of_rows(db: sqlite3.Connection, table: str, first: int, last: int) -> Level:
-    """Build a level of the stored rows with numbers `first` to `last`. Some of these rows may be deleted."""
-    postings = _Postings()
-    query = f'SELECT number, key, value FROM "{table}" WHERE number BETWEEN ? AND ? ORDER BY number'
-    for number, key, value in db.execute(query, (first, last)):
+def level_of_rows(db: sqlite3.Connection, table: str, after: int, last: int) -> Level:
+    """Build a level of the stored rows with numbers above `after`, up to number `last` or of `STEP` rows."""
+    postings, rows, number = _Postings(), 0, after
+    query = f'SELECT number, key, value FROM "{table}" WHERE number > ? AND number <= ? ORDER BY number LIMIT {STEP}'
+    for rows, (number, key, value) in enumerate(db.execute(query, (after, last)), 1):  # noqa: B007
         with suppress(*DAMAGE):  # the command `verify` reports a damaged row
             postings.add(number, key, value)
-    return postings.level(first, last)
+    return postings.level(after + 1, number if rows == STEP else last)
 
 
 class _Postings:
