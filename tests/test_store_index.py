@@ -7,6 +7,7 @@ import json
 import os
 import random
 import shutil
+import sqlite3
 import subprocess
 import sys
 import weakref
@@ -184,6 +185,17 @@ def test_an_index_is_made_for_many_rows_when_a_store_is_opened(place: Place, mon
     assert held(place, run="") == [*range(100)]
     assert len(names(place)) == 1
     assert held(place) == [*range(100)]
+
+
+def test_numbers_with_a_wide_gap(place: Place) -> None:
+    fill_numbered(place, 0, 100)
+    with closing(sqlite3.connect(place.address)) as db, db:
+        db.execute("UPDATE sqlite_sequence SET seq = ?", (1 << 60,))
+    fill_numbered(place, 100, 100)
+    for run in (None, "", None):
+        assert held(place, run) == [*range(200)]
+    assert len(names(place)) == 1
+    assert verify(place.address).findings == []
 
 
 # Whatever becomes of its files

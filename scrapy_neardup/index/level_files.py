@@ -31,7 +31,7 @@ Samples: TypeAlias = Mapping[int, int]
 
 _FORMAT = int.from_bytes(b"neardup\4", "little")
 _WORDS = 9  # of a head: format, first, last, rows, entries, samples; the checksums of the arrays, samples, and head
-_NAME = re.compile(r"(\d{12})-(\d{12})-[\da-f]{8}\.idx")
+_NAME = re.compile(r"(\d{12,})-(\d{12,})-[\da-f]{8}\.idx")
 
 
 class LevelFiles:

@@ -80,9 +80,10 @@ def link_keys(url: str, target: str | None, *, is_copy: bool) -> list[int]:
     """Return the keys of a link from a URL to the document with the id `target`, if any."""
     keys = [url_key(url)] if url else []
     if target:
-        keys.append(links_key(target))
+        hashed = hash_text(target)
+        keys.append(spread(hashed ^ salt("links")))
         if is_copy:
-            keys.append(mirrors_key(target))
+            keys.append(spread(hashed ^ salt("mirrors")))
     return keys
 
 

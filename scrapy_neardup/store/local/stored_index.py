@@ -175,7 +175,7 @@ class _Postings:
             return
         slot = len(self._numbers)
         for name, packed in prints.items():
-            if packed and bytes(packed) == packed and not len(packed) & 7:
+            if packed and type(packed) is bytes and not len(packed) & 7:
                 values, slots = self._prints.setdefault(str(name), ([], array("Q")))
                 values.append(packed)
                 slots.append(slot)
