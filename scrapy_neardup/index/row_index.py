@@ -142,7 +142,8 @@ class RowIndex:
         self._places: list[Place | None] = []  # by slot; None for a row that was removed
         self._postings: list[tuple[array[int], int | None]] = []
         self._slots: dict[str, list[int]] = {}  # slots of rows without a number
-        self._of_key: dict[int, list[int]] = {}
+        self._first: dict[int, int] = {}  # the first slot of each key, and others, which are few
+        self._others: dict[int, list[int]] = {}
         self._simhashes, self._near = array("Q"), array("Q")  # SimHashes, and the slot of each
         self._removed = 0
 
@@ -171,9 +172,8 @@ class RowIndex:
             else:
                 found[at].setdefault(key, []).append(number)
         for at, (keys, simhash, distance) in enumerate(questions):
-            for key in keys.keys() & self._of_key.keys():
-                places = (self._places[slot] for slot in self._of_key[key])
-                found[at].setdefault(key, []).extend(place for place in places if place is not None)
+            for key in keys.keys() & self._first.keys():
+                found[at].setdefault(key, []).extend(self._in_tail(key))
             if simhash is not None:
                 near[at] = dict(sorted(near[at].items())) | self._near_in_tail(simhash, distance)
         return [
@@ -201,6 +201,10 @@ class RowIndex:
                 for probe, number, far in np.frombuffer(triples, np.int64).reshape(-1, 3).tolist():
                     yield (*of[probe], number, far)
 
+    def _in_tail(self, key: int) -> list[Place]:
+        slots = (self._first[key], *self._others.get(key, ())) if key in self._first else ()
+        return [place for slot in slots if (place := self._places[slot]) is not None]
+
     def _near_in_tail(self, simhash: int, distance: int) -> dict[Place, int]:
         if not self._near:
             return {}
@@ -210,8 +214,7 @@ class RowIndex:
 
     def count(self, key: int) -> int:
         """Return the number of rows that the index has for a key. Deleted rows may be counted too."""
-        newest = [slot for slot in self._of_key.get(key, ()) if self._places[slot] is not None]
-        return len(newest) + sum([level.count(key) for level in self.levels])
+        return len(self._in_tail(key)) + sum([level.count(key) for level in self.levels])
 
     # The newest rows
 
@@ -225,8 +228,8 @@ class RowIndex:
         if isinstance(place, str):
             self._slots.setdefault(place, []).append(slot)
         for key in keys:
-            if (slots := self._of_key.setdefault(key, [slot]))[-1] != slot:
-                slots.append(slot)
+            if self._first.setdefault(key, slot) != slot and slot not in self._others.setdefault(key, [])[-1:]:
+                self._others[key].append(slot)
         if simhash is not None:
             self._simhashes.append(simhash)
             self._near.append(slot)
