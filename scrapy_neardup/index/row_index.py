@@ -255,11 +255,11 @@ class RowIndex:
 
     def _keep(self, kind: type) -> None:
         """Forget removed rows, and those whose place is of another kind."""
-        rows = [*zip(self._places, self._postings, strict=True)]
+        rows = zip(self._places, self._postings, strict=True)
+        kept = [(place, postings) for place, postings in rows if place is not None and isinstance(place, kind)]
         self._clear()
-        for place, postings in rows:
-            if place is not None and isinstance(place, kind):
-                self.add(place, *postings)
+        for place, postings in kept:
+            self.add(place, *postings)
 
     # Levels
 
