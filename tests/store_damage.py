@@ -20,7 +20,7 @@ from scrapy_neardup.store.local import stored_index
 from scrapy_neardup.store.local.stored_index import folder_of
 from scrapy_neardup.store.postings import spread
 
-COUNTS = (400, 20, 20)  # documents of each run: the first two lie in a table of the index each, the last in none
+COUNTS = (400, 20, 20)  # documents of each run: the first two lie in a level of the index each, the last in none
 Files = dict[str, bytes]
 
 
