@@ -171,15 +171,21 @@ class RowIndex:
                 near[at][number] = far
             else:
                 found[at].setdefault(key, []).append(number)
-        for at, (keys, simhash, distance) in enumerate(questions):
-            for key in keys.keys() & self._first.keys():
-                found[at].setdefault(key, []).extend(self._in_tail(key))
-            if simhash is not None:
-                near[at] = dict(sorted(near[at].items())) | self._near_in_tail(simhash, distance)
+        for at, question in enumerate(questions):
+            newest = self.newest(question)
+            for key, places in newest.keys.items():
+                found[at].setdefault(key, []).extend(places)
+            near[at] = dict(sorted(near[at].items())) | newest.near
         return [
             Places({key: places[-keys[key] :] for key, places in by_key.items() if places}, nearest_of(of, nearest))
             for (keys, *_), by_key, of in zip(questions, found, near, strict=True)
         ]
+
+    def newest(self, question: Asked) -> Places:
+        """Return the places of all rows outside the levels that answer a question."""
+        keys, simhash, distance = question
+        near = {} if simhash is None else self._near_in_tail(simhash, distance)
+        return Places({key: self._in_tail(key) for key in keys.keys() & self._first.keys()}, near)
 
     def _in_levels(self, questions: Sequence[Asked], nearest: int) -> Iterator[tuple[int, int | None, int, int]]:
         """Yield the place of a question, a key or None, the number of a row that was found, and its distance."""
