@@ -5,7 +5,7 @@
 The pages come from `crawl_site.py`, in a process of its own. A spider follows all links and yields each article's HTML.
 Each round crawls three times, each in a new process with an empty store: without the plugin, with it, and with it but
 all pages fetched (NEARDUP_SKIP_MIRRORS = False), so that both crawls do the same work. Numbers are medians of the
-rounds, "longest" and "peak" the largest of all. `--jieba`: cut Chinese in Python, by jieba's data.
+rounds, "longest" and "peak" the largest of all. `--jieba`: jieba itself cuts Chinese.
 `-s`: further settings of the crawls with the plugin. Linux only.
 
 - CPU: of the crawl's process and its children, start included. RSS: of the crawl's process, at the end of the crawl.
@@ -23,7 +23,6 @@ import json
 import resource
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
-from functools import cache
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -36,7 +35,7 @@ from scrapy import signals
 from scrapy.linkextractors import LinkExtractor
 
 from scrapy_neardup.text import tokens
-from scrapy_neardup.text.segmenter import build_segmenter, by_runs
+from scrapy_neardup.text.segmenter import by_jieba
 
 KINDS = {"without": {}, "with": PLUGIN, "all fetched": {**PLUGIN, "NEARDUP_SKIP_MIRRORS": False}}
 # Called before the first request or after the last one, so that nobody waits for them.
@@ -212,7 +211,7 @@ def main() -> None:
     parser.add_argument("--one", type=json.loads, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.jieba:
-        tokens.segmenter = cache(lambda: by_runs(build_segmenter()))
+        tokens.segmenter = by_jieba
     if options.one:
         print(json.dumps(crawl(*options.one)))
         return

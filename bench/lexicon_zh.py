@@ -10,8 +10,8 @@ from __future__ import annotations
 import argparse
 from importlib.metadata import version
 
-from scrapy_neardup.text.jieba_data import path_of
 from scrapy_neardup.text.lexicon import Lexicon
+from scrapy_neardup.text.segmenter import path_of
 
 # Shares of the table's highest IDF, measured on labelled news and laws. A wider band loses recall, since an edit can
 # change more terms. A narrower or higher band leaves too few terms in a short text.

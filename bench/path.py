@@ -15,7 +15,7 @@ import argparse
 import json
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache, partial
+from functools import partial
 from importlib import import_module
 from statistics import median
 from time import process_time
@@ -28,7 +28,7 @@ from peers import Peer, datasketch, rensa, simhash
 from scrapy_neardup import Deduplicator, Document, native
 from scrapy_neardup.text import tokens
 from scrapy_neardup.text.html import html_to_page
-from scrapy_neardup.text.segmenter import Segmenter, build_segmenter, by_runs
+from scrapy_neardup.text.segmenter import Segmenter, by_jieba
 from scrapy_neardup.text.tokens import tokenize
 
 Run = Callable[[Sequence[str]], None]
@@ -66,11 +66,6 @@ def ours_with(segment: Callable[[], Segmenter], texts: Sequence[str]) -> None:
         ours(texts)
     finally:
         tokens.segmenter = usual
-
-
-@cache
-def _jieba() -> Segmenter:
-    return by_runs(build_segmenter())
 
 
 # By stage
@@ -120,7 +115,7 @@ def measure(texts: Sequence[str], rounds: int) -> dict[str, Any]:
     if native.compiled:
         runs[PLAIN] = (ours_without_compiled, texts)
     if is_chinese(texts[0]):
-        runs[JIEBA] = (partial(ours_with, _jieba), texts)
+        runs[JIEBA] = (partial(ours_with, by_jieba), texts)
     peers: dict[str, Peer] = {"datasketch": datasketch, "rensa": rensa, "simhash": simhash}
     runs |= {name: (consumed(peer), texts) for name, peer in peers.items() if installed(name)}
     for run, given in runs.values():

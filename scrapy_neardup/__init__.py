@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .addon import Addon
-    from .crawl.conditional import ConditionalMiddleware
     from .crawl.middleware import MirrorMiddleware
     from .crawl.origins import ItemOrigins
     from .crawl.pipeline import NearDupPipeline
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
 _HOMES = {
     "Addon": "addon",
     "Claim": "matching.claim",
-    "ConditionalMiddleware": "crawl.conditional",
     "Config": "settings",
     "ConfigError": "settings",
     "Deduplicator": "deduplicator",
@@ -46,7 +44,6 @@ _HOMES = {
 __all__ = [
     "Addon",
     "Claim",
-    "ConditionalMiddleware",
     "Config",
     "ConfigError",
     "Deduplicator",

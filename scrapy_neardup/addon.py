@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .crawl.conditional import ConditionalMiddleware
 from .crawl.middleware import MirrorMiddleware
 from .crawl.origins import ItemOrigins
 from .crawl.pipeline import NearDupPipeline
@@ -22,10 +21,7 @@ class Addon:
     def update_settings(self, settings: BaseSettings) -> None:
         # After Offsite and before RobotsTxt. Responses reach it last, after Retry and Redirect.
         settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", MirrorMiddleware, 75)
-        # Nearer to the downloader than HttpCache, which would cache an answer 304.
-        settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", ConditionalMiddleware, 950)
         settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", ItemOrigins, FIRST)
-        settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", ConditionalMiddleware, FIRST + 1)
         settings.setdefault_in_component_priority_dict("ITEM_PIPELINES", ItemOrigins, FIRST)
         # Before 300, the number in Scrapy's project template.
         settings.setdefault_in_component_priority_dict("ITEM_PIPELINES", NearDupPipeline, 200)

@@ -46,7 +46,6 @@ class Keywords(TypedDict, total=False):
     synonyms: Sequence[str]
     skip_mirrors: bool
     skip_start: bool
-    conditional: bool
     close_after_seen: int
     stop_listing: int
     max_copies: int

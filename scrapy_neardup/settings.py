@@ -256,7 +256,6 @@ class Config:
     synonyms: tuple[str, ...] = _setting((), _names)
     skip_mirrors: bool = _setting(True, _flag)
     skip_start: bool = _setting(False, _flag)
-    conditional: bool = _setting(False, _flag)
     close_after_seen: int = _setting(0, _number(0, kind=int))
     stop_listing: int = _setting(0, _number(0, kind=int))
     max_copies: int = _setting(0, _number(0, kind=int))
@@ -287,9 +286,6 @@ class Config:
             except ValueError as error:
                 name = PREFIX + setting.name.upper()
                 raise ConfigError(f"{name} = {value!r} is not allowed; allowed is {error}") from None
-        if self.conditional and self.revisit == "keep":  # the feed of the run would lack the unchanged pages
-            what = "NEARDUP_CONDITIONAL = True is not allowed with NEARDUP_REVISIT = 'keep'"
-            raise ConfigError(f"{what}; allowed is NEARDUP_REVISIT = 'drop' or 'skip'")
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Config:

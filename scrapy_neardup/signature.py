@@ -115,5 +115,3 @@ class Link:
     before: str | None = None
     """The id of the document that the URL returned before the run that added this row; "" if it is unknown, None for a
     new URL. Set by the store."""
-    page: bytes | None = None
-    """The packed page, with which the URL is requested on a condition; see `crawl/validators.py`."""

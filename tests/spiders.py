@@ -18,9 +18,7 @@ from pydispatch import dispatcher
 from record_spiders import EventSpider, OtherEventSpider  # noqa: F401 - found here by their names
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from scrapy.exceptions import DropItem
-from scrapy.linkextractors import LinkExtractor
 from scrapy.pipelines import ItemPipelineManager
-from scrapy.spiders import CrawlSpider, Rule
 from scrapy.utils.request import fingerprint
 from site_server import article, html
 
@@ -591,43 +589,3 @@ class PagedSpider(ListSpider):
     def listing(self, response):
         yield from response.follow_all(css="li a", callback=self.page, errback=self.failed, priority=1)
         yield from response.follow_all(css="a.next", callback=self.listing, errback=self.failed)
-
-
-class LambdaSpider(SiteSpider):
-    """Follows links with a callback that is no method."""
-
-    def page(self, response):
-        for each in super().page(response):
-            yield each.replace(callback=lambda response: self.page(response)) if hasattr(each, "callback") else each
-
-
-class FailingSpider(SiteSpider):
-    """Fails after the last link of a page."""
-
-    def page(self, response):
-        yield from super().page(response)
-        raise ValueError("the page is odd")
-
-
-class TwoItemsSpider(SiteSpider):
-    """Yields an item without text for each page, too."""
-
-    def page(self, response):
-        yield from super().page(response)
-        yield {"price": 3}
-
-
-class RuleSpider(CrawlSpider):
-    """Follows all links by a rule, and yields an item a page."""
-
-    name = "rules"
-    rules = (Rule(LinkExtractor(), callback="page", follow=True),)
-
-    def __init__(self, spec: dict, **kwargs: Any) -> None:
-        super().__init__(start_urls=spec["urls"], **kwargs)
-
-    def parse_start_url(self, response):
-        return self.page(response)
-
-    def page(self, response):
-        return [{"url": response.url, "text": " ".join(response.css("p::text").getall())}]

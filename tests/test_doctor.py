@@ -167,6 +167,11 @@ def test_a_bad_value_of_a_setting_of_others_is_named(settings: dict[str, Any], s
     assert advice.startswith(f"error: {said}")
 
 
+def test_a_cache_that_asks_needs_no_expiry() -> None:
+    cache = {"HTTPCACHE_ENABLED": True, "HTTPCACHE_POLICY": "scrapy.extensions.httpcache.RFC2616Policy"}
+    assert advised({**ADD_ON, **cache}) == advised(ADD_ON)
+
+
 def test_ours_is_off_however_that_is_said() -> None:
     assert advised({**ADD_ON, "NEARDUP_ENABLED": "no"}) == ["warning: NEARDUP_ENABLED = False: the plugin is off"]
 

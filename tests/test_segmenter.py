@@ -1,12 +1,16 @@
-"""The compiled part and the cutter in Python give the words of jieba itself."""
+"""The compiled part gives the words of jieba itself, which cuts where there is no compiled part."""
 
 from __future__ import annotations
 
+import marshal
+import os
 import random
 import re
+import subprocess
+import sys
 import warnings
 from collections import Counter
-from functools import cache
+from concurrent.futures import ThreadPoolExecutor
 from math import log
 from pathlib import Path
 
@@ -17,10 +21,9 @@ from hypothesis import strategies as st
 from tiers import slow
 
 from scrapy_neardup import native
-from scrapy_neardup.text import jieba_data, tokens
 from scrapy_neardup.text import segmenter as module
-from scrapy_neardup.text.jieba_data import FIRST, LAST, load_tables
-from scrapy_neardup.text.segmenter import Segmenter, build_segmenter, by_runs, segmenter
+from scrapy_neardup.text import tokens
+from scrapy_neardup.text.segmenter import FIRST, LAST, Segmenter, by_jieba, load_tables, segmenter
 from scrapy_neardup.text.tokens import tokenize
 
 with warnings.catch_warnings():
@@ -50,21 +53,20 @@ RUNS = st.lists(
 ).map(lambda parts: re.sub(f"[^{ALL[0]}-{ALL[-1]}]", "", "".join(parts)) or "一")
 
 
-@cache
 def made(name: str) -> Segmenter:
     """Return one of the segmenters, each of which a test is to be run with."""
-    if name == "python":
-        return by_runs(build_segmenter())
+    if name == "jieba":
+        return by_jieba()
     if native.compiled is None:
         pytest.skip("the compiled part was not built")
     return segmenter()
 
 
-each = pytest.mark.parametrize("name", ["compiled", "python"])
+each = pytest.mark.parametrize("name", ["compiled", "jieba"])
 
 
 def words_of(name: str, run: str) -> list[str]:
-    return made(name)(["", run, ""]).decode().split("\n")
+    return made(name)(run.encode()).decode().split("\n")
 
 
 @each
@@ -118,7 +120,7 @@ def test_what_is_between_runs_stays(name: str, examples: int) -> None:
     def try_one(pairs: list[tuple[str, str]], first: str) -> None:
         parts = [first, *(part for pair in pairs for part in pair)]
         expected = [word for n, part in enumerate(parts) for word in (jieba.lcut(part) if n % 2 else part.split())]
-        assert made(name)(parts).decode().split("\n") == expected
+        assert made(name)("".join(parts).encode()).decode().split("\n") == expected
 
     try_one()
 
@@ -134,7 +136,7 @@ def test_any_text_has_the_same_words_with_each_segmenter(examples: int) -> None:
     def try_one(text: str) -> None:
         found = tokenize(text)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(tokens, "segmenter", lambda: made("python"))
+            patch.setattr(tokens, "segmenter", lambda: made("jieba"))
             assert tokenize(text) == found
 
     try_one()
@@ -144,17 +146,52 @@ def test_the_quickest_that_is_there_is_taken(monkeypatch: pytest.MonkeyPatch) ->
     if native.compiled:
         assert segmenter() is module._compiled()
     monkeypatch.setattr(native, "compiled", None)
-    assert segmenter() is module._not_compiled()
+    assert segmenter() is by_jieba()
+
+
+def run(code: str, folder: Path) -> str:
+    """Run a program in a new process, without the compiled part, and with this folder for temporary files."""
+    code = f"from scrapy_neardup import native; native.compiled = None\n{code}"
+    environment = {**os.environ, "TMPDIR": str(folder)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    return done.stdout
+
+
+USE = "from scrapy_neardup.text.tokens import tokenize; print(*tokenize('乒乓球拍卖完了，Python写的'))"
+WORDS_OF_USE = "乒乓球 拍卖 完 了 python 写 的\n"
+
+
+def test_jieba_is_quiet_and_leaves_no_file(tmp_path: Path) -> None:
+    assert run(f"import logging; logging.basicConfig(level=0)\n{USE}", tmp_path) == WORDS_OF_USE
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_the_cache_and_the_words_of_others_change_nothing(tmp_path: Path) -> None:
+    with (tmp_path / "jieba.cache").open("wb") as file:
+        marshal.dump(({"乒乓": 9, "球拍": 9}, 18), file)
+    added = "import jieba; jieba.setLogLevel(50); jieba.add_word('拍卖完'); jieba.add_word('乒乓球拍卖')"
+    assert run(f"{added}\n{USE}", tmp_path) == WORDS_OF_USE
+
+
+def test_threads_that_cut_first_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    by_jieba.cache_clear()
+    monkeypatch.setattr(native, "compiled", None)
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(tokenize, ["".join(CHINESE)] * 32))
+    monkeypatch.undo()
+    assert found == [tokenize("".join(CHINESE))] * 32
 
 
 @pytest.mark.skipif(native.compiled is None, reason="the compiled part was not built")
 def test_with_another_form_of_dictionary_another_one_is_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "dict.txt").write_text("一 x\n", encoding="utf-8")
-    monkeypatch.setattr(jieba_data, "path_of", tmp_path.joinpath)
+    monkeypatch.setattr(module, "path_of", tmp_path.joinpath)
     module._compiled.cache_clear()
     try:
         with pytest.warns(RuntimeWarning, match="the compiled part can"):
-            assert segmenter() is module._not_compiled()
+            assert segmenter() is by_jieba()
+        assert tokenize("乒乓球拍卖完了，Python写的") == WORDS_OF_USE.split()
     finally:
         module._compiled.cache_clear()
 

@@ -1,6 +1,7 @@
-"""Two processes that write to one store while others tidy, compact, export and read it: nothing is lost.
+"""Stores that have one file open at the same time.
 
-NEARDUP_TEST_DOCUMENTS says how many each of them writes.
+Two processes write while others tidy, compact, export and read: nothing is lost. In one process, stores that meet find
+each other's pending documents. NEARDUP_TEST_DOCUMENTS says how many each of them writes.
 """
 
 from __future__ import annotations
@@ -8,14 +9,18 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from contextlib import closing
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
-from helpers import detectors, names
+from helpers import detectors, names, signature
 from tiers import slow
 
-from scrapy_neardup.store import open_store
+from scrapy_neardup.signature import Visit
+from scrapy_neardup.store import Store, StoreError, open_store
 from scrapy_neardup.store.transfer import export_rows
 from scrapy_neardup.store.upkeep import compact, verify
 
@@ -71,3 +76,75 @@ def test_two_writers_and_who_tidies_up_behind_them(tmp_path: Path, count: int) -
         assert [run.closed is not None for run in store.runs()] == [True] * 3
     survey = verify(path)
     assert survey.whole, survey.findings
+
+
+def found(store: Store, number: int) -> list[tuple[str | None, bool]]:
+    """Return the URLs of the documents that a lookup finds, and whether each is pending elsewhere."""
+    documents = [each for _, each in store.find({"exact": (number,)})]
+    return [(each.url, store.claims.is_pending(each)) for each in documents]
+
+
+@pytest.fixture
+def stores(tmp_path: Path) -> Iterator[list[Store]]:
+    """Open stores that meet, two of them in one namespace, and one that does not meet."""
+    with ExitStack() as stack:
+        path, spaces = str(tmp_path / "store.sqlite"), ("", "", "other", "")
+        opened = [stack.enter_context(closing(open_store(path, detectors(), namespace=space))) for space in spaces]
+        for each in opened[:3]:
+            each.backend.meet()
+        yield opened
+
+
+def test_stores_that_meet_find_what_is_pending(stores: list[Store]) -> None:
+    one, two, *others = stores
+    document = signature("a", exact=7, simhash=5)
+    one.add(document)
+    assert [found(each, 7) for each in stores] == [[(document.url, False)], [(document.url, True)], [], []]
+    assert [url.url for _, url in two.find({"simhash": (4,)})] == [document.url]
+    one.commit(document, Visit(9.0, 100))
+    assert found(two, 7) == [(document.url, True)]  # until it is written, which that lookup began
+    end = time.monotonic() + 10
+    while found(two, 7) == [(document.url, True)] and time.monotonic() < end:
+        time.sleep(0.001)
+    assert [found(each, 7) for each in (two, *others)] == [[(document.url, False)], [], [(document.url, False)]]
+    assert (resolved := two.resolve(document.url or ""))
+    assert (resolved.signature, resolved.seen) == (next(s for _, s in two.find({"exact": (7,)})), 9.0)
+    one.withdraw(document)
+    one.flush()
+    assert [found(each, 7) for each in stores] == [[]] * 4
+
+
+def test_a_store_that_can_not_write_keeps_no_other_waiting(
+    stores: list[Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two, *_ = stores
+    document = signature("a", exact=7)
+    one.add(document)
+    one.commit(document, Visit(9.0, 100))
+
+    def fail(*, wait: bool) -> None:
+        raise StoreError("the disk is full")
+
+    monkeypatch.setattr(one.backend, "flush", fail)
+    assert found(two, 7) == [(document.url, False)]
+    monkeypatch.undo()
+
+
+def test_what_was_pending_in_a_store_that_was_closed_is_free(tmp_path: Path, stores: list[Store]) -> None:
+    with closing(open_store(str(tmp_path / "store.sqlite"), detectors())) as store:
+        store.backend.meet()
+        store.add(signature("a", exact=7))
+        assert len(found(stores[0], 7)) == 1
+    assert found(stores[0], 7) == []
+
+
+def test_stores_in_two_threads_do_not_meet(tmp_path: Path, stores: list[Store]) -> None:
+    stores[0].add(signature("a", exact=7))
+
+    def look() -> list[tuple[str | None, bool]]:
+        with closing(open_store(str(tmp_path / "store.sqlite"), detectors())) as store:
+            store.backend.meet()
+            return found(store, 7)
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(look).result() == []

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from test_segmenter import CHINESE
 from tiers import slow
 
-from scrapy_neardup.text.segmenter import build_segmenter, by_runs, segmenter
+from scrapy_neardup.text.segmenter import by_jieba, segmenter
 from scrapy_neardup.text.tokens import _HAN, _KNOWN, _UNSPACED, marks, normalize, tokenize
 
 
@@ -104,7 +104,7 @@ def one_by_one(text: str) -> list[str]:
     for run in re.findall(f"[{_HAN}]+|[{_UNSPACED}]+|(?:(?![_{_HAN}{_UNSPACED}])[\\w{marks()}])+", normalize(text)):
         if re.match(f"[{_HAN}]", run):
             for part in re.findall(f"[{_KNOWN}]+|.", run):
-                found += segmenter()(["", part, ""]).decode().split("\n")
+                found += segmenter()(part.encode()).decode().split("\n")
         elif re.match(f"[{_UNSPACED}]", run) and len(run) > 2:
             found += map("".join, pairwise(run))
         else:
@@ -144,7 +144,7 @@ def test_each_han_character_that_jieba_does_not_know_is_a_word(
     texts = ["。".join(f"中国{c}人民{c}{c}x{c}的" for c in han[at : at + 64]) for at in range(0, len(han), 64)]
     texts = texts[:: 1 if all_of_them else 20]
     found = []
-    for segment in (segmenter(), by_runs(build_segmenter())):
+    for segment in (segmenter(), by_jieba()):
         monkeypatch.setattr("scrapy_neardup.text.tokens.segmenter", lambda segment=segment: segment)
         found.append(list(map(tokenize, texts)))
     assert found[0] == found[1]

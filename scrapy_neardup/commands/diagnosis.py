@@ -109,9 +109,10 @@ def _others(settings: BaseSettings) -> Iterator[Advice]:
     if deltafetch and _read(settings, "DELTAFETCH_ENABLED"):
         what = f"{deltafetch[0]} is enabled: a page that gave an item is never fetched again, even if it has changed"
         yield Advice("warning", what, 'set DELTAFETCH_ENABLED = False and NEARDUP_REVISIT = "skip"')
-    if _read(settings, "HTTPCACHE_ENABLED") and _read(settings, "HTTPCACHE_EXPIRATION_SECS") == 0:
+    asks = str(settings.get("HTTPCACHE_POLICY")).endswith("RFC2616Policy")
+    if _read(settings, "HTTPCACHE_ENABLED") and not asks and _read(settings, "HTTPCACHE_EXPIRATION_SECS") == 0:
         what = "HTTPCACHE_ENABLED without expiry: pages that have changed or died are never noticed"
-        yield Advice("note", what, "set HTTPCACHE_EXPIRATION_SECS, or turn the cache off in production")
+        yield Advice("note", what, "set HTTPCACHE_POLICY to RFC2616Policy, or set HTTPCACHE_EXPIRATION_SECS")
 
 
 def _modes(config: Config) -> Iterator[Advice]:

@@ -19,7 +19,8 @@ from ..text.urls import is_private
 DETOUR = "neardup_detour"  # the meta key with the URL of the detour. The other marks count only for this URL
 FOR_DETOUR = ("dont_redirect", "dont_retry")  # meta keys that are set in a detour from a mirror to the original host
 _DEPTH, _INHERITED = "neardup_depth", "neardup_inherited"
-HARMLESS = frozenset(b"Accept Accept-Charset Accept-Encoding Accept-Language Referer User-Agent".split())
+HARMLESS = frozenset(b"Accept Accept-Charset Accept-Encoding Accept-Language Cache-Control Referer User-Agent".split())
+_CONDITIONS = (b"If-None-Match", b"If-Modified-Since")
 # Meta keys that are secret, or useless on another host.
 _OF_ITS_HOST = ("proxy", "cookiejar", "bindaddress", "download_slot", "http_user", "http_pass", "http_auth_domain")
 _OF_THE_FETCH = ("redirect_urls", "redirect_reasons", "retry_times", "neardup_recheck", _INHERITED)
@@ -70,6 +71,15 @@ def disown(request: Request) -> None:
             request.meta.pop(name, None)
 
 
+def drop_conditions(request: Request) -> None:
+    """Remove the conditions that Scrapy's HTTP cache set for another URL.
+
+    Redirects copy them, and the new URL may have the same validator. Then it would answer 304 with no page to show.
+    """
+    for name in _CONDITIONS:
+        request.headers.pop(name, None)
+
+
 def is_start(request: Request) -> bool:
     """Return whether a request is a start request, or a redirect or retry of one."""
     return bool(request.meta.get("is_start_request")) and not request.meta.get("depth")
@@ -100,6 +110,7 @@ def detour(request: Request, url: str, marks: Mapping[str, object]) -> Request:
     Cookies are removed. For another scheme or host, other headers and meta keys that may be secret are removed too.
     """
     made = request.replace(url=url, cookies=None, dont_filter=True)
+    drop_conditions(made)
     for name in (*_OF_THE_FETCH, *_MARKS):
         made.meta.pop(name, None)
     made.meta.update({DETOUR: made.url, **marks} if marks else {})

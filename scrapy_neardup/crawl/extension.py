@@ -29,7 +29,6 @@ from .drop_feed import DroppedFeed
 from .garbage import frozen
 from .leads import Leads
 from .outcome import Outcomes
-from .pages import Pages
 from .reactor import pause
 from .rechecks import Rechecks
 from .refusal import shorten
@@ -68,6 +67,7 @@ class NearDup:
         self._run_file = _run_file(crawler)
         run = self._run_file.read_text() if self._run_file and self._run_file.exists() else ""
         self.dedup = Deduplicator.from_config(config, run=run, writer=crawler.spider.name)
+        self.dedup.store.backend.meet()
         self.access = Access(self.dedup, self._failed)
         self.outcomes = Outcomes(self)
         self.waitlist = Waitlist(crawler, self)
@@ -75,7 +75,6 @@ class NearDup:
         self.leads = Leads(self._keep_fetching)
         self.streaks = Streaks(config, self.close_spider)
         self.traps = Traps(config)
-        self.pages = Pages(self)
         if self._run_file:
             self._run_file.write_text(self.dedup.store.run)
         self.workers = Workers(self.dedup.detectors, config.workers, config.extractor)

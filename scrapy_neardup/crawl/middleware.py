@@ -21,7 +21,7 @@ from twisted.internet import error as twisted_error
 from ..mirrors.advice import SKIP, Advice, Alternative, Mirrors
 from ..text.urls import canonical_url, host
 from .archive import Archive, is_archived
-from .detours import FOR_DETOUR, detour, disown, is_open, is_ours, is_safe, is_start, mark, redirects
+from .detours import FOR_DETOUR, detour, disown, drop_conditions, is_open, is_ours, is_safe, is_start, mark, redirects
 from .extension import NearDup
 from .probes import Probes
 from .waitlist import is_sent_after_all
@@ -67,6 +67,7 @@ class MirrorMiddleware:
         self._crawler = crawler
         where = self.config.dead_links_archive
         self._archive = Archive(where, crawler) if where else None
+        self._has_cache = crawler.settings.getbool("HTTPCACHE_ENABLED")
         self._offsite: OffsiteMiddleware | None = None
         self._gone: LocalCache[str, bool] = LocalCache(MAX_GONE)
         """URLs and hosts that failed in this crawl. The oldest are forgotten."""
@@ -84,6 +85,8 @@ class MirrorMiddleware:
 
     async def process_request(self, request: Request) -> Request | None:
         disown(request)
+        if self._has_cache and redirects(request)[0]:
+            drop_conditions(request)
         self.neardup.leads.follow(request)
         if request.meta.get("dont_neardup"):
             return None

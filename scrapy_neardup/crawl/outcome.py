@@ -177,7 +177,6 @@ class Outcomes:
         self._access.later(self._commit, claim, is_archived)
         self._neardup.waitlist.let_go((claim.match or claim).signature)
         self._neardup.leads.note_verdict(claim)
-        self._neardup.pages.note_commit(item.response, claim)
 
     def _commit(self, claim: Claim, is_archived: bool) -> None:
         claim.commit()

@@ -25,7 +25,7 @@ from ..text.shapes import site
 from ..text.urls import canonical_url, domain, host
 from ..verdict import Apart, Match, page_kind
 from .evidence import Comparison, Rule, compare
-from .siblings import Page, Siblings, may_hide_form
+from .siblings import Page, Siblings
 from .titles import title_words
 
 if TYPE_CHECKING:
@@ -69,8 +69,10 @@ class Matcher:
 
     def learn(self, signature: Signature, match: Match | None) -> None:
         """Remember a new document, or a copy that may hide a form, to recognise siblings among later documents."""
-        if match is None or may_hide_form(signature, match.signature, match.evidence.resemblance):
+        if match is None:
             self._siblings.learn(signature)
+        else:
+            self._siblings.learn_copy(signature, match.signature, match.evidence.resemblance)
 
     def best(self, document: Document, signature: Signature) -> Match | None:
         """Return the match with the original of a document; None if the document is not a copy.
@@ -166,7 +168,7 @@ class Matcher:
         is_own = self.is_own(document.url, earlier) and not document.is_one_of_several
         if not is_own and any(self.reviews.differ(url, earlier.url) for url in (document.url, *document.aliases)):
             return WHY_APART
-        return page.why_sibling_of(earlier, is_own=is_own, counters=self._store.counters.of(document.url))
+        return page.beside(earlier).why_siblings(is_own=is_own, counters=self._store.counters.of(document.url))
 
     def candidates(self, document: Document, signature: Signature) -> Iterator[tuple[str, Signature]]:
         """Yield each candidate in the scope once, with its detector, then the document that the URL returned last."""
@@ -189,7 +191,7 @@ class Matcher:
         # Most pairs end here, so expensive checks come later, above all the counting of copies.
         if not self.rule.may_accept(found):
             return None
-        found = found._replace(resemblance=max(found.resemblance, page.own(earlier).resemblance))
+        found = found._replace(resemblance=max(found.resemblance, page.beside(earlier).own_resemblance))
         same_text = _same_text(signature, earlier)
         same_url = same_text and self.is_own(document.url, earlier)
         same_record = same_text and not same_url and self._is_same_record(page, signature, earlier)
@@ -205,7 +207,7 @@ class Matcher:
         """
         return (
             bool(signature.facts)
-            and page.is_of_host(earlier)
+            and page.beside(earlier).is_of_one_host
             and (not signature.title or title_words(signature.title) == title_words(earlier.title))
             and (signature.sketch.tokens > 0 or has_strong(signature.facts))
             and agree(signature.facts, earlier.facts, self._store.counters.of(signature.url))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..document import Document
@@ -42,10 +41,6 @@ class Visits:
             link = self._store.resolve(url)
             if link and link.is_copy:
                 self._store.record(Link(url, None, False, self._clock(), document.size))
-
-    def renew(self, link: Link) -> None:
-        """Record that a URL still returns the document of its link."""
-        self._store.record(replace(link, seen=self._clock()))
 
     def unlink(self, document: Document) -> None:
         """Record that the URLs of a document return several documents."""

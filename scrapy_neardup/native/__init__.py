@@ -1,6 +1,6 @@
-"""The compiled part, C twins of Python functions that are faster and give equal results.
+"""The compiled part, C twins of functions in Python and in jieba that are faster and give equal results.
 
-The Python functions are used where it was not built: without a compiler at installation, or on a big-endian machine.
+Those functions are used where it was not built: without a compiler at installation, or on a big-endian machine.
 """
 
 from __future__ import annotations

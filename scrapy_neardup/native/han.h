@@ -27,7 +27,7 @@ static double score(const Chinese *data, uint64_t what)
     return number(data->scores, what < data->most ? what : PREFIX);
 }
 
-/* segmenter._Dictionary._best_ends, for one position */
+/* jieba.Tokenizer.calc, for one position. Adds in jieba's order, so that the last digits are equal. */
 static void best_end(const Chinese *data, Place *run, Py_ssize_t size, Py_ssize_t start)
 {
     double most = -HUGE_VAL, sum;
@@ -93,7 +93,7 @@ static void find_states(const char *model, Place *text, Py_ssize_t size)
     }
 }
 
-/* segmenter._Dictionary._left_over and jieba.finalseg.cut */
+/* The end of jieba.Tokenizer.__cut_DAG, and jieba.finalseg.cut: new words among single characters. */
 static void put_left_over(const Chinese *data, Place *run, Py_ssize_t size, const unsigned char *text, Lines *lines)
 {
     int is_new = size > 1 && !is_word(&data->words, run, size);
@@ -109,7 +109,7 @@ static void put_left_over(const Chinese *data, Place *run, Py_ssize_t size, cons
     }
 }
 
-/* segmenter._Dictionary.cut */
+/* jieba.Tokenizer.__cut_DAG */
 static void put_run(const Chinese *data, Place *run, Py_ssize_t size, const unsigned char *text, Lines *lines)
 {
     Py_ssize_t start = 0;
@@ -190,7 +190,7 @@ static PyObject *plain_chinese(Call *call)
     return made;
 }
 
-/* segmenter.by_runs, with segmenter._Dictionary.cut */
+/* segmenter.by_jieba */
 static PyObject *cut_lines(Call *call)
 {
     const unsigned char *text = call->data[0].buf;

@@ -12,7 +12,9 @@ A server holds a document (stores it as pending) in these steps:
 4. Documents with a near SimHash do not prevent the server from holding the document. The client compares them
    afterwards, and releases the document if it is a copy of one of them.
 
-A local back end holds a document for its own process only. Other processes find the document once it is committed.
+A local back end holds a document for its own process only. Other processes find the document once it is committed. The
+crawls of one process find each other's pending documents in memory (`Backend.meet`). Nothing comes between their
+lookups and claims, since all of them run in one thread.
 """
 
 from __future__ import annotations
@@ -59,14 +61,14 @@ class Claims:
             self._entry = None
 
     def found(self, fingerprints: Mapping[str, Sequence[int]]) -> tuple[bool, Found]:
-        """Look up fingerprints. Return whether they belong to the intended document, and the rows found.
+        """Look up fingerprints. Return whether pending documents of others are candidates, and the rows found.
 
-        If the fingerprints belong to the intended document, and no row has one of them, a server holds the document.
-        Pending documents of other processes are candidates only for the intended document.
+        If the fingerprints belong to the intended document, and no row has one of them, a server holds the document. On
+        a server, pending documents of other processes are candidates only for the intended document.
         """
         question, intended = self._documents.lookup.question(fingerprints), self._intended
         if intended is None or fingerprints is not intended.fingerprints:
-            return False, self._backend.find([question])[0]
+            return not self._backend.is_remote, self._backend.find([question])[0]
         if foreseen := self._foreseen.pop(intended, None):
             self._entry, found = foreseen
             self._is_stale = not found.is_held
@@ -106,7 +108,7 @@ class Claims:
         self._intended = None
 
     def is_pending(self, signature: Signature) -> bool:
-        """Return whether a lookup found this document pending in another process.
+        """Return whether a lookup found this document pending in another process or crawl.
 
         If that process is dead, release the document.
         """

@@ -32,7 +32,8 @@ class Documents:
         self.pending: dict[Signature, Entry] = {}
         """The pending documents of this process, each with its entry in the back end."""
         self.elsewhere: WeakSet[Signature] = WeakSet()
-        """Documents that were pending in another process when they were last found."""
+        """Documents that were pending in another process or crawl when they were last found."""
+        self._unsettled: WeakSet[Signature] = WeakSet()  # documents that were read while they were pending
         self.lookup = lookup
         self.links = Links(backend, session, self.held, self.recount)
         self._backend = backend
@@ -71,9 +72,12 @@ class Documents:
         return list({row.key: by_key[row.key] for row in self._backend.get(by_key)}.values()) if by_key else []
 
     def held(self, row: Row) -> Signature:
-        """Return the document in a row, as the same object at each call. Raise StoreError if the row is damaged."""
+        """Return the document in a row, as the same object at each call. Raise StoreError if the row is damaged.
+
+        A document that was pending is read again once it is committed, since its visit is known only then.
+        """
         signature = self._held.get(row.key)
-        if signature is None:
+        if signature is None or (signature in self._unsettled and not row.is_pending):
             record = self._session.load(row)
             assert isinstance(record, Signature)
             signature = self._held[row.key] = record
@@ -81,6 +85,7 @@ class Documents:
             signature.count = self.links.count
         if row.is_pending:
             self.elsewhere.add(signature)
+            self._unsettled.add(signature)
         return signature
 
     def all(self) -> Iterator[Signature]:

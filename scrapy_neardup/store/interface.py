@@ -64,7 +64,7 @@ class Row(NamedTuple):
     value: bytes | Record
     """The encoded record (see `records.dump`), or the record itself if the row is not yet written."""
     is_pending: bool = False
-    """True if the row is a document that is pending in another process."""
+    """True if the row is a document that is pending in another process or crawl."""
 
 
 class Postings(NamedTuple):
@@ -183,6 +183,12 @@ class Backend(Protocol):
         """Release the lock of a run."""
 
     # The back end as a whole
+
+    def meet(self) -> None:
+        """From now on, find pending documents of the other back ends in this thread that meet, in the same file.
+
+        A server shows pending documents anyway.
+        """
 
     def describe(self) -> dict[str, object]:
         """Return figures about the back end by name, such as sizes in bytes."""

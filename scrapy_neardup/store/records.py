@@ -8,7 +8,7 @@ the kind `meta`:
   figure_sample]`; `facts` are packed as in facts.py; `own` is `[seen, size, before]` of the visit of its own URL, or
   nil if a link is newer; `sample` is true for a sample of its host;
 - link: `target` is the id of its document, `RUN/NUMBER`, or nil for a URL to be fetched each time; `evidence` is
-  `[detector, hamming, resemblance, containment, length_ratio, kind]` or nil; `page` is bytes or nil;
+  `[detector, hamming, resemblance, containment, length_ratio, kind]` or nil;
 - host: `trials` are `relations.Row`; `met` maps each new host to the time of its first page; `counters` are
   `[host, hashed name of a fact, whether it is a counter]`.
 """
@@ -35,7 +35,7 @@ from .runs import Run
 FIELDS = {
     RUN: ("started", "closed", "sealed", "paused", "forgotten", "documents", "urls", "stats", "writer"),
     DOCUMENT: ("url", "title", "first_seen", "fingerprints", "sketch", "layout", "facts", "label", "own", "sample"),
-    LINK: ("url", "target", "is_copy", "seen", "size", "firm", "evidence", "before", "page"),
+    LINK: ("url", "target", "is_copy", "seen", "size", "firm", "evidence", "before"),
     HOST: ("trials", "met", "counters"),
 }
 _ERRORS = "surrogatepass"  # URLs and titles may contain lone surrogates
@@ -132,9 +132,9 @@ def _document(key: str, body: Any) -> Signature:
 
 
 def _link(key: str, body: Any) -> Link:
-    url, target, is_copy, seen, size, firm, evidence, before, page = body
+    url, target, is_copy, seen, size, firm, evidence, before = body
     found = Evidence(*evidence) if evidence else None
-    return Link(url, None, is_copy, seen, size, found, firm, target, key, before, page)
+    return Link(url, None, is_copy, seen, size, found, firm, target, key, before)
 
 
 def _host(key: str, body: Any) -> HostNews:

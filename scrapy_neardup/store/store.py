@@ -103,8 +103,8 @@ class Store:
         """Yield each candidate as a pair of detector name and document, in the order of the detectors."""
         if not self.is_remote:  # a server always finds the rows of all processes
             self.refresh()
-        is_claim, found = self.claims.found(fingerprints)
-        return self.documents.found(fingerprints, found, with_pending=is_claim)
+        with_pending, found = self.claims.found(fingerprints)
+        return self.documents.found(fingerprints, found, with_pending=with_pending)
 
     def leave(self, signature: Signature) -> None:
         """Cancel the claim on a document that turned out to be a copy."""

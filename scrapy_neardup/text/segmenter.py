@@ -1,47 +1,51 @@
 """Cut runs of Han characters into words as jieba does. Loaded on first use.
 
-The compiled part and the cutter in Python give equal words.
+The compiled part cuts by jieba's dictionary and model, without importing jieba: that would take a second, and five
+times the memory. Without the compiled part, jieba itself cuts: the same words, more slowly.
 """
 
 from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Iterator
-from functools import cache, lru_cache
-from math import inf, log
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from math import log
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from .. import native
-from .jieba_data import load_tables
 
-Cut = Callable[[str], list[str]]
-Segmenter = Callable[[list[str]], bytes]
-"""A function that returns the words of a text in UTF-8, one on each line.
+Segmenter = Callable[[bytes], bytes]
+"""A function that returns the words of a text, one on each line; both in UTF-8.
 
-It takes the text as a list of gaps and runs. Gaps have an even index, and consist of words with blanks around each
-word, or are empty. Between two gaps is a run of Han characters.
+Between runs of Han characters, the text consists of words, with ASCII separators around each word. Only ASCII letters
+are changed to lower case.
 """
 
-_RUN = re.compile("([\u4e00-\u9fd5]+)")  # runs of the Han characters that jieba knows; any other character is a word
+FIRST, LAST = 0x4E00, 0x9FD5  # the Han characters that jieba knows; any other character is a word
+_RUN = re.compile(f"([{chr(FIRST)}-{chr(LAST)}]+)")
+_ASCII_WORDS = bytes(c if c > 127 else ord(chr(c).lower()) if chr(c).isalnum() else ord(" ") for c in range(256))
+_STATES = "BEMS"  # of a character in a word: first, last, middle, single; in the order of jieba's ties
+_UNSEEN = -3.14e100  # jieba.finalseg.MIN_FLOAT
+_SAYS = np.uint64((1 << 24) - 1)  # see native/dictionary.h
+
+
+def word_lines(text: bytes) -> bytes:
+    """Return the words of a UTF-8 text without Chinese, one on each line. All separators in the text must be ASCII.
+
+    Only ASCII letters are changed to lower case.
+    """
+    return native.compiled.word_lines(text) if native.compiled else b"\n".join(text.translate(_ASCII_WORDS).split())
 
 
 def segmenter() -> Segmenter:
-    """Return the compiled segmenter of Chinese, or else the one in Python."""
-    return (_compiled() if native.compiled else None) or _not_compiled()
-
-
-class CompiledSegmenter:
-    """The compiled segmenter with jieba's tables. Raises ValueError if jieba's dictionary has an unknown format."""
-
-    def __init__(self, compiled: native.Compiled) -> None:
-        self._cut_lines, self._tables = compiled.cut_lines, load_tables(compiled)
-
-    def __call__(self, parts: list[str]) -> bytes:
-        return self.cut("".join(parts).encode())
-
-    def cut(self, text: bytes) -> bytes:
-        """Cut a text as a segmenter does. `text` is the list of gaps and runs, joined and encoded in UTF-8."""
-        return self._cut_lines(text, *self._tables)
+    """Return the compiled segmenter of Chinese, or else jieba."""
+    return (_compiled() if native.compiled else None) or by_jieba()
 
 
 @cache
@@ -49,117 +53,95 @@ def _compiled() -> Segmenter | None:
     """Return the compiled segmenter. If jieba's dictionary has an unknown format, warn and return None."""
     assert native.compiled
     try:
-        return CompiledSegmenter(native.compiled)
+        cut, tables = native.compiled.cut_lines, load_tables(native.compiled)
     except ValueError as error:
         warnings.warn(f"the compiled part can't cut Chinese: {error}", RuntimeWarning, stacklevel=2)
         return None
+    return lambda text: cut(text, *tables)
 
 
 @cache
-def _not_compiled() -> Segmenter:
-    return by_runs(build_segmenter())
+def by_jieba() -> Segmenter:
+    """Return jieba as a segmenter, with a dictionary of its own.
 
-
-def by_runs(cut: Cut) -> Segmenter:
-    """Return a segmenter that cuts all runs in one call of `cut`. One call for each run takes a third longer.
-
-    `cut` must cut at each blank and each line end.
+    Words that a spider adds to jieba change nothing. The dictionary is read without jieba's cache, a file in the folder
+    for temporary files, where any user of the machine could have put another one. jieba logs nothing.
     """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # newer versions of Python warn about escapes in jieba's source
+        import jieba
+    tokenizer = jieba.Tokenizer()
+    tokenizer.FREQ, tokenizer.total = tokenizer.gen_pfdict(tokenizer.get_dict_file())
+    tokenizer.initialized = True
 
-    def lines(parts: list[str]) -> bytes:
-        gaps = parts[::2]
-        joined = parts.copy()
-        joined[::2] = ["\n" if len(gap) > 1 else gap for gap in gaps]
-        words = _filled(cut("".join(joined)), [gap.split() for gap in gaps if len(gap) > 1])
-        return "\n".join(words).replace("\n \n", "\n").strip().encode()
+    def lines(text: bytes) -> bytes:
+        words: list[bytes] = []
+        for place, part in enumerate(_RUN.split(text.decode())):
+            words += map(str.encode, tokenizer.cut(part)) if place % 2 else word_lines(part.encode()).split()
+        return b"\n".join(words)
 
     return lines
 
 
-def _filled(cut: list[str], gaps: list[list[str]]) -> list[str]:
-    """Return the words of the list `cut`, with each line end replaced by the words of the next gap."""
-    words: list[str] = []
-    at = 0
-    for gap in gaps:
-        end = cut.index("\n", at)
-        words += cut[at:end]
-        words += gap
-        at = end + 1
-    return words + cut[at:] if words else cut
+# jieba's data for the compiled part
 
 
-def build_segmenter() -> Cut:
-    """Return a function that cuts text by jieba's dictionary and model, in less than half of jieba's time."""
-    dictionary = _Dictionary()
+class Tables(NamedTuple):
+    """The arguments that follow the text in `Compiled.cut_lines`, about 9 MB."""
 
-    def cut(text: str) -> list[str]:
-        words: list[str] = []
-        for place, part in enumerate(_RUN.split(text)):
-            words += dictionary.cut(part) if place % 2 else part
-        return words
-
-    return cut
+    words: bytes
+    scores: bytes
+    model: bytes
 
 
-class _Dictionary:
-    """jieba's dictionary of words with their counts, and its model of words that are not in the dictionary."""
+def path_of(name: str) -> Path:
+    """Return the path of a file in the installed jieba. Raise ModuleNotFoundError if jieba is not installed."""
+    # resources.files("jieba") would import jieba, which takes longer than loading the data.
+    spec = find_spec("jieba")
+    if spec is None or spec.origin is None:
+        raise ModuleNotFoundError("Chinese needs the data of jieba: pip install jieba", name="jieba")
+    return Path(spec.origin).parent / name
 
-    def __init__(self) -> None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # newer versions of Python warn about escapes in jieba's source
-            import jieba
-            from jieba import finalseg
-        jieba.setLogLevel("WARNING")
-        jieba.dt.initialize()
-        self._counts: dict[str, int] = jieba.dt.FREQ  # 0 marks a prefix that is not a word
-        all_words = log(jieba.dt.total)
-        self._score = cache(lambda count: log(count) - all_words)  # of a word, by its count
-        # A cache, since most new words (names and the like) occur again.
-        self._find = lru_cache(maxsize=1 << 14)(lambda text: list(finalseg.cut(text)))
 
-    def cut(self, run: str) -> list[str]:
-        """Return the words of a run. The dictionary shows the most likely way to cut it.
+def load_tables(compiled: native.Compiled) -> Tables:
+    """Return jieba's dictionary and model. Raise ValueError if the dictionary has an unknown format."""
+    lines = path_of("dict.txt").read_bytes()
+    # Half of the slots stay free: about every 10 bytes of the file need a slot of 8 bytes for a prefix.
+    words, all_counts = compiled.dictionary(lines, (len(lines) // 8).bit_length())
+    return Tables(*_scored(np.frombuffer(words, np.uint64), log(all_counts)), _model())
 
-        After that, the model finds new words among characters that remain single.
-        """
-        words: list[str] = []
-        at = start = 0  # `start`: the beginning of a series of single characters
-        for end in self._ends(run):
-            if end - at > 1:
-                words += self._left_over(run[start:at])
-                words.append(run[at:end])
-                start = end
-            at = end
-        words += self._left_over(run[start:at])
-        return words
 
-    def _left_over(self, text: str) -> str | list[str]:
-        return text if len(text) < 2 or self._counts.get(text) else self._find(text)
+def _scored(words: npt.NDArray[np.uint64], all_words: float) -> tuple[bytes, bytes]:
+    """Return the dictionary with each count replaced by the index of its score, and the list of scores, as bytes.
 
-    def _ends(self, run: str) -> Iterator[int]:
-        """Yield the end of each word in the most likely cut of a run."""
-        ends = self._best_ends(run)
-        at = 0
-        while at < len(run):
-            at = ends[at]
-            yield at
+    A count of 0 has the score of a count of 1.
+    """
+    says = (words & _SAYS).astype(np.int64)
+    is_used = np.bincount(says, minlength=2) > 0
+    is_used[:2] = True
+    place_of = np.cumsum(is_used) - 1
+    scores = [log(max(1, count - 1)) - all_words for count in np.flatnonzero(is_used).tolist()]
+    return (words - says.view(np.uint64) + place_of[says].view(np.uint64)).tobytes(), np.array(scores).tobytes()
 
-    def _best_ends(self, run: str) -> list[int]:
-        """Return, for each position, the end of the first word in the most likely cut of the run from there on."""
-        count_of, score_of, size = self._counts.get, self._score, len(run)
-        best, ends = [0.0] * (size + 1), [0] * size
-        for start in range(size - 1, -1, -1):
-            end = far = start + 1
-            most = -inf
-            word = run[start]
-            while (count := count_of(word)) is not None:
-                # Add in jieba's order, so that the last digits are equal. Ties go to the longest word.
-                if count and (score := score_of(count) + best[end]) >= most:
-                    most, far = score, end
-                if end == size:
-                    break
-                end += 1
-                word = run[start:end]
-            best[start] = most if most > -inf else score_of(1) + best[start + 1]
-            ends[start] = far
-        return ends
+
+def _model() -> bytes:
+    """Return, as bytes, the log probabilities of first states, of transitions, and of each character in each state."""
+    start, after, seen = (_probabilities(name) for name in ("start", "trans", "emit"))
+    with_each = np.full((LAST - FIRST + 1, len(_STATES)), _UNSEEN)
+    for column, state in enumerate(_STATES):
+        for character, likelihood in seen[state].items():
+            if FIRST <= ord(character) <= LAST:
+                with_each[ord(character) - FIRST, column] = likelihood
+    first = [start[state] for state in _STATES]
+    between = [after[state].get(other, _UNSEEN) for state in _STATES for other in _STATES]
+    return np.array(first + between).tobytes() + with_each.tobytes()
+
+
+def _probabilities(name: str) -> Mapping[str, Any]:
+    spec = spec_from_file_location(f"jieba_{name}", path_of(f"finalseg/prob_{name}.py"))
+    assert spec
+    assert spec.loader
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    found: Mapping[str, Any] = module.P
+    return found

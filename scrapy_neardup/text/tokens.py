@@ -1,7 +1,7 @@
 """Split text into tokens. No I/O, except that the segmenter of Chinese is loaded on first use.
 
-Text is first split by script. jieba cuts only runs of the Han characters that it knows. The compiled segmenter and the
-one in Python give the same words, so a fingerprint does not depend on the installation.
+Text is first split by script. jieba cuts only runs of the Han characters that it knows. The compiled segmenter gives
+the same words as jieba, so a fingerprint does not depend on the installation.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import cache, lru_cache
 from itertools import chain, islice, pairwise
 
 from .. import native
-from .segmenter import CompiledSegmenter, segmenter
+from .segmenter import segmenter, word_lines
 
 SCHEME = "tokens/2"
 
@@ -28,7 +28,6 @@ _INVISIBLE = re.compile(
     "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
 _ASCII = bytes(range(128))
-_ASCII_WORDS = bytes(c if c > 127 else ord(chr(c).lower()) if chr(c).isalnum() else ord(" ") for c in range(256))
 _MORE = "\n"
 _SHORT, _MANY = 8, 1 << 13  # limits of the cache: the characters of a text, and the number of texts
 
@@ -87,7 +86,7 @@ def token_lines(text: str) -> bytes:
     if len(parts) == 1:
         return "\n".join(gaps[0].split()).encode()
     parts[::2] = gaps
-    return segmenter()(parts)
+    return segmenter()("".join(parts).encode())
 
 
 def _plain_chinese_lines(text: str) -> bytes | None:
@@ -96,10 +95,9 @@ def _plain_chinese_lines(text: str) -> bytes | None:
     Return None for any other text, or if the compiled part is missing. This shortcut saves a third of the time.
     """
     plain = native.compiled.plain_chinese(text.encode(errors="surrogatepass")) if native.compiled else None
-    if plain is None or not _HAN_RUNS.search(text):
-        return None if plain is None else word_lines(plain)
-    segment = segmenter()
-    return segment.cut(plain) if isinstance(segment, CompiledSegmenter) else None
+    if plain is None:
+        return None
+    return segmenter()(plain) if _HAN_RUNS.search(text) else word_lines(plain)
 
 
 def _apart(normal: str, words: list[str]) -> str:
@@ -184,14 +182,6 @@ def marks() -> str:
 def _run() -> re.Pattern[str]:
     # Compiled on first use, since it would be a good part of the start of a crawl, and most texts do not need it.
     return re.compile(f"[{_HAN}]|(?P<unspaced>[{_UNSPACED}]+)|(?:(?![_{_HAN}{_UNSPACED}])[\\w{marks()}])+")
-
-
-def word_lines(text: bytes) -> bytes:
-    """Return the words of a UTF-8 text, one on each line. All separators in the text must be ASCII.
-
-    Only ASCII letters are changed to lower case.
-    """
-    return native.compiled.word_lines(text) if native.compiled else b"\n".join(text.translate(_ASCII_WORDS).split())
 
 
 def _runs(normal: str) -> list[str]:

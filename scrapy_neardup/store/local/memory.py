@@ -125,6 +125,9 @@ class MemoryBackend:
 
     # The back end as a whole
 
+    def meet(self) -> None:
+        pass
+
     def describe(self) -> dict[str, object]:
         return {}
 

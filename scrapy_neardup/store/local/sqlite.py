@@ -11,12 +11,14 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from threading import get_ident
+from typing import Any, ClassVar
+from weakref import WeakSet
 
 from ...index.row_index import Place
-from ..interface import Entry, Row, StoreError
+from ..interface import DOCUMENT, Entry, Found, Question, Row, StoreError
 from ..postings import postings
-from ..records import load
+from ..records import dump, load
 from .database import open_database, shrink, store_errors, table_of
 from .locks import RunLock
 from .memory import MemoryBackend
@@ -30,11 +32,14 @@ class SqliteBackend(MemoryBackend):
     """A back end in a file, for several processes on one machine. Raises StoreError if the file can't be opened."""
 
     index: StoredIndex
+    _meeting: ClassVar[WeakSet[SqliteBackend]] = WeakSet()
+    """The back ends of this process that find each other's pending documents. Crawlers have no place to share."""
 
     def __init__(self, path: str, *, namespace: str = "", writes: bool = True) -> None:
         super().__init__()
         self.name = os.path.realpath(path)  # follow links, so that all processes use the same lock files
         self._table = table_of(namespace)
+        self._place = self.name, self._table, get_ident()
         self._db = open_database(self.name, self._table, writes=writes)
         self._version = self._known = 0
         self._locks: dict[str, RunLock] = {}
@@ -87,6 +92,43 @@ class SqliteBackend(MemoryBackend):
         if len(numbers) < len(known):
             found |= {row.key: row for row in self.get(place for place in known if isinstance(place, str))}
         return found
+
+    def find(self, questions: Sequence[Question], entries: Sequence[Entry | None] = ()) -> list[Found]:
+        found = super().find(questions, entries)
+        for other in self._others():
+            for question, answer in zip(questions, found, strict=True):
+                other.add_unread(question, answer)
+        return found
+
+    def _others(self) -> list[SqliteBackend]:
+        """Return the other back ends that this one meets."""
+        if self not in self._meeting or len(self._meeting) == 1:
+            return []
+        return [each for each in self._meeting if each is not self and each._place == self._place]
+
+    def add_unread(self, question: Question, found: Found) -> None:
+        """Add this back end's documents that another one may not have read yet: pending and new ones."""
+        keys, near = self.index.newest(question)
+        for key, places in keys.items():
+            found.rows[key] = self._with_unread(found.rows.get(key, []), places[-question.keys[key] :])
+        found.near = self._with_unread(found.near, near)
+
+    def _with_unread(self, rows: list[Row], places: Iterable[Place]) -> list[Row]:
+        known = {row.key for row in rows}
+        keys = [each for each in places if isinstance(each, str) and each.startswith(DOCUMENT) and each not in known]
+        unread = self.get(keys)
+        # A new document counts as pending until it is in the file, so that no link to it gets there first.
+        waits = all(row.key in self._pending for row in unread) or self._can_write()
+        # Encoded, since each store counts the copies of a document by itself.
+        return rows + [Row(row.key, _encoded(row), waits or row.key in self._pending) for row in unread]
+
+    def _can_write(self) -> bool:
+        """Start to write all buffered rows. Return False if the last write failed."""
+        try:
+            self.flush(wait=False)
+        except StoreError:  # the rows stay in the buffer, and a later flush raises it again
+            return False
+        return True
 
     def scan(self, kind: str, run: str = "") -> Iterator[Row]:
         prefix = f"{kind}/{run}/" if run else f"{kind}/"
@@ -204,6 +246,9 @@ class SqliteBackend(MemoryBackend):
 
     # The store as a whole
 
+    def meet(self) -> None:
+        self._meeting.add(self)
+
     def describe(self) -> dict[str, object]:
         rows = sum(_size(file) for file in (Path(self.name), Path(f"{self.name}-wal")))
         index = sum(_size(file) for file in folder_of(self.name).rglob("*.idx"))
@@ -217,6 +262,7 @@ class SqliteBackend(MemoryBackend):
                 shrink(db)
 
     def abandon(self) -> None:
+        self._meeting.discard(self)
         self.index.end()
         if self._writer:
             self._writer.close()
@@ -232,3 +278,7 @@ def _size(file: Path) -> int:
         return file.stat().st_size
     except OSError:
         return 0
+
+
+def _encoded(row: Row) -> bytes:
+    return row.value if isinstance(row.value, bytes) else dump(row.key, row.value)

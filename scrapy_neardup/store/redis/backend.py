@@ -182,6 +182,9 @@ class RedisBackend(Rows):
 
     # The store as a whole
 
+    def meet(self) -> None:
+        pass
+
     def describe(self) -> dict[str, object]:
         memory = self.server.memory()
         return {
