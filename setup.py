@@ -7,7 +7,7 @@ import sysconfig
 from setuptools import Extension, setup
 
 FOLDER = "scrapy_neardup/native"
-HEADERS = ("call", "words", "dictionary", "han", "record", "markup")
+HEADERS = ("call", "words", "dictionary", "han", "record", "postings", "markup")
 # With the stable ABI, a wheel of Python 3.11 serves all later versions. Free-threaded Python has no stable ABI.
 IS_STABLE = (
     sys.implementation.name == "cpython"

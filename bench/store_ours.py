@@ -14,7 +14,7 @@ from store_made import NEW, OF_FORM, signature
 
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.signature import Signature, Visit
-from scrapy_neardup.store.local.index_files import folder_of
+from scrapy_neardup.store.local.stored_index import folder_of
 from scrapy_neardup.text.urls import canonical_url
 
 ROUNDS, QUERIES = 5, 1000
@@ -49,7 +49,7 @@ def measure(path: str, inserts: int) -> Result:
     with Deduplicator.open(path) as dedup:
         result: Result = {"open": time.perf_counter() - start, "ram_opened": grown(before), "held": len(labels)}
         backend = dedup.store.backend
-        result |= {"disk": size, "index": index_size(path), "parts": [len(table) for table in backend.index.tables]}
+        result |= {"disk": size, "index": index_size(path), "parts": [len(level) for level in backend.index.levels]}
         for kind in KINDS:
             result[kind], result[f"{kind} matched"] = look_up(dedup, asked[kind])
         result["ram_looked_up"] = grown(before)

@@ -8,7 +8,7 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,9 @@ import numpy as np
 
 from scrapy_neardup.detectors import Detector, Exact, SimHash
 from scrapy_neardup.facts import Kind, pack
-from scrapy_neardup.fingerprints.hashes import MULTIPLIER, hash_text
+from scrapy_neardup.fingerprints.hashes import hash_text
 from scrapy_neardup.fingerprints.record import encode, make_sketch
 from scrapy_neardup.fingerprints.sketch import Sketch
-from scrapy_neardup.index.key_table import PackedTable
-from scrapy_neardup.index.kinds import distinct
-from scrapy_neardup.index.near import NearTable
 from scrapy_neardup.signature import Link, Signature
 from scrapy_neardup.store import Store
 from scrapy_neardup.text.urls import canonical_url
@@ -147,39 +144,6 @@ class Entry:
 
     def __repr__(self) -> str:
         return self.name
-
-
-class Finished:
-    """The finished tables behind the contract of an index: made anew for each search, of all that came."""
-
-    def __init__(self, distance: int | None = None, newest: int = 10**6) -> None:
-        self.distance = distance
-        self.newest = newest
-        self._entries: list[tuple[int, object]] = []
-
-    def add(self, fingerprints: Sequence[int], document: object) -> None:
-        values = fingerprints if self.distance is not None else dict.fromkeys(fingerprints)
-        self._entries += [(value, document) for value in values]
-
-    def remove(self, fingerprints: Sequence[int], document: object) -> None:
-        self._entries = [e for e in self._entries if e[1] is not document or e[0] not in fingerprints]
-
-    def find(self, fingerprints: Sequence[int]) -> Iterator[object]:
-        return distinct(self._entries[number][1] for number in self._numbers(fingerprints))
-
-    def _numbers(self, fingerprints: Sequence[int]) -> Iterator[int]:
-        values = np.array([value for value, _ in self._entries], np.uint64)
-        if self.distance is not None:
-            for value in fingerprints:
-                yield from NearTable(values).find(value, self.distance, self.newest)
-        else:
-            half = len(values) // 2  # made of two, as in a store
-            numbers = np.arange(len(values), dtype=np.uint64)
-            halves = ((values[:half], numbers[:half]), (values[half:], numbers[: len(values) - half]))
-            tables = [PackedTable.made(keys * MULTIPLIER, places) for keys, places in halves]
-            table = PackedTable.merged(list(zip(tables, (0, half), strict=True)))
-            for _, found in table.find([value * int(MULTIPLIER) % 2**64 for value in fingerprints], self.newest):
-                yield from found
 
 
 def write_rows(path: Path, rows: Iterable[dict[str, Any]]) -> None:

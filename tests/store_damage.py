@@ -13,23 +13,24 @@ from pathlib import Path
 from helpers import asking, detectors, link, signature, text
 
 from scrapy_neardup import Deduplicator, Document, StoreError
+from scrapy_neardup.index import row_index
 from scrapy_neardup.signature import Evidence, Link, Visit
 from scrapy_neardup.store import Store, open_store
-from scrapy_neardup.store.local import index_files, stored_index
-from scrapy_neardup.store.local.index_files import folder_of
+from scrapy_neardup.store.local import stored_index
+from scrapy_neardup.store.local.stored_index import folder_of
 from scrapy_neardup.store.postings import spread
 
-COUNTS = (400, 20, 20)  # documents of each run: the first two lie in a table of the index each, the last in none
+COUNTS = (400, 20, 20)  # documents of each run: the first two lie in a level of the index each, the last in none
 Files = dict[str, bytes]
 
 
 def make(path: Path) -> None:
     """Make a store with an index of two files, in which later runs repeat and forget what earlier ones brought."""
-    sizes = stored_index.TAIL, index_files.LEAST
+    sizes = row_index.TAIL, stored_index.LEAST
     for run, count in enumerate(COUNTS):
-        stored_index.TAIL = index_files.LEAST = 0  # makes a file of what came before
+        row_index.TAIL = stored_index.LEAST = 0  # makes a file of what came before
         with closing(open_store(str(path), detectors())) as store:
-            stored_index.TAIL, index_files.LEAST = sizes
+            row_index.TAIL, stored_index.LEAST = sizes
             for known in [each for each in store.signatures() if each.fingerprints["exact"][0] % 20 == 0]:
                 store.record(Link(f"http://m{run}.example/{known.id}", known, True, 5.0, 7, EVIDENCE))
             for number in range(count):

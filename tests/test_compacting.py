@@ -93,10 +93,11 @@ def test_an_import_that_fills_the_disk_loses_nothing(place: Place, small_disk: D
 CODE = """
 import json, sys
 from scrapy_neardup.store.upkeep import compact
-from scrapy_neardup.store.local import index_files, stored_index
+from scrapy_neardup.index import row_index
+from scrapy_neardup.store.local import stored_index
 from scrapy_neardup.store.transfer import import_rows
 
-stored_index.TAIL = index_files.LEAST = 20
+row_index.TAIL = stored_index.LEAST = 20
 
 def rows():
     *first, last = open(sys.argv[3])

@@ -1,102 +1,198 @@
-"""The tables by which a store finds documents, against trying all that they hold."""
+"""The index of rows against a plain list of them, compiled and not, in memory and in files."""
 
 from __future__ import annotations
 
-import gc
 import random
-import weakref
-from collections.abc import Callable
-from functools import partial
+from array import array
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from helpers import Entry, Finished
-from tiers import slow, some
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tiers import some
 
+from scrapy_neardup import native
 from scrapy_neardup.fingerprints.simhash import hamming
-from scrapy_neardup.index import near
-from scrapy_neardup.index.kinds import Index
+from scrapy_neardup.index import row_index
+from scrapy_neardup.index.level_files import LevelFiles, read_level
+from scrapy_neardup.index.row_index import Asked, Level, Place, Places, RowIndex, merged_entries
 
-# Far from each other, so that both indexes tell them apart.
-A, B, C = 0x0123_4567_89AB_CDEF, 0xFEDC_BA98_7654_3210, 0x5A5A_A5A5_C3C3_3C3C
-
-
-def found(index: Index[Any], *fingerprints: int) -> list[str]:
-    return [entry.name for entry in index.find(fingerprints)]
+# Each has other first bits, which are all that an index keeps of a key.
+KEYS = [0, 2**64 - 1, 1 << 29, 1 << 63, (1 << 63) - 1, *(random.Random(n).getrandbits(64) for n in range(3))]
+CENTRES = [0, 2**64 - 1, 0x0123_4567_89AB_CDEF]
 
 
-KINDS = {
-    "packed": Finished,
-    **{f"near {distance}": partial(Finished, distance) for distance in (0, 3, 12)},
-}
+is_built = pytest.mark.skipif(not native.compiled, reason="there is no compiler")
 
 
-@pytest.fixture(params=[True, False], autouse=True)
-def all_tried(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make tables of SimHashes try all entries, as small ones do, or look them up by blocks."""
-    monkeypatch.setattr(near, "CROWD", 10**6)
-    if not request.param:
-        monkeypatch.setattr(near, "FEW", 0)
+@pytest.fixture(params=[pytest.param("compiled", marks=is_built), "not"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    if request.param == "not":
+        monkeypatch.setattr(native, "compiled", None)
+    return str(request.param)
 
 
-@pytest.fixture(params=KINDS.values(), ids=KINDS)
-def index(request: pytest.FixtureRequest) -> Index[Any]:
-    make: Callable[[], Index[Any]] = request.param
-    return make()
+class Model:
+    """All rows in a list, which is tried from end to end."""
+
+    def __init__(self) -> None:
+        self.sealed: list[tuple[int, list[int], int | None]] = []
+        self.tail: list[tuple[Place, list[int], int | None]] = []
+
+    def find(self, question: Asked) -> Places:
+        keys, simhash, distance = question
+        rows = [*sorted(self.sealed, key=lambda row: row[0]), *self.tail]
+        by_key = {key: [place for place, has, _ in rows if key in has][-most:] for key, most in keys.items()}
+        far = {place: hamming(simhash, own) for place, _, own in rows if simhash is not None and own is not None}
+        near = {place: distance_of for place, distance_of in far.items() if distance_of <= distance}
+        kept = sorted(near, key=near.__getitem__)[:3]
+        return Places(
+            {key: places for key, places in by_key.items() if places}, {p: near[p] for p in near if p in kept}
+        )
+
+    def count(self, key: int) -> int:
+        return sum(key in keys for _, keys, _ in (*self.sealed, *self.tail))
 
 
-def test_found_by_an_equal_fingerprint_only(index: Index[Any]) -> None:
-    assert found(index, A) == found(index) == []
-    for values, name in (([A], "a"), ([B], "b"), ([], "abstains")):
-        index.add(values, Entry(name))
-    assert [found(index, value) for value in (A, B, C, 0)] == [["a"], ["b"], [], []]
-    assert found(index) == []
+BITS = st.sets(st.integers(0, 63), max_size=8)
+NEAR = st.builds(lambda centre, bits: centre ^ sum(1 << bit for bit in bits), st.sampled_from(CENTRES), BITS)
+ROWS = st.tuples(st.lists(st.sampled_from(KEYS), max_size=4, unique=True), st.none() | NEAR)
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("add"), ROWS),
+        st.tuples(st.sampled_from(["number", "number all", "remove", "more", "grow", "skip"]), st.integers(0, 9)),
+    ),
+    max_size=60,
+)
+ASKED = st.dictionaries(st.sampled_from([*KEYS, 1 << 40]), st.integers(1, 4))
+QUESTIONS = st.tuples(ASKED, st.none() | NEAR, st.integers(0, 8))
 
 
-def test_found_once_however_many_fingerprints_agree(index: Index[Any]) -> None:
-    index.add([A, B], Entry("twice"))
-    assert found(index, A, B, A) == ["twice"]
-    assert found(index, C, B) == ["twice"]
+class Trial:
+    """An index and its model, to which the same happens."""
+
+    def __init__(self) -> None:
+        self.index, self.model = RowIndex(), Model()
+        self.last = self.added = 0
+
+    def add(self, row: tuple[list[int], int | None], key: str = "") -> None:
+        self.added += 1
+        place = key or f"k{self.added}"
+        self.index.add(place, *row)
+        if row[0] or row[1] is not None:
+            self.model.tail.append((place, *row))
+
+    def step(self, name: str, at: Any) -> None:
+        waiting = [*dict.fromkeys(place for place, *_ in self.model.tail if isinstance(place, str))]
+        if name == "add":
+            self.add(at)
+        elif name == "grow":
+            self.grow()
+        elif name == "skip":
+            self.last += at  # rows without postings
+        elif name == "number all":
+            for key in waiting:
+                self.number(key)
+        elif waiting:
+            key = waiting[at % len(waiting)]
+            {"number": self.number, "remove": self.remove, "more": self.more}[name](key)
+
+    def number(self, key: str) -> None:
+        self.last += 1
+        assert self.index.has(key)
+        assert self.index.number(key, self.last)
+        assert not self.index.number(key, self.last)
+        self.model.tail = [(self.last if row[0] == key else row[0], *row[1:]) for row in self.model.tail]
+
+    def remove(self, key: str) -> None:
+        self.index.remove(key)
+        self.model.tail = [row for row in self.model.tail if row[0] != key]
+
+    def more(self, key: str) -> None:
+        self.add(([1 << 41], None), key)
+
+    def grow(self) -> None:
+        self.index.grow(self.last)
+        if self.index.last == self.last:
+            self.model.sealed += [row for row in self.model.tail if isinstance(row[0], int)]  # type: ignore[misc]
+            self.model.tail = [row for row in self.model.tail if isinstance(row[0], str)]
+
+    def asked(self, questions: list[Asked]) -> None:
+        expected = [self.model.find(question) for question in questions]
+        assert self.index.find(questions, nearest=3) == expected
+        assert [list(places.near) for places in self.index.find(questions, nearest=3)] == [[*e.near] for e in expected]
+        assert [self.index.count(key) for key in KEYS] == [self.model.count(key) for key in KEYS]
 
 
-def test_found_in_the_order_of_coming(index: Index[Any]) -> None:
-    for name in "xabcm":
-        index.add([A], Entry(name))
-    assert found(index, A) == list("xabcm")
+@settings(max_examples=150, deadline=None)
+@given(steps=STEPS, questions=st.lists(QUESTIONS, max_size=4), tail=st.integers(1, 8), is_compiled=st.booleans())
+def test_it_finds_what_trying_all_finds(
+    steps: list[tuple[str, Any]], questions: list[Asked], tail: int, is_compiled: bool
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(row_index, "TAIL", tail)
+        patch.setattr(row_index, "STEP", 3)
+        if not is_compiled:
+            patch.setattr(native, "compiled", None)
+        trial = Trial()
+        for number, (name, at) in enumerate(steps):
+            trial.step(name, at)
+            if number % 10 == 0:
+                trial.asked(questions)
+        trial.asked(questions)
+        trial.index.end()  # adopts what was merged
+        trial.asked(questions)
 
 
-@pytest.mark.parametrize("value", [0, 1, 2**63, 2**64 - 1])
-def test_every_value_is_a_fingerprint(index: Index[Any], value: int) -> None:
-    index.add([value], Entry("edge"))
-    assert found(index, value) == ["edge"]
+@is_built
+@settings(max_examples=100, deadline=None)
+@given(
+    rows=st.lists(ROWS, max_size=40), questions=st.lists(QUESTIONS, min_size=1, max_size=4), damage=st.integers(0, 99)
+)
+def test_compiled_and_not_give_the_same_bytes(rows: list[Any], questions: list[Asked], damage: int) -> None:
+    level = level_of(rows)
+    level.numbers = level.numbers[: damage or None]  # slots beyond are passed over
+    level.simhashes = level.simhashes[: damage or None]
+    probes: list[int] = []
+    for keys, simhash, distance in questions:
+        for key, most in keys.items():
+            probes += (key >> 29 << 28, most, 0, 0)
+        for posting in row_index._near_postings(simhash, distance) if simhash is not None else ():
+            probes += (posting, 2, simhash or 0, distance)
+    arrays = level.entries, level.numbers, level.simhashes, array("Q", probes)
+    assert native.compiled
+    assert native.compiled.find(*arrays) == row_index._find(*arrays)
 
 
-def test_removed_is_not_found_and_others_stay(index: Index[Any]) -> None:
-    first, second, third = Entry("first"), Entry("second"), Entry("third")
-    for entry in (first, second, third):
-        index.add([A, B], entry)
-    index.remove([A, C], Entry("stranger"))  # which is not there
-    index.remove([A, B], second)
-    assert found(index, A) == found(index, B) == ["first", "third"]
-    index.remove([A, B], first)
-    index.remove([A, B], third)
-    assert found(index, A, B) == []
-    index.add([A], first)
-    assert found(index, A) == ["first"]
+def level_of(rows: list[tuple[list[int], int | None]], first: int = 1) -> Level:
+    keys = np.array([key for keys, _ in rows for key in keys], np.uint64)
+    of = np.arange(len(rows), dtype=np.uint64).repeat([len(keys) for keys, _ in rows])
+    near = {slot: simhash for slot, (_, simhash) in enumerate(rows) if simhash is not None}
+    return Level.made((first, first + len(rows) - 1), range(first, first + len(rows)), keys, of, near)
 
 
-def test_what_was_removed_is_let_go_of(index: Index[Any]) -> None:
-    document = Entry("a")
-    gone = weakref.ref(document)
-    index.add((1, 2), document)
-    index.remove((1, 2), document)
-    del document
-    gc.collect()
-    assert gone() is None
+@settings(max_examples=60, deadline=None)
+@given(parts=st.lists(st.lists(ROWS, max_size=20), min_size=1, max_size=4), step=st.integers(1, 50))
+def test_merged_levels_are_the_level_of_all_rows(parts: list[list[Any]], step: int) -> None:
+    levels, first = [], 1
+    for rows in parts:
+        levels.append(level_of(rows, first))
+        first += len(rows)
+    whole = level_of([row for rows in parts for row in rows])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(row_index, "STEP", step)
+        merged = Level.merged(levels)
+        assert (merged.first, merged.last) == (1, first - 1)
+        for one, other in zip(merged.columns(), whole.columns(), strict=True):
+            assert one.tolist() == other.tolist()
+        assert np.concatenate([*merged_entries(levels)]).tolist() == whole.entries.tolist()
 
 
 @pytest.mark.parametrize("distance", some(range(16), 0, 3, 10, 15))
-def test_near_finds_what_trying_all_finds(distance: int) -> None:
+def test_near_finds_what_trying_all_finds(way: str, distance: int) -> None:
     rng = random.Random(distance)
     values = [rng.getrandbits(64) for _ in range(150)]
     queries = values[:12]
@@ -106,94 +202,157 @@ def test_near_finds_what_trying_all_finds(distance: int) -> None:
                 place = rng.randrange(64 // spread) * spread
                 flipped = rng.sample(range(spread), min(flips, spread))
                 values.append(query ^ sum(1 << place + bit for bit in flipped))
-    index = Finished(distance)
-    for number, value in enumerate(values):
-        index.add([value], Entry(str(number)))
+    index = index_of(values)
     for query in queries:
-        expected = [number for number, value in enumerate(values) if hamming(query, value) <= distance]
-        assert list(map(int, found(index, query))) == expected
+        expected = [number for number, value in enumerate(values, 1) if hamming(query, value) <= distance]
+        assert [*near(index, query, distance)] == expected
         assert len(expected) >= 2 * distance + 2
 
 
-class Trial:
-    """An index that tries all it holds, in the order of coming, for each fingerprint in turn."""
-
-    def __init__(self, distance: int) -> None:
-        self.distance = distance
-        self.held: list[tuple[list[int], Entry]] = []
-
-    def find(self, fingerprints: list[int]) -> list[str]:
-        near = (
-            entry.name
-            for wanted in fingerprints
-            for values, entry in self.held
-            if any(hamming(wanted, value) <= self.distance for value in values)
-        )
-        return list(dict.fromkeys(near))
+def index_of(values: list[int]) -> RowIndex:
+    index = RowIndex()
+    index.levels.append(level_of([([], value) for value in values]))
+    return index
 
 
-@pytest.mark.parametrize("distance", [None, 3, 9, *slow(0, 2, 6, 7, 13)])
-def test_whatever_comes_and_goes_it_finds_what_trying_all_finds(distance: int | None) -> None:
-    rng = random.Random(distance)
-    index = Finished(distance)
-    trial = Trial(distance or 0)
-    centres = [rng.getrandbits(64) for _ in range(6)]
-
-    def fingerprints() -> list[int]:
-        """Return one to three that lie near each other or that others have too, one of them perhaps twice."""
-        flips = rng.sample(range(64), rng.randrange((distance or 0) + 2))
-        values = [centre ^ sum(1 << bit for bit in flips) for centre in rng.sample(centres, rng.randint(1, 3))]
-        return values + values[: rng.random() < 0.2]
-
-    for step in range(150):
-        if trial.held and rng.random() < 0.4:
-            values, entry = trial.held.pop(rng.randrange(len(trial.held)))
-            index.remove(values, entry)
-        else:
-            trial.held.append((fingerprints(), Entry(str(step))))
-            index.add(*trial.held[-1])
-        wanted = fingerprints()
-        assert found(index, *wanted) == trial.find(wanted)
+def near(index: RowIndex, value: int, distance: int, most: int = 10**6) -> dict[Place, int]:
+    [places] = index.find([({}, value, distance)], nearest=most)
+    return places.near
 
 
-def test_documents_of_a_fingerprint_that_very_many_have_come_one_by_one(index: Index[Any]) -> None:
-    entries = [Entry(str(number)) for number in range(2000)]
-    for entry in entries:
-        index.add([A, B], entry)
-    assert next(iter(index.find([A, B]))) is entries[0]
-    for entry in entries[:3]:
-        index.remove([A, B], entry)
-    assert found(index, B)[:2] == ["3", "4"]
-    assert len(found(index, A, B)) == len(entries) - 3
-
-
-def test_of_a_fingerprint_that_many_share_the_newest_are_found() -> None:
-    index = Finished(None, 3)
-    entries = [Entry(str(number)) for number in range(6)]
-    for number, entry in enumerate(entries):
-        index.add((7, 100 + number), entry)
-    assert found(index, 7) == ["3", "4", "5"]
-    assert found(index, 7, 100) == ["3", "4", "5", "0"]
-    for entry in entries[3:]:
-        index.remove((7,), entry)
-    assert found(index, 7) == ["0", "1", "2"]
-
-
-def test_hamming_distance_beyond_the_limit_is_not_found() -> None:
-    index = Finished(3)
-    index.add([A ^ 0b111], Entry("three"))
-    index.add([A ^ 0b1111], Entry("four"))
-    assert found(index, A) == ["three"]
-
-
-def test_blocks_by_hand() -> None:
+def test_blocks_by_hand(way: str) -> None:
     """Manku et al. 2007, section 3: three bits lie in three of the four blocks at most, so one block is equal.
 
     Beyond, some block of 16 bits differs in a quarter of them or fewer: of four bits in one, of eight in two.
     """
-    in_three, in_four = 0x0001_0001_0001_0000, 0x0001_0001_0001_0001
-    for distance, found_by in ((3, [in_three]), (4, [in_three, in_four]), (8, [in_three, in_four, in_four * 3])):
-        index = Finished(distance)
-        for flipped in (in_three, in_four, in_four * 3):
-            index.add([A ^ flipped], Entry(f"{flipped:x}"))
-        assert found(index, A) == [f"{flipped:x}" for flipped in found_by]
+    value, in_three, in_four = 0x0123_4567_89AB_CDEF, 0x0001_0001_0001_0000, 0x0001_0001_0001_0001
+    index = index_of([value ^ flipped for flipped in (in_three, in_four, in_four * 3)])
+    for distance, found in ((2, {}), (3, {1: 3}), (4, {1: 3, 2: 4}), (8, {1: 3, 2: 4, 3: 8})):
+        assert near(index, value, distance) == found
+
+
+def test_of_a_crowd_the_nearest_and_newest_are_looked_at(way: str) -> None:
+    """More of one block than are looked at: those whose next bits are equal come first."""
+    crowd = 2 * row_index.CROWD
+    index = index_of([0xFFFF << 31] * crowd + [0] * crowd + [1] * 3)
+    assert near(index, 0, 3, 3) == dict.fromkeys(range(crowd + row_index.CROWD + 1, crowd + row_index.CROWD + 4), 0)
+    assert near(index, 1, 0, 9) == dict.fromkeys(range(2 * crowd + 1, 2 * crowd + 4), 0)
+
+
+def test_answers_do_not_depend_on_when_a_merge_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_index, "TAIL", 10)
+    index, sizes = RowIndex(), []
+    for number in range(1, 101):
+        index.add(number, [number << 40], None)
+        index.grow(number)
+        sizes.append([len(level) for level in index.levels])
+    index.end()
+    merged = [[20, 10], [30, 10], [40, 10], [50, 10], [50, 10, 10], [70, 10], [70, 10, 10], [90, 10]]
+    assert sizes[29::10] == merged  # what was merged is adopted when the next level is made
+
+
+def test_removed_rows_leave_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_index, "TAIL", 10)
+    index = RowIndex()
+    index.add("kept", [7], 7)
+    for number in range(1000):
+        index.add(f"k{number}", [number], number)
+        index.remove(f"k{number}")
+    assert index.tail < 30
+    assert index.find([({7: 5}, 7, 0)]) == [Places({7: ["kept"]}, {"kept": 0})]
+
+
+# Files
+
+
+def fits(level: Level, samples: Any) -> bool:
+    return bool(samples.get(level.last) == level.last + 1000)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> LevelFiles:
+    return LevelFiles(tmp_path / "x")
+
+
+def read(files: LevelFiles) -> list[tuple[int, int]]:
+    """Return the ranges of the levels that fit, and remove all other files."""
+    return [(level.first, level.last) for level in files.read(fits, lambda file, _: file.unlink())]
+
+
+def write(files: LevelFiles, *levels: Level) -> Level:
+    return files.write(levels, {levels[-1].last: levels[-1].last + 1000, 5: 2**64 - 1})
+
+
+def parts(*sizes: int) -> Iterator[Level]:
+    first = 1
+    for size in sizes:
+        yield level_of([([number << 40], number) for number in range(first, first + size)], first)
+        first += size
+
+
+def test_file_holds_what_the_levels_had(files: LevelFiles) -> None:
+    levels = [*parts(20, 30, 0, 5)]
+    made = write(files, *levels)
+    [level] = files.read(fits, fail)
+    for other in (made, level):
+        for one, column in zip(Level.merged(levels).columns(), other.columns(), strict=True):
+            assert one.tolist() == column.tolist()
+    assert not level.entries.flags.writeable
+
+
+def fail(file: Path, why: object) -> None:
+    raise AssertionError(f"{file}: {why}")
+
+
+def test_those_are_read_that_cover_most(files: LevelFiles) -> None:
+    one, two, three, four = parts(10, 10, 10, 10)
+    other = LevelFiles(files.folder)
+    write(files, one)
+    write(files, three)
+    assert read(files) == [(1, 10)]
+    write(other, two)
+    assert read(files) == [(1, 10), (11, 20), (21, 30)]
+    write(files, two, three)  # removes those of the same rows
+    assert sorted(files.ranges().values()) == [(1, 10), (11, 30)]
+    write(files, four)
+    assert read(files) == [(1, 10), (11, 30), (31, 40)]
+    write(files, one, two)
+    assert sorted(files.ranges().values()) == [(1, 20), (11, 30), (31, 40)]
+    assert read(files) == [(1, 20)]  # the rest is made anew
+    write(files, one, two, three, four)
+    assert [*files.ranges().values()] == [(1, 40)]
+
+
+def test_no_level_is_written_that_is_damaged(files: LevelFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scrapy_neardup.index.level_files.CHECKED", 0)
+    one, two = parts(10, 10)
+    path = write(files, one).path
+    assert path
+    change(path, lambda data: data[:-9] + bytes([data[-9] ^ 1]) + data[-8:])
+    [level] = files.read(fits, fail)  # a large file is not checked when it is opened
+    with pytest.raises(ValueError, match="is damaged"):
+        write(files, level, two)
+    assert not files.ranges()
+
+
+def change(path: Path, how: Callable[[bytes], bytes]) -> None:
+    data = path.read_bytes()
+    path.unlink()  # others have it mapped
+    path.write_bytes(how(data))
+
+
+def test_every_bit_counts(files: LevelFiles) -> None:
+    [level] = parts(3)
+    path = write(files, level).path
+    assert path
+    data = path.read_bytes()
+    for bit in range(8 * len(data)):
+        changed = bytearray(data)
+        changed[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(bytes(changed))
+        with pytest.raises(ValueError, match=r"damaged|version"):
+            read_level(path, check=True)
+    for size in range(len(data)):
+        path.write_bytes(data[:size])
+        with pytest.raises(ValueError, match=r"damaged|version"):
+            read_level(path, check=False)

@@ -25,9 +25,10 @@ from helpers import python, text
 from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document, StoreError
-from scrapy_neardup.store.local import database, index_files, stored_index
+from scrapy_neardup.index import row_index
+from scrapy_neardup.index.level_files import LevelFiles
+from scrapy_neardup.store.local import database, stored_index
 from scrapy_neardup.store.local import writer as writing
-from scrapy_neardup.store.local.table import Table
 from scrapy_neardup.store.meta import FORMAT, KEY
 from scrapy_neardup.store.records import dump, load
 
@@ -451,9 +452,9 @@ def test_run_that_ends_on_a_full_disk_takes_nothing_with_it(small_disk: Disk) ->
 def test_index_that_can_not_be_written_stays_in_memory(
     path: str, rows: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(stored_index, "TAIL", 20)
-    monkeypatch.setattr(index_files, "LEAST", rows)
-    monkeypatch.setattr(Table, "write", full)
+    monkeypatch.setattr(row_index, "TAIL", 20)
+    monkeypatch.setattr(stored_index, "LEAST", rows)
+    monkeypatch.setattr(LevelFiles, "write", full)
     fill(path, *range(50))  # of these the next one makes a table at once
     with opened(path) as dedup:
         for number in range(50, 100):
@@ -469,7 +470,7 @@ def test_index_that_can_not_be_written_stays_in_memory(
     assert urls(path) == expected(*range(100))
 
 
-def full(self: Table, path: Path) -> Table:
+def full(self: LevelFiles, levels: object, samples: object) -> None:
     raise OSError(errno.ENOSPC, "No space left on device")
 
 

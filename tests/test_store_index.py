@@ -11,31 +11,31 @@ import sqlite3
 import subprocess
 import sys
 import weakref
+import zlib
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
+import numpy as np
 import pytest
 from helpers import asking, detectors, python, settle, signature, until
 from store_kinds import URL, Place, commit, fill_numbered, numbered, on_disk, put
 from tiers import slow
 
-from scrapy_neardup.store import Selection, Store, StoreError, memory_store
+from scrapy_neardup.index import level_files, row_index
+from scrapy_neardup.index.level_files import LevelFiles
+from scrapy_neardup.store import Selection, Store, memory_store
 from scrapy_neardup.store.interface import Entry
-from scrapy_neardup.store.local import index_files, row_index, stored_index
-from scrapy_neardup.store.local.arrays import read_arrays, write_arrays
-from scrapy_neardup.store.local.row_index import RATIO
-from scrapy_neardup.store.local.table import ARRAYS
-from scrapy_neardup.store.meta import INDEX
-from scrapy_neardup.store.records import dump
+from scrapy_neardup.store.local import stored_index
 from scrapy_neardup.store.upkeep import compact, verify
 
 TAIL = 50
 PROCESS = f"""
 import os, sys
-from scrapy_neardup.store.local import index_files, stored_index
+from scrapy_neardup.index import row_index
+from scrapy_neardup.store.local import stored_index
 from store_kinds import *
-stored_index.TAIL = index_files.LEAST = {TAIL}
+row_index.TAIL = stored_index.LEAST = {TAIL}
 place, first, count = Place(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 """
 FILL = f"""{PROCESS}
@@ -77,9 +77,8 @@ print(-left)
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stored_index, "TAIL", TAIL)
-    monkeypatch.setattr(index_files, "LEAST", TAIL)
     monkeypatch.setattr(row_index, "TAIL", TAIL)
+    monkeypatch.setattr(stored_index, "LEAST", TAIL)
 
 
 @pytest.fixture
@@ -145,47 +144,58 @@ def content(place: Place) -> dict[str, bytes]:
     return {str(file): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
-# Tables
+# Levels
 
 
-def test_tables_are_made_while_a_run_goes_on(place: Place) -> None:
+def test_levels_are_made_while_a_run_goes_on(place: Place) -> None:
     with place.opened() as store:
         for number in range(200):
             put(store, numbered(number), f"http://m.example/{number}")
             if number % 5 == 0:
                 store.flush()
                 settle(store)
-        until(lambda: store.refresh() or store.flush() or len(store.backend.index.tail) < TAIL)  # type: ignore[attr-defined]
+        until(lambda: store.refresh() or store.flush() or store.backend.index.tail < TAIL)  # type: ignore[attr-defined]
         assert found(store) == [*range(200)]
     assert held(place) == [*range(200)]
     assert place.is_whole()
 
 
-def test_tables_are_few_and_nothing_else_lies_there(place: Place) -> None:
+def test_levels_are_few_and_nothing_else_lies_there(place: Place) -> None:
     for first in range(0, 300, 30):
         fill_numbered(place, first, 30)
         sizes = [int(name[13:25]) - int(name[:12]) + 1 for name in names(place)]
         with place.opened() as store:
-            counted = [table.path.name for table in store.backend.index.tables]  # type: ignore[attr-defined]
+            counted = store.backend.index.levels  # type: ignore[attr-defined]
             until(lambda store=store: store.refresh() or store.flush() or not store.backend.index.is_merging)
-        assert len(sizes) <= 5
+        assert len(sizes) <= 4
         assert len(counted) <= 5
     assert held(place) == [*range(300)]
     assert verify(place.address).findings == []
-    assert RATIO == 8  # five tables are as many as so few rows may be in
+    assert row_index.RATIO == 4  # levels are as few as so many rows can be in
 
 
 def test_an_index_is_made_for_many_rows_when_a_store_is_opened(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(index_files, "LEAST", 10**6)
+    monkeypatch.setattr(stored_index, "LEAST", 10**6)
     fill_numbered(place, 0, 100)
     assert names(place) == []
-    monkeypatch.setattr(index_files, "LEAST", TAIL)
+    monkeypatch.setattr(stored_index, "LEAST", TAIL)
     before = content(place)
     assert held(place) == [*range(100)]
     assert content(place) == before  # who only looks keeps it in RAM
     assert held(place, run="") == [*range(100)]
     assert len(names(place)) == 1
     assert held(place) == [*range(100)]
+
+
+def test_numbers_with_a_wide_gap(place: Place) -> None:
+    fill_numbered(place, 0, 100)
+    with closing(sqlite3.connect(place.address)) as db, db:
+        db.execute("UPDATE sqlite_sequence SET seq = ?", (1 << 60,))
+    fill_numbered(place, 100, 100)
+    for run in (None, "", None):
+        assert held(place, run) == [*range(200)]
+    assert len(names(place)) == 1
+    assert verify(place.address).findings == []
 
 
 # Whatever becomes of its files
@@ -225,24 +235,22 @@ def change_format(file: Path) -> None:
     change_head(file, 0, 99)
 
 
-def exchange(file: Path) -> None:
+def change_range(file: Path) -> None:
     """Put the file of other rows in its place."""
-    change_head(file, 1, 7)
+    change_head(file, 2, 90)
 
 
 def change_head(file: Path, at: int, value: int) -> None:
-    arrays = [array.copy() for array in read_arrays(file, ARRAYS, check=True)]
-    arrays[0][at] = value
-    write_arrays(file, arrays)
+    words = np.frombuffer(file.read_bytes()[:64], "<u8").copy()
+    words[at] = value
+    file.write_bytes(words.tobytes() + zlib.crc32(words.data).to_bytes(8, "little") + file.read_bytes()[72:])
 
 
-DAMAGES: list[Callable[[Path], None]] = [
-    *(remove, remove_all, cut, blank, flip_head, flip_column, change_format, exchange),
-]
+DAMAGES: list[Callable[[Path], None]] = [cut, blank, flip_head, flip_column, change_format, change_range]
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_index_that_is_lost_is_made_anew(
+def test_index_that_is_damaged_is_made_anew(
     filled: Place, damage: Callable[[Path], None], caplog: pytest.LogCaptureFixture
 ) -> None:
     damage(file_of(filled))
@@ -261,30 +269,30 @@ def test_index_that_is_lost_is_made_anew(
     assert caplog.text == ""
 
 
-NAMES = [
-    ["x"],
-    ["../../../etc/passwd"],
-    ["000000000002-000000000009-00000000.idx"],
-    ["000000000001-999999999999-00000000.idx"],
-    ["000000000001-000000000009-00000000.idx"] * 2,
-    7,
-    None,
-]
-
-
-@pytest.mark.parametrize("listed", NAMES)
-def test_list_of_files_that_can_not_be_is_taken_for_none(filled: Place, listed: object) -> None:
-    change_list(filled, dump(INDEX, {"files": listed}))
-    assert held(filled) == HELD
-    assert held(filled, run="") == HELD
-    assert held(filled) == HELD
-    assert len(names(filled)) == 1
+@pytest.mark.parametrize("damage", [remove, remove_all])
+def test_index_that_is_lost_is_made_anew(filled: Place, damage: Callable[[Path], None]) -> None:
+    damage(file_of(filled))
+    before = content(filled)
     assert verify(filled.address).findings == []
+    assert held(filled) == HELD
+    assert content(filled) == before
+    assert held(filled, run="") == HELD
+    assert len(names(filled)) == 1
+    assert held(filled) == HELD
 
 
-def change_list(place: Place, value: bytes) -> None:
-    with closing(sqlite3.connect(place.address)) as db, db:
-        assert db.execute("UPDATE neardup SET value = ? WHERE key = ?", (value, INDEX)).rowcount == 1
+def test_index_of_another_store_is_not_taken(filled: Place, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    other = on_disk(tmp_path, "other")
+    fill_numbered(other, 500, 100)
+    compact(other.address)
+    fill_numbered(other, 600, 10)
+    shutil.rmtree(f"{filled.address}.index")
+    shutil.copytree(f"{other.address}.index", f"{filled.address}.index")
+    assert [each.harmless for each in verify(filled.address).findings] == [True]
+    assert held(filled) == HELD
+    assert "belongs to other rows" in caplog.text
+    assert held(filled, run="") == HELD
+    assert verify(filled.address).findings == []
 
 
 def test_older_copy_of_a_store_goes_with_what_it_knew(filled: Place, tmp_path: Path) -> None:
@@ -308,13 +316,13 @@ def test_index_of_an_older_copy_is_not_taken_for_the_newer_one(filled: Place) ->
         Path(name).write_bytes(data)
     assert held(filled) == [*HELD, *range(200, 300)]
     assert held(filled, run="") == [*HELD, *range(200, 300)]
-    assert names(filled) != [Path(name).name for name in older]
     assert verify(filled.address).findings == []
 
 
 def test_files_that_belong_to_nobody_are_harmless(filled: Place) -> None:
     file = file_of(filled).with_name("half.idx.part")
     file.write_bytes(b"half")
+    os.utime(file, (1, 1))
     assert verify(filled.address).findings == []
     fill_numbered(filled, 200, 100)
     compact(filled.address)
@@ -325,10 +333,10 @@ def test_files_that_belong_to_nobody_are_harmless(filled: Place) -> None:
 def test_damage_of_a_large_index_is_told_or_leads_to_nothing_wrong(
     filled: Place, examples: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(index_files, "CHECKED", 0)
+    monkeypatch.setattr(level_files, "CHECKED", 0)
     file = file_of(filled)
     whole, before = file.read_bytes(), content(filled)
-    head = 128  # of the first array
+    head = 72
     for seed in range(examples):
         rng, data = random.Random(seed), bytearray(whole)
         at = rng.randrange(head, len(whole))
@@ -341,16 +349,13 @@ def test_damage_of_a_large_index_is_told_or_leads_to_nothing_wrong(
 
 
 def told(place: Place) -> set[int]:
-    """Return the numbers of the documents that a store finds; none where it says that its index is damaged."""
-    try:
-        with place.opened(run=None) as store:
-            asked = [list(store.find(asking({"exact": (n + 1000,), "simhash": (n << 30,)}))) for n in HELD]
-            links = [store.resolve(f"{URL}{number}") for number in HELD]
-            assert all(0 <= link.signature.repeats <= 10**9 for link in links if link and link.signature)
-            urls = {each.url for some in asked for _, each in some} | {link.url for link in links if link}
-            return {int((url or "").rpartition("/")[2]) for url in urls}
-    except StoreError as error:
-        return set() if "remove the folder" in str(error) and "\n" not in str(error) else {-1}
+    """Return the numbers of the documents that a store finds."""
+    with place.opened(run=None) as store:
+        asked = [list(store.find(asking({"exact": (n + 1000,), "simhash": (n << 30,)}))) for n in HELD]
+        links = [store.resolve(f"{URL}{number}") for number in HELD]
+        assert all(0 <= link.signature.repeats <= 10**9 for link in links if link and link.signature)
+        urls = {each.url for some in asked for _, each in some} | {link.url for link in links if link}
+        return {int((url or "").rpartition("/")[2]) for url in urls}
 
 
 # Several processes, and kills
@@ -389,18 +394,20 @@ def test_processes_that_build_at_once(place: Place, count: int) -> None:
     assert verify(place.address).findings == []
 
 
-def test_a_process_goes_on_with_the_files_of_one_that_ended(place: Place) -> None:
+def test_processes_that_make_files_of_the_same_rows(place: Place) -> None:
     fill_numbered(place, 0, 100)
     maker = place.open()
     settle(maker)
     with place.opened() as other:
         put_all(maker, range(100, 300))
-        assert not other.backend._files.is_held  # type: ignore[attr-defined]
+        put_all(other, range(300, 600))
+        put_all(maker, range(600, 700))
+        assert found(maker) == [*range(700)]
         maker.close()
-        put_all(other, range(300, 900))
-        assert other.backend._files.is_held  # type: ignore[attr-defined]
+        put_all(other, range(700, 900))
         assert found(other) == [*range(900)]
     assert held(place) == [*range(900)]
+    assert len(names(place)) <= 5
     assert verify(place.address).findings == []
 
 
@@ -413,32 +420,19 @@ def put_all(store: Store, numbers: range) -> None:
             until(lambda: store.refresh() or not store.backend.index.is_merging)  # type: ignore[attr-defined]
 
 
-def test_who_makes_no_files_keeps_only_what_is_new_in_memory(place: Place) -> None:
+def test_who_only_reads_keeps_what_is_new_in_memory(place: Place) -> None:
     fill_numbered(place, 0, 100)
-    with place.opened() as maker, place.opened() as other:
-        settle(maker)
-        put_all(other, range(100, 400))
-        first, *rest = other.backend.index.tables  # type: ignore[attr-defined]
-        assert first.path
-        assert [table.path for table in rest] == [None] * len(rest)
+    compact(place.address)
+    with place.opened(run=None) as reader, place.opened() as maker:
+        for first in range(100, 400, 20):
+            put_all(maker, range(first, first + 20))
+            settle(reader)
+        until(lambda: reader.refresh() or not reader.backend.index.is_merging)  # type: ignore[attr-defined]
+        file, *rest = reader.backend.index.levels  # type: ignore[attr-defined]
+        assert file.path
+        assert [level.path for level in rest] == [None] * len(rest)
         assert 0 < len(rest) <= 3
-        assert found(other) == [*range(400)]
-
-
-def test_who_makes_no_files_merges_no_tables_across_a_file(place: Place) -> None:
-    """One table of the index is damaged, so it is in RAM, and the next one is in a file."""
-    for first, count in ((0, 450), (450, 50)):
-        fill_numbered(place, first, count)
-        place.open().close()  # makes the file
-    first_file, _ = names(place)
-    with place.opened():  # makes files
-        flip_column(Path(f"{place.address}.index", "neardup", first_file))
-        with place.opened() as other:
-            put_all(other, range(1000, 1500))
-            assert [bool(table.path) for table in other.backend.index.tables][:3] == [False, True, False]  # type: ignore[attr-defined]
-            for number in (*range(500), *range(1000, 1500)):
-                asked = {"exact": (number + 1000,)}
-                assert [each.url for _, each in other.find(asking(asked))] == [f"{URL}{number}"]
+        assert found(reader) == [*range(400)]
 
 
 def test_an_opening_that_is_interrupted_leaves_the_index(filled: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -448,7 +442,7 @@ def test_an_opening_that_is_interrupted_leaves_the_index(filled: Place, monkeypa
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(index_files.Files, "read", interrupt)
+        patched.setattr(LevelFiles, "read", interrupt)
         with pytest.raises(KeyboardInterrupt):
             filled.open()
     assert names(filled) == before
@@ -473,8 +467,8 @@ def test_rows_that_are_deleted_before_they_are_written_leave_nothing(place: Plac
             document = numbered(number)
             put(store, document)
             store.withdraw(document)
-        assert len(held.tail) < 3 * TAIL
-        assert held.tables == []
+        assert held.tail < 3 * TAIL
+        assert held.levels == []
 
 
 def test_withdrawn_documents_leave_the_store_in_memory() -> None:
@@ -483,10 +477,10 @@ def test_withdrawn_documents_leave_the_store_in_memory() -> None:
             document = numbered(number)
             store.add(document)
             store.withdraw(document)
-        assert len(store.backend.index.tail) < 3 * TAIL  # type: ignore[attr-defined]
+        assert store.backend.index.tail < 3 * TAIL  # type: ignore[attr-defined]
 
 
-def test_many_pending_documents_are_in_no_table(place: Place) -> None:
+def test_many_pending_documents_are_in_no_level(place: Place) -> None:
     with place.opened() as store:
         held = store.backend.index  # type: ignore[attr-defined]
         pending = [numbered(number) for number in range(3 * TAIL)]
@@ -496,7 +490,7 @@ def test_many_pending_documents_are_in_no_table(place: Place) -> None:
             store.backend.write([Entry("meta/x", {"n": 1}, keeps_place=True)])
             store.flush()
             settle(store)
-        assert held.tables == []
+        assert sum(map(len, held.levels)) == 0
         for document in pending:
             store.commit(document)
 

@@ -362,8 +362,8 @@ def shown(link: Link) -> tuple[object, ...]:
 
 def set_tail(monkeypatch: pytest.MonkeyPatch, tail: int | None) -> None:
     """Let the tables of an index begin with so few rows that histories have several."""
-    for size in ("memory.TAIL", "stored_index.TAIL", "index_files.LEAST") if tail else ():
-        monkeypatch.setattr(f"scrapy_neardup.store.local.{size}", tail)
+    for size in ("index.row_index.TAIL", "store.local.stored_index.LEAST") if tail else ():
+        monkeypatch.setattr(f"scrapy_neardup.{size}", tail)
 
 
 @pytest.mark.parametrize("examples", [FEW, *slow(EXAMPLES)])

@@ -16,8 +16,9 @@ from store_kinds import URL, Place, commit, fill_numbered, held, numbered, on_di
 from store_model import PAIR
 
 from scrapy_neardup.hosts.relations import Row
+from scrapy_neardup.index.level_files import LevelFiles
+from scrapy_neardup.index.row_index import Level
 from scrapy_neardup.store import Selection, Store, StoreError
-from scrapy_neardup.store.local.arrays import write_arrays
 from scrapy_neardup.store.local.locks import RunLock
 from scrapy_neardup.store.local.sqlite import SqliteBackend
 
@@ -141,10 +142,12 @@ def test_news_before_a_damaged_row_are_taken_in(place: Place) -> None:
 def test_write_that_fails_leaves_no_file(tmp_path: Path) -> None:
     resource = pytest.importorskip("resource")
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    simhashes = np.zeros(1000, np.uint64)
+    level = Level(1, 1000, simhashes.astype(np.int64), simhashes, simhashes)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
     try:
         with pytest.raises(OSError, match="File too large"):
-            write_arrays(tmp_path / "0-1.idx", [np.arange(1000)])
+            LevelFiles(tmp_path).write([level], {})
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert list(tmp_path.iterdir()) == []

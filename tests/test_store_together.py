@@ -16,7 +16,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
-from helpers import detectors, names, signature
+from helpers import asking, detectors, names, signature
 from tiers import slow
 
 from scrapy_neardup.signature import Visit
@@ -28,10 +28,11 @@ DOCUMENTS = int(os.environ.get("NEARDUP_TEST_DOCUMENTS", "2000"))
 WRITE = """
 import sys
 from contextlib import closing
-from helpers import asking, detectors, link, signature
+from helpers import asking, asking, detectors, link, signature
 from scrapy_neardup.store import open_store
-from scrapy_neardup.store.local import index_files, stored_index
-stored_index.TAIL = index_files.LEAST = 300
+from scrapy_neardup.index import row_index
+from scrapy_neardup.store.local import stored_index
+row_index.TAIL = stored_index.LEAST = 300
 path, first, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 with closing(open_store(path, detectors())) as store:
     for number in range(first, first + count):
@@ -79,7 +80,7 @@ def test_two_writers_and_who_tidies_up_behind_them(tmp_path: Path, count: int) -
 
 def found(store: Store, number: int) -> list[tuple[str | None, bool]]:
     """Return the URLs of the documents that a lookup finds, and whether each is pending elsewhere."""
-    documents = [each for _, each in store.find({"exact": (number,)})]
+    documents = [each for _, each in store.find(asking({"exact": (number,)}))]
     return [(each.url, store.claims.is_pending(each)) for each in documents]
 
 

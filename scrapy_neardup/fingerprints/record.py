@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from struct import Struct, pack, unpack_from
+from sys import byteorder
 from typing import NamedTuple
 
 import numpy as np
@@ -40,6 +41,7 @@ _ALL, _MULTIPLIER = (1 << 64) - 1, int(MULTIPLIER)
 _INVERSE = pow(_MULTIPLIER, -1, 1 << 64)
 _NAME = Struct("<HI")
 _OWN = Struct("<I")  # at the offset 20
+_EXACT = slice(24, 40)  # the digest and the identity
 
 
 class Source(NamedTuple):
@@ -204,6 +206,15 @@ def keys_in(record: bytes, head: Head) -> dict[str, tuple[int, ...]]:
     if head.own:
         found |= {name: tuple(keys_of(name, values)) for name, values in _own(record, head)}
     return found
+
+
+def index_keys(record: bytes) -> tuple[bytes, int | None]:
+    """Return all keys as bytes in the machine's order, among them zeros for none, and the SimHash or None."""
+    head = Head.of(record)
+    own = [key for name, values in _own(record, head) for key in keys_of(name, values)] if head.own else []
+    packed = record[_EXACT] + record[HEAD.size : HEAD.size + 8 * head.keys] + pack(f"<{len(own)}Q", *own)
+    keys = packed if byteorder == "little" else np.frombuffer(packed, "<u8").astype(np.uint64).tobytes()
+    return keys, head.simhash if head.has_simhash else None
 
 
 def fingerprints_in(record: bytes, head: Head) -> dict[str, tuple[int, ...]]:

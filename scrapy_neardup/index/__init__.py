@@ -1,1 +1,1 @@
-"""Find documents by their fingerprints: lookup structures in memory. No Scrapy, no I/O."""
+"""Find documents by their fingerprints: lookup structures in memory and in mapped files. No Scrapy."""

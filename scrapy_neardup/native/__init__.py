@@ -5,14 +5,15 @@ Those functions are used where it was not built: without a compiler at installat
 
 from __future__ import annotations
 
+from array import array
 from importlib import import_module
 from typing import Any, Protocol, TypeAlias
 
 import numpy.typing as npt
 
-VERSION = 7
+VERSION = 8
 
-Array: TypeAlias = "bytes | npt.NDArray[Any]"
+Array: TypeAlias = "bytes | array[int] | npt.NDArray[Any]"
 """Bytes or a contiguous array. The functions raise ValueError if its size does not fit."""
 
 
@@ -29,6 +30,7 @@ class Compiled(Protocol):
     def hash_lines(self, lines: bytes) -> bytes: ...
     def overlap(self, a: Array, b: Array) -> tuple[int, int, int]: ...
     def sign(self, sources: list[Any], terms: Array, starts: Array, digests: int, parts: int) -> list[bytes]: ...
+    def find(self, entries: Array, numbers: Array, simhashes: Array, probes: Array) -> bytes: ...
 
 
 def _load() -> Compiled | None:

@@ -11,9 +11,10 @@ may change the arguments during a call. `sign` releases the lock of Python, so t
 #include "dictionary.h"
 #include "han.h"
 #include "record.h"
+#include "postings.h"
 #include "markup.h"
 
-enum { VERSION = 7 }; /* raise it together with native.VERSION when a signature or a result changes */
+enum { VERSION = 8 }; /* raise it together with native.VERSION when a signature or a result changes */
 
 #define CALLED(twin, kinds)                                                                 \
     static PyObject *call_##twin(PyObject *module, PyObject *const *args, Py_ssize_t count) \
@@ -28,13 +29,14 @@ CALLED(cut_lines, "bhhh")
 CALLED(plain_chinese, "b")
 CALLED(hash_lines, "b")
 CALLED(overlap, "bb")
+CALLED(find, "hhhh")
 CALLED(class_lines, "b")
 
 #define METHOD(twin) {#twin, (PyCFunction)(void (*)(void))call_##twin, METH_FASTCALL, NULL}
 
 static PyMethodDef METHODS[] = {
     METHOD(word_lines), METHOD(dictionary), METHOD(cut_lines), METHOD(plain_chinese),
-    METHOD(hash_lines), METHOD(overlap), METHOD(class_lines), {"sign", sign, METH_VARARGS, NULL},
+    METHOD(hash_lines), METHOD(overlap), METHOD(find), METHOD(class_lines), {"sign", sign, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -11,10 +11,11 @@ from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's own pag
 
 from ..fingerprints.record import Head
 from ..index.kinds import NEWEST
-from ..index.near import BLOCK_BITS, BLOCKS, CROWD, flips, most_flips
+from ..index.row_index import BLOCK_BITS, BLOCKS, flips, most_flips
 from ..matching.evidence import Rule, compare
 from .signatures import Ways
 
+CROWD = 1024  # values of a bucket to pair; a bucket with more values means a common template
 PAIRS = "a long, b long, site long"
 """The numbers of two documents, the earlier document first, and their site if both are pages of one site."""
 
@@ -49,7 +50,7 @@ def previous(values: DataFrame, most: int) -> DataFrame:
 
 
 def near(values: DataFrame, distance: int, crowd: int) -> DataFrame:
-    """Pair documents that have different values within a Hamming distance (see `NearTable`).
+    """Pair documents that have different values within a Hamming distance (see `row_index`).
 
     Only the first `NEWEST` documents of each value are paired, and only the first `crowd` values of each bucket.
     """

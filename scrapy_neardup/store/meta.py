@@ -10,7 +10,6 @@ from .damage import DAMAGE
 FORMAT = 12  # the version of the rows and their fields
 KEY = "meta/made"
 COUNTS = "meta/counts"  # after an import: numbers of documents and URLs to add to the counts of runs
-INDEX = "meta/index"  # the names of the valid files of the index
 _SETTINGS = {"imatch": " (NEARDUP_LEXICON, NEARDUP_IMATCH_LEXICONS)"}  # the settings behind a scheme
 
 

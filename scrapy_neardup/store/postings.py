@@ -34,23 +34,36 @@ def mirrors_key(id: str) -> int:
     return spread(hash_text(id) ^ salt("mirrors"))
 
 
+def page_keys(url: str | None, *, own: bool, label: bool, sample: bool) -> list[int]:
+    """Return the keys of a document that its URL gives: of its own URL, its page and its host."""
+    if not url:
+        return []
+    keys = [url_key(url)] if own else []
+    if label:
+        keys.append(page_key(url))
+    if sample:
+        keys.append(host_key(host(url)))
+    return keys
+
+
+def link_keys(url: str, target: str | None, *, is_copy: bool) -> list[int]:
+    """Return the keys of a link from a URL to the document with the id `target`, if any."""
+    keys = [url_key(url)] if url else []
+    if target:
+        hashed = hash_text(target)
+        keys.append(spread(hashed ^ salt("links")))
+        if is_copy:
+            keys.append(spread(hashed ^ salt("mirrors")))
+    return keys
+
+
 def postings(record: Record) -> Postings:
     """Return the postings of a record. They are empty unless the record is a document or a link."""
     if isinstance(record, Signature):
         # Also those of a detector with an index in RAM, although they are never looked up.
         keys = [key for keys in record.keys.values() for key in keys]
-        if record.own and record.url:
-            keys.append(url_key(record.url))
-        if record.label and record.url:
-            keys.append(page_key(record.url))
-        if record.sample and record.url:
-            keys.append(host_key(host(record.url)))
-        return Postings(keys, record.simhash)
+        of_page = page_keys(record.url, own=bool(record.own), label=bool(record.label), sample=bool(record.sample))
+        return Postings(keys + of_page, record.simhash)
     if isinstance(record, Link):
-        keys = [url_key(record.url)] if record.url else []
-        if record.target:
-            keys.append(links_key(record.target))
-            if record.is_copy:
-                keys.append(mirrors_key(record.target))
-        return Postings(keys)
+        return Postings(link_keys(record.url, record.target, is_copy=record.is_copy))
     return Postings()

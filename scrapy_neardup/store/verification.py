@@ -167,7 +167,7 @@ def _record(key: str, value: object) -> Any:
     """Decode and check a row. Return its record. Raise one of the exceptions in `DAMAGE` if the row is invalid."""
     kind, rest = kind_of(key), id_of(key)
     is_numbered = kind in (DOCUMENT, LINK, HOST) and is_place(rest)
-    if not (is_numbered or (kind == RUN and is_id(rest)) or key in (meta.KEY, meta.COUNTS, meta.INDEX)):
+    if not (is_numbered or (kind == RUN and is_id(rest)) or key in (meta.KEY, meta.COUNTS)):
         raise ValueError("a store has no rows of this kind")
     if not isinstance(value, bytes):
         raise ValueError("its value is not bytes")

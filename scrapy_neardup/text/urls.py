@@ -5,7 +5,6 @@ A canonical URL is only a key. It is never requested, since the host may not ser
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections.abc import Iterator
 from functools import cache, lru_cache
@@ -71,7 +70,7 @@ def canonical_url(url: str) -> str:
 
 
 def _without_index(path: str) -> str:
-    folder, page = posixpath.split(path)
+    folder, _, page = path.rpartition("/")
     return f"{folder.rstrip('/')}/" if page.lower() in _INDEX_PAGES else path or "/"
 
 

@@ -6,12 +6,12 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, suppress
 
+from ...index.level_files import read_level
 from ...progress import watched
-from ..damage import DAMAGE
 from ..interface import StoreError
 from ..verification import Finding, Survey, Verification
 from .database import namespaces, open_database
-from .index_files import Files
+from .stored_index import files_of, fits
 
 _ANEW = "nothing: the next crawl rebuilds it"
 _REFUSED = (
@@ -31,7 +31,7 @@ def inspect(path: str, survey: Survey) -> None:
         db.text_factory = lambda text: text.decode("utf8", "replace")
         tables = namespaces(db)
         for table in tables.values():
-            _inspect_index(Files(path, table), db, survey)
+            _inspect_index(path, table, db, survey)
         db.execute("BEGIN")  # all reads see the same snapshot
         _check_file(db, survey)
         for namespace, table in tables.items():
@@ -41,22 +41,18 @@ def inspect(path: str, survey: Survey) -> None:
     _check_opening(path, survey)
 
 
-def _inspect_index(files: Files, db: sqlite3.Connection, survey: Survey) -> None:
-    for name in _listed(files, db):
+def _inspect_index(path: str, table: str, db: sqlite3.Connection, survey: Survey) -> None:
+    for file, span in files_of(path, table).ranges().items():
         try:
-            files.opened(name, check=True)
+            level, samples = read_level(file, check=True)
+            if (level.first, level.last) != span or not fits(db, table, level, samples):
+                raise ValueError("it belongs to other rows")
             survey.read["index_files"] += 1
-        except (OSError, *DAMAGE) as error:
-            if name in _listed(files, db):  # otherwise another process has just replaced the file
+        except (OSError, ValueError, sqlite3.Error) as error:
+            if file.exists():  # otherwise another process has just put another file in its place
                 why = getattr(error, "strerror", None) or error
-                what = f"file {str(files.folder / name)!r} of the index can't be read: {why}"
+                what = f"file {str(file)!r} of the index can't be read: {why}"
                 survey.note(Finding(what, _SLOW, _ANEW, harmless=True))
-
-
-def _listed(files: Files, db: sqlite3.Connection) -> list[str]:
-    with suppress(sqlite3.Error, *DAMAGE):  # `_read` reports damage of the row that names the files
-        return files.listed(db)
-    return []
 
 
 def _check_file(db: sqlite3.Connection, survey: Survey) -> None:

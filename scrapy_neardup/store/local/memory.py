@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from ...index.kinds import NEWEST
+from ...index.row_index import Place, Places, RowIndex, nearest_of
 from ..interface import Entry, Found, Postings, Question, Record, Row
-from .row_index import TAIL, Index, due, nearest
-from .table import Table
-from .tail import Place
 
 
 class MemoryBackend:
@@ -18,7 +16,7 @@ class MemoryBackend:
     is_remote = False
 
     def __init__(self) -> None:
-        self.index = Index()
+        self.index = RowIndex()
         self._rows: dict[str, Record | None] = {}
         """Records by key. None stands for a deleted row that may still be in the file of a derived back end."""
         self._keys: list[str] = [""]  # keys by row number
@@ -36,22 +34,27 @@ class MemoryBackend:
             yield from self.get([key])
 
     def find(self, questions: Sequence[Question], entries: Sequence[Entry | None] = ()) -> list[Found]:
-        return [self._found(question) for question in questions]
+        places = self.index.find(questions)
+        return [self._found(question, found) for question, found in zip(questions, places, strict=True)]
 
-    def _found(self, question: Question) -> Found:
-        places = self.index.find(question.keys)
-        simhash = question.simhash
-        near = [place for _, place in self.index.near(simhash, question.distance)] if simhash is not None else []
-        if not places and not near:
+    def _found(self, question: Question, places: Places, nearest: int = NEWEST) -> Found:
+        """Return the existing rows at these places, which answer a question for so many near SimHashes.
+
+        While deleted rows displace others, ask for more, however many deleted rows there are.
+        """
+        keys, near = places
+        if not keys and not near:
             return Found()
-        rows = self._at({place for found in (*places.values(), near) for place in found})
-        found = Found({key: [rows[place] for place in some if place in rows] for key, some in places.items()})
-        for key, some in places.items():
-            if len(found.rows[key]) < len(some) == question.keys[key]:  # deleted rows must not displace others
+        rows = self._at({place for found in (*keys.values(), near) for place in found})
+        found = Found({key: [rows[place] for place in some if place in rows] for key, some in keys.items()})
+        there = {place: far for place, far in near.items() if place in rows}
+        found.near = [rows[place] for place in nearest_of(there, NEWEST)]
+        if len(there) < NEWEST and len(near) == nearest:
+            [more] = self.index.find([question._replace(keys={})], nearest=8 * nearest)
+            found.near = self._found(question, more, 8 * nearest).near
+        for key, some in keys.items():
+            if len(found.rows[key]) < len(some) == question.keys[key]:
                 found.rows[key] = self._newest(key, question.keys[key])
-        found.near = [rows[place] for place in near if place in rows]
-        if simhash is not None and len(found.near) < len(near) == NEWEST:
-            found.near = self._nearest(simhash, question.distance)
         return found
 
     def _newest(self, key: int, most: int) -> list[Row]:
@@ -59,21 +62,10 @@ class MemoryBackend:
         asked = most
         while True:
             asked *= 8
-            places = self.index.find({key: asked})[key]
-            rows = self._at(set(places))
+            [(keys, _)] = self.index.find([Question({key: asked})])
+            rows = self._at(places := keys[key])
             if len(rows) >= most or len(places) < asked:
                 return [rows[place] for place in places if place in rows][-most:]
-
-    def _nearest(self, simhash: int, distance: int) -> list[Row]:
-        """Return the `NEWEST` existing rows nearest to a SimHash. Skip deleted rows, however many there are."""
-        asked = NEWEST
-        while True:
-            asked *= 8
-            places = self.index.near(simhash, distance, asked)
-            rows = self._at({place for _, place in places})
-            if len(rows) >= NEWEST or len(places) < asked:
-                there = [pair for pair in places if pair[1] in rows]
-                return [rows[place] for _, place in nearest(there, NEWEST)]
 
     def _at(self, places: Iterable[Place]) -> dict[Place, Row]:
         """Return the existing rows at these places, as a dictionary by place."""
@@ -98,20 +90,17 @@ class MemoryBackend:
             self._rows.pop(entry.key, None)
         for entry in entries:
             self._put(entry)
-            if self.index.tail.number(entry.key, len(self._keys)):
+            if self.index.number(entry.key, len(self._keys)):
                 self._keys.append(entry.key)
-        if (last := len(self._keys) - 1) - self.index.last >= TAIL:
-            self.index.seal(last)
-            if tables := due(self.index.tables):
-                self.index.put(Table.merged(tables))
+        self.index.grow(len(self._keys) - 1)
 
     def _put(self, entry: Entry) -> None:
         before = self._pending.pop(entry.key, None)
         if before is not None:
             known = set(before.keys)
-            self.index.add(entry.key, Postings([key for key in entry.postings.keys if key not in known]))
+            self.index.add(entry.key, [key for key in entry.postings.keys if key not in known], None)
         elif not entry.keeps_place:
-            self.index.add(entry.key, entry.postings)
+            self.index.add(entry.key, *entry.postings)
         self._rows[entry.key] = entry.record
 
     def flush(self, *, wait: bool) -> None:
@@ -146,4 +135,4 @@ class MemoryBackend:
         pass
 
     def abandon(self) -> None:
-        pass
+        self.index.end()

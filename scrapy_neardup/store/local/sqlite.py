@@ -9,23 +9,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing
 from pathlib import Path
 from threading import get_ident
 from typing import Any, ClassVar
 from weakref import WeakSet
 
-from ..damage import DAMAGE
+from ...index.row_index import Place
 from ..interface import DOCUMENT, Entry, Found, Question, Row, StoreError
-from ..meta import INDEX
 from ..postings import postings
 from ..records import dump, load
 from .database import open_database, shrink, store_errors, table_of
-from .index_files import Files, folder_of, size_of
 from .locks import RunLock
 from .memory import MemoryBackend
-from .stored_index import StoredIndex
-from .tail import Place
+from .stored_index import StoredIndex, folder_of
 from .writer import Batch, Writer
 
 AT_ONCE = 500  # rows to read at a time, which takes some milliseconds
@@ -46,10 +43,7 @@ class SqliteBackend(MemoryBackend):
         self._db = open_database(self.name, self._table, writes=writes)
         self._version = self._known = 0
         self._locks: dict[str, RunLock] = {}
-        self._files = Files(self.name, self._table, writes=writes)
-        self._named: list[str] = []
-        """The names of the valid index files, as this process last read or wrote them."""
-        self.index = StoredIndex(self._db, self._files)
+        self.index = StoredIndex(self._db, self.name, self._table, writes=writes)
         self._writer: Writer | None = None
         try:
             self._writer = Writer(self.name, self._table, self._note_written) if writes else None
@@ -59,42 +53,13 @@ class SqliteBackend(MemoryBackend):
             self.abandon()
             raise
 
-    # The index
-
     def _open_index(self) -> None:
-        """Read the index, and build its missing tables."""
+        """Read the index, and build its missing levels."""
         last = self._db.execute(f'SELECT max(number) FROM "{self._table}"').fetchone()[0] or 0
-        self._named = self._files.names(self._db)
         self.index.load(last)
         self._known = self.index.last
         while self._read_news()[1]:
             pass
-        self._name_files()
-
-    def _name_files(self) -> None:
-        """Write the names of the valid index files to the store if they changed."""
-        if self._files.is_held and self.index.names != self._named:
-            self._named = self.index.names
-            self.write([Entry(INDEX, {"files": self._named})])
-
-    def _name_last_files(self, writer: Writer) -> None:
-        """After the last merge, write the names of the valid index files to the store, and remove all other files."""
-        if self._files.is_held and self.index.names != self._named:
-            with suppress(StoreError):  # the merge is repeated later
-                writer.write(Batch({INDEX: {"files": self.index.names}})).result()
-                self._files.tidy(self.index.names)
-
-    @contextmanager
-    def _index_errors(self) -> Iterator[None]:
-        """Convert errors of a damaged index in a `with` block to StoreError.
-
-        Such errors can occur since a large index is not fully checked when it is opened.
-        """
-        try:
-            yield
-        except DAMAGE as error:
-            advice = f"remove the folder {str(folder_of(self.name))!r}, and it is rebuilt"
-            raise StoreError(f"store {self.name!r} can't be read: its index is damaged: {error!r}; {advice}") from error
 
     # Rows
 
@@ -129,8 +94,7 @@ class SqliteBackend(MemoryBackend):
         return found
 
     def find(self, questions: Sequence[Question], entries: Sequence[Entry | None] = ()) -> list[Found]:
-        with self._index_errors():
-            found = super().find(questions, entries)
+        found = super().find(questions, entries)
         for other in self._others():
             for question, answer in zip(questions, found, strict=True):
                 other.add_unread(question, answer)
@@ -144,12 +108,10 @@ class SqliteBackend(MemoryBackend):
 
     def add_unread(self, question: Question, found: Found) -> None:
         """Add this back end's documents that another one may not have read yet: pending and new ones."""
-        tail = self.index.tail
-        for key in tail.known(question.keys):
-            found.rows[key] = self._with_unread(found.rows.get(key, []), tail.find(key, question.keys[key]))
-        if question.simhash is not None:
-            near = tail.near(question.simhash, question.distance)
-            found.near = self._with_unread(found.near, [place for _, place in near])
+        keys, near = self.index.newest(question)
+        for key, places in keys.items():
+            found.rows[key] = self._with_unread(found.rows.get(key, []), places[-question.keys[key] :])
+        found.near = self._with_unread(found.near, near)
 
     def _with_unread(self, rows: list[Row], places: Iterable[Place]) -> list[Row]:
         known = {row.key for row in rows}
@@ -167,10 +129,6 @@ class SqliteBackend(MemoryBackend):
         except StoreError:  # the rows stay in the buffer, and a later flush raises it again
             return False
         return True
-
-    def count(self, key: int) -> int:
-        with self._index_errors():
-            return super().count(key)
 
     def scan(self, kind: str, run: str = "") -> Iterator[Row]:
         prefix = f"{kind}/{run}/" if run else f"{kind}/"
@@ -213,13 +171,11 @@ class SqliteBackend(MemoryBackend):
             self._writer.flush(wait=wait)
 
     def _note_written(self, batch: Batch) -> None:
-        """Remove the rows of a written batch from RAM, and index files that are no longer valid from disk."""
+        """Remove the rows of a written batch from RAM."""
         waiting = self._writer.batch if self._writer else batch
         for key, record in batch.records().items():
             if not waiting.has(key) and key in self._rows and self._rows[key] is record:
                 del self._rows[key]
-        if batch.has(INDEX) and not (self.index.is_merging or waiting.has(INDEX)):
-            self._files.tidy(self._named)
 
     def news(self) -> tuple[list[Row], bool]:
         rows: list[Row] = []
@@ -231,7 +187,6 @@ class SqliteBackend(MemoryBackend):
                 rows, more = self._read_news()
             if not more:
                 self.index.grow(self._known)
-                self._name_files()
         return rows, more
 
     def _newest_version(self) -> int:
@@ -255,13 +210,13 @@ class SqliteBackend(MemoryBackend):
 
     def _index_rows(self, rows: Sequence[tuple[int, str]]) -> tuple[list[Row], StoreError | None]:
         """Index new rows until one is damaged. Return the rows of other processes, and the error, if any."""
-        others = [number for number, key in rows if not (self.index.tail.has(key) or self._is_deleted(key))]
+        others = [number for number, key in rows if not (self.index.has(key) or self._is_deleted(key))]
         values = dict(self._select("number, value", "number", others))
         found: list[Row] = []
         for number, key in rows:
-            if not self.index.tail.number(key, number) and number in values:
+            if not self.index.number(key, number) and number in values:
                 try:
-                    self.index.add(number, postings(load(key, values[number])))
+                    self.index.add(number, *postings(load(key, values[number])))
                 except ValueError as error:
                     self._known = number - bool(found)
                     return found, StoreError(f"store {self.name!r} can't be read: {error}; it was left as it is")
@@ -295,31 +250,34 @@ class SqliteBackend(MemoryBackend):
         self._meeting.add(self)
 
     def describe(self) -> dict[str, object]:
-        rows = sum(size_of(file) for file in (Path(self.name), Path(f"{self.name}-wal")))
-        index = sum(size_of(file) for file in folder_of(self.name).rglob("*.idx"))
+        rows = sum(_size(file) for file in (Path(self.name), Path(f"{self.name}-wal")))
+        index = sum(_size(file) for file in folder_of(self.name).rglob("*.idx"))
         return {"bytes": rows + index, "bytes_rows": rows, "bytes_index": index}
 
     def compact(self) -> None:
         with store_errors(self.name, "compacted"):
-            if self._files.is_held:  # otherwise another process maintains the files
-                self.index.rebuild(self._known)
-                self._name_files()
+            self.index.rebuild(self._known)
             self.flush(wait=True)
             with closing(open_database(self.name, self._table, writes=True, check=False)) as db:
                 shrink(db)
 
     def abandon(self) -> None:
         self._meeting.discard(self)
-        has_merged = self.index.end()
+        self.index.end()
         if self._writer:
-            if has_merged:
-                self._name_last_files(self._writer)
             self._writer.close()
             self._writer = None
-        self._files.release()
         self._db.close()
         for run in list(self._locks):
             self.release_run(run)
+
+
+def _size(file: Path) -> int:
+    """Return the size of a file in bytes; 0 if it can't be read."""
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0
 
 
 def _encoded(row: Row) -> bytes:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...index.near import flips, most_flips
+from ...index.row_index import flips, most_flips
 from .. import records
 from ..interface import DOCUMENT, HOST, LINK, META, RUN, Entry, Postings, Record
 from ..keys import id_of, key_of, kind_of, place_of
