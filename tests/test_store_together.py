@@ -100,7 +100,7 @@ def test_stores_that_meet_find_what_is_pending(stores: list[Store]) -> None:
     document = signature("a", exact=7, simhash=5)
     one.add(document)
     assert [found(each, 7) for each in stores] == [[(document.url, False)], [(document.url, True)], [], []]
-    assert [url.url for _, url in two.find({"simhash": (4,)})] == [document.url]
+    assert [url.url for _, url in two.find(asking({"simhash": (4,)}))] == [document.url]
     one.commit(document, Visit(9.0, 100))
     assert found(two, 7) == [(document.url, True)]  # until it is written, which that lookup began
     end = time.monotonic() + 10
@@ -108,7 +108,7 @@ def test_stores_that_meet_find_what_is_pending(stores: list[Store]) -> None:
         time.sleep(0.001)
     assert [found(each, 7) for each in (two, *others)] == [[(document.url, False)], [], [(document.url, False)]]
     assert (resolved := two.resolve(document.url or ""))
-    assert (resolved.signature, resolved.seen) == (next(s for _, s in two.find({"exact": (7,)})), 9.0)
+    assert (resolved.signature, resolved.seen) == (next(s for _, s in two.find(asking({"exact": (7,)}))), 9.0)
     one.withdraw(document)
     one.flush()
     assert [found(each, 7) for each in stores] == [[]] * 4
