@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from ..signature import Signature
 from .interface import Backend, Entry, Found
-from .keys import place_of
+from .keys import place_of, visit_key
 
 if TYPE_CHECKING:
     from .documents import Documents
@@ -83,13 +83,11 @@ class Claims:
         return True, found
 
     def _ask(self, signatures: Sequence[Signature], entries: Sequence[Entry]) -> list[Found]:
-        """Look up the fingerprints of documents. Cache the rows of their URLs, read in the same round trip."""
-        told_of = [self._documents.links.question(each.url) for each in signatures if each.url]
-        asked = [self._documents.lookup.question(each) for each in signatures]
-        found = self._backend.find([*asked, *told_of], [*entries, *[None] * len(told_of)])
-        for question, rows in zip(told_of, found[len(asked) :], strict=True):
-            self._documents.links.take(question, rows)
-        return found[: len(asked)]
+        """Look up the fingerprints of documents. Cache the visits of their URLs, read in the same round trip."""
+        visits = [visit_key(each.url) for each in signatures if each.url]
+        found = self._backend.find([self._documents.lookup.question(each) for each in signatures], entries, visits)
+        self._documents.visits.take(visits, found[0].ahead)
+        return found
 
     def enter(self, signature: Signature) -> bool:
         """Hold a document. Return False if newer candidates may exist, so that the lookup must be repeated first."""

@@ -26,6 +26,8 @@ class Session:
         """The id of the run of this process; "" if the store is open read-only."""
         self.runs: dict[str, Run] = {}
         """The records of all known runs by id."""
+        self.sealed = 0
+        """The highest row number of the run when this process opened it."""
         self._backend = backend
         self._lookup = lookup
         self._last = 0
@@ -49,7 +51,8 @@ class Session:
         self.update_runs(self._backend.get([f"{RUN}/{self.run}"]))  # its former process may have written until now
         dead += [each for each in self.runs.values() if each.closed is None and each.id == self.run]
         mine = self.runs.get(self.run) or Run(self.run, time.time())
-        self._last, self._documents, self._urls = mine.sealed, mine.documents, mine.urls
+        self.sealed, self._documents, self._urls = mine.sealed, mine.documents, mine.urls
+        self._last = self.sealed
         self._has_begun = True
         self.save(replace(mine, closed=None, writer=writer))
         return dead

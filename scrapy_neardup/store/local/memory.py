@@ -33,7 +33,9 @@ class MemoryBackend:
         for key in [key for key in self._rows if key.startswith(prefix)]:
             yield from self.get([key])
 
-    def find(self, questions: Sequence[Question], entries: Sequence[Entry | None] = ()) -> list[Found]:
+    def find(
+        self, questions: Sequence[Question], entries: Sequence[Entry | None] = (), ahead: Sequence[str] = ()
+    ) -> list[Found]:
         places = self.index.find(questions)
         return [self._found(question, found) for question, found in zip(questions, places, strict=True)]
 
