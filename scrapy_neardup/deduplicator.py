@@ -24,7 +24,7 @@ from .matching.evidence import Rule
 from .matching.matcher import Matcher
 from .mirrors.deliveries import Deliveries
 from .mirrors.preference import Preference
-from .mirrors.visits import Visits, urls
+from .mirrors.recorder import Recorder, urls
 from .settings import Config
 from .signature import TITLE, Signature, Visit
 from .store import Selection, Store, StoreError, open_store
@@ -68,7 +68,7 @@ class Deduplicator:
         """`started` is the start of the run in seconds since the epoch, None for now. For `lost`, see `Deliveries`."""
         self.store = store
         self.deliveries = Deliveries(store, clock() if started is None else started, clock, lost=lost)
-        self.visits = Visits(store, clock)
+        self.visits = Recorder(store, clock)
         self.detectors = list(detectors)
         self.signer = Signer(self.detectors)
         self.matcher = Matcher(store, rule, reviews or Reviews(Config()), scope, preference)

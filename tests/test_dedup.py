@@ -538,7 +538,7 @@ def test_clock_gives_the_times(dedup: Deduplicator) -> None:
     times: Callable[[], float] = iter((4.0, 5.0, 6.0, 7.0, 8.0)).__next__
     timed = Deduplicator(dedup.store, dedup.detectors, dedup.matcher.rule, clock=times)
     made = committed(timed, A)
-    assert (made.signature.first_seen, next(iter(timed.store.visits(made.signature))).seen) == (5.0, 5.0)
+    assert (made.signature.first_seen, next(iter(timed.store.visits(made.signature))).seen) == (5.0, 6.0)
 
 
 # Detectors of the user's own that go wrong

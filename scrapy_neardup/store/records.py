@@ -6,7 +6,8 @@ the kind `meta`:
 
 - document: `record` are the bytes that `fingerprints/record.py` describes; `sample` is true for a sample of its host;
 - visit: `target` is the id of its document, `RUN/NUMBER`, or nil for a URL to be fetched each time. With neither `url`
-  nor `name`, the URL is the document's own; if `seen` is 0, it was seen when the document was. `evidence` is
+  nor `name`, the URL is the document's own; then a whole number in `seen` counts the milliseconds from the time when
+  the document was seen. `evidence` is
   `[detector, hamming, resemblance, containment, length_ratio, kind]` or nil; `at` is `RUN/NUMBER`, or "" for that of
   the document; `before` is nil, or the fields of the state before the run. Fields at the end that have their default
   are left out;

@@ -57,6 +57,11 @@ class Session:
         self.save(replace(mine, closed=None, writer=writer))
         return dead
 
+    def is_of_writer(self, run: str) -> bool:
+        """Return whether the spider or command of this run also had another run open."""
+        known, mine = self.runs.get(run), self.runs.get(self.run)
+        return known is mine or (known is not None and mine is not None and known.writer == mine.writer)
+
     def others_open(self) -> list[str]:
         """Return the ids of all open runs except the run of this process. Some of them may be dead."""
         return [each.id for each in self.runs.values() if each.closed is None and each.id != self.run]

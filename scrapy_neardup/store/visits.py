@@ -4,8 +4,8 @@ A visit is found by its URL, in any spelling. What no URL returned has a name in
 `item` for one of several items of a page, `class` for the URLs that differ in nothing that matters, `delivery` for a
 document whose own URL does not tell when it was delivered.
 
-The row of a visit also has the state before the run that wrote it, which comes back if the run dies. So a run that saw
-the same again writes the time only, and leaves the rest as it is.
+The row of a visit also has the state before the run that wrote it, which comes back if the run dies. A run that sees the
+same again, as the same spider, writes the time and leaves the rest, so that nothing is to be indexed.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 MOST_KNOWN = 1024  # visits to cache
 AT_ONCE = 500  # visits to read at a time
 FEW = 16  # the maximum number of copies of a document that are counted exactly
+LATEST = 1 << 32  # milliseconds after a document was seen; a later visit of its own URL has the time itself
 MANY = 1 << 24  # the maximum number of visits of a document or a run
 
 
@@ -78,8 +79,10 @@ class Visits:
             if visit.target is None:
                 yield visit
             elif document := held.get(visit.target):
-                url = visit.url or ("" if visit.name else document.url or "")
-                yield replace(visit, signature=document, url=url, seen=visit.seen or document.first_seen)
+                url, seen = visit.url, visit.seen
+                if _is_own(visit):
+                    url, seen = document.url or "", _seen(visit, document)
+                yield replace(visit, signature=document, url=url, seen=seen)
 
     def all(self) -> Iterator[Visit]:
         """Yield all visits whose documents are held, also those with a name."""
@@ -171,7 +174,7 @@ class Visits:
             self._write([*others, _entry(key, _packed(visit, at, None, is_own=_has_own_url(visit)))])
             raise
         self._session.count(urls=int(stored is None and bool(visit.url)))
-        if stored and known and tells_same(stored, visit):
+        if stored and known and tells_same(stored, visit) and self._session.is_of_writer(run_of(stored.at)):
             return _entry(key, _packed(visit, stored.at, stored.before, is_own=_is_own(stored)), keeps_place=True)
         self._recount_all([stored, visit])
         before = self._before(stored) if stored and known else None
@@ -184,7 +187,8 @@ class Visits:
         """
         run, number = place_of(stored.at)
         if run != self._session.run:
-            return replace(stored, before=None)
+            earlier = None if stored.target else stored.before
+            return replace(stored, before=earlier and replace(earlier, before=None))
         return stored.before if number > self._session.sealed else replace(stored, before=former(stored))
 
     def _write(self, entries: Sequence[Entry], deleted: Sequence[Entry] = ()) -> None:
@@ -243,9 +247,12 @@ class Visits:
 
 
 def former(visit: Visit) -> Visit | None:
-    """Return the state before the run that wrote a visit, whatever the run wrote itself before it was resumed."""
+    """Return the state before the run that wrote a visit, with a document if one is known.
+
+    Of a resumed run, the state that it had at first counts as its own.
+    """
     before = visit.before
-    while before and run_of(before.at) == run_of(visit.at):
+    while before and (run_of(before.at) == run_of(visit.at) or (before.target is None and before.before)):
         before = before.before
     return before
 
@@ -260,10 +267,17 @@ def _entry(key: str, stored: Visit, *, keeps_place: bool = False) -> Entry:
 
 
 def _packed(visit: Visit, at: str, before: Visit | None, *, is_own: bool) -> Visit:
-    """Return a visit as it is stored: without its document, and without what its row says already."""
-    is_first = is_own and visit.signature is not None and visit.seen == visit.signature.first_seen
-    url, seen = "" if is_own else visit.url, 0.0 if is_first else visit.seen
+    """Return a visit as it is stored: without its document, and without what the row of that says already."""
+    url, seen = visit.url, float(visit.seen)
+    if is_own and visit.signature:
+        url, after = "", round(1000 * (seen - visit.signature.first_seen))
+        seen = after if 0 <= after < LATEST else seen
     return replace(visit, signature=None, url=url, seen=seen, at=at, before=before)
+
+
+def _seen(stored: Visit, document: Signature) -> float:
+    """Return when a document's own URL was seen. A whole number counts the milliseconds since the document was seen."""
+    return document.first_seen + stored.seen / 1000 if isinstance(stored.seen, int) else stored.seen
 
 
 def _has_own_url(visit: Visit) -> bool:

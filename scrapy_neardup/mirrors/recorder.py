@@ -1,4 +1,4 @@
-"""Record which documents URLs returned. No Scrapy."""
+"""Record in a store which documents URLs returned. No Scrapy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..store import Store
 
 
-class Visits:
+class Recorder:
     """Records visits of URLs in a store."""
 
     def __init__(self, store: Store, clock: Callable[[], float]) -> None:
@@ -26,7 +26,7 @@ class Visits:
         """Return the visit of a new document's own URL; None if the URL may return other documents too."""
         if not document.url or document.url in document.loose:
             return None
-        return Visit(document.url, signature, False, signature.first_seen, document.size)
+        return Visit(document.url, signature, False, self._clock(), document.size)
 
     def keep_fetching(self, document: Document) -> None:
         """Record that the URLs of a document also return content that is not held, so that they are fetched again.
