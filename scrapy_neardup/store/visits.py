@@ -4,8 +4,8 @@ A visit is found by its URL, in any spelling. What no URL returned has a name in
 `item` for one of several items of a page, `class` for the URLs that differ in nothing that matters, `delivery` for a
 document whose own URL does not tell when it was delivered.
 
-The row of a visit also has the state before the run that wrote it, which comes back if the run dies. A run that sees the
-same again, as the same spider, writes the time and leaves the rest, so that nothing is to be indexed.
+The row of a visit also has the state before the run that wrote it, which comes back if the run dies. A run that sees
+the same again, as the same spider, writes the time and leaves the rest, so that nothing is to be indexed.
 """
 
 from __future__ import annotations

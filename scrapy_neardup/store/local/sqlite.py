@@ -239,7 +239,7 @@ class SqliteBackend(MemoryBackend):
         return found, None
 
     def _is_known(self, key: str) -> bool:
-        """Return whether a new row is this process's own, so that it needs only its number, or is soon to be replaced."""
+        """Return whether a new row is this process's own, so that it needs only its number, or is to be replaced."""
         if key in self._rows and (key.startswith(VISIT) or self._rows[key] is None):
             return True
         return self.index.has(key) and not key.startswith(VISIT)
