@@ -303,16 +303,25 @@ class Siblings:
         """`stored` returns pages of a host from the store, oldest first."""
         self._stored = stored
         self._hosts: OrderedDict[str, dict[Place, bytes]] = OrderedDict()
+        self._complete: set[str] = set()
+        """The hosts whose stored pages were read. This is done once a page has candidates, as few pages have."""
 
     def learn(self, signature: Signature) -> None:
         """Remember a page, unless it has no host."""
         if not (name := host(signature.url or "")):
             return
-        pages = self._pages(name)
+        pages = self._hosts.setdefault(name, {})
         pages[_place(signature)] = signature.sketch.codes
         if len(pages) > PAGES:
             del pages[next(iter(pages))]  # an OrderedDict would take ten times as long to copy
+        self._keep(name)
+
+    def _keep(self, name: str) -> None:
+        """Mark a host as the last one that was seen, and forget the first one if there are too many."""
         self._hosts.move_to_end(name)
+        if len(self._hosts) > HOSTS:
+            first, _ = self._hosts.popitem(last=False)
+            self._complete.discard(first)
 
     def learn_copy(self, copy: Signature, original: Signature, resemblance: float) -> None:
         """Remember a copy that may hide a form: after a wrong verdict, it shows which text is form.
@@ -325,11 +334,13 @@ class Siblings:
             self.learn(copy)
 
     def _pages(self, name: str) -> dict[Place, bytes]:
-        """Return the remembered pages of a host. A host that is met for the first time has those of the store."""
-        if name not in self._hosts:
-            self._hosts[name] = {_place(each): each.sketch.codes for each in self._stored(name)}
-            if len(self._hosts) > HOSTS:
-                self._hosts.popitem(last=False)
+        """Return the remembered pages of a host and, before them, those that the store has."""
+        if name not in self._complete:
+            known = self._hosts.get(name, {})
+            stored = {_place(each): each.sketch.codes for each in self._stored(name)} if len(known) < PAGES else {}
+            self._hosts[name] = dict([*(stored | known).items()][-PAGES:])
+            self._complete.add(name)
+            self._keep(name)
         return self._hosts[name]
 
     def page(self, document: Document, signature: Signature, proposed: Iterable[Signature]) -> Page:
