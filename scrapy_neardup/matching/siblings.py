@@ -299,9 +299,11 @@ class Pair:
 class Siblings:
     """Remembers the last pages of each host that this process held, after those that the store had before."""
 
-    def __init__(self, stored: Callable[[str], Iterable[Signature]]) -> None:
-        """`stored` returns pages of a host from the store, oldest first."""
+    def __init__(self, stored: Callable[[str], Iterable[Signature]], erasures: Callable[[], int] = int) -> None:
+        """`stored` returns pages of a host from the store, oldest first; `erasures` counts when some were forgotten."""
         self._stored = stored
+        self._erasures = erasures
+        self._known_erasures = erasures()
         self._hosts: OrderedDict[str, dict[Place, bytes]] = OrderedDict()
         self._complete: set[str] = set()
         """The hosts whose stored pages were read. This is done once a page has candidates, as few pages have."""
@@ -334,7 +336,15 @@ class Siblings:
             self.learn(copy)
 
     def _pages(self, name: str) -> dict[Place, bytes]:
-        """Return the remembered pages of a host and, before them, those that the store has."""
+        """Return the remembered pages of a host and, before them, those that the store has.
+
+        Once documents of a run are forgotten, all hosts are met anew: a version of a page that is not held any more
+        must not make a form of the others.
+        """
+        if self._known_erasures != self._erasures():
+            self._known_erasures = self._erasures()
+            self._hosts.clear()
+            self._complete.clear()
         if name not in self._complete:
             known = self._hosts.get(name, {})
             stored = {_place(each): each.sketch.codes for each in self._stored(name)} if len(known) < PAGES else {}
