@@ -8,10 +8,10 @@ Each contestant runs in processes of its own, from the file on disk to the end o
 every round on the first 200 rows too, which is its start: with few documents that is most of what it takes. The table
 gives medians of the rounds, and ratios within a round, with the start and without: datasketch's MinHash-LSH and rensa's
 and gaoya's (128 minima, threshold 0.5, shingles of 3 words or 5 Chinese characters) and the package `simhash`, which
-read the same file and write nothing. Peers that are not installed are left out; `text-dedup`, whose MinHash-LSH of the same kind
-does write, needs other versions of libraries, so its contestant is run by the Python of an environment that has it.
-"peak" is the memory of a contestant's largest process. Give 100000 documents on a machine that has nothing else to do,
-and leave `simhash` out, whose index takes the longer the more such texts it holds.
+read the same file and write nothing. Peers that are not installed are left out; `text-dedup`, whose MinHash-LSH of the
+same kind does write, needs other versions of libraries, so its contestant is run by the Python of an environment that
+has it. "peak" is the memory of a contestant's largest process. Give 100000 documents on a machine that has nothing else
+to do, and leave `simhash` out, whose index takes the longer the more such texts it holds.
 """
 
 from __future__ import annotations
