@@ -26,10 +26,9 @@ from .mirrors.deliveries import Deliveries
 from .mirrors.preference import Preference
 from .mirrors.visits import Visits, urls
 from .settings import Config
-from .signature import TITLE, Link, Signature
+from .signature import TITLE, Signature, Visit
 from .store import Selection, Store, StoreError, open_store
-from .store.keys import id_of, place_of
-from .text.url_classes import SCHEME
+from .store.keys import run_of
 from .verdict import UNIQUE, Match, Verdict
 
 if TYPE_CHECKING:
@@ -228,13 +227,12 @@ class Deduplicator:
             return False
         return not self._is_of_another_spider(link, signature)
 
-    def _is_of_another_spider(self, link: Link, signature: Signature) -> bool:
+    def _is_of_another_spider(self, link: Visit, signature: Signature) -> bool:
         """Return whether another spider, with other fields, recorded what a URL returned last."""
         if link.signature is None or names_in(link.signature.facts) == names_in(signature.facts):
             return False
         writers = {run.id: run.writer for run in self.store.runs()}
-        added_by, _ = place_of(id_of(link.key) or link.signature.id)
-        return writers.get(added_by) != writers.get(self.store.run)
+        return writers.get(run_of(link.at)) != writers.get(self.store.run)
 
     def pending(self, signature: Signature) -> Claim | None:
         """Return the claim of a document that is pending in this process; None if there is none."""
@@ -250,7 +248,7 @@ class Deduplicator:
             return
         with suppress(StoreError):  # the next write raises it
             self.deliveries.remember(urls(claim.document), (claim.match or claim).signature)
-        visit = self.visits.own(claim.document) if held and not claim.is_one_of_many else None
+        visit = self.visits.own(claim.document, claim.signature) if held and not claim.is_one_of_many else None
         if held:
             self.store.commit(claim.signature, visit)  # first, since the next steps may fail
             if claim.document.url in self.matcher.preference:
@@ -278,15 +276,15 @@ class Deduplicator:
         for match in list(self.matcher.outranked(document, signature)):
             if rival := self.pending(match.signature):
                 rival.when_settled(partial(self._take_place, document, signature))
-            for link in self.store.links(match.signature):
-                if not link.url.startswith(SCHEME) and link.url not in self.matcher.preference:
-                    copy = Link(link.url, signature, True, link.seen, link.size, match.evidence, link.firm)
+            for link in self.store.visits(match.signature):
+                if link.url and link.url not in self.matcher.preference:
+                    copy = Visit(link.url, signature, True, link.seen, link.size, match.evidence, link.firm)
                     self.store.record(copy)
 
     def _learn(self, claim: Claim) -> None:
         """Learn from a document about the mirrors of its host, and about the variants of its URLs."""
         document, signature = claim.document, claim.signature
-        known = [link.url for link in self.store.links(claim.match.signature)] if claim.match else []
+        known = [visit.url for visit in self.store.visits(claim.match.signature)] if claim.match else []
         look_in_class = partial(self._look_in_class, signature) if self._learns_variants else None
         for url in urls(document):
             if url not in document.loose:
@@ -302,8 +300,8 @@ class Deduplicator:
     def _record_class(self, claim: Claim, url: str) -> None:
         """Record the document of a claim as the last one of each class that a URL is in."""
         document = None if claim.is_one_of_many else (claim.match or claim).signature
-        for made_up in self.store.hosts.classes(url):
-            self.store.record(Link(made_up, document, False, self._clock(), claim.document.size))
+        for name in self.store.hosts.classes(url):
+            self.store.record(Visit("", document, False, self._clock(), claim.document.size, name=name))
 
     def _look(self, signature: Signature, url: str) -> Finding | None:
         """Compare a document with the document that is held for a URL; None if that proves nothing."""

@@ -68,7 +68,7 @@ def held(path: str, **settings: object) -> list[str]:
 def _described(dedup: Deduplicator) -> list[str]:
     told = []
     for each in dedup.store.signatures():
-        links = [(link.url, link.is_copy, link.seen) for link in dedup.store.links(each)]
+        links = [(link.url, link.is_copy, link.seen) for link in dedup.store.visits(each)]
         told.append(repr((each.url, dict(each.fingerprints), each.sketch, each.first_seen, links)))
     return told
 

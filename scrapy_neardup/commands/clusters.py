@@ -9,8 +9,7 @@ from typing import Any, TypeAlias
 from scrapy.settings import BaseSettings
 
 from ..feeds.json_text import json_text
-from ..mirrors.visits import shown
-from ..signature import Link, Signature
+from ..signature import Signature, Visit
 from ..stats import plural
 from ..store import Store
 from ..store.erasure import is_of
@@ -87,13 +86,13 @@ def _cluster(store: Store, signature: Signature) -> Cluster:
         "copies": signature.repeats,
         "words": signature.sketch.tokens,
         "first_seen": Moment(signature.first_seen),
-        "members": [_member(link) for link in store.links(signature) if link.is_copy],
+        "members": [_member(visit) for visit in store.visits(signature) if visit.is_copy],
     }
 
 
-def _member(link: Link) -> dict[str, Any]:
-    evidence = link.evidence._asdict() if link.evidence else {}
-    return {"url": shown(link.url), "last_seen": Moment(link.seen), **evidence}
+def _member(visit: Visit) -> dict[str, Any]:
+    evidence = visit.evidence._asdict() if visit.evidence else {}
+    return {"url": visit.shown, "last_seen": Moment(visit.seen), **evidence}
 
 
 def _lines(cluster: Cluster) -> Iterable[str]:

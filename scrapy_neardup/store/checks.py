@@ -1,6 +1,6 @@
 """Check the types and ranges of the fields of records that come from an untrusted source. No I/O.
 
-The annotation of a field states the allowed type. Lookups skip these checks when they read documents and links.
+The annotation of a field states the allowed type. Lookups skip these checks when they read documents and visits.
 """
 
 from __future__ import annotations

@@ -26,8 +26,7 @@ from typing import TYPE_CHECKING
 from ..index.row_index import sharing
 from ..signature import Signature
 from .interface import Backend, Entry, Found, Question
-from .keys import place_of
-from .postings import url_key
+from .keys import place_of, visit_key
 
 if TYPE_CHECKING:
     from .documents import Documents
@@ -65,7 +64,7 @@ class Claims:
         """Return the questions of those documents that share no key, URL or near SimHash with another one."""
         asked = [self._documents.lookup.question(each) for each in signatures]
         with_urls = [
-            each._replace(keys={**each.keys, url_key(signature.url): 1}) if signature.url else each
+            each._replace(keys={**each.keys, int(visit_key(signature.url)[-16:], 16): 1}) if signature.url else each
             for signature, each in zip(signatures, asked, strict=True)
         ]
         together = sharing(with_urls)
@@ -104,12 +103,11 @@ class Claims:
         return True, found
 
     def _ask(self, questions: Mapping[Signature, Question], entries: Sequence[Entry | None]) -> list[Found]:
-        """Look up the fingerprints of documents. Cache the rows of their URLs, read in the same round trip."""
-        told_of = [self._documents.links.question(each.url) for each in questions if each.url]
-        found = self._backend.find([*questions.values(), *told_of], [*entries, *[None] * len(told_of)])
-        for question, rows in zip(told_of, found[len(questions) :], strict=True):
-            self._documents.links.take(question, rows)
-        return found[: len(questions)]
+        """Look up the fingerprints of documents. Cache the visits of their URLs, read in the same round trip."""
+        visits = [visit_key(each.url) for each in questions if each.url]
+        found = self._backend.find([*questions.values()], entries, visits)
+        self._documents.visits.take(visits, found[0].ahead)
+        return found
 
     def enter(self, signature: Signature) -> bool:
         """Hold a document. Return False if newer candidates may exist, so that the lookup must be repeated first."""

@@ -12,8 +12,8 @@ from ..fingerprints.hashes import hash_text
 from ..signature import Signature, Visit
 from ..text.urls import canonical_url, host
 from .interface import DOCUMENT, Backend, Entry, Found, Postings, Question, Row, StoreError
-from .links import Links
 from .postings import host_key, page_key, postings
+from .visits import Visits
 
 if TYPE_CHECKING:
     from .lookup import Lookup
@@ -33,16 +33,15 @@ class Documents:
         """The pending documents of this process, each with its entry in the back end."""
         self.elsewhere: WeakSet[Signature] = WeakSet()
         """Documents that were pending in another process or crawl when they were last found."""
-        self._unsettled: WeakSet[Signature] = WeakSet()  # documents that were read while they were pending
         self.lookup = lookup
-        self.links = Links(backend, session, self.held, self.recount)
+        self.visits = Visits(backend, session, self.held, self.recount)
         self._backend = backend
         self._session = session
         self._held: WeakValueDictionary[str, Signature] = WeakValueDictionary()
         self._recent: deque[Signature] = deque(maxlen=RECENT)
         self._gone: WeakSet[Signature] = WeakSet()
         self._samples: dict[str, int] = {}  # the number of samples by host
-        self._linked: WeakSet[Signature] = WeakSet()  # pending documents with recorded links
+        self._linked: WeakSet[Signature] = WeakSet()  # pending documents with recorded visits
 
     # Lookups
 
@@ -72,20 +71,16 @@ class Documents:
         return list({row.key: by_key[row.key] for row in self._backend.get(by_key)}.values()) if by_key else []
 
     def held(self, row: Row) -> Signature:
-        """Return the document in a row, as the same object at each call. Raise StoreError if the row is damaged.
-
-        A document that was pending is read again once it is committed, since its visit is known only then.
-        """
+        """Return the document in a row, as the same object at each call. Raise StoreError if the row is damaged."""
         signature = self._held.get(row.key)
-        if signature is None or (signature in self._unsettled and not row.is_pending):
+        if signature is None:
             record = self._session.load(row)
             assert isinstance(record, Signature)
             signature = self._held[row.key] = record
             self._recent.append(record)
-            signature.count = self.links.count
+            signature.count = self.visits.count
         if row.is_pending:
             self.elsewhere.add(signature)
-            self._unsettled.add(signature)
         return signature
 
     def all(self) -> Iterator[Signature]:
@@ -160,10 +155,10 @@ class Documents:
         """Add a document to `pending`. The back end must already hold it."""
         self.pending[signature] = entry
         self._held[entry.key] = signature
-        signature.count, signature.known_repeats = self.links.count, 0
+        signature.count, signature.known_repeats = self.visits.count, 0
 
-    def note_link(self, signature: Signature | None) -> None:
-        """If a document is pending, remember that it has links, so that `withdraw` deletes the links too."""
+    def note_visit(self, signature: Signature | None) -> None:
+        """If a document is pending, remember that it has visits, so that `withdraw` deletes them too."""
         if signature in self.pending:
             self._linked.add(signature)
 
@@ -171,7 +166,7 @@ class Documents:
         """Commit a document with the visit of its own URL, if any. Return False if the document is not pending."""
         if entry := self.pending.pop(signature, None):
             self._session.count(documents=1)
-            self.links.begin(signature, visit, self._sampled(signature, entry))
+            self.visits.begin(self._sampled(signature, entry), signature, visit)
             signature.shrink()
         return entry is not None
 
@@ -189,7 +184,7 @@ class Documents:
         return entry._replace(postings=Postings([*keys, host_key(name)], simhash))
 
     def withdraw(self, signature: Signature) -> None:
-        """Delete a pending or committed document, and all links to it."""
+        """Delete a pending or committed document, and all its visits."""
         if signature in self._gone or not signature.id:
             return
         if entry := self.pending.pop(signature, None):
@@ -197,7 +192,7 @@ class Documents:
         else:
             self._session.count(documents=-1)
         if not entry or signature in self._linked:
-            self.links.drop(signature)
+            self.visits.drop(signature)
         self.lookup.remove(signature)
         self._gone.add(signature)
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from ..hosts.relations import Row as Trial
 from ..progress import watched
-from ..signature import Link, Signature
+from ..signature import Signature, Visit
 from ..text.shapes import named_site, site
 from ..text.urls import canonical_url, host
-from .interface import DOCUMENT, HOST, LINK, RUN, Entry, Forgotten, HostNews, Row, Selection, StoreError
-from .keys import place_of
+from .interface import DOCUMENT, HOST, RUN, Entry, Forgotten, HostNews, Row, Selection, StoreError
+from .keys import place_of, visit_key
 from .runs import Run
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ _WITH_PORT = re.compile(r"(?:\[[^]]*\]|[^:]*):\d+")
 def forget(store: Store, what: Selection) -> Forgotten:
     """Forget a selection. Return the numbers of forgotten documents and URLs.
 
-    All links to a forgotten document are forgotten too, and evidence on mirrors that names the selected URL or host.
+    All visits of a forgotten document are forgotten too, and evidence on mirrors that names the selected URL or host.
     """
     if what.run is not None:
         return _forget_run(store, what.run)
@@ -44,15 +45,17 @@ def forget(store: Store, what: Selection) -> Forgotten:
 
 def selected(store: Store, what: Selection) -> Forgotten:
     """Return the numbers that `forget` would return, and forget nothing. Raise StoreError for an unknown run."""
+    if what.run is not None:
+        return _selected_of_run(store, what.run)
     documents, urls, others = _selected(store, what)
     return Forgotten(len(documents), len(urls | others.keys()))
 
 
 def _selected(store: Store, what: Selection) -> tuple[list[Signature], set[str], dict[str, str]]:
-    """Return selected documents, canonical URLs of all links to them, and URLs of selected links by canonical URL."""
+    """Return selected documents, the canonical URLs of all their visits, and the selected URLs by canonical URL."""
     documents = list(_documents(store, what))
-    urls = {canonical_url(link.url) for signature in documents for link in store.links(signature)}
-    return documents, urls, {canonical_url(link.url): link.url for link in _links(store, what)}
+    urls = {canonical_url(visit.url) for signature in documents for visit in store.visits(signature) if visit.url}
+    return documents, urls, {canonical_url(visit.url): visit.url for visit in _visits(store, what) if visit.url}
 
 
 def _documents(store: Store, what: Selection) -> Iterable[Signature]:
@@ -62,29 +65,22 @@ def _documents(store: Store, what: Selection) -> Iterable[Signature]:
         return [*own, *(each for each in store.documents.of_page(what.url) if each not in own)]
     if what.host is not None:
         return [s for s in watched(store.signatures(), "docs", len(store)) if is_of(what.host, s.url)]
-    if what.run is not None:
-        _check_known(store, what.run)
-        return [store.documents.held(row) for row in _rows(store, DOCUMENT, what.run, 0)]
     return _seen_before(store, what.before) if what.before is not None else []
 
 
 def _seen_before(store: Store, when: float) -> Iterator[Signature]:
     """Yield the documents that were last seen before a time."""
-    alive = {link.target for link in watched(store.documents.links.rows(), "links") if link.seen >= when}
+    alive = {visit.target for visit in watched(store.documents.visits.all(), "visits") if visit.seen >= when}
     for signature in watched(store.signatures(), "docs", len(store)):
-        own = signature.own.seen if signature.own else 0.0
-        if max(signature.first_seen, own) < when and signature.id not in alive:
+        if signature.first_seen < when and signature.id not in alive:
             yield signature
 
 
-def _links(store: Store, what: Selection) -> Iterable[Link]:
+def _visits(store: Store, what: Selection) -> Iterable[Visit]:
     if what.url is not None:
         return filter(None, [store.resolve(what.url)])
     if what.host is not None:
-        return [link for link in watched(store.all_links(), "links") if is_of(what.host, link.url)]
-    if what.run is not None:
-        links = (store.session.load(row) for row in _rows(store, LINK, what.run, 0))
-        return [link for link in links if isinstance(link, Link) and link.url]
+        return [visit for visit in watched(store.all_visits(), "visits") if is_of(what.host, visit.url)]
     return []
 
 
@@ -134,6 +130,16 @@ def _forget_run(store: Store, name: str) -> Forgotten:
         store.backend.release_run(name)
 
 
+def _selected_of_run(store: Store, name: str) -> Forgotten:
+    _check_known(store, name)
+    documents = {row.key[9:]: store.documents.held(row) for row in _rows(store, DOCUMENT, name, 0)}
+    wrote = store.documents.visits.of_run(name)
+    back = {key: store.documents.visits.restored(visit) for key, visit in wrote.items() if not visit.name}
+    urls = {visit_key(visit.url) for each in documents.values() for visit in store.visits(each) if visit.url}
+    gone = {key for key, before in back.items() if before is None or before.target in documents}
+    return Forgotten(len(documents), len(urls - back.keys() | gone))
+
+
 def _check_known(store: Store, name: str) -> None:
     if name not in store.session.runs:
         where = f"store {store.backend.name!r}"
@@ -141,11 +147,11 @@ def _check_known(store: Store, name: str) -> None:
 
 
 def erase(store: Store, run: str, *, after: int = 0) -> None:
-    """Delete all rows of a run that have a number above `after`, and all links to the deleted documents."""
+    """Undo what a run wrote with numbers above `after`: delete its documents, and put back what URLs had before."""
+    for key, visit in store.documents.visits.of_run(run, after).items():
+        store.documents.visits.undo(key, visit)
     for row in _rows(store, DOCUMENT, run, after):
         store.withdraw(store.documents.held(row))
-    for row in _rows(store, LINK, run, after):
-        store.documents.links.erase(row)
     for row in _rows(store, HOST, run, after):
         news = store.session.load(row)
         assert isinstance(news, HostNews)
@@ -159,5 +165,6 @@ def _rows(store: Store, kind: str, run: str, after: int) -> Iterator[Row]:
 
 def _last(store: Store, run: Run) -> int:
     """Return the highest row number of a run."""
-    rows = (row for kind in (DOCUMENT, LINK, HOST) for row in store.backend.scan(kind, run.id))
-    return max((place_of(row.key)[1] for row in rows), default=run.sealed)
+    rows = (row.key for kind in (DOCUMENT, HOST) for row in store.backend.scan(kind, run.id))
+    visits = (visit.at for visit in store.documents.visits.of_run(run.id).values())
+    return max((place_of(each)[1] for each in chain(rows, visits)), default=run.sealed)

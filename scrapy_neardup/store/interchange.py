@@ -2,7 +2,7 @@
 
 Every line has a `type`:
 - `store`: the first line. It has the `format` and the `schemes` of the store, its number of `documents`, and its number
-  of URLs (`links`).
+  of URLs (`urls`).
 - The kind of a row, such as `document`. `key` is the key of the row without the kind. The other fields are the fields
   of the record (see `records`). Bytes are written as `{"base64": …}`.
 - `end`: the last line. A file without this line is truncated.
@@ -14,12 +14,12 @@ from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
-from ..signature import Link
+from ..signature import Visit
 from . import meta, records
 from .checks import check
 from .damage import DAMAGE
-from .interface import DOCUMENT, RUN, Record
-from .keys import id_of, is_place, kind_of
+from .interface import DOCUMENT, RUN, VISIT, Record
+from .keys import id_of, is_hash, is_place, kind_of
 from .runs import is_id
 
 _STORE, _END, _BYTES = "store", "end", "base64"
@@ -28,7 +28,7 @@ Line: TypeAlias = dict[str, Any]
 
 
 def head_line(schemes: Mapping[str, str], documents: int, urls: int) -> Line:
-    return {"type": _STORE, "format": meta.FORMAT, "schemes": schemes, "documents": documents, "links": urls}
+    return {"type": _STORE, "format": meta.FORMAT, "schemes": schemes, "documents": documents, "urls": urls}
 
 
 def line_of(key: str, record: Record) -> Line:
@@ -70,8 +70,9 @@ def _read(line: Line) -> tuple[str, Record]:
     try:
         key = f"{kind}/{_id(kind, line['key'])}"
         record = records.read(key, [_from_json(line[name]) for name in records.FIELDS[kind]])
-        if isinstance(record, Link) and record.target is not None:
-            _id(DOCUMENT, record.target)
+        if isinstance(record, Visit):
+            for id in filter(None, (record.target, record.at)):
+                _id(DOCUMENT, id)
         check(record)
     except KeyError as error:
         raise ValueError(f"a {kind} without {error}") from error
@@ -82,8 +83,9 @@ def _read(line: Line) -> tuple[str, Record]:
 
 def _id(kind: str, value: object) -> str:
     """Return `value` if it is a valid id for a row of this kind. Raise ValueError otherwise."""
-    if not (isinstance(value, str) and (is_id(value) if kind == RUN else is_place(value))):
-        raise ValueError(f"its key is {value!r:.80}; allowed is RUN/NUMBER, or RUN for a run")
+    is_valid = {RUN: is_id, VISIT: is_hash}.get(kind, is_place)
+    if not (isinstance(value, str) and is_valid(value)):
+        raise ValueError(f"its key is {value!r:.80}; allowed is RUN/NUMBER, RUN for a run, or the hash of a visit")
     return value
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from .damage import DAMAGE
 
-FORMAT = 12  # the version of the rows and their fields
+FORMAT = 13  # the version of the rows and their fields
 KEY = "meta/made"
 COUNTS = "meta/counts"  # after an import: numbers of documents and URLs to add to the counts of runs
 _SETTINGS = {"imatch": " (NEARDUP_LEXICON, NEARDUP_IMATCH_LEXICONS)"}  # the settings behind a scheme

@@ -28,6 +28,8 @@ class Session:
         """The records of all known runs by id."""
         self.erasures = 0
         """How often it became known that rows of a run were forgotten while the store is open."""
+        self.sealed = 0
+        """The highest row number of the run when this process opened it."""
         self._backend = backend
         self._lookup = lookup
         self._last = 0
@@ -51,7 +53,8 @@ class Session:
         self.update_runs(self._backend.get([f"{RUN}/{self.run}"]))  # its former process may have written until now
         dead += [each for each in self.runs.values() if each.closed is None and each.id == self.run]
         mine = self.runs.get(self.run) or Run(self.run, time.time())
-        self._last, self._documents, self._urls = mine.sealed, mine.documents, mine.urls
+        self.sealed, self._documents, self._urls = mine.sealed, mine.documents, mine.urls
+        self._last = self.sealed
         self._has_begun = True
         self.save(replace(mine, closed=None, writer=writer))
         return dead

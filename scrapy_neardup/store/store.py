@@ -1,10 +1,9 @@
-"""Find, hold, commit and forget documents and links in a store (`Store`), on top of a back end.
+"""Find, hold, commit and forget documents and visits in a store (`Store`), on top of a back end.
 
 A document is pending from `add` or `enter` until it is committed or withdrawn. Lookups find pending and committed
-documents. A committed record is a row with the key `document/RUN/NUMBER` or `link/RUN/NUMBER`. Each process creates
-rows under its own run, so two processes never choose the same key, and writing a row twice changes nothing. The row of
-a document includes the first visit of its own URL. Every other visit is recorded as a link, which takes precedence over
-the visit in the document's row.
+documents. A committed document is a row with the key `document/RUN/NUMBER`, which never changes. Each process creates
+such rows under its own run, so two processes never choose the same key, and writing a row twice changes nothing. What a
+URL returned last is a row with the key `visit/HASH`, which is written in place.
 """
 
 from __future__ import annotations
@@ -18,14 +17,14 @@ from ..detectors.detector import Detector
 from ..hosts.counters import Counters
 from ..hosts.relations import Row as Trial
 from ..hosts.rules import Hosts
-from ..signature import Link, Signature, Visit
+from ..signature import Signature, Visit
 from ..text.shapes import site
 from ..text.urls import host
 from . import erasure
 from .claims import Claims
 from .dead_runs import Dead
 from .documents import Documents
-from .interface import DOCUMENT, HOST, LINK, RUN, Backend, Entry, Forgotten, HostNews, Row, Selection, StoreError
+from .interface import DOCUMENT, HOST, RUN, VISIT, Backend, Entry, Forgotten, HostNews, Row, Selection, StoreError
 from .lookup import Lookup
 from .runs import Run
 from .session import Session
@@ -60,7 +59,7 @@ class Store:
         self.session = Session(backend, lookup := Lookup(detectors))
         self.documents = Documents(backend, self.session, lookup)
         self.claims = Claims(self.documents, backend)
-        self._links = self.documents.links
+        self._visits = self.documents.visits
         self.lost = 0.0, 0.0
         """The start and end of the period from which this run lost rows when it died, in seconds since the epoch."""
         self._dead = Dead(self, keeps=unclean_run == "keep")
@@ -129,42 +128,42 @@ class Store:
             self._flush_in_time()
 
     def withdraw(self, signature: Signature) -> None:
-        """Delete a pending or committed document, and all links to it."""
+        """Delete a pending or committed document, and all its visits."""
         self.documents.withdraw(signature)
         self._flush_in_time()
 
     # URLs
 
-    def record(self, link: Link) -> None:
-        """Record a link as the state of its URL, in place of the previous state."""
-        if link.signature and self.documents.is_gone(link.signature):
+    def record(self, visit: Visit) -> None:
+        """Record a visit in place of the previous one of its URL or name."""
+        if visit.signature and self.documents.is_gone(visit.signature):
             return  # the document was forgotten meanwhile
-        self.documents.note_link(link.signature)
-        self._links.record(link)
-        if link.url:
-            self._meet(link.url, link.seen)
+        self.documents.note_visit(visit.signature)
+        self._visits.record(visit)
+        if visit.url:
+            self._meet(visit.url, visit.seen)
         self._flush_in_time()
 
     def _meet(self, url: str, seen: float) -> None:
         if self.hosts.meet(url, seen):
             self._news.met[site(url)] = seen
 
-    def resolve(self, url: str) -> Link | None:
-        """Return the state of a URL, in any spelling, as a link. Return None if the URL is unknown."""
-        return self._links.resolve(url)
+    def resolve(self, place: str) -> Visit | None:
+        """Return the last visit of a URL, in any spelling, or with a name. Return None if it is unknown."""
+        return self._visits.resolve(place)
 
     def unlink(self, url: str) -> None:
-        """Forget the state of a URL."""
-        self._links.unlink(url)
+        """Forget the visit of a URL."""
+        self._visits.unlink(url)
         self._flush_in_time()
 
-    def links(self, signature: Signature) -> list[Link]:
-        """Return the links to a document, oldest first."""
-        return [] if self.documents.is_gone(signature) else self._links.of(signature)
+    def visits(self, signature: Signature) -> list[Visit]:
+        """Return the visits of URLs and items that returned a document, oldest first."""
+        return [] if self.documents.is_gone(signature) else self._visits.of(signature)
 
-    def all_links(self) -> Iterator[Link]:
-        """Yield the state of each known URL, as a link."""
-        return self._links.all()
+    def all_visits(self) -> Iterator[Visit]:
+        """Yield the last visit of each URL."""
+        return (visit for visit in self._visits.all() if visit.url)
 
     def learn(self, trials: Iterable[Trial]) -> None:
         """Store evidence on mirrors that `hosts` already includes."""
@@ -263,8 +262,8 @@ class Store:
         """
         rows, more = self.backend.news()
         if rows or self.is_remote:
-            self._links.refresh()
-        if self.is_remote:  # a server sends no news of links
+            self._visits.refresh()
+        if self.is_remote:  # a server sends no news of visits
             self.documents.recount_all()
         errors = [error for row in rows if (error := self._try_to_apply(row))]
         if self.is_remote and self.run:
@@ -283,12 +282,12 @@ class Store:
 
     def _apply(self, row: Row) -> None:
         kind = row.key.partition("/")[0]
-        if kind not in (HOST, LINK, DOCUMENT):
+        if kind not in (HOST, VISIT, DOCUMENT):
             self.session.update_runs([row])
         elif kind == HOST:
             self._apply_hosts([row])
-        elif kind == LINK and (link := self.session.load(row)):
-            self.documents.recount(getattr(link, "target", None) or "")
+        elif kind == VISIT and (visit := self.session.load(row)):
+            self.documents.recount(getattr(visit, "target", None) or "")
         elif kind == DOCUMENT and self.documents.lookup.own and not row.is_pending:
             self.documents.lookup.enter(self.documents.held(row))
 

@@ -2,7 +2,7 @@
 
 All keys begin with `{neardup:NAMESPACE:3}`, which keeps them on one node of a cluster. 3 is the version of this layout:
 
-- `rPLACE`: the row of a document or link. PLACE is its place, 8 bytes (see `encoding`).
+- `rPLACE`: the row of a document or visit. PLACE is its place, 8 bytes (see `encoding`).
 - `:run`, `:meta` and `:host`: hashes of the other rows by name.
 - `:pending`: a hash of pending documents by place. A pending document is valid while the lease of its run lasts.
 - `kBUCKET`: 2^18 small hashes. The first bits of an index key choose the bucket. The bucket maps the other bits to the
@@ -11,7 +11,7 @@ All keys begin with `{neardup:NAMESPACE:3}`, which keeps them on one node of a c
 - `nBLOCK`: a list of places and SimHashes of documents. BLOCK is one of the four blocks of a SimHash, as its number and
   its 16 bits. Each document is in four such lists.
 - `:names`: a hash from the code of a run to its id.
-- `:last`: a hash from the code of a run to its highest row number.
+- `:last`: a hash from the code of a run to the highest number of its documents.
 - `:lease.CODE`: the lease of a run.
 - `:news`: a stream of written rows of runs and hosts, and of documents while `:hears` exists.
 """
@@ -26,7 +26,7 @@ from typing import Any
 from ...index.kinds import NEWEST
 from ..interface import DOCUMENT, HOST, RUN, Entry, Found, Question, Row, StoreError
 from . import encoding
-from .encoding import KEY, PLACE, Hold, packed_keys, pieces
+from .encoding import KEY, PLACE, Hold, packed_keys
 from .rows import Rows
 from .server import Server
 from .writes import BATCH
@@ -61,21 +61,28 @@ class RedisBackend(Rows):
 
     # Lookups
 
-    def find(self, questions: Sequence[Question], entries: Sequence[Entry | None] = ()) -> list[Found]:
+    def find(
+        self, questions: Sequence[Question], entries: Sequence[Entry | None] = (), ahead: Sequence[str] = ()
+    ) -> list[Found]:
         with self.server.store_errors():
             holds = [entry and encoding.holding(entry) for entry in entries or [None] * len(questions)]
-            told, answers = self._ask_to_hold([*map(_asked, questions, holds)], holds)
+            places = [*map(encoding.place, ahead)]
+            told, answers = self._ask_to_hold([*map(_asked, questions, holds)], holds, b"".join(places))
             rows = self._decoded(told)
             own = [hold.place if hold else b"" for hold in holds]
-            return [
+            found = [
                 self._found(question, answer, rows, own[at:])
                 for at, (question, answer) in enumerate(zip(questions, answers, strict=True))
             ]
+            found[0].ahead = [rows[place] for place in places if place in rows]
+            return found
 
-    def _ask_to_hold(self, asked: Sequence[Any], holds: Sequence[Hold | None]) -> tuple[list[Any], list[Any]]:
+    def _ask_to_hold(
+        self, asked: Sequence[Any], holds: Sequence[Hold | None], places: bytes = b""
+    ) -> tuple[list[Any], list[Any]]:
         """Send lookups, and note the documents that the server now holds. Return rows found, and answers to lookups."""
         try:
-            told, answers = self._ask(asked)
+            told, answers = self._ask(asked, places)
         except StoreError:
             self._release_all(holds)  # the server may have held some of them
             raise
@@ -112,12 +119,6 @@ class RedisBackend(Rows):
                 rows |= self._rows_at(place for place in some if place not in known)
         nearest = [place for place in places if place in rows][:NEWEST]
         return [rows[place] for place in sorted(nearest)]
-
-    def _places(self, key: int) -> list[bytes]:
-        """Return the places of all rows that the index has for a key, oldest first."""
-        packed, root = packed_keys([key]), self.server.root.encode()
-        [short, long] = self.server.run([("HGET", root + b"k" + packed[:3], packed[3:]), ("GET", root + b"K" + packed)])
-        return list(dict.fromkeys(pieces(short or long or b"", PLACE)))
 
     def count(self, key: int) -> int:
         return len(self._places(key))

@@ -1,6 +1,7 @@
 """Encode rows, keys and SimHashes as arguments of the Lua scripts. No I/O.
 
-The place of a row is 8 bytes: the code of its run (32 bits), its kind (1 bit) and its number (31 bits).
+The place of a document is 8 bytes: the code of its run (32 bits), a bit that is 0, and its number (31 bits). The place
+of a visit is its hash, in which this bit is 1. The index has each visit under its run, so that all can be listed.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...index.row_index import flips, most_flips
+from ...signature import Visit
 from .. import records
-from ..interface import DOCUMENT, HOST, LINK, META, RUN, Entry, Postings, Record
-from ..keys import id_of, key_of, kind_of, place_of
+from ..interface import DOCUMENT, HOST, META, RUN, VISIT, Entry, Postings, Record
+from ..keys import id_of, key_of, kind_of, place_of, run_of
+from ..postings import run_key
 
-KINDS = (DOCUMENT, LINK)
 NAMED = (RUN, META, HOST)  # kinds of rows that have a name instead of a place, with one hash for each kind
 CODE, PLACE, KEY, SIMHASH = 4, 8, 7, 8  # bytes of a run's code, a place, a key, and a SimHash
 BUCKETS = 18  # bits of a key that choose its bucket; more would waste memory in small stores, fewer overfill buckets
@@ -38,20 +40,33 @@ def code(run: str) -> bytes:
 
 def place(key: str) -> bytes:
     """Return the place of the row with this key, as 8 bytes. Raise IndexError if the row number is too high."""
+    if kind_of(key) == VISIT:
+        return bytes.fromhex(id_of(key))
     run, number = place_of(id_of(key))
-    return places(kind_of(key), run)[number].to_bytes(PLACE, "big")
+    return places(run)[number].to_bytes(PLACE, "big")
 
 
-def places(kind: str, run: str) -> range:
-    """Return all possible places of the rows of a kind and run. Item N is the place of row N, as an integer."""
-    first = int.from_bytes(code(run), "big") << 32 | KINDS.index(kind) << _NUMBER
+def places(run: str) -> range:
+    """Return all possible places of the documents of a run. Item N is the place of document N, as an integer."""
+    first = int.from_bytes(code(run), "big") << 32
     return range(first, first + (1 << _NUMBER))
 
 
+def is_visit(place: bytes) -> bool:
+    """Return whether a place is that of a visit."""
+    return place[CODE] > 0x7F
+
+
 def key_at(place: bytes, run: str) -> str:
-    """Return the key of the row at a place. `run` is the id of its run."""
-    number = int.from_bytes(place[CODE:], "big")
-    return key_of(KINDS[number >> _NUMBER], run, number & (1 << _NUMBER) - 1)
+    """Return the key of the document at a place. `run` is the id of its run."""
+    return key_of(DOCUMENT, run, int.from_bytes(place[CODE:], "big"))
+
+
+def _postings(entry: Entry) -> Postings:
+    """Return the postings of an entry, for a visit also under its run."""
+    if not isinstance(entry.record, Visit):
+        return entry.postings
+    return Postings([*entry.postings.keys, run_key(run_of(entry.record.at))])
 
 
 def pieces(packed: bytes, size: int) -> Iterator[bytes]:
@@ -90,7 +105,7 @@ def writing(entry: Entry, held: Mapping[bytes, Hold]) -> Operation:
     kind, value = kind_of(entry.key), records.dump(entry.key, entry.record)
     if kind in NAMED:
         return ["set", kind, id_of(entry.key), value, kind != META and not entry.keeps_place]
-    at, (keys, simhash) = place(entry.key), packed(entry.postings)
+    at, (keys, simhash) = place(entry.key), packed(_postings(entry))
     others: bytes | bool = False
     if (hold := held.get(at)) and hold.simhash == simhash:
         before = {*pieces(hold.keys, KEY)}
@@ -103,7 +118,7 @@ def deletion(entry: Entry) -> Operation:
     kind = kind_of(entry.key)
     if kind in NAMED:
         return ["set", kind, id_of(entry.key), False, False]
-    return ["drop", place(entry.key), *packed(entry.postings)]
+    return ["drop", place(entry.key), *packed(_postings(entry))]
 
 
 def blocks(simhash: int, distance: int) -> bytes:

@@ -7,10 +7,12 @@ from typing import Any
 
 import msgpack
 
-from ..interface import META, Row
-from ..keys import id_of, kind_of
+from ..interface import META, VISIT, Row
+from ..keys import id_of, kind_of, run_of
+from ..postings import run_key
+from ..records import load
 from . import encoding
-from .encoding import CODE, NAMED, PLACE
+from .encoding import CODE, NAMED, PLACE, packed_keys, pieces
 from .server import Server
 
 AT_ONCE = 500  # rows to read at a time
@@ -31,6 +33,8 @@ class Rows:
 
     def _key(self, place: bytes) -> str:
         """Return the key of the row at a place. Raise ValueError if its run is unknown."""
+        if encoding.is_visit(place):
+            return f"{VISIT}/{place.hex()}"
         code = place[:CODE]
         if code not in self._runs:
             self._runs = {code: run for run, code in self.names().items()}
@@ -86,7 +90,19 @@ class Rows:
                 yield from self._scan_named(kind, run)
                 return
             for name in [run] if run else sorted(self.names()):
-                yield from self._scan_run(kind, name)
+                yield from self._scan_visits(name) if kind == VISIT else self._scan_run(name)
+
+    def _scan_visits(self, run: str) -> Iterator[Row]:
+        """Yield the visits whose state a run saw first. Those that another run has seen since are listed there too."""
+        for row in self._rows_at(self._places(run_key(run))).values():
+            if isinstance(row.value, bytes) and run_of(load(row.key, row.value).at) == run:
+                yield row
+
+    def _places(self, key: int) -> list[bytes]:
+        """Return the places of all rows that the index has for a key, oldest first."""
+        packed, root = packed_keys([key]), self.server.root.encode()
+        [short, long] = self.server.run([("HGET", root + b"k" + packed[:3], packed[3:]), ("GET", root + b"K" + packed)])
+        return list(dict.fromkeys(pieces(short or long or b"", PLACE)))
 
     def _scan_named(self, kind: str, run: str) -> Iterator[Row]:
         [rows] = self.server.run([("HGETALL", self.server.key(kind))])
@@ -94,9 +110,9 @@ class Rows:
             if not run or name.decode().partition("/")[0] == run:
                 yield Row(f"{kind}/{name.decode()}", value)
 
-    def _scan_run(self, kind: str, run: str) -> Iterator[Row]:
+    def _scan_run(self, run: str) -> Iterator[Row]:
         [last] = self.server.run([("HGET", self.server.key("last"), encoding.code(run))])
-        numbers = encoding.places(kind, run)
+        numbers = encoding.places(run)
         written = numbers[: int(last or -1) + 1]
         for at in range(0, len(written), AT_ONCE):
             places = [number.to_bytes(PLACE, "big") for number in written[at : at + AT_ONCE]]

@@ -8,7 +8,7 @@ from itertools import islice
 from ...progress import watched
 from .. import records
 from ..damage import DAMAGE
-from ..interface import DOCUMENT, HOST, LINK, META, RUN, Record, StoreError
+from ..interface import DOCUMENT, HOST, META, RUN, VISIT, Record, StoreError
 from ..postings import postings
 from ..verification import Survey, Verification
 from .backend import RedisBackend
@@ -17,7 +17,7 @@ from .namespaces import namespaces
 from .server import Server
 
 AT_ONCE = 200  # rows to verify at a time
-_KINDS = (META, RUN, LINK, DOCUMENT, HOST)  # links before documents, since a document is written before its links
+_KINDS = (META, RUN, VISIT, DOCUMENT, HOST)  # visits before documents, since a document is written before them
 _HASHES = ("names", "last", "pending", "run", "meta", "host")
 _TYPES = {**dict.fromkeys(_HASHES, "hash"), "news": "stream"}
 
@@ -71,7 +71,7 @@ def _inspect_kind(backend: RedisBackend, kind: str, rows: Verification) -> None:
     scanned = iter(watched(backend.scan(kind), "rows"))
     while some := list(islice(scanned, AT_ONCE)):
         taken = {row.key: rows.take(row.key, row.value) for row in some}
-        if kind in (DOCUMENT, LINK):
+        if kind in (DOCUMENT, VISIT):
             _inspect_lists(backend, {key: record for key, record in taken.items() if record}, rows)
 
 

@@ -1,5 +1,5 @@
 -- Executes operations in order. ARGV[2], in MessagePack: the operations, each with its name and arguments:
--- `row` (place, value, keys, SimHash, others, keeps, is_news) writes the row of a document or link. `others`: the keys
+-- `row` (place, value, keys, SimHash, others, keeps, is_news) writes the row of a document or visit. `others`: the keys
 --   that were added after the document was held as pending, or false. `keeps`: an existing row needs no new postings.
 -- `hold` (place, value, keys, SimHash) holds a document as pending.
 -- `drop` (place, keys, SimHash) deletes a row. `free`, with the same arguments, deletes only a pending document.
@@ -38,8 +38,8 @@ function operations.row(place, value, keys, simhash, others, keeps, is_news)
   elseif not (old and keeps) then
     add_all(keys, simhash, place, old or was_pending)
   end
-  local run, number = sub(place, 1, CODE), struct.unpack('>I4', place, CODE + 1) % 0x80000000
-  last[run] = math.max(last[run] or 0, number)
+  local run, number = sub(place, 1, CODE), struct.unpack('>I4', place, CODE + 1)
+  if number < 0x80000000 then last[run] = math.max(last[run] or 0, number) end -- other places are those of visits
   if is_news and IS_HEARD and not (old and keeps) then tell('document', place) end
 end
 
