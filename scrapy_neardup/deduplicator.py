@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from os import PathLike
@@ -140,7 +140,11 @@ class Deduplicator:
 
     def try_claim(self, document: Document, record: bytes | None = None) -> Claim:
         """Decide on a document as `claim` does, without waiting for other processes; see `Claim.is_early`."""
-        signature = self._signed.pop(document, None) or self.sign(document, record)
+        signature = self._signed.pop(document, None)
+        if signature is None:
+            if self._signed:
+                self.foresee(())  # the prefetched lookups do not know this document
+            signature = self.sign(document, record)
         is_held = signature.can_be_repeated
         match = self._enter(document, signature) if is_held else self.matcher.best(document, signature)
         self.matcher.learn(signature, match)
@@ -158,15 +162,26 @@ class Deduplicator:
             rival=rival, is_early=is_early, apart=None if match else self.matcher.apart, settle=self.settle,
         )  # fmt: skip
 
-    def foresee(self, documents: Iterable[Document]) -> None:
+    def claim_all(self, documents: Sequence[Document], records: Sequence[bytes] = ()) -> Iterator[Claim]:
+        """Decide on documents one after another, as `claim` does, with the same verdicts in less time.
+
+        Their lookups are made together. Commit each claim before the next one is taken, or all of them later; claim no
+        other documents meanwhile. `records` are the records of the documents if `signer` has made them before.
+        """
+        self.foresee(documents, records)
+        for document in documents:
+            yield self.claim(document)
+
+    def foresee(self, documents: Sequence[Document], records: Sequence[bytes] = ()) -> None:
         """Prefetch the lookups of the documents that are claimed next, in this order. On a server this takes one round
         trip."""
-        documents = list(documents)
         self._signed.clear()
         with suppress(Exception):  # the claim raises the error of a detector again
-            for document, record in zip(documents, self.signer.records(documents), strict=True):
+            for document, record in zip(documents, records or self.signer.records(documents), strict=True):
                 self._signed[document] = self.sign(document, record)
         with suppress(StoreError):  # the claim raises a lasting error again
+            if not self.store.is_remote:
+                self.store.refresh()
             self.store.claims.foresee([each for each in self._signed.values() if each.can_be_repeated])
 
     def _enter(self, document: Document, signature: Signature) -> Match | None:

@@ -51,6 +51,8 @@ class Documents:
         `found` is the answer to the lookup of `signature`. With `with_pending`, documents that are pending in other
         processes are candidates too.
         """
+        if not (found.rows or found.near or self.lookup.own):  # most documents
+            return
         proposed: dict[str, dict[str, Row]] = {}
         for name, rows in self.lookup.proposed(signature, found):
             proposed.setdefault(name, {}).update(

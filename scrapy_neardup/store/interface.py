@@ -141,8 +141,8 @@ class Backend(Protocol):
 
         `entries` has, for each question, a document to hold or None. If no row has a key of the question, a server
         holds the document as pending, even if the SimHash of a row is near. Once a document could not be held, later
-        documents of the call are not held either. A server also returns the rows with the keys `ahead`, with the first
-        answer. Local back ends ignore `entries` and `ahead`.
+        documents of the call are not held either. Local back ends ignore `entries`. The first answer also has the rows
+        with the keys `ahead`.
         """
 
     def count(self, key: int) -> int:

@@ -6,6 +6,7 @@ Keys are `document/RUN/NUMBER`, `visit/HASH`, `host/RUN/NUMBER`, `run/RUN` and `
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from ..fingerprints.hashes import hash_text
 from ..text.urls import canonical_url
@@ -25,6 +26,7 @@ def plain(place: str) -> str:
     return place if place.startswith(_NAMES) else canonical_url(place)
 
 
+@lru_cache(maxsize=1024)
 def visit_key(place: str) -> str:
     """Return the key of the visit of a URL, in any spelling, or with a name."""
     return f"visit/{hash_text(plain(place)) | _OF_VISIT:016x}"

@@ -92,6 +92,11 @@ class Store:
         return self.session.run
 
     @property
+    def erasures(self) -> int:
+        """How often it became known that documents of a run were forgotten while the store is open."""
+        return self.session.erasures
+
+    @property
     def is_remote(self) -> bool:
         """True if the back end is a server."""
         return self.backend.is_remote
@@ -100,7 +105,7 @@ class Store:
 
     def find(self, signature: Signature) -> Iterator[tuple[str, Signature]]:
         """Yield each candidate as a pair of detector name and document, in the order of the detectors."""
-        if not self.is_remote:  # a server always finds the rows of all processes
+        if not (self.is_remote or self.claims.is_foreseen(signature)):  # a server finds the rows of all processes
             self.refresh()
         with_pending, found = self.claims.found(signature)
         return self.documents.found(signature, found, with_pending=with_pending)

@@ -37,7 +37,10 @@ class MemoryBackend:
         self, questions: Sequence[Question], entries: Sequence[Entry | None] = (), ahead: Sequence[str] = ()
     ) -> list[Found]:
         places = self.index.find(questions)
-        return [self._found(question, found) for question, found in zip(questions, places, strict=True)]
+        answers = [self._found(question, found) for question, found in zip(questions, places, strict=True)]
+        if ahead:
+            answers[0].ahead = self.get(ahead)
+        return answers
 
     def _found(self, question: Question, places: Places, nearest: int = NEWEST) -> Found:
         """Return the existing rows at these places, which answer a question for so many near SimHashes.

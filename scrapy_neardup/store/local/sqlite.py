@@ -99,7 +99,7 @@ class SqliteBackend(MemoryBackend):
     def find(
         self, questions: Sequence[Question], entries: Sequence[Entry | None] = (), ahead: Sequence[str] = ()
     ) -> list[Found]:
-        found = super().find(questions, entries)
+        found = super().find(questions, entries, ahead)
         for other in self._others():
             for question, answer in zip(questions, found, strict=True):
                 other.add_unread(question, answer)
