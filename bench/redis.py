@@ -36,8 +36,8 @@ from store_made import NEW, OF_FORM, Given, signature, url
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.signature import Evidence, Signature, Visit
 from scrapy_neardup.store import Store
-from scrapy_neardup.store.interface import DOCUMENT, LINK, Entry, Record
-from scrapy_neardup.store.postings import postings
+from scrapy_neardup.store.interface import LINK, Entry
+from scrapy_neardup.store.records import DOCUMENT, Record, postings
 from scrapy_neardup.store.redis.backend import RedisBackend
 from scrapy_neardup.text.urls import canonical_url
 
@@ -138,7 +138,7 @@ def claim(dedup: Deduplicator, each: Signature) -> None:
 
 
 def claim_all(dedup: Deduplicator, some: Sequence[Signature]) -> None:
-    dedup.store.claims.foresee(some)
+    dedup.store.foresee(some)
     for each in some:
         claim(dedup, each)
 

@@ -22,8 +22,7 @@ from scrapy_neardup.fingerprints.record import encode
 from scrapy_neardup.fingerprints.sketch import Sketch
 from scrapy_neardup.signature import Evidence, Signature, Visit
 from scrapy_neardup.store.local.database import open_database
-from scrapy_neardup.store.records import dump
-from scrapy_neardup.store.runs import Run
+from scrapy_neardup.store.records import Run, dump
 
 Numbers = npt.NDArray[np.uint64]
 SLOTS = {"exact": slice(1), "imatch": slice(1, 2), "shingle": slice(12, 24)}  # of the keys of a document, by detector

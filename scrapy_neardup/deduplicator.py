@@ -28,7 +28,7 @@ from .mirrors.recorder import Recorder, urls
 from .settings import Config
 from .signature import TITLE, Signature, Visit
 from .store import Selection, Store, StoreError, open_store
-from .store.keys import run_of
+from .store.records import run_of
 from .verdict import UNIQUE, Match, Verdict
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ class Deduplicator:
 
     def _new_claim(self, document: Document, signature: Signature, match: Match | None) -> Claim:
         rival = self.pending(match.signature) if match else None
-        is_early = rival is not None or (match is not None and self.store.claims.is_pending(match.signature))
+        is_early = rival is not None or (match is not None and self.store.is_pending(match.signature))
         verdict = self.verdict(document, match)
         return Claim(
             document, signature, match, verdict,
@@ -182,15 +182,15 @@ class Deduplicator:
         with suppress(StoreError):  # the claim raises a lasting error again
             if not self.store.is_remote:
                 self.store.refresh()
-            self.store.claims.foresee([each for each in self._signed.values() if each.can_be_repeated])
+            self.store.foresee([each for each in self._signed.values() if each.can_be_repeated])
 
     def _enter(self, document: Document, signature: Signature) -> Match | None:
         """Hold a document as pending, or return its match with a held document."""
         match = None
         try:
-            self.store.claims.intend(signature)
+            self.store.intend(signature)
             match = self.matcher.best(document, signature)
-            while match is None and not self.store.claims.enter(signature):
+            while match is None and not self.store.enter(signature):
                 match = self.matcher.best(document, signature)
         except BaseException:
             self.store.leave(signature)

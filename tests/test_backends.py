@@ -16,14 +16,12 @@ from scrapy_neardup.fingerprints.sketch import BINS, Sketch
 from scrapy_neardup.index.kinds import NEWEST
 from scrapy_neardup.signature import Visit
 from scrapy_neardup.store import records
-from scrapy_neardup.store.interface import Backend, Entry, Found, HostNews, Postings, Question, Row, StoreError
-from scrapy_neardup.store.keys import id_of, kind_of, visit_key
-from scrapy_neardup.store.keys import key_of as row_key
+from scrapy_neardup.store.interface import Backend, Entry, Found, Question, Row, StoreError
 from scrapy_neardup.store.local.memory import MemoryBackend
 from scrapy_neardup.store.local.sqlite import SqliteBackend
-from scrapy_neardup.store.postings import mirrors_key, postings
+from scrapy_neardup.store.records import HostNews, Postings, Run, id_of, kind_of, mirrors_key, postings, visit_key
+from scrapy_neardup.store.records import key_of as row_key
 from scrapy_neardup.store.redis.backend import RedisBackend
-from scrapy_neardup.store.runs import Run
 
 RUN = "run"
 

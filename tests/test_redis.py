@@ -14,7 +14,7 @@ from store_inputs import Keys
 from store_kinds import ROOT, Place, commit, fill_numbered, held, on_disk, on_server
 from tiers import slow
 
-from scrapy_neardup.store import Selection, Store, StoreError, erasure, open_store
+from scrapy_neardup.store import Selection, Store, StoreError, open_store, runs
 from scrapy_neardup.store.redis.address import named
 from scrapy_neardup.store.redis.connection import Connection
 
@@ -84,14 +84,14 @@ def test_import_that_was_killed_goes_on(
 
 def before_erasing(patch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
     """Do something before the next rows of a run are erased."""
-    erase, acts = erasure.erase, [act]
+    erase, acts = runs.erase, [act]
 
     def acting(store: Store, run: str, *, after: int = 0) -> None:
         while acts:
             acts.pop()()
         erase(store, run, after=after)
 
-    patch.setattr(erasure, "erase", acting)
+    patch.setattr(runs, "erase", acting)
 
 
 def test_run_can_not_be_resumed_while_another_forgets_what_it_left(

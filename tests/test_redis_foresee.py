@@ -136,11 +136,11 @@ def test_run_that_is_begun_anew_when_a_document_is_looked_for_again(server: Serv
     old, late, last = signature("old"), signature("late", simhash=0xFF), signature("last", exact=2, simhash=0xFF00)
     with closing(open_store(server.address, detectors())) as store:
         commit(store, old)
-        store.claims.foresee([late, last])
-        store.claims.intend(late)
+        store.foresee([late, last])
+        store.intend(late)
         assert names(s for _, s in store.find(late)) == ["old"]
-        assert store.claims.enter(late)
+        assert store.enter(late)
         take_for_dead(server, store)
-        store.claims.intend(last)
+        store.intend(last)
         assert not list(store.find(last))
-        assert store.claims.enter(last)
+        assert store.enter(last)

@@ -21,7 +21,7 @@ from tcp_proxy import TcpProxy
 
 from scrapy_neardup import Deduplicator
 from scrapy_neardup.store import StoreError
-from scrapy_neardup.store import dead_runs as dead
+from scrapy_neardup.store import runs as dead
 from scrapy_neardup.store.redis.encoding import code
 from scrapy_neardup.store.redis.scripts import SCRIPTS
 

@@ -23,7 +23,7 @@ from scrapy_neardup.report.data import HostMirror, RunSummary, build
 from scrapy_neardup.report.page import write_page
 from scrapy_neardup.signature import Evidence, Visit
 from scrapy_neardup.store import Store, memory_store
-from scrapy_neardup.store.runs import Run
+from scrapy_neardup.store.records import Run
 
 NOW = 1_795_000_000.0
 NEAR = Evidence("simhash", 5, 0.8125, 0.9, 1.25, "layout")

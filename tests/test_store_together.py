@@ -80,7 +80,7 @@ def test_two_writers_and_who_tidies_up_behind_them(tmp_path: Path, count: int) -
 def found(store: Store, number: int) -> list[tuple[str | None, bool]]:
     """Return the URLs of the documents that a lookup finds, and whether each is pending elsewhere."""
     documents = [each for _, each in store.find(asking({"exact": (number,)}))]
-    return [(each.url, store.claims.is_pending(each)) for each in documents]
+    return [(each.url, store.is_pending(each)) for each in documents]
 
 
 @pytest.fixture

@@ -13,9 +13,10 @@ from store_kinds import KINDS, Place, commit, held, numbered
 
 from scrapy_neardup.detectors import Exact
 from scrapy_neardup.signature import Evidence
-from scrapy_neardup.store import Selection, Store, StoreError, documents, memory_store, open_store
+from scrapy_neardup.store import Selection, Store, StoreError, memory_store, open_store
+from scrapy_neardup.store import store as store_module
 from scrapy_neardup.store.local.memory import MemoryBackend
-from scrapy_neardup.store.postings import host_key
+from scrapy_neardup.store.records import host_key
 
 
 @pytest.fixture(params=["memory", *KINDS])
@@ -157,7 +158,7 @@ def test_pages_of_a_host_are_its_documents_oldest_first(store: Store) -> None:
 
 
 def test_pages_of_a_large_host_are_a_sample_of_late_ones(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(documents, "PAGES", 4)
+    monkeypatch.setattr(store_module, "PAGES", 4)
     commit(store, *map(numbered, range(300)))
     pages = [int(name) for name in names(store.pages("site.example"))]
     assert (len(pages), pages[-1] > 8) == (4, True)

@@ -20,8 +20,7 @@ from scrapy_neardup.fingerprints.record import encode
 from scrapy_neardup.hosts.relations import Row
 from scrapy_neardup.signature import Evidence, Visit
 from scrapy_neardup.store import Selection, StoreError
-from scrapy_neardup.store.keys import visit_key
-from scrapy_neardup.store.meta import FORMAT
+from scrapy_neardup.store.records import FORMAT, visit_key
 from scrapy_neardup.store.transfer import Imported
 
 

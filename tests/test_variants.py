@@ -187,8 +187,7 @@ def test_off_nothing_is_recorded() -> None:
     for world in (on, off):
         world.crawl(sessions, 60)
     classes = [
-        [visit for visit in world.dedup.store.documents.visits.all() if visit.name.startswith("class ")]
-        for world in (on, off)
+        [visit for visit in world.dedup.store.urls.all() if visit.name.startswith("class ")] for world in (on, off)
     ]
     assert [len(visits) > 50 for visits in classes] == [True, False]
     assert [len(world.dedup.store.hosts) for world in (on, off)] == [1, 0]
@@ -197,7 +196,7 @@ def test_off_nothing_is_recorded() -> None:
 def test_sites_without_variants_have_no_records_of_classes() -> None:
     world = World()
     world.crawl(lambda n: [f"/{n}"], 60)
-    assert not [visit for visit in world.dedup.store.documents.visits.all() if visit.name]
+    assert not [visit for visit in world.dedup.store.urls.all() if visit.name]
 
 
 # Adversaries

@@ -12,7 +12,7 @@ from ..feeds.json_text import json_text
 from ..signature import Signature, Visit
 from ..stats import plural
 from ..store import Store
-from ..store.erasure import is_of
+from ..store.runs import is_of
 from ..verdict import named
 from .options import add_json, add_store, number, open_existing, print_table, whole
 from .times import Moment
@@ -63,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
     with open_existing(opts, settings) as dedup:
-        clusters = [_cluster(dedup.store, signature) for signature in dedup.store.documents.repeated()]
+        clusters = [_cluster(dedup.store, signature) for signature in dedup.store.repeated()]
     chosen = sorted((each for each in clusters if _is_chosen(each, opts)), key=ORDERS[opts.sort])
     listed = chosen[: opts.limit or None]
     if opts.json:

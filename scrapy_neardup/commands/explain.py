@@ -63,7 +63,7 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
 
 
 def _explain_url(dedup: Deduplicator, config: Config, url: str) -> dict[str, Any]:
-    link, items = dedup.store.resolve(url), dedup.store.documents.of_page(url)
+    link, items = dedup.store.resolve(url), dedup.store.of_page(url)
     if items and (link is None or link.signature is None):
         return _explain_items(dedup.store, url, items)
     if link is None:

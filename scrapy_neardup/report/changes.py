@@ -16,8 +16,7 @@ from typing import NamedTuple
 from ..matching.evidence import compare
 from ..signature import Signature, Visit
 from ..store import Store
-from ..store.keys import run_of
-from ..store.runs import Run
+from ..store.records import Run, run_of
 from ..store.visits import former
 from ..text.urls import canonical_url
 from ..verdict import named
@@ -126,7 +125,7 @@ class _Visits:
         self._delivered_before: dict[str, float] = {}
         self._run = run
         self._writers = {each.id: each.writer for each in store.runs()}
-        for visit in store.documents.visits.all():
+        for visit in store.urls.all():
             if visit.signature is not None:
                 self._read(replace(visit, signature=None), visit.signature)
         for document in store.signatures():

@@ -83,7 +83,7 @@ def build(
     `texts` has the texts of pages by canonical URL. The report shows their beginnings.
     """
     clusters = Clusters(now, texts or {})
-    found = store.documents.repeated()
+    found = store.repeated()
     for signature in watched(found, "clusters", len(found)):
         clusters.add(signature, (visit for visit in store.visits(signature) if visit.is_copy))
     return {

@@ -15,8 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's own pag
 
 from ..feeds import FORMATS, FeedError, writing
 from ..settings import Config
-from ..store.interface import DOCUMENT, HOST, VISIT
-from ..store.runs import Run, new_id
+from ..store.records import DOCUMENT, HOST, VISIT, Run, new_id
 from .decisions import URLS, VERDICT, export
 from .inputs import NUMBER, Source, read
 from .job import Job

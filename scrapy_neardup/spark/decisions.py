@@ -22,9 +22,7 @@ from ..settings import Config
 from ..signature import Signature, Visit
 from ..store import memory_store
 from ..store.interchange import Line, end_line, head_line, line_of
-from ..store.interface import DOCUMENT, HOST, RUN, VISIT, HostNews
-from ..store.keys import id_of, key_of, visit_key
-from ..store.runs import Run
+from ..store.records import DOCUMENT, HOST, RUN, VISIT, HostNews, Run, id_of, key_of, visit_key
 from ..text import tokens
 from ..verdict import Verdict
 from .codec import decode_text

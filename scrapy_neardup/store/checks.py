@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hin
 
 from ..facts import SIZE
 from ..signature import Signature
-from .runs import Run
+from .records import Run
 
 if TYPE_CHECKING:
-    from .interface import Record
+    from .records import Record
 
 _PLAIN = (str, bytes, bool, NoneType)
 _FAR = 253_370_764_800.0  # the beginning of the year 9999; some time zones can't show later dates

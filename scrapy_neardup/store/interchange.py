@@ -15,12 +15,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from ..signature import Visit
-from . import meta, records
+from . import records
 from .checks import check
-from .damage import DAMAGE
-from .interface import DOCUMENT, RUN, VISIT, Record
-from .keys import id_of, is_hash, is_place, kind_of
-from .runs import is_id
+from .records import DAMAGE, DOCUMENT, RUN, VISIT, Record, id_of, is_hash, is_id, is_place, kind_of
 
 _STORE, _END, _BYTES = "store", "end", "base64"
 
@@ -28,7 +25,7 @@ Line: TypeAlias = dict[str, Any]
 
 
 def head_line(schemes: Mapping[str, str], documents: int, urls: int) -> Line:
-    return {"type": _STORE, "format": meta.FORMAT, "schemes": schemes, "documents": documents, "urls": urls}
+    return {"type": _STORE, "format": records.FORMAT, "schemes": schemes, "documents": documents, "urls": urls}
 
 
 def line_of(key: str, record: Record) -> Line:
@@ -46,7 +43,7 @@ def read_head(line: Line) -> dict[str, str]:
     """Return the schemes in the first line. Raise ValueError if its type is not `store` or its format differs."""
     if line.get("type") != _STORE:
         raise ValueError("it is not an export: the first row must have the type 'store'")
-    schemes: dict[str, str] = meta.merged(line, {})["schemes"]
+    schemes: dict[str, str] = records.merged(line, {})["schemes"]
     return schemes
 
 

@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol
 
-from ..hosts.relations import Row as Trial
-from .runs import Run
-
-if TYPE_CHECKING:
-    from ..signature import Signature, Visit
-
-DOCUMENT, VISIT, RUN, HOST, META = "document", "visit", "run", "host", "meta"
+from .records import Postings, Record
 
 
 class StoreError(Exception):
@@ -40,22 +34,6 @@ class Forgotten(NamedTuple):
     """The number of forgotten URLs, including the URLs of forgotten documents."""
 
 
-@dataclass
-class HostNews:
-    """The record of a `host` row: new evidence on mirrors, and hosts that were met for the first time."""
-
-    trials: list[Trial] = field(default_factory=list)
-    """The new evidence on mirrors."""
-    met: dict[str, float] = field(default_factory=dict)
-    """The new hosts, each with the time of its first page in seconds since the epoch."""
-    counters: list[tuple[str, int, bool]] = field(default_factory=list)
-    """Hosts with the hashed names of facts, and whether they are counters."""
-
-
-Record: TypeAlias = "Signature | Visit | Run | HostNews | Mapping[str, Any]"
-"""The content of a row: a document, a visit, a run, host news, or JSON data (kind `meta`)."""
-
-
 class Row(NamedTuple):
     """A row read from the store."""
 
@@ -65,14 +43,6 @@ class Row(NamedTuple):
     """The encoded record (see `records.dump`), or the record itself if the row is not yet written."""
     is_pending: bool = False
     """True if the row is a document that is pending in another process or crawl."""
-
-
-class Postings(NamedTuple):
-    """The values by which the index finds a row."""
-
-    keys: Sequence[int] = ()
-    """64-bit keys with well-mixed bits."""
-    simhash: int | None = None
 
 
 class Entry(NamedTuple):

@@ -16,10 +16,8 @@ from itertools import chain, islice
 from ..signature import Signature, Visit
 from . import open_backend
 from .interchange import Line, end_line, head_line, line_of, read_head, read_lines
-from .interface import DOCUMENT, HOST, RUN, VISIT, Entry, Record
-from .keys import id_of, place_of
-from .postings import postings
-from .runs import Run
+from .interface import Entry
+from .records import DOCUMENT, HOST, RUN, VISIT, Record, Run, id_of, place_of, postings
 from .store import Store
 
 CHUNK = 200  # rows in a chunk; each run among them needs an open lock file
@@ -175,7 +173,7 @@ class _Import:
 
     def _add_rows(self, rows: list[tuple[str, Record]]) -> None:
         """Write documents and host news that are new to the store, and visits that are new or newer."""
-        visits = self._store.documents.visits
+        visits = self._store.urls
         visits.prefetch([key for key, record in rows if isinstance(record, Visit)])
         known = {row.key for row in self._backend.get(key for key, _ in rows) if not row.is_pending}
         for key, record in rows:

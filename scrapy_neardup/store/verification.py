@@ -15,13 +15,27 @@ import numpy as np
 import numpy.typing as npt
 
 from ..signature import Visit
-from . import meta, records
+from . import records
 from .checks import check
-from .damage import DAMAGE
-from .interface import DOCUMENT, HOST, META, RUN, VISIT
-from .keys import id_of, is_hash, is_place, kind_of, place_of, visit_key
-from .postings import links_key
-from .runs import Run, is_id
+from .records import (
+    COUNTS,
+    DAMAGE,
+    DOCUMENT,
+    HOST,
+    MADE,
+    META,
+    RUN,
+    VISIT,
+    Run,
+    id_of,
+    is_hash,
+    is_id,
+    is_place,
+    kind_of,
+    links_key,
+    place_of,
+    visit_key,
+)
 
 COPY = "restore a backup of the store, or begin another one with NEARDUP_STORE"
 _NOTHING = "nothing: the store is readable"
@@ -132,7 +146,7 @@ class Verification:
             self._check_visits()
 
     def _check_records(self) -> None:
-        if self._runs and meta.KEY not in self._meta:
+        if self._runs and MADE not in self._meta:
             self.note("the record of the schemes of the store is missing", "the store is refused")
         if missing := sorted(self._writers - self._runs.keys()):
             costs = "`export` and `stats` leave out the rows of these runs, and it is unknown whether they closed"
@@ -147,7 +161,7 @@ class Verification:
         Fewer documents than recorded are a loss. Other differences are harmless: two crawls that fetch a URL at the
         same time both count it, and a killed process may leave rows that it has not counted.
         """
-        said = sum(getattr(run, name) for run in self._runs.values()) + self._meta.get(meta.COUNTS, {}).get(name, 0)
+        said = sum(getattr(run, name) for run in self._runs.values()) + self._meta.get(COUNTS, {}).get(name, 0)
         what = f"the runs count {said} {name}, but there are {count}{self._suffix}"
         if name == "documents" and count < said:
             self._survey.note(Finding(what, "their pages are stored again"))
@@ -173,7 +187,7 @@ def _record(key: str, value: object) -> Any:
     """Decode and check a row. Return its record. Raise one of the exceptions in `DAMAGE` if the row is invalid."""
     kind, rest = kind_of(key), id_of(key)
     is_valid = _VALID.get(kind)
-    if not (is_valid(rest) if is_valid else key in (meta.KEY, meta.COUNTS)):
+    if not (is_valid(rest) if is_valid else key in (MADE, COUNTS)):
         raise ValueError("a store has no rows of this kind")
     if not isinstance(value, bytes):
         raise ValueError("its value is not bytes")
@@ -182,8 +196,8 @@ def _record(key: str, value: object) -> Any:
         raise ValueError("it is of another URL than its key, or of no run")
     if kind != META:
         check(record)
-    elif key == meta.KEY:
-        meta.merged(record, {})
-    elif key == meta.COUNTS:
+    elif key == MADE:
+        records.merged(record, {})
+    elif key == COUNTS:
         _ = sum(map(index, record.values()))
     return record

@@ -16,12 +16,11 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from ..signature import Signature, Visit
-from .interface import DOCUMENT, VISIT, Backend, Entry, Question, Row, StoreError
-from .keys import place_of, plain, run_of, visit_key
-from .postings import links_key, mirrors_key, postings, run_key
+from .interface import Backend, Entry, Question, Row, StoreError
+from .records import DOCUMENT, VISIT, links_key, mirrors_key, place_of, plain, postings, run_key, run_of, visit_key
 
 if TYPE_CHECKING:
-    from .session import Session
+    from .runs import Session
 
 MOST_KNOWN = 1024  # visits to cache
 AT_ONCE = 500  # visits to read at a time

@@ -10,9 +10,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from urllib.parse import quote, unquote
 
-from .. import meta
 from ..interface import StoreError
-from ..records import is_intact, load
+from ..records import MADE, is_intact, load, merged
 
 TABLE = "neardup"
 LOCK_SECONDS = 30  # seconds to wait for another process
@@ -184,9 +183,9 @@ def _check_rows(db: sqlite3.Connection, names: list[str]) -> None:
 
 
 def _check_format(path: str, db: sqlite3.Connection, table: str) -> None:
-    for (value,) in db.execute(f'SELECT value FROM "{table}" WHERE key = ?', (meta.KEY,)):
+    for (value,) in db.execute(f'SELECT value FROM "{table}" WHERE key = ?', (MADE,)):
         try:
-            meta.merged(load(meta.KEY, value), {})
+            merged(load(MADE, value), {})
         except ValueError as error:
             raise StoreError(f"store {path!r} does not fit: {error}; it was left as it is") from error
 

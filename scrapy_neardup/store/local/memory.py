@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ...index.kinds import NEWEST
 from ...index.row_index import Place, Places, RowIndex, nearest_of
-from ..interface import Entry, Found, Postings, Question, Record, Row
+from ..interface import Entry, Found, Question, Row
+from ..records import Postings, Record
 
 
 class MemoryBackend:

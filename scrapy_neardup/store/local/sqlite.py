@@ -17,10 +17,8 @@ from weakref import WeakSet
 
 from ...index.row_index import Place
 from ...signature import Visit
-from ..interface import DOCUMENT, VISIT, Entry, Found, Question, Row, StoreError
-from ..keys import run_of
-from ..postings import postings
-from ..records import dump, load
+from ..interface import Entry, Found, Question, Row, StoreError
+from ..records import DOCUMENT, VISIT, dump, load, postings, run_of
 from .database import NO_VISIT, key_in, open_database, shrink, store_errors, stored_key, table_of
 from .locks import RunLock
 from .memory import MemoryBackend

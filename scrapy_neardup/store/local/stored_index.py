@@ -20,9 +20,7 @@ from ...fingerprints.record import index_keys
 from ...index import row_index
 from ...index.level_files import LevelFiles, Samples, remove
 from ...index.row_index import Level, RowIndex
-from ..damage import DAMAGE
-from ..postings import page_keys, visit_keys
-from ..records import load
+from ..records import DAMAGE, load, page_keys, visit_keys
 from .database import key_in
 
 STEP = 1 << 16  # rows to build into a level at a time, which takes 100 MB of memory

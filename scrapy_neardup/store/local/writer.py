@@ -19,8 +19,8 @@ from typing import Any
 
 from sqlitedict import SqliteDict
 
-from ..interface import Record, StoreError
-from ..records import dump
+from ..interface import StoreError
+from ..records import Record, dump
 from .database import LOCK_SECONDS, store_errors, stored_key
 
 AT_ONCE = 400  # rows in a statement, since SQLite accepts at least 999 parameters

@@ -24,7 +24,8 @@ from contextlib import suppress
 from typing import Any
 
 from ...index.kinds import NEWEST
-from ..interface import DOCUMENT, HOST, RUN, Entry, Found, Question, Row, StoreError
+from ..interface import Entry, Found, Question, Row, StoreError
+from ..records import DOCUMENT, HOST, RUN
 from . import encoding
 from .encoding import KEY, PLACE, Hold, packed_keys
 from .rows import Rows

@@ -16,9 +16,22 @@ import numpy as np
 from ...index.row_index import flips, most_flips
 from ...signature import Visit
 from .. import records
-from ..interface import DOCUMENT, HOST, META, RUN, VISIT, Entry, Postings, Record
-from ..keys import id_of, key_of, kind_of, place_of, run_of
-from ..postings import run_key
+from ..interface import Entry
+from ..records import (
+    DOCUMENT,
+    HOST,
+    META,
+    RUN,
+    VISIT,
+    Postings,
+    Record,
+    id_of,
+    key_of,
+    kind_of,
+    place_of,
+    run_key,
+    run_of,
+)
 
 NAMED = (RUN, META, HOST)  # kinds of rows that have a name instead of a place, with one hash for each kind
 CODE, PLACE, KEY, SIMHASH = 4, 8, 7, 8  # bytes of a run's code, a place, a key, and a SimHash

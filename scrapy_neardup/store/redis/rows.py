@@ -7,10 +7,8 @@ from typing import Any
 
 import msgpack
 
-from ..interface import META, VISIT, Row
-from ..keys import id_of, kind_of, run_of
-from ..postings import run_key
-from ..records import load
+from ..interface import Row
+from ..records import META, VISIT, id_of, kind_of, load, run_key, run_of
 from . import encoding
 from .encoding import CODE, NAMED, PLACE, packed_keys, pieces
 from .server import Server

@@ -12,8 +12,8 @@ from uuid import uuid4
 
 import msgpack
 
-from ..damage import DAMAGE
 from ..interface import StoreError
+from ..records import DAMAGE
 from .address import named
 from .clients import connecting
 from .connection import Argument, Command, Connection, info_fields

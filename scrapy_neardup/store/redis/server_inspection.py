@@ -7,9 +7,8 @@ from itertools import islice
 
 from ...progress import watched
 from .. import records
-from ..damage import DAMAGE
-from ..interface import DOCUMENT, HOST, META, RUN, VISIT, Record, StoreError
-from ..postings import postings
+from ..interface import StoreError
+from ..records import DAMAGE, DOCUMENT, HOST, META, RUN, VISIT, Record, postings
 from ..verification import Survey, Verification
 from .backend import RedisBackend
 from .encoding import KEY, PLACE, SIMHASH, packed, pieces, place

@@ -6,7 +6,8 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
-from ..interface import HOST, StoreError
+from ..interface import StoreError
+from ..records import HOST
 from .encoding import Hold, Operation
 
 BATCH = 100  # operations in one call of the script
