@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 from ..signature import Visit
 from . import records
 from .checks import check
-from .records import DAMAGE, DOCUMENT, RUN, VISIT, Record, id_of, is_hash, is_id, is_place, kind_of
+from .records import DAMAGE, DOCUMENT, RUN, VISIT, Record, id_of, is_at, is_hash, is_id, is_place, kind_of
 
 _STORE, _END, _BYTES = "store", "end", "base64"
 
@@ -68,9 +68,10 @@ def _read(line: Line) -> tuple[str, Record]:
         key = f"{kind}/{_id(kind, line['key'])}"
         record = records.read(key, [_from_json(line[name]) for name in records.FIELDS[kind]])
         if isinstance(record, Visit):
-            for id in filter(None, (record.target, record.at)):
-                _id(DOCUMENT, id)
+            _id(DOCUMENT, record.at if record.target is None else record.target)
         check(record)
+        if isinstance(record, Visit) and not is_at(key, record):
+            raise ValueError("its key is not the hash of its URL or name")
     except KeyError as error:
         raise ValueError(f"a {kind} without {error}") from error
     except DAMAGE as error:

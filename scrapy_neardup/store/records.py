@@ -151,6 +151,12 @@ def visit_key(place: str) -> str:
     return f"visit/{hash_text(plain(place)) | _OF_VISIT:016x}"
 
 
+def is_at(key: str, visit: Visit) -> bool:
+    """Return whether a visit as it is stored has the right key, and the place of its run."""
+    place = visit.name or visit.url
+    return is_place(visit.at) and (visit_key(place) == key if place else visit.target is not None)
+
+
 def is_hash(id: str) -> bool:
     """Return whether an id is a valid id of a visit."""
     return re.fullmatch("[0-9a-f]{16}", id) is not None and bool(int(id, 16) & _OF_VISIT)

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..signature import Visit
 from . import records
 from .checks import check
 from .records import (
@@ -28,13 +27,13 @@ from .records import (
     VISIT,
     Run,
     id_of,
+    is_at,
     is_hash,
     is_id,
     is_place,
     kind_of,
     links_key,
     place_of,
-    visit_key,
 )
 
 COPY = "restore a backup of the store, or begin another one with NEARDUP_STORE"
@@ -174,11 +173,6 @@ class Verification:
             self.note("visits lead to documents that do not exist", costs, to_do, count=lost)
 
 
-def _is_at(key: str, visit: Visit) -> bool:
-    place = visit.name or visit.url
-    return visit_key(place) == key if place else visit.target is not None
-
-
 def _numbers(values: array[int]) -> npt.NDArray[np.uint64]:
     return np.frombuffer(values, np.uint64)
 
@@ -192,7 +186,7 @@ def _record(key: str, value: object) -> Any:
     if not isinstance(value, bytes):
         raise ValueError("its value is not bytes")
     record = records.load(key, value)
-    if kind == VISIT and not (is_place(record.at) and _is_at(key, record)):
+    if kind == VISIT and not is_at(key, record):
         raise ValueError("it is of another URL than its key, or of no run")
     if kind != META:
         check(record)
