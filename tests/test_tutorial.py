@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from test_report import data_of
+from test_report import Page
 from transcript import BLOCK, Reader, masked
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -27,9 +27,9 @@ def test_the_tutorial_prints_what_it_says(tmp_path: Path) -> None:
         translate(made)
     else:
         assert masked(made) == masked(written)
-    data = data_of(tmp_path / "shop" / "report.html")
-    assert (data["store"]["documents"], data["clusters"]["degree"]) == (6, [1, 1, 1, 1])
-    assert data["runs"]["documents"] == [10, 6]
+    report = Page(tmp_path / "shop" / "report.html")
+    assert (report.totals()["Documents held"], [len(copies) for copies in report.clusters().values()]) == ("6", [1] * 4)
+    assert [row[5] for row in report.rows("savings")] == ["6", "10"]
 
 
 def translate(page: str) -> None:

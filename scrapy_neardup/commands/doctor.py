@@ -64,7 +64,7 @@ def _told(advice: Advice) -> str:
 
 
 def _state(wanted: Iterable[Need]) -> str:
-    return ", ".join(f"{need.name} {need.found or 'not installed'}" for need in wanted) or "no further packages"
+    return ", ".join(f"{need.name} {need.found or 'not installed'}" for need in wanted)
 
 
 def _on_packages() -> Iterator[Advice]:

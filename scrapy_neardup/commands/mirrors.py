@@ -49,7 +49,7 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
         if opts.export:
             _export(dedup.store, named, opts)
             return
-        found = [*map(_named, named.items()), *learned(dedup.store.hosts)]
+        found = listed(dedup.store.hosts, named)
     shown = [pair for pair in found if pair["in_force"] or not opts.in_force]
     if opts.json:
         print(json_text(shown, indent=2))
@@ -76,9 +76,9 @@ def _named(rule: tuple[str, str]) -> dict[str, Any]:
     return {"mirror": rule[0], "original": rule[1], "in_force": True, "known_by": "NEARDUP_MIRROR_HOSTS"}
 
 
-def learned(hosts: Hosts) -> Iterator[dict[str, Any]]:
-    """Yield the description of each relation in the store, highest confidence first."""
-    return map(described, hosts.relations())
+def listed(hosts: Hosts, named: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return the descriptions of the rules of the settings, then of those in the store, highest confidence first."""
+    return [*map(_named, named.items()), *map(described, hosts.relations())]
 
 
 def described(relation: Relation) -> dict[str, Any]:
