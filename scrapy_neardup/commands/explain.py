@@ -22,7 +22,7 @@ from ..mirrors.visits import shown
 from ..settings import Config
 from ..signature import Link, Signature
 from ..store import Store, StoreError
-from ..text.url_classes import SCHEME
+from ..text.urls import SCHEME
 from ..verdict import Point, in_words, named
 from .mirrors import described
 from .options import add_json, add_store, columns, open_existing, print_result, print_sentence, read_config
@@ -36,8 +36,6 @@ EXAMPLES = """examples:
 The thresholds are those of the current settings, for the length of the document or, with --files, of the shorter file.
 The last sentence names the points that decided.
 """
-_WHY = {"variant": "it differs from a fetched URL only in parts that do not matter"}
-_WHY_MIRROR = "its host mirrors another host"
 _BEGINNING = 400  # characters of a text to show
 
 
@@ -124,7 +122,7 @@ def _explain_rule(mirrors: Mirrors, url: str) -> dict[str, Any]:
         raise StoreError(f"the store does not know {url}")
     return {
         "url": url,
-        "status": f"never fetched: {_WHY.get(advice.known_by, _WHY_MIRROR)} (advice: {advice.action})",
+        "status": f"never fetched: its host mirrors another host (advice: {advice.action})",
         "duplicate_of": advice.url,
         "rule": described(advice.rule.relation) if advice.rule else {"known_by": "NEARDUP_MIRROR_HOSTS"},
     }

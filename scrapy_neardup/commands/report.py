@@ -67,7 +67,7 @@ def _texts(paths: Sequence[str], config: Config) -> dict[str, str]:
 
 
 def _host_mirrors(hosts: Hosts, named: Mapping[str, str]) -> Iterator[HostMirror]:
-    yield from (_learned(relation) for relation in hosts.relations() if not relation.is_variant)
+    yield from (_learned(relation) for relation in hosts.relations())
     for mirror, canonical in named.items():
         yield HostMirror(named_site(mirror), named_site(canonical), named=True)
 

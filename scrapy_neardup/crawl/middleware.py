@@ -18,12 +18,26 @@ from scrapy.utils.datatypes import LocalCache
 from scrapy.utils.response import get_meta_refresh
 from twisted.internet import error as twisted_error
 
-from ..mirrors.advice import SKIP, Advice, Alternative, Mirrors
+from ..mirrors.advice import REDIRECT, SKIP, STOP, Advice, Alternative, Mirrors
 from ..text.urls import canonical_url, host
-from .archive import Archive, is_archived
-from .detours import FOR_DETOUR, detour, disown, drop_conditions, is_open, is_ours, is_safe, is_start, mark, redirects
+from .detours import (
+    DETOUR,
+    FOR_DETOUR,
+    detour,
+    disown,
+    drop_conditions,
+    is_of_spider,
+    is_open,
+    is_plain,
+    is_safe,
+    is_stand_in,
+    is_start,
+    mark,
+    redirects,
+)
+from .doors import Adviser, request_skipped
 from .extension import NearDup
-from .probes import Probes
+from .known_pages import KnownPages
 from .waitlist import is_sent_after_all
 
 if TYPE_CHECKING:
@@ -37,7 +51,6 @@ MAX_GONE = 100_000
 BY = {
     "page": "",
     "rule": ", by the rule of its host",
-    "variant": ", by the rule on variants of its URL",
     "setting": ", by NEARDUP_MIRROR_HOSTS",
 }
 DEAD = (
@@ -63,10 +76,8 @@ class MirrorMiddleware:
         self.mirrors = Mirrors.from_config(
             neardup.dedup.store, neardup.config, neardup.dedup.matcher.reviews, neardup.dedup.deliveries
         )
-        self._probes = Probes(crawler, neardup.access, self.mirrors)
+        self._known_pages = KnownPages(crawler, neardup.access, self.mirrors)
         self._crawler = crawler
-        where = self.config.dead_links_archive
-        self._archive = Archive(where, crawler) if where else None
         self._has_cache = crawler.settings.getbool("HTTPCACHE_ENABLED")
         self._offsite: OffsiteMiddleware | None = None
         self._gone: LocalCache[str, bool] = LocalCache(MAX_GONE)
@@ -88,36 +99,39 @@ class MirrorMiddleware:
         if self._has_cache and redirects(request)[0]:
             drop_conditions(request)
         self.neardup.leads.follow(request)
-        if request.meta.get("dont_neardup"):
-            return None
-        if self.neardup.streaks.is_stopped(request) and not is_sent_after_all(request):
-            self.neardup.count("requests/stopped")
-            raise IgnoreRequest("its start request gave only seen items lately")
-        if not self._skips or not is_ours(request):
-            return None
-        if self.neardup.traps.has(request) and not (is_start(request) or is_sent_after_all(request)):
-            self.neardup.count("requests/over_budget")
-            raise IgnoreRequest("its directory has too many URLs with the same content")
-        await self._probes.wait(request)
-        advice = await self._advice(request)
+        advice = await self._advice(request) if self._is_asked_about(request) else None
         if advice is None:
             return None
-        if advice.action == SKIP or advice.url is None:
-            self._skip(request, advice)
-        return self._redirect(request, advice.url)
+        if advice.action == STOP:
+            self.neardup.count("requests/stopped")
+            raise IgnoreRequest(advice.known_by)
+        if advice.action == REDIRECT and advice.url:
+            return self._redirect(request, advice.url)
+        return self._skip(request, advice)
+
+    def _is_asked_about(self, request: Request) -> bool:
+        if not self._skips or not is_of_spider(request) or is_sent_after_all(request):
+            return False
+        if mark(request, "neardup_dead_link") or request.meta.get("neardup_recheck") == request.url:
+            return False
+        return self.config.skip_start or not is_start(request)
 
     async def _advice(self, request: Request) -> Advice | None:
-        """Return the advice on a request; None to send it."""
-        if mark(request, "neardup_dead_link"):
-            return None
-        if request.meta.get("neardup_recheck") == request.url or is_sent_after_all(request):
-            return None
-        if is_start(request) and not self.config.skip_start:
-            return None
-        advice = await self.neardup.access.ask(self.mirrors.advise, request.url, redirects(request)[0])
-        if advice is None or self.neardup.rechecks.have_failed(advice) or self._is_rechecked(request, advice):
-            return None
-        return advice
+        """Return the advice of the first adviser that has any; None to send the request."""
+        for adviser in (*self.neardup.advisers, self._known_pages):
+            try:
+                advice = await adviser.advise(request)
+            except Exception:  # no error of an adviser may lose the request
+                self._note_failure(adviser, request)
+                continue
+            if advice:
+                is_wrong = self.neardup.rechecks.have_failed(advice) or self._is_rechecked(request, advice)
+                return None if is_wrong else advice
+        return None
+
+    def _note_failure(self, adviser: Adviser, request: Request) -> None:
+        self.neardup.count("errors")
+        logger.exception("%s failed on %s", type(adviser).__name__, request)
 
     def _is_rechecked(self, request: Request, advice: Advice) -> bool:
         if advice.action != SKIP or not self.mirrors.rechecks(request.url, advice.recheck):
@@ -130,12 +144,12 @@ class MirrorMiddleware:
 
     def _skip(self, request: Request, advice: Advice) -> NoReturn:
         self.neardup.count("requests/skipped")
-        self.neardup.streaks.note(request, is_seen=True)
+        self._crawler.signals.send_catch_log(request_skipped, request=request)
         self.neardup.count("bytes_saved", advice.size)
         if advice.document:
             self.neardup.waitlist.add(request, advice.document, advice.size)
-        message = f"Skipped %(request)s: its content is held as %(url)s{BY[advice.known_by]}"
-        self._log(message, request=request, url=advice.url)
+        by = BY.get(advice.known_by, f", by {advice.known_by}")
+        self._log(f"Skipped %(request)s: its content is held as %(url)s{by}", request=request, url=advice.url)
         raise IgnoreRequest(f"content is held as {advice.url}")
 
     def _redirect(self, request: Request, url: str) -> Request | None:
@@ -169,7 +183,7 @@ class MirrorMiddleware:
             return restored
         # A detour to a copy may fail with any error. Then the next copy is tried.
         is_dead = isinstance(exception, DEAD) and not request.meta.get("proxy")  # the proxy itself may be dead
-        if is_dead and is_archived(request):
+        if is_dead and is_stand_in(request):
             self._gone[_place(request.url)] = True
         if not is_dead and not mark(request, "neardup_dead_link"):
             return None
@@ -198,16 +212,21 @@ class MirrorMiddleware:
         )
 
     async def _rescue(self, request: Request, reason: str) -> Request | None:
-        if not self._rescues or not is_ours(request):
+        if not self._rescues or not is_plain(request) or not is_of_spider(request):
             return None
         self.neardup.count("dead_links/seen")
         self._gone[canonical_url(request.url)] = True
-        if is_archived(request):  # the last resort
+        if is_stand_in(request):  # the last resort
             return None
         dead = mark(request, "neardup_dead_link") or request.url
-        return await self._to_copy(request, dead, reason) or await self._to_archive(request, dead, reason)
+        made = await self._to_copy(request, dead) or await self._to_stand_in(request, dead)
+        if made:
+            self.neardup.count("dead_links/redirected")
+            message = "Dead link (%(reason)s): %(made)s instead of %(request)s"
+            self._log(message, reason=reason, made=made, request=request)
+        return made
 
-    async def _to_copy(self, request: Request, dead: str, reason: str) -> Request | None:
+    async def _to_copy(self, request: Request, dead: str) -> Request | None:
         """Return a request for a copy of a dead link. Return None if all known copies failed."""
         tried = [*(mark(request, "neardup_tried") or ()), request.url]
         if len(tried) > MAX_MIRROR_TIMES:
@@ -218,25 +237,22 @@ class MirrorMiddleware:
             marks = {"neardup_dead_link": dead, "neardup_mirror_times": len(tried), "neardup_tried": tried}
             mirror = detour(request, other.url, marks)
             if self._may_follow(mirror, dead):
-                self.neardup.count("dead_links/redirected")
-                return self._told(mirror, request, reason)
+                return mirror
         return None
 
-    async def _to_archive(self, request: Request, dead: str, reason: str) -> Request | None:
-        """Return a request for the archived copy of a dead link. Return None without an archive or a copy."""
-        if self._archive is None:
-            return None
+    async def _to_stand_in(self, request: Request, dead: str) -> Request | None:
+        """Return the request of the first adviser that names a page in place of a dead link; None without any."""
         seen = await self.neardup.access.ask(self._last_visit, dead)
-        made = await self._archive.detour(request, dead, seen) if seen else None
-        if made is None or self._is_gone(made.url):
-            return None
-        self.neardup.count("dead_links/archived")
-        return self._told(made, request, reason)
-
-    def _told(self, made: Request, request: Request, reason: str) -> Request:
-        """Log a detour from a dead link, and return it."""
-        self._log("Dead link (%(reason)s): %(made)s instead of %(request)s", reason=reason, made=made, request=request)
-        return made
+        for adviser in self.neardup.advisers if seen else ():
+            try:
+                made = await adviser.rescue(request, dead, seen)
+            except Exception:  # no error of an adviser may harm the crawl
+                self._note_failure(adviser, request)
+                continue
+            if made and not self._is_gone(made.url):
+                made.meta.update({DETOUR: made.url, "neardup_dead_link": dead, "neardup_stand_in": True})
+                return made
+        return None
 
     def _last_visit(self, url: str) -> float | None:
         """Return the time of the last visit of a URL with held content. Return None if this run has that content."""

@@ -10,9 +10,8 @@ from urllib.parse import urlsplit
 
 from ..feeds.reviews import Reviews
 from ..fingerprints.hashes import hash_text
-from ..hosts.relations import SHORT, Relation
+from ..hosts.relations import SHORT
 from ..hosts.rules import Counterpart, Hosts
-from ..hosts.variants import Variant
 from ..settings import Config
 from ..signature import Link, Signature
 from ..text.shapes import parts_of, site
@@ -26,14 +25,14 @@ if TYPE_CHECKING:
 MAX_COPIES = 1000  # the maximum number of URLs of one document to consider
 MANY = 8  # a text at this many paths is no page's own text, however long it is: it may be a login wall
 DAY = 86_400.0
-SKIP, REDIRECT, LEAVE = "skip", "redirect", "leave"
+SKIP, REDIRECT, LEAVE, STOP = "skip", "redirect", "leave", "stop"
 
 
 class Advice(NamedTuple):
     """Advice on a URL that need not be fetched."""
 
     action: str
-    """SKIP, or REDIRECT: fetch `url` instead."""
+    """SKIP: `url` has the content. REDIRECT: fetch `url` instead. STOP: send no such request."""
     url: str | None
     """The URL that has the content, or should have it."""
     size: int = 0
@@ -41,7 +40,8 @@ class Advice(NamedTuple):
     recheck: float = 0.0
     """The share of URLs with this advice to fetch all the same, if it is above NEARDUP_RECHECK."""
     known_by: str = "page"
-    """`page` if the URL itself was fetched before, else `rule`, `variant`, or `setting` for NEARDUP_MIRROR_HOSTS."""
+    """`page` if the URL itself was fetched before, else `rule`, `setting` for NEARDUP_MIRROR_HOSTS, or an adviser's
+    words for the log."""
     rule: Counterpart | None = None
     document: Signature | None = None
     """The document for which the URL is skipped, if no URL has returned the document in this run; else None."""
@@ -73,7 +73,6 @@ class Mirrors:
         preference: Preference | None = None,
         hosts: Mapping[str, str] | None = None,
         learned: Hosts | None = None,
-        variants: Hosts | None = None,
         unheld: str = LEAVE,
         reviews: Reviews | None = None,
         deliveries: Deliveries | None = None,
@@ -87,7 +86,6 @@ class Mirrors:
         self._preference = preference or Preference()
         self._hosts = {_netloc(f"//{mirror}"): original for mirror, original in (hosts or {}).items()}
         self._learned = learned
-        self._variants = variants
         self._unheld = unheld
         self._reviews = reviews or Reviews(Config())
         self._deliveries = deliveries
@@ -108,7 +106,6 @@ class Mirrors:
             preference=Preference(config.preferred_hosts),
             hosts=config.mirror_hosts,
             learned=store.hosts if config.learn_hosts else None,
-            variants=store.hosts if config.learn_variants else None,
             unheld=config.unheld_mirrors,
             reviews=reviews,
             deliveries=deliveries,
@@ -124,7 +121,7 @@ class Mirrors:
         link = self._store.resolve(url)
         if link is not None:
             return None if self._is_led_to(link, before) else self._advise_known(url, link)
-        return (self._advise_variant(url) or self._advise_unknown(url)) if self._skip_mirrors else None
+        return self._advise_unknown(url) if self._skip_mirrors else None
 
     def _advise_known(self, url: str, link: Link) -> Advice | None:
         if link.signature is None or not self._is_sure(link) or self._reviews.differ(url, link.signature.url):
@@ -161,38 +158,6 @@ class Mirrors:
                 recheck, awaited = rule.recheck if rule else 0.0, self._awaited(link.signature)
                 return Advice(SKIP, link.signature.url, link.size, recheck, known_by, rule, awaited)
         return unheld if self._unheld != LEAVE else None
-
-    def _advise_variant(self, url: str) -> Advice | None:
-        """Return advice by the rules on variants, if a URL that differs in nothing that matters was fetched in time."""
-        since = self._clock() - self._ttl
-        for rule in self._variants.variants(url, since) if self._variants else ():
-            link = self._store.resolve(rule.url)
-            if link and link.signature and self._stands_for_class(url, link, link.signature, rule.relation):
-                return Advice(SKIP, link.signature.url, link.size, rule.recheck, "variant", rule)
-        return None
-
-    def _stands_for_class(self, url: str, link: Link, document: Signature, rule: Relation) -> bool:
-        """Return whether a URL may be skipped for the last document of its class.
-
-        A URL of the class must have returned the document in this run or, if revisits are skipped, within the TTL.
-        """
-        return (
-            isinstance(rule, Variant)
-            and self._is_sure(link)
-            and (self._skip_revisits or self._deliveries is None or self._deliveries.is_of_run(link.seen))
-            and self._awaited(document) is None
-            and rule.permits(url, document.url)
-            and _is_long(document)
-            and not self._is_apart(url, document.url or "", link)
-            and not self._is_in_many_classes(document, rule)
-        )
-
-    def _is_in_many_classes(self, document: Signature, rule: Variant) -> bool:
-        """Return whether URLs of many classes serve a document, as with a login wall."""
-        if document.repeats + 1 < MANY:
-            return False
-        links = islice(self._store.links(document), MAX_COPIES)
-        return len({rule.counterpart(link.url) for link in links if site(link.url) in rule.sites}) >= MANY
 
     def _awaited(self, document: Signature, link: Link | None = None) -> Signature | None:
         """Return a document if it must still be delivered in this run; None if it was delivered, or need not be."""

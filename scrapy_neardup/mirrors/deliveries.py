@@ -9,7 +9,7 @@ from weakref import WeakSet
 
 from ..fingerprints.hashes import hash_text
 from ..signature import Link, Signature
-from ..text.url_classes import SCHEME
+from ..text.urls import SCHEME
 
 if TYPE_CHECKING:
     from ..store import Store
@@ -39,11 +39,11 @@ class Deliveries:
         self.started = started
         self._lost = lost
         self._clock = clock
-        self._archived: WeakSet[Signature] = WeakSet()
+        self._passing: WeakSet[Signature] = WeakSet()
 
     def is_delivered(self, document: Signature, *, by_own_host: bool = False) -> bool:
         """Return whether any URL returned a document in this run; with `by_own_host`, a URL of its own host."""
-        if document in self._archived:
+        if document in self._passing:
             return True
         if by_own_host:
             own = self._seen(document.url, document) if document.url else 0.0
@@ -76,9 +76,9 @@ class Deliveries:
         if by_own_host and not self.is_delivered(document, by_own_host=True):
             self._store.record(Link(_made_up_url(document, OWN_HOST), document, False, self._clock()))
 
-    def record_archived(self, document: Signature) -> None:
-        """Record the delivery of a document by an archive for this process only, since no URL may have it any more."""
-        self._archived.add(document)
+    def record_passing(self, document: Signature) -> None:
+        """Record the delivery of a document for this process only, since no URL may have it any more."""
+        self._passing.add(document)
 
     def remember(self, urls: Iterable[str], new: Signature) -> None:
         """Record that URLs delivered older documents in this run. Call this before the URLs are linked to `new`."""

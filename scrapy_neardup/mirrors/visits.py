@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from ..document import Document
 from ..fingerprints.hashes import hash_bytes
 from ..signature import Evidence, Link, Signature, Visit
-from ..text.url_classes import SCHEME
-from ..text.urls import canonical_url
+from ..text.urls import SCHEME, canonical_url
 from ..verdict import named
 
 if TYPE_CHECKING:

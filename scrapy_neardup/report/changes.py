@@ -18,15 +18,14 @@ from ..store import Store
 from ..store.keys import id_of, place_of
 from ..store.links import own_link
 from ..store.runs import Run
-from ..text.url_classes import SCHEME
-from ..text.urls import canonical_url
+from ..text.urls import SCHEME, canonical_url
 from ..verdict import named
 
 SEEN = ("new", "changed", "back")  # the kinds that any crawl can find
 KINDS = (*SEEN, "moved", "gone")
 FULL = "full"  # the mark, in the stats of a run, of a crawl that finished and skipped no page because of its age
 NOT_FULL = "Moved and gone pages are unknown, since the crawl may have left out pages"
-_LIMITED = ("requests/stopped", "requests/over_budget", "store/unjudged")  # a run with such stats missed pages
+_LIMITED = ("requests/stopped", "store/unjudged")  # a run with such stats missed pages
 
 
 class Change(NamedTuple):

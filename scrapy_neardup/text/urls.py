@@ -17,6 +17,7 @@ from w3lib.url import canonicalize_url
 if TYPE_CHECKING:
     import tldextract
 
+SCHEME = "neardup:"  # of made-up URLs in the store, which are never requested
 _INDEX_PAGES = frozenset(f"{name}.{ending}" for name in ("index", "default") for ending in ("html", "htm", "php"))
 # Parameters that record the source of a visitor and do not change the page.
 _TRACKING = re.compile(

@@ -1,6 +1,6 @@
 """Warn of results that suggest a wrong setting or a lost item, once for each problem in a crawl.
 
-No Scrapy, no I/O. The memory for the counters is bounded, however long a crawl runs.
+The memory for the counters is bounded, however long a crawl runs.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable
 from heapq import nlargest
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..document import Document
 from ..facts import name_of
@@ -20,6 +20,10 @@ from ..settings import Config
 from ..text.main_text import squeeze
 from ..text.urls import host
 from ..verdict import named
+from .doors import item_judged
+
+if TYPE_CHECKING:
+    from scrapy.signalmanager import SignalManager
 
 logger = logging.getLogger(__name__)
 
@@ -36,10 +40,10 @@ HOSTS = 256  # the maximum number of counted hosts
 _SHOWN = 80  # the maximum number of characters of a title in a message
 
 
-class Alarms:
-    """Watches the outcomes of a crawl's items, and warns of each problem once."""
+class Warnings:
+    """Observes the verdicts of a crawl, and warns of each problem once."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, signals: SignalManager) -> None:
         self._textless = Textless()
         self._of_items: list[Callable[[Any, Document | None], str]] = [
             self._textless.warning, MissingFields(config).warning, Homeless().warning,
@@ -47,18 +51,17 @@ class Alarms:
         self._of_claims: list[Callable[[Claim], str]] = [
             Crowds().warning, OtherTitles().warning, LoneFacts().warning,
         ]  # fmt: skip
+        signals.connect(self.item_judged, signal=item_judged)
 
-    def see(self, item: Any, document: Document | None) -> None:
-        """Count an item, with its document if it has one. Items without a verdict count too."""
+    def item_judged(self, item: Any, document: Document | None, claim: Claim | None) -> None:
+        """Count an item. Items without a verdict count too."""
         self._of_items = [check for check in self._of_items if not _warn(check(item, document))]
+        if claim:
+            self._of_claims = [check for check in self._of_claims if not _warn(check(claim))]
 
     def end(self) -> None:
         """Warn if a crawl with few items ends, and none of them had text."""
         _warn(self._textless.final_warning())
-
-    def judge(self, claim: Claim) -> None:
-        """Count the verdict of a claim."""
-        self._of_claims = [check for check in self._of_claims if not _warn(check(claim))]
 
 
 def _warn(warning: str) -> bool:

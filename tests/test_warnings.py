@@ -12,14 +12,14 @@ from helpers import text
 from site_server import Page, article
 
 from scrapy_neardup import Deduplicator, Document
-from scrapy_neardup.crawl.alarms import HOSTS, ORIGINALS, Crowds, OtherTitles, same_title
+from scrapy_neardup.crawl.warnings import HOSTS, ORIGINALS, Crowds, OtherTitles, same_title
 
 Item = dict[str, Any]
 LOGIN = article(0)
 
 
 def warnings(log: str) -> list[str]:
-    return re.findall(r"\[scrapy_neardup\.crawl\.alarms\] WARNING: (.*)", log)
+    return re.findall(r"\[scrapy_neardup\.crawl\.warnings\] WARNING: (.*)", log)
 
 
 def pages(numbers: Iterable[int], host: str = "a.example", title: str = "Report {}") -> list[Item]:

@@ -1,4 +1,4 @@
-"""Delay requests to a host that may be a mirror, until a few of its pages were compared."""
+"""The built-in adviser of a crawl: on URLs whose content is known, or follows from a rule on hosts."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 
 from scrapy.utils.httpobj import urlparse_cached
 
+from .detours import is_plain, redirects
+from .doors import Adviser
 from .reactor import pause
 
 if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
 
-    from ..mirrors.advice import Mirrors
+    from ..mirrors.advice import Advice, Mirrors
     from .access import Access
 
 PROBES = 2  # pages of a possible mirror that may be in flight at once
@@ -21,10 +23,11 @@ PAUSE = 0.05  # seconds of a pause
 PAUSES = 10_000  # the maximum number of pauses of all pages of a host: about a minute if eight pages wait at once
 
 
-class Probes:
-    """Limits requests to a host that may be a mirror, until it is clear whether the host is a mirror.
+class KnownPages(Adviser):
+    """Advises by what the store knows.
 
-    Otherwise all pages of the host would be in flight before the first ones were compared.
+    A request to a host that may be a mirror waits until a few of its pages were compared. Otherwise all pages of the
+    host would be in flight before the first ones were compared.
     """
 
     def __init__(self, crawler: Crawler, access: Access, mirrors: Mirrors) -> None:
@@ -34,7 +37,13 @@ class Probes:
         self._waiting: set[Request] = set()
         self._pauses: Counter[str] = Counter()
 
-    async def wait(self, request: Request) -> None:
+    async def advise(self, request: Request) -> Advice | None:
+        if not is_plain(request):
+            return None
+        await self._probe(request)
+        return await self._access.ask(self._mirrors.advise, request.url, redirects(request)[0])
+
+    async def _probe(self, request: Request) -> None:
         """Wait until a request may be sent. Only a request to a host that may be a mirror has to wait."""
         host = urlparse_cached(request).netloc
         self._waiting.add(request)

@@ -1,0 +1,91 @@
+"""Ask a web archive for a dead link without a living copy, by a TimeGate or another URL template, or by a function."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import re
+from collections.abc import Awaitable, Callable
+from datetime import datetime, timezone
+from email.utils import format_datetime
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from scrapy import Request
+from scrapy.exceptions import NotConfigured
+from scrapy.http.request import NO_CALLBACK
+from scrapy.utils.misc import load_object
+
+from ..crawl.detours import detour, is_safe
+from ..crawl.doors import Adviser
+from ..crawl.extension import NearDup
+from ..settings import ConfigError
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+    from typing_extensions import Self
+
+logger = logging.getLogger(__name__)
+
+
+class Archive(Adviser):
+    """An extension that sends dead links to the archive in ARCHIVE_URL: a URL template with `{url}`, or a function."""
+
+    def __init__(self, where: str | Callable[..., Any], crawler: Crawler) -> None:
+        self._where = where
+        self._crawler = crawler
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        if not (where := crawler.settings.get("ARCHIVE_URL")):
+            raise NotConfigured("ARCHIVE_URL is not set")
+        o = cls(_checked(where), crawler)
+        NearDup.from_crawler(crawler).advisers.append(o)
+        return o
+
+    async def rescue(self, request: Request, dead: str, seen: float) -> Request | None:
+        """Return the request for the archived copy of a URL nearest to its last visit. Return None if there is none.
+
+        The header Accept-Datetime is that of RFC 7089, section 2.1.1. A URL with a user name is not sent to an archive,
+        and a URL in a private network is not sent to a public one.
+        """
+        time = datetime.fromtimestamp(int(seen), timezone.utc)
+        url = await self._url(dead, time)
+        if url is None or "@" in urlsplit(dead).netloc or not is_safe(dead, url):
+            return None
+        made = detour(request, url, {"neardup_archived": True})
+        made.headers["Accept-Datetime"] = format_datetime(time, usegmt=True)
+        return made
+
+    async def _url(self, dead: str, time: datetime) -> str | None:
+        if isinstance(self._where, str):
+            return self._where.replace("{timestamp}", f"{time:%Y%m%d%H%M%S}").replace("{url}", dead)
+        try:
+            url = self._where(dead, time, self._download)
+            url = await url if inspect.isawaitable(url) else url
+            if url is not None and not str(url).startswith(("http://", "https://")):
+                raise ValueError(f"it returned {url!r}; allowed is a URL that begins with http:// or https://, or None")
+        except Exception as error:  # including any error of the user's function
+            logger.error("ARCHIVE_URL failed for %s: %s", dead, error or type(error).__name__)
+            return None
+        return url and str(url)
+
+    def _download(self, url: str) -> Awaitable[Response]:
+        """Download a page for the user's function."""
+        assert self._crawler.engine
+        return self._crawler.engine.download_async(Request(url, NO_CALLBACK, meta={"dont_neardup": True}))
+
+
+def _checked(where: Any) -> str | Callable[..., Any]:
+    """Return a URL template or a function unchanged, and an import path as its function. Raise ConfigError."""
+    if isinstance(where, str) and where.startswith(("http://", "https://")):
+        fits = "{url}" in where and set(re.findall(r"\{.*?\}", where)) <= {"{url}", "{timestamp}"}
+    else:
+        where = load_object(where) if isinstance(where, str) else where
+        fits = callable(where)
+    if not fits:
+        allowed = "a URL with {url} and, if needed, {timestamp}, or (the import path of) a function"
+        raise ConfigError(f"ARCHIVE_URL = {where!r} is not allowed; allowed is {allowed}")
+    made: str | Callable[..., Any] = where
+    return made
