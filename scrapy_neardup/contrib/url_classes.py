@@ -1,7 +1,8 @@
-"""Find and leave out the parts by which URLs of one host differ, such as a session id or `/amp`. Pure.
+"""Find the parts by which URLs of one host differ, such as a session id or `/amp`, and weigh whether they matter. Pure.
 
 Bar-Yossef, Keidar, Schonfeld 2007, "Do not crawl in the DUST: different URLs with similar text". The URLs that are
-equal without the parts of a shape are a *class*. A URL that has none of the parts is *plain*.
+equal without the parts of a shape are a *class*. A URL that has none of the parts is *plain*. Evidence for a rule are
+two URLs of one class that returned equal documents, and evidence against it are two that did not.
 """
 
 from __future__ import annotations
@@ -10,10 +11,13 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from .shapes import Place, Shape, hash_place, parts_of
+from ..text.shapes import Place, Shape, hash_place, parts_of
 
+ENOUGH = 41  # documents at two URLs of a class that bring a rule into force: 93 % of all classes, at a risk of 5 %
+BRANCH = 3  # of them in a directory to which the rule applies
+WINDOW = 200  # the last visits that count
+SAME, NEAR, DIFFERENT = range(3)
 MOST_NAMES = 3  # the maximum number of parameters that are left out together
-SCHEME = "neardup:"  # the scheme of made-up URLs; also that of `mirrors.deliveries`
 
 # A part of a path has no digits, since numbers may count pages.
 _PREFIX = re.compile(r"/[A-Za-z][A-Za-z_-]{0,30}")
@@ -29,13 +33,65 @@ class Variation(NamedTuple):
 
     plain: str
     """The canonical URL without the parts. It may not exist."""
-    where: str
-    """The path of the directory, with the prefix; or the whole path, if the URL has other parameters."""
     parts: frozenset[str]
     """The parts that were left out: `/amp`, or `print=1`. A value that looks like a session id is `*`."""
     place: Place
     """The place of the evidence. Its branch is the directory with the parts, since a part may matter in some
     directories, and one value of a parameter may matter while another does not."""
+
+
+class Trial(NamedTuple):
+    """The result of comparing a visit with an earlier one of its class."""
+
+    outcome: int
+    content: int
+    """A hash of the held document's URL. A document that is at several paths counts once."""
+    branch: int
+    seen: float
+
+
+class Rule:
+    """The parts to leave out of the URLs of a host, and the evidence that they do not matter."""
+
+    def __init__(self, site: str, shape: Shape) -> None:
+        self.site, self.shape = site, shape
+        self.trials: dict[int, Trial] = {}
+        """By the hash of the URL's place, oldest first."""
+        self.add([])
+
+    def add(self, trials: list[tuple[int, Trial]]) -> None:
+        """Add evidence. One different page is enough to end a rule. For each near copy, it needs as much again."""
+        for path, trial in trials:
+            self.trials.pop(path, None)
+            self.trials[path] = trial
+        while len(self.trials) > WINDOW:
+            del self.trials[next(iter(self.trials))]
+        same = {each.content: each.seen for each in self.trials.values() if each.outcome == SAME}
+        near = {each.content for each in self.trials.values() if each.outcome == NEAR}
+        self.different = sum(each.outcome == DIFFERENT for each in self.trials.values())
+        self.same, self.confirmed = len(same), max(same.values(), default=0.0)
+        self.in_force = not self.different and self.same >= ENOUGH * (1 + len(near))
+
+    @property
+    def name(self) -> str:
+        """The host with the parts, such as `a.example/amp/…` or `a.example/…?sid=…`."""
+        ending = self.shape.endings[0]
+        return f"{self.site}{self.shape.prefixes[0]}/…{ending.replace('&', '=…&')}{'=…' * ('?' in ending)}"
+
+    @property
+    def recheck(self) -> float:
+        """The share of URLs to fetch in spite of the rule. The share is larger for a rule with less evidence."""
+        return float(1 - 0.05 ** (1 / (self.same + 1))) / 4
+
+    def covers(self, here: Variation) -> bool:
+        """Return whether the directory of a URL has evidence of its own, with hardly any near copies."""
+        found = [trial for trial in self.trials.values() if trial.branch == here.place.branch]
+        same = len({trial.content for trial in found if trial.outcome == SAME})
+        return same >= BRANCH and 10 * sum(trial.outcome != SAME for trial in found) <= same
+
+    def class_of(self, here: Variation) -> str:
+        """Return a name of the class of a URL."""
+        return f"{hash_place(f'{self.site} {self.shape} {here.plain}'):x}"
 
 
 def difference(a: str, b: str) -> Shape | None:
@@ -63,13 +119,14 @@ def variation(url: str, shape: Shape) -> Variation | None:
     A URL is in no class if one of its parameters has a number other than 0 and 1, since numbers count: the pages of a
     list, items, results.
     """
-    split, (ending, names) = _split(url), names_of(shape)
-    parts = parts_of(url)
+    split, parts = _split(url), parts_of(url)
+    ending, _, query = shape.endings[0].partition("?")
+    names = set(filter(None, query.split("&")))
     if not split or not parts:
         return None
     path, items = split
     left_out = [item for item in items if _name(item) in names]
-    kept = [item for item in items if _name(item) not in names]
+    kept = [item for item in items if item not in left_out]
     kinds = set(map(_kind, left_out))
     if None in kinds:
         return None
@@ -84,18 +141,7 @@ def variation(url: str, shape: Shape) -> Variation | None:
     plain = parts._replace(path="".join([path, *of_path]), query="&".join(of_query)).geturl()
     where = prefix * begins + (path if kept else f"{path.rpartition('/')[0]}/")
     branch = f"{_DATE.sub('/date', where)}?{sorted(set(map(_name, kept)))} {sorted(told)}"
-    return Variation(plain, where, told, Place(hash_place(f"{plain} {sorted(told)}"), hash_place(branch)))
-
-
-def class_url(site: str, shape: Shape, plain: str) -> str:
-    """Return the made-up URL under which the last document of a class is recorded. It is never requested."""
-    return f"{SCHEME}//{site}/{hash_place(f'{shape} {plain}'):016x}"
-
-
-def names_of(shape: Shape) -> tuple[str, list[str]]:
-    """Return the ending of the path and the names of the parameters that a shape leaves out."""
-    ending, _, names = shape.endings[0].partition("?")
-    return ending, names.split("&") if names else []
+    return Variation(plain, told, Place(hash_place(f"{plain} {sorted(told)}"), hash_place(branch)))
 
 
 def _split(url: str) -> tuple[str, list[str]] | None:

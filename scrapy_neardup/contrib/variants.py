@@ -1,111 +1,80 @@
-"""Collect evidence that parts of a host's URLs never change the content, such as session ids or `/amp`. No I/O.
-
-A rule on variants is a relation of a host with itself. The URLs that are equal without the parts form a class. The
-evidence for the rule comes from two URLs of one class that returned equal documents.
-"""
+"""Skip URLs that differ from a fetched one only in parts that never change the content, such as session ids."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import NamedTuple
+import json
+import logging
+from collections import deque
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ..text.shapes import Place
-from ..text.url_classes import Variation, class_url, variation
-from ..text.urls import canonical_url
-from .relations import PENALTY, RISK, Outcome, Relation, Row, Tally, Trial, beta_quantile
+from scrapy import signals
 
-BOUND = 0.93
-"""The minimum confidence of a rule: that of 41 equal pages, and none with other content."""
-BRANCH = 3  # equal pages that a directory needs before the rule applies to it
-DOUBTS = 3  # different pages for which a candidate is kept up, beside one in ten
+from ..atomic import replacing
+from ..crawl.detours import is_plain
+from ..crawl.doors import Adviser
+from ..crawl.extension import NearDup
+from ..settings import ConfigError
+from .variant_rules import Rule, VariantRules
 
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from typing_extensions import Self
 
-class ClassFinding(NamedTuple):
-    """The result of comparing a fetched document with the last document of its class."""
+    from ..matching.claim import Claim
+    from ..mirrors.advice import Advice
 
-    outcome: Outcome
-    content: int
-    """See `Finding.content`."""
-    held: str
-    """The held document's own URL."""
-
-
-@dataclass(eq=False, slots=True)
-class Variant(Relation):
-    """A host, the parts to leave out of its URLs, and the evidence on it."""
-
-    def place(self, url: str, side: int = 0) -> Place | None:
-        """Return the place of a URL; None if the URL is in no class."""
-        found = self.variation(url)
-        return found.place if found else None
-
-    def counterpart(self, url: str, side: int = 0) -> str | None:
-        """Return the made-up URL of a URL's class; None if the URL is in no class."""
-        found = self.variation(url)
-        return class_url(self.sites[0], self.shape, found.plain) if found else None
-
-    def variation(self, url: str) -> Variation | None:
-        """Return a URL as a member of its class; None if the URL is in no class."""
-        return variation(url, self.shape)
-
-    def places(self, url: str) -> list[str]:
-        """Return the URLs under which the store may know a document of a URL's class, except the URL itself."""
-        found, own = self.variation(url), self.counterpart(url)
-        return [*([found.plain] if found.parts else []), own] if found and own else []
-
-    def has_enough(self, bound: float, warm_up: int) -> bool:
-        """Return whether the evidence is enough for a rule. The bound of a rule on hosts does not matter."""
-        return self.confidence >= BOUND
-
-    def covers(self, place: Place) -> bool:
-        """Return whether the evidence covers the directory of a place. No other directory's evidence counts for it."""
-        here = [trial for trial in self.trials.values() if trial.branch == place.branch]
-        found = Counter(trial.outcome for trial in here)
-        same = len({trial.content for trial in here if trial.outcome is Outcome.SAME})
-        return same >= BRANCH and found[Outcome.NEAR] + PENALTY * found[Outcome.DIFFERENT] <= same / PENALTY
-
-    def permits(self, url: str, held: str | None) -> bool:
-        """Return whether a URL may be skipped for a document whose own URL is `held`.
-
-        The held URL must be in the same class, and may have no part that the URL lacks. So a plain URL is never
-        skipped, nor is one language skipped for another.
-        """
-        ours, theirs = self.variation(url), self.variation(held or "")
-        if not ours or not theirs or ours.plain != theirs.plain or not theirs.parts <= ours.parts:
-            return False
-        return bool(ours.parts) and self.covers(ours.place) and self.covers(theirs.place)
-
-    def wanted(self, url: str) -> str | None:
-        """Return the made-up URL under which to record a fetched document; None if the evidence needs none."""
-        found = self.variation(url)
-        is_hopeless = self.tally.different > DOUBTS + self.tally.same // PENALTY
-        return self.counterpart(url) if found and found.parts and not is_hopeless else None
-
-    def compare(self, url: str, look: Callable[[str], ClassFinding | None], now: float) -> Iterator[Row]:
-        """Compare a document with the last document of its class, and yield the evidence.
-
-        Equal content counts only if the held document's own URL is another URL of the class.
-        """
-        here = self.variation(url)
-        found = next(filter(None, map(look, self.places(url))), None)
-        if not here or not found or canonical_url(found.held) == canonical_url(url):
-            return
-        there = self.variation(found.held)
-        if found.outcome is not Outcome.SAME:
-            yield self.row(here.place.path, _trial(found, here, now))
-        elif there and there.plain == here.plain:
-            yield from (self.row(each.place.path, _trial(found, each, now)) for each in (here, there))
-
-    def original(self) -> int:
-        """Return the side of the URLs without the parts."""
-        return 1
-
-    def rate(self, tally: Tally) -> float:
-        """Return a lower bound of the share of classes with equal content. Near copies always count against it."""
-        return beta_quantile(RISK, 1 + tally.same, 1 + tally.near + PENALTY * tally.different)
+logger = logging.getLogger(__name__)
 
 
-def _trial(found: ClassFinding, here: Variation, now: float) -> Trial:
-    return Trial(found.outcome, found.content, here.place.branch, 0, now)
+class Variants(Adviser):
+    """An extension that learns such parts of each host. With VARIANTS_FILE, later crawls know them from the start."""
+
+    def __init__(self, neardup: NearDup, file: str | None) -> None:
+        config = neardup.config
+        self._neardup = neardup
+        self._file = file
+        self._rules = VariantRules(neardup.dedup, ttl=config.mirror_ttl, skips_revisits=config.revisit == "skip")
+        self._changes: deque[tuple[Rule, bool]] = deque()
+        if file and Path(file).exists():
+            try:
+                self._rules.load(json.loads(Path(file).read_bytes()))
+            except (OSError, ValueError, KeyError, TypeError) as error:
+                raise ConfigError(f"VARIANTS_FILE = {file!r} can't be read: {error!r}") from error
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        o = cls(NearDup.from_crawler(crawler), crawler.settings.get("VARIANTS_FILE"))
+        o._neardup.advisers.append(o)
+        crawler.signals.connect(o.spider_closed, signal=signals.spider_closed)
+        return o
+
+    async def spider_closed(self) -> None:
+        self._tell()
+        if self._file:
+            await self._neardup.access.ask(self._save, self._file)
+
+    def _save(self, file: str) -> None:
+        with replacing(file) as part:
+            Path(part).write_text(json.dumps(self._rules.dump()), encoding="utf-8")
+
+    async def advise(self, request: Request) -> Advice | None:
+        self._tell()
+        if not self._neardup.config.skip_mirrors or not is_plain(request):
+            return None
+        return await self._neardup.access.ask(self._rules.advise, request.url)
+
+    def visited(self, claim: Claim) -> None:
+        for url in filter(None, (claim.document.url, *claim.document.aliases)):
+            if url not in claim.document.loose:
+                self._changes += ((rule, rule.in_force) for rule in self._rules.learn(url, claim))
+
+    def _tell(self) -> None:
+        """Count and log new rules, in the thread that owns the stats."""
+        while self._changes:
+            rule, in_force = self._changes.popleft()
+            self._neardup.stats.inc_value(f"neardup/variants/{'learned' if in_force else 'dropped'}")
+            level = logging.INFO if in_force else logging.WARNING
+            what = "in nothing that matters" if in_force else "in content: they are fetched again"
+            logger.log(level, "%s and the same URLs without these parts differ %s", rule.name, what)
