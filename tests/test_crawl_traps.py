@@ -44,17 +44,13 @@ def test_no_more_urls_of_a_trap_are_asked_for(crawl, a):
 )
 def test_numbers_and_tracking_parameters_make_no_directory(crawl, a, path):
     a.pages = {path.format(number, number): Page(html(article(1))) for number in range(12)}
-    assert (
-        crawl("OneAfterAnother", ONE_BY_ONE, urls=[a.url + path for path in a.pages]).count("requests/stopped") >= 5
-    )
+    assert crawl("OneAfterAnother", ONE_BY_ONE, urls=[a.url + path for path in a.pages]).count("requests/stopped") >= 5
 
 
 def test_spellings_of_a_path_and_repeated_parameters_make_no_directory(crawl, a):
     paths = [f"/{'~' if number % 2 else '%7E'}a/?m={number}{'&m=0' * (number % 3)}" for number in range(12)]
     a.pages = {path: Page(html(article(1))) for path in paths}
-    assert (
-        crawl("OneAfterAnother", ONE_BY_ONE, urls=[a.url + path for path in a.pages]).count("requests/stopped") >= 5
-    )
+    assert crawl("OneAfterAnother", ONE_BY_ONE, urls=[a.url + path for path in a.pages]).count("requests/stopped") >= 5
 
 
 def test_directories_with_other_letters_and_other_hosts_have_budgets_of_their_own(crawl, a, b):

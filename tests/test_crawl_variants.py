@@ -67,7 +67,7 @@ def test_session_ids_are_learned_in_the_first_run_and_no_page_is_missed(crawl, a
     assert {item["text"] for item in result.items} == {article(number) for number in range(COUNT)}
     assert result.count("variants/learned") == 1
     assert result.count("requests/skipped") == 3 * COUNT - len(a.asked()) >= 2 * (COUNT - ENOUGH) - 2
-    assert "/…?sid=… and the same URLs without these parts differ in nothing that matters" in result.log
+    assert "/…?sid=… and the same URLs without these parameters differ in nothing that matters" in result.log
     skipped = next(url for url in urls(a, [49], [1]))
     held = next(url for url in urls(a, [49], [0]))
     assert f"Skipped <GET {skipped}>: its content is held as {held}, by the rule on variants of its URL" in result.log
@@ -130,7 +130,7 @@ def test_a_recheck_drops_a_rule_that_turned_wrong(crawl, a):
     result = crawl("OneAfterAnother", on(crawl, NEARDUP_RECHECK=1), urls=asked)
     assert (result.count("requests/rechecked"), result.count("requests/wrongly_skipped")) == (1, 1)
     assert result.count("variants/dropped") == 1
-    assert "/…?sid=… and the same URLs without these parts differ in content: they are fetched again" in result.log
+    assert "/…?sid=… and the same URLs without these parameters differ in content: they are fetched again" in result.log
     assert {item["text"] for item in result.items} == {article(n) for base in (0, 1000) for n in range(base, base + 10)}
 
 
