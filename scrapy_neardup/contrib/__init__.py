@@ -5,14 +5,11 @@ Nothing outside this package imports it. Each component reads its own settings.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 
 from ..crawl.extension import NearDup
-
-if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
+from ..matching.claim import Claim
 
 
 def limit_of(crawler: Crawler, name: str) -> tuple[NearDup, int]:
@@ -26,3 +23,8 @@ def limit_of(crawler: Crawler, name: str) -> tuple[NearDup, int]:
     if neardup.config.action == "audit":
         raise NotConfigured("an audit stops nothing")
     return neardup, limit
+
+
+def is_seen(claim: Claim | None) -> bool:
+    """Return whether an item was seen before, given its claim; None for an item without a verdict."""
+    return claim is not None and claim.verdict.status != "unique" and not claim.verdict.changed

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import inspect
 import logging
-import re
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timezone
 from email.utils import format_datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 from scrapy import Request
+from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
+from scrapy.http import Response
 from scrapy.http.request import NO_CALLBACK
 from scrapy.utils.misc import load_object
 
@@ -20,11 +21,6 @@ from ..crawl.detours import detour, is_safe
 from ..crawl.doors import Adviser
 from ..crawl.extension import NearDup
 from ..settings import ConfigError
-
-if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
-    from scrapy.http import Response
-    from typing_extensions import Self
 
 logger = logging.getLogger(__name__)
 
@@ -37,10 +33,14 @@ class Archive(Adviser):
         self._crawler = crawler
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
+    def from_crawler(cls, crawler: Crawler) -> Archive:
         if not (where := crawler.settings.get("ARCHIVE_URL")):
             raise NotConfigured("ARCHIVE_URL is not set")
-        o = cls(_checked(where), crawler)
+        if not callable(where) and not where.startswith(("http://", "https://")):
+            where = load_object(where)
+        if isinstance(where, str) and "{url}" not in where:
+            raise ConfigError(f"ARCHIVE_URL = {where!r} is not allowed; allowed is a URL with {{url}}, or a function")
+        o = cls(where, crawler)
         NearDup.from_crawler(crawler).advisers.append(o)
         return o
 
@@ -75,17 +75,3 @@ class Archive(Adviser):
         """Download a page for the user's function."""
         assert self._crawler.engine
         return self._crawler.engine.download_async(Request(url, NO_CALLBACK, meta={"dont_neardup": True}))
-
-
-def _checked(where: Any) -> str | Callable[..., Any]:
-    """Return a URL template or a function unchanged, and an import path as its function. Raise ConfigError."""
-    if isinstance(where, str) and where.startswith(("http://", "https://")):
-        fits = "{url}" in where and set(re.findall(r"\{.*?\}", where)) <= {"{url}", "{timestamp}"}
-    else:
-        where = load_object(where) if isinstance(where, str) else where
-        fits = callable(where)
-    if not fits:
-        allowed = "a URL with {url} and, if needed, {timestamp}, or (the import path of) a function"
-        raise ConfigError(f"ARCHIVE_URL = {where!r} is not allowed; allowed is {allowed}")
-    made: str | Callable[..., Any] = where
-    return made

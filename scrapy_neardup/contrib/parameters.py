@@ -1,4 +1,4 @@
-"""Find the query parameters by which URLs of one host differ, such as a session id, and weigh whether they matter. Pure.
+"""Find the query parameters by which URLs of one host differ, and weigh whether they matter. Pure.
 
 Bar-Yossef, Keidar, Schonfeld 2007, "Do not crawl in the DUST: different URLs with similar text". The URLs that are
 equal without the parameters of a rule are a *class*. A URL that has none of the parameters is *plain*. Evidence for a

@@ -6,17 +6,13 @@ An item is seen if it is a revisit or a duplicate. A request that is skipped sin
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+
+from scrapy.crawler import Crawler
 
 from ..crawl.doors import item_judged, request_skipped
-from . import limit_of
-
-if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
-    from typing_extensions import Self
-
-    from ..crawl.extension import NearDup
-    from ..matching.claim import Claim
+from ..crawl.extension import NearDup
+from ..matching.claim import Claim
+from . import is_seen, limit_of
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +28,7 @@ class StopEarly:
         self._seen = 0
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
+    def from_crawler(cls, crawler: Crawler) -> StopEarly:
         o = cls(*limit_of(crawler, "STOP_EARLY_ITEMS"))
         crawler.signals.connect(o.item_judged, signal=item_judged)
         crawler.signals.connect(o.count, signal=request_skipped)
@@ -50,8 +46,3 @@ class StopEarly:
         if self._seen == self._limit:
             logger.info("The spider is closed: the last %d items were seen before", self._seen)
             self._neardup.close_spider(REASON)
-
-
-def is_seen(claim: Claim | None) -> bool:
-    """Return whether an item was seen before, given its claim; None for an item without a verdict."""
-    return claim is not None and claim.verdict.status != "unique" and not claim.verdict.changed

@@ -7,22 +7,17 @@ with the other listings. What counts as a seen item: `stop_early.py`.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
 
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.http import Response
 from scrapy.spidermiddlewares.base import BaseSpiderMiddleware
 from scrapy.utils.datatypes import LocalCache
 
 from ..crawl.doors import Adviser, item_judged, request_skipped
+from ..matching.claim import Claim
 from ..mirrors.advice import STOP, Advice
-from . import limit_of
-from .stop_early import is_seen
-
-if TYPE_CHECKING:
-    from scrapy import Request
-    from scrapy.crawler import Crawler
-    from scrapy.http import Response
-
-    from ..matching.claim import Claim
+from . import is_seen, limit_of
 
 logger = logging.getLogger(__name__)
 

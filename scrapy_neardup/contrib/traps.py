@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import logging
 import re
-from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.http import Response
 from scrapy.utils.datatypes import LocalCache
 
 from ..crawl.detours import is_plain, mark
 from ..crawl.doors import Adviser, item_judged
+from ..matching.claim import Claim
 from ..mirrors.advice import STOP, Advice
 from ..text.urls import canonical_url
 from . import limit_of
-
-if TYPE_CHECKING:
-    from scrapy import Request
-    from scrapy.crawler import Crawler
-    from scrapy.http import Response
-    from typing_extensions import Self
-
-    from ..matching.claim import Claim
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +33,7 @@ class Traps(Adviser):
         self._closed: LocalCache[str, bool] = LocalCache(MOST)
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
+    def from_crawler(cls, crawler: Crawler) -> Traps:
         neardup, limit = limit_of(crawler, "TRAPS_COPIES")
         o = cls(limit)
         neardup.advisers.append(o)
@@ -51,13 +46,8 @@ class Traps(Adviser):
             return
         original, url = claim.match.signature, _url(response.request)
         place = _place(url)
-        if place in self._closed:
-            return
-        if (place, original.id) not in self._copies:
-            self._copies[place, original.id] = set()
-        urls = self._copies[place, original.id]
-        urls.add(url)
-        if len(urls) >= self._limit:
+        urls = self._copies[place, original.id] = self._copies.get((place, original.id), set()) | {url}
+        if len(urls) >= self._limit and place not in self._closed:
             self._closed[place] = True
             logger.warning(
                 "%d URLs such as %s have the content of %s. No more URLs of this directory are requested until the "

@@ -1,6 +1,6 @@
 """The doors of a crawl, by which other components take part in it: advisers, and signals.
 
-docs/contrib.md shows how to use them. `scrapy_neardup/contrib` does all its work through them.
+docs/contrib.md shows how to use them.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ request_skipped = object()
 class Adviser:
     """Is asked before each fetch and for each dead link, and told of each visit. Subclasses override what they need.
 
-    To take part in a crawl, an adviser adds itself to `NearDup.advisers`. They are asked in this order, and at last what
-    the store knows: see `known_pages.py`. The first advice counts. An audit asks none.
+    To take part in a crawl, an adviser adds itself to `NearDup.advisers`. They are asked in this order, and at last
+    the built-in one, `middleware.KnownPages`. The first advice counts. An audit asks none.
     """
 
     async def advise(self, request: Request) -> Advice | None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -259,6 +259,15 @@ class NearDup:
         self._failed(error)
         self._unjudged += 1
         self.count("store/unjudged")
+
+    @contextmanager
+    def guarded(self, adviser: Adviser, url: str | None) -> Iterator[None]:
+        """Log and count an error of an adviser. No such error may harm the crawl."""
+        try:
+            yield
+        except Exception:
+            self.count("errors")
+            logger.exception("%s failed on %s", type(adviser).__name__, url)
 
     # Counting
 

@@ -37,7 +37,6 @@ from .detours import (
 )
 from .doors import Adviser, request_skipped
 from .extension import NearDup
-from .known_pages import KnownPages
 from .waitlist import is_sent_after_all
 
 if TYPE_CHECKING:
@@ -64,6 +63,19 @@ DEAD = (
 )
 
 
+class KnownPages(Adviser):
+    """The built-in adviser: on URLs whose content is known, or follows from a rule on hosts."""
+
+    def __init__(self, neardup: NearDup, mirrors: Mirrors) -> None:
+        self._access = neardup.access
+        self._mirrors = mirrors
+
+    async def advise(self, request: Request) -> Advice | None:
+        if not is_plain(request):
+            return None
+        return await self._access.ask(self._mirrors.advise, request.url, redirects(request)[0])
+
+
 class MirrorMiddleware:
     """Skips URLs whose content is held, and redirects dead links to a copy."""
 
@@ -76,7 +88,7 @@ class MirrorMiddleware:
         self.mirrors = Mirrors.from_config(
             neardup.dedup.store, neardup.config, neardup.dedup.matcher.reviews, neardup.dedup.deliveries
         )
-        self._known_pages = KnownPages(crawler, neardup.access, self.mirrors)
+        self._known = KnownPages(neardup, self.mirrors)
         self._crawler = crawler
         self._has_cache = crawler.settings.getbool("HTTPCACHE_ENABLED")
         self._offsite: OffsiteMiddleware | None = None
@@ -118,20 +130,14 @@ class MirrorMiddleware:
 
     async def _advice(self, request: Request) -> Advice | None:
         """Return the advice of the first adviser that has any; None to send the request."""
-        for adviser in (*self.neardup.advisers, self._known_pages):
-            try:
+        for adviser in (*self.neardup.advisers, self._known):
+            advice = None
+            with self.neardup.guarded(adviser, request.url):
                 advice = await adviser.advise(request)
-            except Exception:  # no error of an adviser may lose the request
-                self._note_failure(adviser, request)
-                continue
             if advice:
                 is_wrong = self.neardup.rechecks.have_failed(advice) or self._is_rechecked(request, advice)
                 return None if is_wrong else advice
         return None
-
-    def _note_failure(self, adviser: Adviser, request: Request) -> None:
-        self.neardup.count("errors")
-        logger.exception("%s failed on %s", type(adviser).__name__, request)
 
     def _is_rechecked(self, request: Request, advice: Advice) -> bool:
         if advice.action != SKIP or not self.mirrors.rechecks(request.url, advice.recheck):
@@ -243,12 +249,12 @@ class MirrorMiddleware:
     async def _to_stand_in(self, request: Request, dead: str) -> Request | None:
         """Return the request of the first adviser that names a page in place of a dead link; None without any."""
         seen = await self.neardup.access.ask(self._last_visit, dead)
-        for adviser in self.neardup.advisers if seen else ():
-            try:
+        if seen is None:
+            return None
+        for adviser in self.neardup.advisers:
+            made = None
+            with self.neardup.guarded(adviser, dead):
                 made = await adviser.rescue(request, dead, seen)
-            except Exception:  # no error of an adviser may harm the crawl
-                self._note_failure(adviser, request)
-                continue
             if made and not self._is_gone(made.url):
                 made.meta.update({DETOUR: made.url, "neardup_dead_link": dead, "neardup_stand_in": True})
                 return made

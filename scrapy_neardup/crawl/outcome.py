@@ -190,10 +190,8 @@ class Outcomes:
         is_preferred = document.url in dedup.matcher.preference
         dedup.deliveries.record(document, by_own_host=is_preferred and by_own_host)
         for adviser in self._neardup.advisers:
-            try:
+            with self._neardup.guarded(adviser, claim.document.url):
                 adviser.visited(claim)
-            except Exception:  # no error of an adviser may harm the crawl
-                logger.exception("An adviser failed on what %s returned", claim.document.url)
 
     def withdraw_lost(self) -> None:
         """Withdraw the claims of lost items."""

@@ -110,11 +110,6 @@ class Relation:
     in_force: bool = False
     _branches: Counter[int] = field(default_factory=Counter)
 
-    @property
-    def is_promising(self) -> bool:
-        """True if all trials so far support a rule, but are too few for the rule to come into force."""
-        return not self.in_force and 0 < self.tally.same < WINDOW // 4 and not self.tally.different
-
     def has_enough(self, bound: float, warm_up: int) -> bool:
         """Return whether the evidence is enough for a rule, given the minimum confidence and number of pages."""
         return self.tally.same + self.tally.near >= warm_up and self.confidence >= bound

@@ -146,12 +146,6 @@ class Hosts:
         first, other = (self._met.get(relation.sites[each], math.inf) for each in (side, 1 - side))
         return relation.original() == side and first <= other
 
-    def suspects(self, url: str) -> list[str]:
-        """Return possible counterparts of a URL, on hosts that look like mirrors but have too little evidence yet."""
-        own = site(url)
-        promising = [r for r in self._busiest(own) if r.is_promising and self._leads(r, 1 - r.side(own))]
-        return [other for r in promising if (other := r.counterpart(url, r.side(own)))]
-
     def meet(self, url: str, when: float) -> bool:
         """Record that a page was seen at the time `when`. Return whether this is the earliest known time of its host.
 

@@ -181,12 +181,6 @@ class Mirrors:
                 self._placeholders.add(document.id)
         return document.id in self._placeholders
 
-    def suspects(self, url: str) -> set[str]:
-        """Return the hosts that the URL's host may mirror, and that have this page; no hosts if the URL is known."""
-        if not self._learned or not self._skip_mirrors or self._store.resolve(url):
-            return set()
-        return {site(other) for other in self._learned.suspects(url) if self._store.resolve(other)}
-
     def rechecks(self, url: str, share: float = 0.0) -> bool:
         """Return whether a URL is in the share of URLs that is fetched anyway. Each run selects different URLs.
 
