@@ -42,7 +42,7 @@ def test_the_copy_nearest_to_the_last_visit_takes_the_place_of_a_dead_link(crawl
     [item] = result.items
     assert (item["crawled_url"], item["text"]) == (near, article(1))
     assert item["crawl_meta"]["neardup_dead_link"] == dead
-    assert item["crawl_meta"]["neardup_archived"] is True
+    assert item["crawl_meta"]["neardup_stand_in"] is True
     assert [result.count(f"dead_links/{name}") for name in ("redirected", "rescued", "unconfirmed")] == [1, 1, 0]
 
 

@@ -54,7 +54,7 @@ class Archive(Adviser):
         url = await self._url(dead, time)
         if url is None or "@" in urlsplit(dead).netloc or not is_safe(dead, url):
             return None
-        made = detour(request, url, {"neardup_archived": True})
+        made = detour(request, url, {})
         made.headers["Accept-Datetime"] = format_datetime(time, usegmt=True)
         return made
 
