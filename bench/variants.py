@@ -180,7 +180,7 @@ class Crawl:
 
     def __init__(self, host: str, base: set[str]) -> None:
         self.dedup = Deduplicator.open(None, learn_hosts=False)
-        self.mirrors = Mirrors.from_config(self.dedup.store, Config(), deliveries=self.dedup.deliveries)
+        self.mirrors = Mirrors(self.dedup.store, Config(), deliveries=self.dedup.deliveries)
         self.learner = Learner(self.dedup, ttl=Config().mirror_ttl)
         self.host, self.base = host, base
         self.skipped: list[tuple[Document, str | None]] = []

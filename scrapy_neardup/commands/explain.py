@@ -67,7 +67,7 @@ def _explain_url(dedup: Deduplicator, config: Config, url: str) -> dict[str, Any
     if items and (link is None or link.signature is None):
         return _explain_items(dedup.store, url, items)
     if link is None:
-        return _explain_rule(Mirrors.from_config(dedup.store, config, dedup.matcher.reviews), url)
+        return _explain_rule(Mirrors(dedup.store, config, dedup.matcher.reviews), url)
     if link.signature is None:
         return {"url": url, "status": "fetched each time: it also returned content that is not held"}
     evidence = link.evidence._asdict() if link.evidence and link.is_copy else None

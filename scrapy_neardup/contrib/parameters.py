@@ -16,6 +16,7 @@ from ..text.shapes import parts_of
 
 MOST_NAMES = 3  # the maximum number of parameters that are left out together
 ENOUGH = 41  # documents at two URLs of a class that bring a rule into force: 93 % of all classes, at a risk of 5 %
+NEAR_COPY = 25  # further documents that the rule needs for each near copy
 BRANCH = 3  # of them in a directory to which the rule applies
 WINDOW = 200  # the last visits that count
 SAME, NEAR, DIFFERENT = range(3)
@@ -100,7 +101,7 @@ class Rule:
         self.add(trials)
 
     def add(self, trials: Iterable[tuple[str, Trial]]) -> None:
-        """Add evidence. One different page is enough to end a rule. For each near copy, it needs as much again."""
+        """Add evidence. One different page is enough to end a rule."""
         for key, trial in trials:
             self.trials.pop(key, None)
             self.trials[key] = trial
@@ -110,7 +111,7 @@ class Rule:
         near = {each.content for each in self.trials.values() if each.outcome == NEAR}
         self.different = sum(each.outcome == DIFFERENT for each in self.trials.values())
         self.same, self.confirmed = len(same), max(same.values(), default=0.0)
-        self.in_force = not self.different and self.same >= ENOUGH * (1 + len(near))
+        self.in_force = not self.different and self.same >= ENOUGH + NEAR_COPY * len(near)
 
     def __str__(self) -> str:
         return f"{self.site}/…?{'&'.join(f'{name}=…' for name in self.names)}"

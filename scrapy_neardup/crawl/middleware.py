@@ -85,7 +85,7 @@ class MirrorMiddleware:
         # An audit changes nothing, so it skips nothing.
         self._skips = self.config.action != "audit"
         self._rescues = self.config.dead_links and self.config.action != "audit"
-        self.mirrors = Mirrors.from_config(
+        self.mirrors = Mirrors(
             neardup.dedup.store, neardup.config, neardup.dedup.matcher.reviews, neardup.dedup.deliveries
         )
         self._known = KnownPages(neardup, self.mirrors)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from ..feeds.reviews import Reviews
 from ..fingerprints.hashes import hash_text
 from ..hosts.relations import SHORT
-from ..hosts.rules import Counterpart, Hosts
+from ..hosts.rules import Counterpart
 from ..settings import Config
 from ..signature import Link, Signature
 from ..text.shapes import parts_of, site
@@ -65,51 +65,23 @@ class Mirrors:
     def __init__(
         self,
         store: Store,
-        *,
-        ttl: float,
-        recheck: float = 0.0,
-        skip_mirrors: bool = True,
-        skip_revisits: bool = False,
-        preference: Preference | None = None,
-        hosts: Mapping[str, str] | None = None,
-        learned: Hosts | None = None,
-        unheld: str = LEAVE,
+        config: Config,
         reviews: Reviews | None = None,
         deliveries: Deliveries | None = None,
+        *,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._store = store
-        self._ttl = ttl
-        self._recheck = recheck
-        self._skip_mirrors = skip_mirrors
-        self._skip_revisits = skip_revisits
-        self._preference = preference or Preference()
-        self._hosts = {_netloc(f"//{mirror}"): original for mirror, original in (hosts or {}).items()}
-        self._learned = learned
-        self._unheld = unheld
+        self._config = config
+        self._ttl = config.mirror_ttl
+        self._skip_revisits = config.revisit == "skip"
+        self._preference = Preference(config.preferred_hosts)
+        self._hosts = {_netloc(f"//{mirror}"): original for mirror, original in config.mirror_hosts.items()}
         self._reviews = reviews or Reviews(Config())
         self._deliveries = deliveries
         self._clock = clock
         self._placeholders: set[str] = set()
         """Ids of documents. They stay placeholders, although their URLs get other documents in the course of a run."""
-
-    @classmethod
-    def from_config(
-        cls, store: Store, config: Config, reviews: Reviews | None = None, deliveries: Deliveries | None = None
-    ) -> Mirrors:
-        return cls(
-            store,
-            ttl=config.mirror_ttl,
-            recheck=config.recheck,
-            skip_mirrors=config.skip_mirrors,
-            skip_revisits=config.revisit == "skip",
-            preference=Preference(config.preferred_hosts),
-            hosts=config.mirror_hosts,
-            learned=store.hosts if config.learn_hosts else None,
-            unheld=config.unheld_mirrors,
-            reviews=reviews,
-            deliveries=deliveries,
-        )
 
     # Before the fetch
 
@@ -121,12 +93,12 @@ class Mirrors:
         link = self._store.resolve(url)
         if link is not None:
             return None if self._is_led_to(link, before) else self._advise_known(url, link)
-        return self._advise_unknown(url) if self._skip_mirrors else None
+        return self._advise_unknown(url) if self._config.skip_mirrors else None
 
     def _advise_known(self, url: str, link: Link) -> Advice | None:
         if link.signature is None or not self._is_sure(link) or self._reviews.differ(url, link.signature.url):
             return None
-        skips = self._skip_mirrors if link.is_copy else self._skip_revisits
+        skips = self._config.skip_mirrors if link.is_copy else self._skip_revisits
         if (
             not skips
             or (link.is_copy and self._preference.outranks(url, link.signature.url))
@@ -153,11 +125,11 @@ class Mirrors:
                 continue
             known_by = "rule" if rule else "setting"
             if link is None:
-                unheld = unheld or Advice(self._unheld, other, known_by=known_by, rule=rule)
+                unheld = unheld or Advice(self._config.unheld_mirrors, other, known_by=known_by, rule=rule)
             elif link.signature and (rule is None or (self._is_sure(link) and self._may_stand_for_others(link))):
                 recheck, awaited = rule.recheck if rule else 0.0, self._awaited(link.signature)
                 return Advice(SKIP, link.signature.url, link.size, recheck, known_by, rule, awaited)
-        return unheld if self._unheld != LEAVE else None
+        return unheld if self._config.unheld_mirrors != LEAVE else None
 
     def _awaited(self, document: Signature, link: Link | None = None) -> Signature | None:
         """Return a document if it must still be delivered in this run; None if it was delivered, or need not be."""
@@ -186,7 +158,7 @@ class Mirrors:
 
         The share is NEARDUP_RECHECK or, if it is larger, `share`. If NEARDUP_RECHECK is 0, no URL is rechecked.
         """
-        return is_in_share(url, self._store.run, max(self._recheck, share) if self._recheck else 0.0)
+        return is_in_share(url, self._store.run, max(self._config.recheck, share) if self._config.recheck else 0.0)
 
     # After a failed fetch
 
@@ -232,7 +204,8 @@ class Mirrors:
         named = self._named(url)
         if named:
             yield named, None
-        for rule in self._learned.counterparts(url, self._clock() - self._ttl) if self._learned else ():
+        since = self._clock() - self._ttl
+        for rule in self._store.hosts.counterparts(url, since) if self._config.learn_hosts else ():
             yield _requestable(url, rule.url), rule
 
     def _named(self, url: str) -> str | None:
