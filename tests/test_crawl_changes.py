@@ -223,7 +223,7 @@ def test_a_killed_crawl_is_no_previous_crawl(crawl, a):
             "neardup_only_seen",
         ),
         (
-            {"SPIDER_MIDDLEWARES": {"scrapy_neardup.contrib.stop_listing.StopListing": 0}, "STOP_LISTING_ITEMS": 2},
+            {"SPIDER_MIDDLEWARES": {"scrapy_neardup.contrib.stop_early.StopListing": 0}, "STOP_LISTING_ITEMS": 2},
             "finished",
         ),
         (

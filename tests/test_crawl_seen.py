@@ -9,7 +9,7 @@ ONE_BY_ONE = {
     "CONCURRENT_REQUESTS": 1,
     "CONCURRENT_ITEMS": 1,
     "EXTENSIONS": {"scrapy_neardup.contrib.stop_early.StopEarly": 0},
-    "SPIDER_MIDDLEWARES": {"scrapy_neardup.contrib.stop_listing.StopListing": 0},
+    "SPIDER_MIDDLEWARES": {"scrapy_neardup.contrib.stop_early.StopListing": 0},
 }
 
 

@@ -1,4 +1,4 @@
-"""What most users never turn on: one component a file, by public doors only. docs/contrib.md tells how to enable each.
+"""What most users never turn on: each component by public doors only. docs/contrib.md tells how to enable each.
 
 Nothing outside this package imports it. Each component reads its own settings.
 """
@@ -9,7 +9,6 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 
 from ..crawl.extension import NearDup
-from ..matching.claim import Claim
 
 
 def limit_of(crawler: Crawler, name: str) -> tuple[NearDup, int]:
@@ -23,8 +22,3 @@ def limit_of(crawler: Crawler, name: str) -> tuple[NearDup, int]:
     if neardup.config.action == "audit":
         raise NotConfigured("an audit stops nothing")
     return neardup, limit
-
-
-def is_seen(claim: Claim | None) -> bool:
-    """Return whether an item was seen before, given its claim; None for an item without a verdict."""
-    return claim is not None and claim.verdict.status != "unique" and not claim.verdict.changed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, NoReturn
 
 from scrapy import Request, signals
@@ -225,19 +226,20 @@ class MirrorMiddleware:
         if is_stand_in(request):  # the last resort
             return None
         dead = mark(request, "neardup_dead_link") or request.url
-        made = await self._to_copy(request, dead) or await self._to_stand_in(request, dead)
+        tried = [*(mark(request, "neardup_tried") or ()), request.url]
+        seen, others = await self.neardup.access.ask(self._others, dead, tried) or (0.0, [])
+        made = self._to_copy(request, dead, tried, others)
+        if made is None and seen:
+            made = await self._to_stand_in(request, dead, seen)
         if made:
             self.neardup.count("dead_links/redirected")
             message = "Dead link (%(reason)s): %(made)s instead of %(request)s"
             self._log(message, reason=reason, made=made, request=request)
         return made
 
-    async def _to_copy(self, request: Request, dead: str) -> Request | None:
+    def _to_copy(self, request: Request, dead: str, tried: list[str], others: Iterable[Alternative]) -> Request | None:
         """Return a request for a copy of a dead link. Return None if all known copies failed."""
-        tried = [*(mark(request, "neardup_tried") or ()), request.url]
-        if len(tried) > MAX_MIRROR_TIMES:
-            return None
-        for other in await self.neardup.access.ask(self._alternatives, dead, tried) or ():
+        for other in others if len(tried) <= MAX_MIRROR_TIMES else ():
             if self._is_gone(other.url):
                 continue
             marks = {"neardup_dead_link": dead, "neardup_mirror_times": len(tried), "neardup_tried": tried}
@@ -246,11 +248,8 @@ class MirrorMiddleware:
                 return mirror
         return None
 
-    async def _to_stand_in(self, request: Request, dead: str) -> Request | None:
+    async def _to_stand_in(self, request: Request, dead: str, seen: float) -> Request | None:
         """Return the request of the first adviser that names a page in place of a dead link; None without any."""
-        seen = await self.neardup.access.ask(self._last_visit, dead)
-        if seen is None:
-            return None
         for adviser in self.neardup.advisers:
             made = None
             with self.neardup.guarded(adviser, dead):
@@ -260,20 +259,17 @@ class MirrorMiddleware:
                 return made
         return None
 
-    def _last_visit(self, url: str) -> float | None:
-        """Return the time of the last visit of a URL with held content. Return None if this run has that content."""
+    def _others(self, url: str, tried: list[str]) -> tuple[float, list[Alternative]]:
+        """Return the time of the last visit of a dead URL with held content, else 0, and other URLs with its content.
+
+        Return nothing if this run has the content already.
+        """
         dedup = self.neardup.dedup
         link = dedup.store.resolve(url)
-        if link is None or link.signature is None or dedup.deliveries.is_delivered(link.signature):
-            return None
-        return link.seen
-
-    def _alternatives(self, url: str, tried: list[str]) -> list[Alternative]:
-        """Return other URLs with the content of a dead URL; none if this run has that content already."""
-        dedup = self.neardup.dedup
-        document = dedup.matcher.last(url)
-        is_here = document is not None and dedup.deliveries.is_delivered(document)
-        return [] if is_here else list(self.mirrors.alternatives(url, tried))
+        document = link.signature if link else None
+        if document and dedup.deliveries.is_delivered(document):
+            return 0.0, []
+        return link.seen if link and document else 0.0, list(self.mirrors.alternatives(url, tried))
 
     def _is_gone(self, url: str) -> bool:
         return canonical_url(url) in self._gone or _place(url) in self._gone
