@@ -44,9 +44,8 @@ ENTRIES = {
     "pipeline.NearDupPipeline": ("process_item",),
     "middleware.MirrorMiddleware": (
         *("engine_started", "process_request", "process_response", "process_exception"),
-        "_advice",  # before the fetch, after the wait for the host
+        "_advice",  # before the fetch
     ),
-    "probes.Probes": ("wait",),
     "extension.NearDup": (*AROUND[2:], "from_crawler", "sync", "log_summary"),
     "ending.Endings": ("_item_scraped", "_item_lost"),
 }
@@ -88,7 +87,7 @@ def crawl(port: str, settings: dict[str, Any]) -> dict[str, Any]:
     """Crawl once, in this process."""
     clock = Clock()
     if "ADDONS" in settings:
-        from scrapy_neardup.crawl import ending, extension, middleware, pipeline, probes  # noqa: F401 - named by ENTRIES
+        from scrapy_neardup.crawl import ending, extension, middleware, pipeline  # noqa: F401 - named by ENTRIES
 
         for place, methods in ENTRIES.items():
             module, name = place.split(".")

@@ -33,6 +33,7 @@ from scrapy_neardup.hosts.rules import Finding, Hosts
 from scrapy_neardup.matching.claim import Claim
 from scrapy_neardup.matching.evidence import compare
 from scrapy_neardup.mirrors.advice import Mirrors
+from scrapy_neardup.settings import Config
 
 A, B = "http://a.example", "http://b.example"
 BOUNDS = (0.5, 0.7, 0.8, 0.85, 0.87, 0.88, 0.89, 0.9, 0.95)
@@ -102,7 +103,7 @@ class Crawl:
             self.judge(name)
 
     def skips(self, url: str) -> bool:
-        mirrors = Mirrors(self.dedup.store, ttl=inf, recheck=0.01, learned=self.hosts)
+        mirrors = Mirrors(self.dedup.store, Config(mirror_ttl=inf))
         advice = mirrors.advise(url)
         return advice is not None and not mirrors.rechecks(url, advice.recheck)
 

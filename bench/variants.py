@@ -27,6 +27,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from scrapy_neardup import Deduplicator, Document
+from scrapy_neardup.contrib.variants import Learner
 from scrapy_neardup.hosts.relations import CONTAINED, SHORT
 from scrapy_neardup.matching.evidence import compare
 from scrapy_neardup.mirrors.advice import Mirrors
@@ -67,24 +68,12 @@ def sessions(page: Page) -> Variants:
     return [(f"{page.path}?sid={token(page.path, n)}", page.html) for n in range(4)]
 
 
-def path_sessions(page: Page) -> Variants:
-    return [(f"{page.path};jsessionid={token(page.path, n)}", page.html) for n in range(4)]
-
-
 def prints(page: Page) -> Variants:
     return [(page.path, page.html), (f"{page.path}?print=1", framed(page.html))]
 
 
 def tracking(page: Page) -> Variants:
     return [(page.path, page.html), *((f"{page.path}?src={word}", page.html) for word in ("home", "list", "related"))]
-
-
-def amp(page: Page) -> Variants:
-    return [(page.path, page.html), (f"/amp{page.path}", framed(page.html))]
-
-
-def trailing(page: Page) -> Variants:
-    return [(page.path, page.html), (f"{page.path}/print", framed(page.html))]
 
 
 def mixed(page: Page) -> Variants:
@@ -138,8 +127,8 @@ def unchanged(page: Page) -> Variants:
 
 
 CASES: dict[str, Callable[[Page], Variants]] = {
-    "session id on every link": sessions, "session id in the path": path_sessions, "print=1": prints,
-    "tracking, 3 values": tracking, "/amp/ before the path": amp, "/print after it": trailing,
+    "session id on every link": sessions, "print=1": prints,
+    "tracking, 3 values": tracking,
     "session id and print=1": mixed, "page=N, other text on 1 page in 10": paging,
     "view=full, other text on 1 page in 10": views, "lang= with other text": languages, "id= with other text": ids,
     "v= matters in some directories": one_directory, "v= matters there on 1 page in 10": rarely_in_one_directory,
@@ -172,7 +161,7 @@ def text_of(html: str) -> Document:
 def document(url: str, html: str) -> Document:
     read = text_of(html)
     made = Document(url=url, text=read.text, title=read.title, layout=read.layout, thin=read.thin)
-    for name in ("lines", "hashes", "counted", "shingles", "sketch"):
+    for name in ("lines", "hashes", "shingles", "sketch"):
         object.__setattr__(made, name, getattr(read, name))
     return made
 
@@ -190,9 +179,9 @@ class Crawl:
     """One replayed crawl of a site."""
 
     def __init__(self, host: str, base: set[str]) -> None:
-        self.dedup = Deduplicator.open(None, learn_variants=True, learn_hosts=False)
-        config = Config(learn_variants=True, learn_hosts=False)
-        self.mirrors = Mirrors.from_config(self.dedup.store, config, deliveries=self.dedup.deliveries)
+        self.dedup = Deduplicator.open(None, learn_hosts=False)
+        self.mirrors = Mirrors(self.dedup.store, Config(), deliveries=self.dedup.deliveries)
+        self.learner = Learner(self.dedup, ttl=Config().mirror_ttl)
         self.host, self.base = host, base
         self.skipped: list[tuple[Document, str | None]] = []
         """Each skipped page, with the URL of the document for which it was skipped."""
@@ -206,7 +195,7 @@ class Crawl:
         waiting: deque[tuple[str, str]] = deque()
         for path, html in urls:
             url = f"{self.host}{path}"
-            advice = self.mirrors.advise(url)
+            advice = self.learner.advise(url) or self.mirrors.advise(url)
             is_skipped = advice is not None and not self.mirrors.rechecks(url, advice.recheck)
             self.requested[content(html)] += 1
             is_late = sum(count > 1 for count in self.requested.values()) > START
@@ -228,6 +217,7 @@ class Crawl:
         claim = self.dedup.claim(document(url, html))
         claim.commit()
         self.dedup.deliveries.record((claim.match or claim).signature)
+        list(self.learner.learn(url, claim))
 
     def missed(self) -> int:
         return sum(not self.is_held(page, held) for page, held in self.skipped)
@@ -249,13 +239,6 @@ def replay(site: str, groups: list[Variants]) -> Iterator[tuple[str, Crawl]]:
             crawl = Crawl(f"http://{site}.example", base)
             crawl.run(urls, in_flight)
             yield f"{name}, {in_flight} in flight", crawl
-
-
-def versions(folder: Path, language: str) -> list[Variants]:
-    """Return the pages of two real manuals on one host, one under a prefix. Some pages differ."""
-    amd64, i386 = (folder / f"installation-guide-{kind}" / language for kind in ("amd64", "i386"))
-    names = sorted({page.name for page in amd64.glob("*.html")} & {page.name for page in i386.glob("*.html")})
-    return [[(f"/{name}", (amd64 / name).read_text()), (f"/i386/{name}", (i386 / name).read_text())] for name in names]
 
 
 def measure(name: str, sites: dict[str, list[Variants]], *, verbose: bool) -> None:
@@ -282,7 +265,6 @@ def main() -> None:
     parser.add_argument("--pages", type=int, default=300, help="the maximum number of pages of a site")
     parser.add_argument("--only", nargs="+", help="names of sites")
     parser.add_argument("--cases", nargs="+", metavar="TEXT", help="only cases whose names have one of these texts")
-    parser.add_argument("--manuals", type=Path, metavar="DIR", help="the folder of mirror_sites.py")
     parser.add_argument("--verbose", action="store_true", help="print each crawl")
     options = parser.parse_args()
     files = [path for path in sorted(options.sites.glob("*.jsonl")) if path.stem in (options.only or path.stem)]
@@ -293,9 +275,6 @@ def main() -> None:
         if any(text in name for text in options.cases or [""]):
             groups = {site: [case(page) for page in pages] for site, pages in sites.items()}
             measure(name, groups, verbose=options.verbose)
-    if options.manuals:
-        manuals = {language: versions(options.manuals, language) for language in ("en", "zh_CN")}
-        measure("/i386/, other text on 5 % of pages", manuals, verbose=options.verbose)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,6 @@ from .document import Document
 from .facts import names_in
 from .feeds.reviews import Reviews
 from .hosts.rules import Change, Finding
-from .hosts.variants import ClassFinding
 from .matching.claim import Claim
 from .matching.evidence import Rule
 from .matching.matcher import Matcher
@@ -60,7 +59,6 @@ class Deduplicator:
         scope: str = "all",
         preference: Preference | None = None,
         learns_hosts: bool = True,
-        learns_variants: bool = False,
         started: float | None = None,
         lost: tuple[float, float] = (0.0, 0.0),
         clock: Callable[[], float] = time.time,
@@ -75,7 +73,6 @@ class Deduplicator:
         self.changes: list[Change] = []
         """Rules on hosts that came into force or were dropped, not yet logged."""
         self._learns_hosts = learns_hosts
-        self._learns_variants = learns_variants
         self._clock = clock
         self._pending: dict[Signature, Claim] = {}
         self._signed: dict[Document, Signature] = {}
@@ -110,7 +107,6 @@ class Deduplicator:
         dedup = cls(
             store, detectors, rule, reviews=reviews, scope=config.scope,
             preference=Preference(config.preferred_hosts), learns_hosts=config.learn_hosts,
-            learns_variants=config.learn_variants,
             started=next((known.started for known in store.runs() if run and known.id == run), None),
             lost=store.lost, clock=clock,
         )  # fmt: skip
@@ -253,7 +249,7 @@ class Deduplicator:
             self.store.commit(claim.signature, visit)  # first, since the next steps may fail
             if claim.document.url in self.matcher.preference:
                 self._take_place(claim.document, claim.signature)
-        if self._learns_hosts or self._learns_variants:
+        if self._learns_hosts:
             self._learn(claim)
         if claim.is_one_of_many:
             self.visits.unlink(claim.document)
@@ -282,36 +278,21 @@ class Deduplicator:
                     self.store.record(copy)
 
     def _learn(self, claim: Claim) -> None:
-        """Learn from a document about the mirrors of its host, and about the variants of its URLs."""
+        """Learn from a document about the mirrors of its host."""
         document, signature = claim.document, claim.signature
         known = [visit.url for visit in self.store.visits(claim.match.signature)] if claim.match else []
-        look_in_class = partial(self._look_in_class, signature) if self._learns_variants else None
         for url in urls(document):
             if url not in document.loose:
                 changes, trials = self.store.hosts.learn(
-                    url, known, partial(self._look, signature), signature.first_seen,
-                    claimed=document.claimed, hosts=self._learns_hosts, look_in_class=look_in_class,
-                )  # fmt: skip
+                    url, known, partial(self._look, signature), signature.first_seen, claimed=document.claimed
+                )
                 self.changes += changes
                 self.store.learn(trials)
-                if look_in_class:
-                    self._record_class(claim, url)
-
-    def _record_class(self, claim: Claim, url: str) -> None:
-        """Record the document of a claim as the last one of each class that a URL is in."""
-        document = None if claim.is_one_of_many else (claim.match or claim).signature
-        for name in self.store.hosts.classes(url):
-            self.store.record(Visit("", document, False, self._clock(), claim.document.size, name=name))
 
     def _look(self, signature: Signature, url: str) -> Finding | None:
         """Compare a document with the document that is held for a URL; None if that proves nothing."""
         link = self.store.resolve(url)
         return self.matcher.trial(signature, link) if link else None
-
-    def _look_in_class(self, signature: Signature, url: str) -> ClassFinding | None:
-        """Compare a document as `_look` does, with a document of the same class."""
-        link = self.store.resolve(url)
-        return self.matcher.trial_in_class(signature, link, self.deliveries.started) if link else None
 
     def take_changes(self) -> list[Change]:
         """Return the changes of rules on hosts since the last call."""

@@ -46,16 +46,11 @@ class Keywords(TypedDict, total=False):
     synonyms: Sequence[str]
     skip_mirrors: bool
     skip_start: bool
-    close_after_seen: int
-    stop_listing: int
-    max_copies: int
     count_changes: bool
     dead_links: bool
-    dead_links_archive: str | Callable[..., object] | None
     dead_http_codes: Iterable[int] | str
     mirror_hosts: Mapping[str, str]
     learn_hosts: bool
-    learn_variants: bool
     unheld_mirrors: UnheldMirrors
     recheck: float
     mirror_ttl: Duration

@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, get_args
 
 from .keywords import Action, Revisit, Scope, ShortText, UncleanRun, UnheldMirrors
-from .text.extractors import BUILTIN, build_reader, imported
+from .text.extractors import BUILTIN, build_reader
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -112,21 +112,6 @@ def _names(value: Any) -> tuple[str, ...]:
 
 def _extractor(value: Any) -> Any:
     build_reader(value)  # imports it, so that a wrong path stops the crawl at its start
-    return value
-
-
-_ARCHIVE = "a URL with {url} and, if needed, {timestamp}, or (the import path of) a function that returns a URL or None"
-
-
-def _archive(value: Any) -> Any:
-    """Return a URL template or a function unchanged, and an import path as its function."""
-    if isinstance(value, str) and value.startswith(("http://", "https://")):
-        fits = "{url}" in value and set(re.findall(r"\{.*?\}", value)) <= {"{url}", "{timestamp}"}
-    else:
-        value = imported(value, _ARCHIVE) if isinstance(value, str) else value
-        fits = callable(value)
-    if not fits:
-        raise ValueError(_ARCHIVE)
     return value
 
 
@@ -256,16 +241,11 @@ class Config:
     synonyms: tuple[str, ...] = _setting((), _names)
     skip_mirrors: bool = _setting(True, _flag)
     skip_start: bool = _setting(False, _flag)
-    close_after_seen: int = _setting(0, _number(0, kind=int))
-    stop_listing: int = _setting(0, _number(0, kind=int))
-    max_copies: int = _setting(0, _number(0, kind=int))
     count_changes: bool = _setting(False, _flag)
     dead_links: bool = _setting(True, _flag)
-    dead_links_archive: str | Callable[..., Any] | None = field(default=None, metadata={"check": _optional(_archive)})
     dead_http_codes: frozenset[int] = _setting(frozenset({404, 410}), _codes)
     mirror_hosts: Mapping[str, str] = field(default_factory=dict, metadata={"check": _hosts})
     learn_hosts: bool = _setting(True, _flag)
-    learn_variants: bool = _setting(False, _flag)
     unheld_mirrors: UnheldMirrors = field(default="leave", metadata={"check": _choice(UnheldMirrors)})
     recheck: float = _setting(0.01, _number(0, 1))
     mirror_ttl: float = _setting(30 * 86400.0, seconds)

@@ -50,9 +50,10 @@ class Crawl:
 
 
 def unknown(stats: dict[str, Any]) -> list[str]:
-    """Return the stats of ours that scrapy_neardup.stats does not name."""
+    """Return the stats of ours that neither scrapy_neardup.stats nor docs/contrib.md names."""
     names = [name.removeprefix(PREFIX) for name in stats if name.startswith(PREFIX)]
-    return [name for name in names if name not in get_args(Stat) and not name.startswith(BY_DETECTOR)]
+    known = {*get_args(Stat), "variants/learned", "variants/dropped"}
+    return [name for name in names if name not in known and not name.startswith(BY_DETECTOR)]
 
 
 class Crawler:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from dataclasses import FrozenInstanceError
 from datetime import timedelta
 from pathlib import Path
@@ -14,7 +13,7 @@ from scrapy.settings import Settings
 from scrapy_neardup.settings import Config, ConfigError
 
 DAY = 86_400.0
-FLAGS = ["enabled", "skip_mirrors", "skip_start", "dead_links", "learn_hosts", "learn_variants"]
+FLAGS = ["enabled", "skip_mirrors", "skip_start", "dead_links", "learn_hosts"]
 NAMES = ["title_field", "url_field", "tag_field"]
 
 
@@ -25,7 +24,7 @@ def test_defaults_of_the_contract() -> None:
         "enabled": True, "namespace": "", "fields": None, "title_field": "title", "url_field": "url",
         "tag_field": "neardup", "action": "drop", "revisit": "keep", "scope": "all", "lexicon": None,
         "skip_mirrors": True, "skip_start": False, "dead_links": True, "dead_http_codes": {404, 410},
-        "mirror_hosts": {}, "learn_hosts": True, "learn_variants": False,
+        "mirror_hosts": {}, "learn_hosts": True,
         "recheck": 0.01, "mirror_ttl": 30 * DAY, "unclean_run": "forget",
         "preferred_hosts": (), "ttl": None, "detectors": ("exact", "imatch", "simhash", "shingle"),
     }  # fmt: skip
@@ -71,10 +70,6 @@ GOOD: list[tuple[str, Any, Any]] = [
     ("lexicon", None, None),
     *(("extractor", value, value) for value in ("builtin", "trafilatura", "textwrap.dedent")),
     ("dead_http_codes", [404, 410, 451], {404, 410, 451}),
-    ("dead_links_archive", "", None),
-    ("dead_links_archive", "http://a.example/?{url}", "http://a.example/?{url}"),
-    ("dead_links_archive", "https://a.example/{timestamp}/{url}", "https://a.example/{timestamp}/{url}"),
-    ("dead_links_archive", "textwrap.dedent", textwrap.dedent),
     ("dead_http_codes", "404,503", {404, 503}),
     ("dead_http_codes", "404", {404}),
     ("dead_http_codes", [], set()),
@@ -120,18 +115,6 @@ def test_good_values(name: str, value: Any, expected: Any) -> None:
 BAD: list[tuple[str, Any, str]] = [
     *((name, value, "True or False") for name in FLAGS for value in ("maybe", 2, [])),
     *((name, value, "the name of an item field") for name in NAMES for value in ("", None, 5, ["title"])),
-    *(
-        ("dead_links_archive", value, "a URL with {url} and, if needed, {timestamp}, or")
-        for value in (
-            "http://a.example/",
-            "http://a.example/{url}/{date}",
-            "archive",
-            "no.such.module",
-            "textwrap.nothing",
-            5,
-            ["http://{url}"],
-        )
-    ),
     ("store", 5, "allowed is a path"),
     ("dropped", 5, "allowed is a path"),
     ("namespace", None, "text"),

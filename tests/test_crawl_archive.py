@@ -13,6 +13,7 @@ from scrapy_neardup import Deduplicator, Document
 
 NOW = datetime.now(timezone.utc)
 DAY = timedelta(days=1)
+ON = {"EXTENSIONS": {"scrapy_neardup.contrib.archive.Archive": 0}}
 
 
 @pytest.fixture
@@ -22,7 +23,7 @@ def archive() -> Iterator[WebArchive]:
 
 
 def gate(archive: WebArchive, **settings: object) -> dict[str, object]:
-    return {"NEARDUP_DEAD_LINKS_ARCHIVE": f"{archive.url}/timegate/{{url}}", **settings}
+    return {**ON, "ARCHIVE_URL": f"{archive.url}/timegate/{{url}}", **settings}
 
 
 def hold(crawl, *urls, number=1):
@@ -41,14 +42,14 @@ def test_the_copy_nearest_to_the_last_visit_takes_the_place_of_a_dead_link(crawl
     [item] = result.items
     assert (item["crawled_url"], item["text"]) == (near, article(1))
     assert item["crawl_meta"]["neardup_dead_link"] == dead
-    assert item["crawl_meta"]["neardup_archived"] is True
-    assert [result.count(f"dead_links/{name}") for name in ("archived", "rescued", "unconfirmed")] == [1, 1, 0]
+    assert item["crawl_meta"]["neardup_stand_in"] is True
+    assert [result.count(f"dead_links/{name}") for name in ("redirected", "rescued", "unconfirmed")] == [1, 1, 0]
 
 
 def test_a_template_with_a_timestamp(crawl, a, archive):
     dead = f"{a.url}/1.html"
     hold(crawl, dead)
-    settings = {"NEARDUP_DEAD_LINKS_ARCHIVE": f"{archive.url}/near/{{timestamp}}/{{url}}"}
+    settings = {**ON, "ARCHIVE_URL": f"{archive.url}/near/{{timestamp}}/{{url}}"}
     crawl(urls=[dead], settings=settings)
     [path] = archive.asked()
     assert path.startswith("/near/20")
@@ -62,7 +63,7 @@ def test_an_archived_page_with_another_text_is_kept_and_not_confirmed(crawl, a, 
     archive.keep(dead, NOW, article(2))
     result = crawl(urls=[dead], settings=gate(archive))
     assert [item["text"] for item in result.items] == [article(2)]
-    assert [result.count(f"dead_links/{name}") for name in ("archived", "rescued", "unconfirmed")] == [1, 0, 1]
+    assert [result.count(f"dead_links/{name}") for name in ("redirected", "rescued", "unconfirmed")] == [1, 0, 1]
 
 
 def test_a_copy_that_is_alive_comes_first(crawl, a, b, archive):
@@ -80,7 +81,7 @@ def test_the_archive_is_asked_after_all_copies_failed(crawl, a, archive):
     archive.keep(dead[0], NOW, article(1))
     result = crawl(urls=dead[:1], settings=gate(archive))
     assert [item["text"] for item in result.items] == [article(1)]
-    assert [result.count(f"dead_links/{name}") for name in ("redirected", "archived", "rescued")] == [3, 1, 1]
+    assert [result.count(f"dead_links/{name}") for name in ("redirected", "rescued")] == [4, 1]
 
 
 @pytest.mark.parametrize("what", ["empty", "down", "circle"])
@@ -93,7 +94,7 @@ def test_an_archive_without_the_page_is_asked_once(crawl, a, archive, what):
             status=302, location=f"{archive.url}/timegate/{dead}"
         )
     result = crawl(urls=[dead], settings=gate(archive, REDIRECT_MAX_TIMES=4))
-    assert (result.items, result.count("dead_links/archived")) == ([], 1)
+    assert (result.items, result.count("dead_links/redirected")) == ([], 1)
     assert len([path for path in archive.asked() if path.startswith("/timegate/")]) <= 3
     assert result.stats["finish_reason"] == "finished"
 
@@ -112,7 +113,7 @@ def test_content_that_the_run_has_already_is_not_asked_for(crawl, a, b, archive)
     [
         ({"NEARDUP_ACTION": "audit"}, {}),
         ({"NEARDUP_DEAD_LINKS": False}, {}),
-        ({"NEARDUP_DEAD_LINKS_ARCHIVE": None}, {}),
+        ({"ARCHIVE_URL": None}, {}),
         ({}, {"meta": {"dont_neardup": True}}),
     ],
 )
@@ -144,8 +145,8 @@ def test_no_secrets_reach_the_archive(crawl, a, archive):
 def test_secret_and_private_urls_do_not_reach_a_public_archive(crawl, a, url):
     dead = url.format(a.url.rpartition(":")[2])
     hold(crawl, dead)
-    settings = {"NEARDUP_DEAD_LINKS_ARCHIVE": "http://archive.example/{url}"}
-    assert crawl(urls=[dead], settings=settings).count("dead_links/archived") == 0
+    settings = {**ON, "ARCHIVE_URL": "http://archive.example/{url}"}
+    assert crawl(urls=[dead], settings=settings).count("dead_links/redirected") == 0
 
 
 def test_an_archive_that_does_not_answer_is_asked_once(crawl, a, archive):
@@ -153,7 +154,7 @@ def test_an_archive_that_does_not_answer_is_asked_once(crawl, a, archive):
     for number, url in enumerate(dead):
         hold(crawl, url, number=number)
     archive.stop()
-    assert crawl("OneAfterAnother", gate(archive), urls=dead).count("dead_links/archived") == 1
+    assert crawl("OneAfterAnother", gate(archive), urls=dead).count("dead_links/redirected") == 1
 
 
 @pytest.mark.parametrize("revisit", ["keep", "drop"])
@@ -189,7 +190,7 @@ def test_later_runs_ask_again_for_each_run_without_the_content(crawl, a, archive
         result = crawl(urls=urls, settings=settings)
         # A feed of "keep" has all content of the day; the feeds of "drop" have it already.
         assert sorted(result.urls) == (sorted([memento, urls[1]]) if revisit == "keep" else [])
-        assert [result.count(f"dead_links/{name}") for name in ("archived", "rescued")] == [1, 1]
+        assert [result.count(f"dead_links/{name}") for name in ("redirected", "rescued")] == [1, 1]
         assert [result.count(f"changes/{kind}") for kind in ("new", "moved", "changed")] == [0, 0, 0]
     with Deduplicator.open(crawl.store) as dedup:
         link = dedup.store.resolve(memento)
@@ -204,7 +205,7 @@ def test_a_function_of_the_user(crawl, a, archive, name):
     hold(crawl, dead)
     archive.keep(dead, NOW - 90 * DAY, article(2))
     near = archive.keep(dead, NOW, article(1))
-    result = crawl(urls=[dead], settings={"NEARDUP_DEAD_LINKS_ARCHIVE": f"archive_server.{name}"})
+    result = crawl(urls=[dead], settings={**ON, "ARCHIVE_URL": f"archive_server.{name}"})
     assert (result.urls, result.count("dead_links/rescued")) == ([near], 1)
 
 
@@ -215,8 +216,8 @@ def test_a_function_of_the_user(crawl, a, archive, name):
 def test_a_function_without_a_url(crawl, a, name, told):
     dead = f"{a.url}/1.html"
     hold(crawl, dead)
-    result = crawl(urls=[dead], settings={"NEARDUP_DEAD_LINKS_ARCHIVE": f"archive_server.{name}"})
-    assert (result.items, result.count("dead_links/archived")) == ([], 0)
+    result = crawl(urls=[dead], settings={**ON, "ARCHIVE_URL": f"archive_server.{name}"})
+    assert (result.items, result.count("dead_links/redirected")) == ([], 0)
     assert result.stats["test/failed/HttpError"] == 1
     assert told in result.log
-    assert ("NEARDUP_DEAD_LINKS_ARCHIVE failed for " + dead in result.log) == bool(told)
+    assert ("ARCHIVE_URL failed for " + dead in result.log) == bool(told)

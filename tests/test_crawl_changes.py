@@ -218,9 +218,22 @@ def test_a_killed_crawl_is_no_previous_crawl(crawl, a):
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [
-        ({"NEARDUP_CLOSE_AFTER_SEEN": 2}, "neardup_only_seen"),
-        ({"NEARDUP_STOP_LISTING": 2}, "finished"),
-        ({"NEARDUP_MAX_COPIES": 1, "NEARDUP_SKIP_MIRRORS": False}, "finished"),
+        (
+            {"EXTENSIONS": {"scrapy_neardup.contrib.stop_early.StopEarly": 0}, "STOP_EARLY_ITEMS": 2},
+            "neardup_only_seen",
+        ),
+        (
+            {"SPIDER_MIDDLEWARES": {"scrapy_neardup.contrib.stop_early.StopListing": 0}, "STOP_LISTING_ITEMS": 2},
+            "finished",
+        ),
+        (
+            {
+                "EXTENSIONS": {"scrapy_neardup.contrib.traps.Traps": 0},
+                "TRAPS_COPIES": 1,
+                "NEARDUP_SKIP_MIRRORS": False,
+            },
+            "finished",
+        ),
         ({"CLOSESPIDER_PAGECOUNT": 3}, "closespider_pagecount"),
     ],
 )
@@ -246,10 +259,10 @@ def test_nothing_is_gone_since_a_crawl_that_left_out_pages(crawl, a):
 
 def test_only_a_full_crawl_finds_what_is_gone():
     def found(**stats: int) -> tuple[str, ...]:
-        return kinds_of(Run("r", 0.0).with_stats({"requests/over_budget": 0, **stats}))
+        return kinds_of(Run("r", 0.0).with_stats({"requests/stopped": 0, **stats}))
 
     assert (found(**{FULL: 1}), found()) == (KINDS, KINDS[:3])
-    for name in ("requests/stopped", "requests/over_budget", "store/unjudged"):
+    for name in ("requests/stopped", "store/unjudged"):
         assert found(**{FULL: 1, name: 1}) == KINDS[:3]
     paused = Run("r", 0.0).with_stats({"requests/stopped": 1})
     assert kinds_of(paused.with_stats({FULL: 1})) == kinds_of(paused.with_stats({FULL: 1, "requests/stopped": 0}))

@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 from site_server import Page, article, html
 
-ONE_BY_ONE = {"CONCURRENT_REQUESTS": 1, "CONCURRENT_ITEMS": 1}
+ONE_BY_ONE = {
+    "CONCURRENT_REQUESTS": 1,
+    "CONCURRENT_ITEMS": 1,
+    "EXTENSIONS": {"scrapy_neardup.contrib.stop_early.StopEarly": 0},
+    "SPIDER_MIDDLEWARES": {"scrapy_neardup.contrib.stop_early.StopListing": 0},
+}
 
 
 def listed(site, name: str, numbers: list[int], size: int = 2) -> str:
@@ -22,7 +27,7 @@ def listed(site, name: str, numbers: list[int], size: int = 2) -> str:
 
 @pytest.mark.parametrize("revisit", ["keep", "drop", "skip"])
 def test_the_spider_is_closed_after_so_many_seen_items_in_a_row(crawl, a, revisit):
-    settings = {**ONE_BY_ONE, "NEARDUP_REVISIT": revisit, "NEARDUP_CLOSE_AFTER_SEEN": 3, "NEARDUP_RECHECK": 0}
+    settings = {**ONE_BY_ONE, "NEARDUP_REVISIT": revisit, "STOP_EARLY_ITEMS": 3, "NEARDUP_RECHECK": 0}
     first = crawl("PagedSpider", settings, urls=[listed(a, "news", list(range(10, 22)))])
     assert (first.count("unique"), first.stats["finish_reason"]) == (12, "finished")
     later = crawl("PagedSpider", settings, urls=[listed(a, "news", [30, 31, *range(10, 22)])])
@@ -32,14 +37,14 @@ def test_the_spider_is_closed_after_so_many_seen_items_in_a_row(crawl, a, revisi
 
 
 def test_a_new_item_between_ends_the_streak(crawl, a):
-    settings = {**ONE_BY_ONE, "NEARDUP_CLOSE_AFTER_SEEN": 3}
+    settings = {**ONE_BY_ONE, "STOP_EARLY_ITEMS": 3}
     crawl("PagedSpider", settings, urls=[listed(a, "news", [1, 2, 3, 4])])
     later = crawl("PagedSpider", settings, urls=[listed(a, "news", [1, 6, 2, 7, 3, 8, 4])])
     assert (later.count("unique"), later.stats["finish_reason"]) == (3, "finished")
 
 
 def test_a_listing_with_seen_items_only_is_left_and_others_go_on(crawl, a):
-    settings = {**ONE_BY_ONE, "NEARDUP_STOP_LISTING": 3, "NEARDUP_REVISIT": "drop"}
+    settings = {**ONE_BY_ONE, "STOP_LISTING_ITEMS": 3, "NEARDUP_REVISIT": "drop"}
     old, new = listed(a, "old", list(range(10, 20))), listed(a, "new", list(range(40, 50)))
     crawl("PagedSpider", settings, urls=[old])
     later = crawl("PagedSpider", settings, urls=[old, new])
@@ -54,13 +59,13 @@ def test_a_listing_with_seen_items_only_is_left_and_others_go_on(crawl, a):
 )
 def test_requests_of_any_method_are_stopped_unless_they_opt_out(crawl, a, request_, is_stopped):
     a.pages = {f"/{number}.html": Page(html(article(1))) for number in range(9)}
-    settings = {**ONE_BY_ONE, "NEARDUP_STOP_LISTING": 2}
+    settings = {**ONE_BY_ONE, "STOP_LISTING_ITEMS": 2}
     made = crawl("OneAfterAnother", settings, urls=[a.url + path for path in a.pages], **request_)
     assert (made.count("requests/stopped") > 0, len(a.asked()) < 9) == (is_stopped, is_stopped)
 
 
 def test_an_audit_stops_nothing(crawl, a):
-    settings = {**ONE_BY_ONE, "NEARDUP_CLOSE_AFTER_SEEN": 1, "NEARDUP_STOP_LISTING": 1, "NEARDUP_ACTION": "audit"}
+    settings = {**ONE_BY_ONE, "STOP_EARLY_ITEMS": 1, "STOP_LISTING_ITEMS": 1, "NEARDUP_ACTION": "audit"}
     urls = [listed(a, "news", [1, 2, 3])]
     for _ in range(2):
         result = crawl("PagedSpider", settings, urls=urls)

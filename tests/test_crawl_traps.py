@@ -7,7 +7,12 @@ from urllib.parse import quote
 import pytest
 from site_server import Page, article, html
 
-ONE_BY_ONE = {"CONCURRENT_REQUESTS": 1, "CONCURRENT_ITEMS": 1, "NEARDUP_MAX_COPIES": 4}
+TRAPS = {"EXTENSIONS": {"scrapy_neardup.contrib.traps.Traps": 0}, "TRAPS_COPIES": 4}
+ONE_BY_ONE = {"CONCURRENT_REQUESTS": 1, "CONCURRENT_ITEMS": 1, **TRAPS}
+STOP_LISTING = {
+    "SPIDER_MIDDLEWARES": {"scrapy_neardup.contrib.stop_early.StopListing": 0},
+    "STOP_LISTING_ITEMS": 4,
+}
 
 
 def trapped(site) -> list[str]:
@@ -20,7 +25,7 @@ def trapped(site) -> list[str]:
 
 def test_no_more_urls_of_a_trap_are_asked_for(crawl, a):
     made = crawl("OneAfterAnother", ONE_BY_ONE, urls=trapped(a))
-    copies, stopped = made.count("duplicates"), made.count("requests/over_budget")
+    copies, stopped = made.count("duplicates"), made.count("requests/stopped")
     assert (made.count("unique"), copies + stopped) == (4, 11)
     assert 4 <= copies <= 6  # the next request may be sent before an item has passed
     assert len([path for path in a.asked() if path.startswith("/cal/month?m=")]) == 1 + copies
@@ -39,17 +44,13 @@ def test_no_more_urls_of_a_trap_are_asked_for(crawl, a):
 )
 def test_numbers_and_tracking_parameters_make_no_directory(crawl, a, path):
     a.pages = {path.format(number, number): Page(html(article(1))) for number in range(12)}
-    assert (
-        crawl("OneAfterAnother", ONE_BY_ONE, urls=[a.url + path for path in a.pages]).count("requests/over_budget") >= 5
-    )
+    assert crawl("OneAfterAnother", ONE_BY_ONE, urls=[a.url + path for path in a.pages]).count("requests/stopped") >= 5
 
 
 def test_spellings_of_a_path_and_repeated_parameters_make_no_directory(crawl, a):
     paths = [f"/{'~' if number % 2 else '%7E'}a/?m={number}{'&m=0' * (number % 3)}" for number in range(12)]
     a.pages = {path: Page(html(article(1))) for path in paths}
-    assert (
-        crawl("OneAfterAnother", ONE_BY_ONE, urls=[a.url + path for path in a.pages]).count("requests/over_budget") >= 5
-    )
+    assert crawl("OneAfterAnother", ONE_BY_ONE, urls=[a.url + path for path in a.pages]).count("requests/stopped") >= 5
 
 
 def test_directories_with_other_letters_and_other_hosts_have_budgets_of_their_own(crawl, a, b):
@@ -58,34 +59,34 @@ def test_directories_with_other_letters_and_other_hosts_have_budgets_of_their_ow
         site.pages = {f"/cal/{quote(name)}/1": Page(html(article(1))) for name in names}
         site.pages |= {f"/cal/{number}": Page(html(article(1))) for number in range(3)}
     made = crawl("OneAfterAnother", ONE_BY_ONE, urls=[site.url + path for site in (a, b) for path in site.pages])
-    assert (made.count("duplicates"), made.count("requests/over_budget")) == (21, 0)
+    assert (made.count("duplicates"), made.count("requests/stopped")) == (21, 0)
 
 
 def test_several_copies_of_one_page_count_once(crawl, a):
     a.pages = {"/cal/list.html": Page(html("</p><p>".join([article(1)] * 9)))}
     a.pages |= {f"/cal/{number}.html": Page(html(article(number))) for number in range(5, 9)}
     made = crawl("RowSpider", ONE_BY_ONE, urls=[a.url + path for path in a.pages], own=True)
-    assert (made.count("duplicates"), made.count("requests/over_budget")) == (8, 0)
+    assert (made.count("duplicates"), made.count("requests/stopped")) == (8, 0)
 
 
 def test_a_later_run_asks_again(crawl, a):
     settings = {**ONE_BY_ONE, "NEARDUP_SKIP_MIRRORS": False}
     urls = trapped(a)
     for _ in range(2):
-        assert 5 <= crawl("OneAfterAnother", settings, urls=urls).count("requests/over_budget") <= 7
+        assert 5 <= crawl("OneAfterAnother", settings, urls=urls).count("requests/stopped") <= 7
 
 
 def test_copies_of_several_documents_are_counted_apart(crawl, a):
     a.pages = {f"/cal/month?m={number}": Page(html(article(number % 3))) for number in range(12)}
     urls = [a.url + path for path in a.pages]
-    assert crawl("OneAfterAnother", ONE_BY_ONE, urls=urls).count("requests/over_budget") == 0
+    assert crawl("OneAfterAnother", ONE_BY_ONE, urls=urls).count("requests/stopped") == 0
 
 
 def test_start_requests_and_audits_are_not_stopped(crawl, a):
     urls = trapped(a)
     started = crawl(settings=ONE_BY_ONE, urls=urls, start=True)
     audited = crawl(settings={**ONE_BY_ONE, "NEARDUP_ACTION": "audit", "NEARDUP_NAMESPACE": "audit"}, urls=urls)
-    assert [each.count("requests/over_budget") for each in (started, audited)] == [0, 0]
+    assert [each.count("requests/stopped") for each in (started, audited)] == [0, 0]
     assert [each.count("duplicates") for each in (started, audited)] == [11, 11]
     assert [each.log.count(" URLs such as ") for each in (started, audited)] == [1, 0]
 
@@ -110,16 +111,16 @@ def copied(crawl, a) -> tuple[str, str]:
 def test_a_dead_link_leads_into_a_closed_directory(crawl, a, copied):
     original, copy = copied
     made = crawl("OneAfterAnother", ONE_BY_ONE, urls=[*closing(a), original])
-    assert made.count("requests/over_budget") >= 3
+    assert made.count("requests/stopped") >= 3
     assert (made.count("dead_links/rescued"), made.urls[-1]) == (1, copy)
 
 
-@pytest.mark.parametrize(("limit", "stopped"), [("MAX_COPIES", "over_budget"), ("STOP_LISTING", "stopped")])
-def test_a_skipped_request_is_sent_after_all_whatever_is_stopped(crawl, a, copied, limit, stopped):
+@pytest.mark.parametrize("limit", [TRAPS, STOP_LISTING], ids=["traps", "listing"])
+def test_a_skipped_request_is_sent_after_all_whatever_is_stopped(crawl, a, copied, limit):
     _, copy = copied
-    settings = {"CONCURRENT_REQUESTS": 1, "CONCURRENT_ITEMS": 1, f"NEARDUP_{limit}": 4}
+    settings = {"CONCURRENT_REQUESTS": 1, "CONCURRENT_ITEMS": 1, **limit}
     made = crawl("OneAfterAnother", settings, urls=[copy, *closing(a)])
-    assert made.count(f"requests/{stopped}") >= 1
+    assert made.count("requests/stopped") >= 1
     assert (made.count("requests/sent_after_all"), made.urls[-1]) == (1, copy)
 
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
-from cli import refused, succeeded
 from site_server import Page, article, html, serving
 
 ENOUGH = 41  # equal pages that bring a rule into force
 COUNT = 50
-ON = {"NEARDUP_LEARN_VARIANTS": True}
-SKIP = ON | {"NEARDUP_REVISIT": "skip"}
+SKIP = {"NEARDUP_REVISIT": "skip"}
 
 
 @pytest.fixture(scope="module")
@@ -43,27 +40,34 @@ def urls(site, numbers, sessions):
     return [site.url + path for number in numbers for path in variants(number, sessions)]
 
 
-LEARNED: dict[str, bytes] = {}
-"""The store in which a rule is in force, by the URL of the host."""
+def on(crawl, **settings):
+    extensions = {"scrapy_neardup.contrib.variants.Variants": 0}
+    return {"EXTENSIONS": extensions, "VARIANTS_FILE": str(crawl.folder / "variants.json"), **settings}
+
+
+LEARNED: dict[str, tuple[bytes, bytes]] = {}
+"""The store and the file of a crawl that learned a rule, by the URL of the host."""
 
 
 def learn(crawl, a):
     """Crawl so many pages, each with three session ids, that a rule comes into force."""
+    files = Path(crawl.store), crawl.folder / "variants.json"
     if crawl.server is None and a.url in LEARNED:
-        Path(crawl.store).write_bytes(LEARNED[a.url])
+        for file, content in zip(files, LEARNED[a.url], strict=True):
+            file.write_bytes(content)
         return
-    result = crawl("OneAfterAnother", ON, urls=urls(a, range(ENOUGH + 1), range(3)))
+    result = crawl("OneAfterAnother", on(crawl), urls=urls(a, range(ENOUGH + 1), range(3)))
     assert result.count("variants/learned") == 1
     if crawl.server is None:
-        LEARNED[a.url] = Path(crawl.store).read_bytes()
+        LEARNED[a.url] = files[0].read_bytes(), files[1].read_bytes()
 
 
 def test_session_ids_are_learned_in_the_first_run_and_no_page_is_missed(crawl, a):
-    result = crawl("OneAfterAnother", ON, urls=urls(a, range(COUNT), range(3)))
+    result = crawl("OneAfterAnother", on(crawl), urls=urls(a, range(COUNT), range(3)))
     assert {item["text"] for item in result.items} == {article(number) for number in range(COUNT)}
     assert result.count("variants/learned") == 1
     assert result.count("requests/skipped") == 3 * COUNT - len(a.asked()) >= 2 * (COUNT - ENOUGH) - 2
-    assert "/…?sid=… and the same URLs without these parts differ in nothing that matters" in result.log
+    assert "/…?sid=… and the same URLs without these parameters differ in nothing that matters" in result.log
     skipped = next(url for url in urls(a, [49], [1]))
     held = next(url for url in urls(a, [49], [0]))
     assert f"Skipped <GET {skipped}>: its content is held as {held}, by the rule on variants of its URL" in result.log
@@ -72,7 +76,7 @@ def test_session_ids_are_learned_in_the_first_run_and_no_page_is_missed(crawl, a
 def test_the_second_run_fetches_each_page_once(crawl, a):
     learn(crawl, a)
     before = len(a.requests)
-    result = crawl("OneAfterAnother", ON, urls=urls(a, range(ENOUGH), [3]) + urls(a, range(5), [4, 5]))
+    result = crawl("OneAfterAnother", on(crawl), urls=urls(a, range(ENOUGH), [3]) + urls(a, range(5), [4, 5]))
     assert len(a.asked(since=before)) == ENOUGH
     assert {item["text"] for item in result.items} == {article(number) for number in range(ENOUGH)}
     assert (result.count("requests/skipped"), result.count("requests/sent_after_all")) == (10, 0)
@@ -81,7 +85,7 @@ def test_the_second_run_fetches_each_page_once(crawl, a):
 def test_with_revisits_skipped_new_session_ids_are_not_fetched_at_all(crawl, a):
     learn(crawl, a)
     before = len(a.requests)
-    result = crawl("OneAfterAnother", SKIP, urls=urls(a, range(ENOUGH), [3]))
+    result = crawl("OneAfterAnother", on(crawl, **SKIP), urls=urls(a, range(ENOUGH), [3]))
     assert (a.asked(since=before), result.items) == ([], [])
 
 
@@ -89,21 +93,20 @@ def test_without_the_pages_of_this_run_nothing_is_skipped(crawl, a):
     """A page that is dead or changed under its first session id is fetched under the next one."""
     learn(crawl, a)
     dead, alive = urls(a, [3], [4, 3])
-    result = crawl("OneAfterAnother", ON, urls=[dead, alive])
+    result = crawl("OneAfterAnother", on(crawl), urls=[dead, alive])
     assert result.urls == [alive]
     changed = Page(html(article(3003), "a"))
     a.pages.update(dict.fromkeys(variants(3, [5, 6]), changed))
-    result = crawl("OneAfterAnother", ON, urls=urls(a, [3], [5, 6]))
+    result = crawl("OneAfterAnother", on(crawl), urls=urls(a, [3], [5, 6]))
     assert [item["text"] for item in result.items] == [article(3003)]
 
 
 def test_off_everything_is_fetched(crawl, a):
-    settings = {"NEARDUP_LEARN_VARIANTS": False}
     result = crawl("OneAfterAnother", urls=urls(a, range(ENOUGH + 1), range(3)))
     assert (result.count("variants/learned"), len(a.asked())) == (0, 3 * (ENOUGH + 1))
     before = len(a.requests)
     learn(crawl, a)
-    crawl("OneAfterAnother", SKIP | settings, urls=urls(a, range(5), [3]))
+    crawl("OneAfterAnother", SKIP, urls=urls(a, range(5), [3]))
     assert len(a.asked(since=before)) >= 5
 
 
@@ -114,7 +117,7 @@ def test_off_everything_is_fetched(crawl, a):
 def test_what_the_user_wants_fetched_is_fetched(crawl, a, args):
     learn(crawl, a)
     before = len(a.requests)
-    settings = SKIP | args.pop("settings", {})
+    settings = on(crawl, **SKIP, **args.pop("settings", {}))
     crawl("ListSpider", settings, urls=urls(a, range(5), [3]), **args)
     assert len(a.asked(since=before)) == 5
 
@@ -124,70 +127,25 @@ def test_a_recheck_drops_a_rule_that_turned_wrong(crawl, a):
     for number in range(10):
         a.pages[variants(number, [3])[0]] = page(1000 + number)
     asked = [*urls(a, range(10), [0]), *urls(a, range(10), [3])]
-    result = crawl("OneAfterAnother", ON | {"NEARDUP_RECHECK": 1}, urls=asked)
+    result = crawl("OneAfterAnother", on(crawl, NEARDUP_RECHECK=1), urls=asked)
     assert (result.count("requests/rechecked"), result.count("requests/wrongly_skipped")) == (1, 1)
     assert result.count("variants/dropped") == 1
-    assert "/…?sid=… and the same URLs without these parts differ in content: they are fetched again" in result.log
+    assert "/…?sid=… and the same URLs without these parameters differ in content: they are fetched again" in result.log
     assert {item["text"] for item in result.items} == {article(n) for base in (0, 1000) for n in range(base, base + 10)}
 
 
 @pytest.mark.parametrize("crawl", ["redis"], indirect=True)
-def test_processes_on_a_server_share_rules_and_classes(crawl, a):
+def test_a_store_on_a_server(crawl, a):
     learn(crawl, a)
     before = len(a.requests)
-    result = crawl("OtherSpider", SKIP, urls=urls(a, range(5), [3]))
+    result = crawl("OtherSpider", on(crawl, **SKIP), urls=urls(a, range(5), [3]))
     assert (a.asked(since=before), result.count("requests/skipped")) == ([], 5)
 
 
-def test_a_host_is_forgotten(crawl, a):
-    learn(crawl, a)
-    succeeded(crawl.folder, "forget", "--host", "127.0.0.1", "--store", crawl.store)
-    assert "0 pairs of hosts" in succeeded(crawl.folder, "mirrors", "--store", crawl.store).stdout
-    before = len(a.requests)
-    crawl("OneAfterAnother", SKIP, urls=urls(a, range(5), [3, 4]))
-    assert len(a.asked(since=before)) == 10
-
-
-# Commands
-
-
-@pytest.fixture
-def learned(crawl, a):
-    learn(crawl, a)
-    return crawl
-
-
-def test_they_are_listed_and_explained_and_hidden_where_urls_are(learned, a):
-    printed = succeeded(learned.folder, "mirrors", "--store", learned.store).stdout.splitlines()
-    host = a.url.partition("//")[2]
-    assert printed[0].startswith(f"{host}/…?sid=… → {host}/…  confidence 0.9")
-    assert printed[-2:] == ["0 pairs of hosts, 0 with a rule in force", "1 kind of variants, 1 with a rule in force"]
-    [skipped], call = urls(a, [3], [9]), ["--store", learned.store, "--json", "-s", "NEARDUP_LEARN_VARIANTS=True"]
-    told = json.loads(succeeded(learned.folder, "explain", skipped, *call).stdout)
-    assert told["status"].startswith("never fetched: it differs from a fetched URL only in parts that do not matter")
-    assert told["rule"]["in_force"]
-    for verb in (["explain", urls(a, [3], [0])[0]], ["resolve", skipped], ["changes"], ["clusters"], ["mirrors"]):
-        assert "neardup:" not in succeeded(learned.folder, *verb, "--store", learned.store, "--json").stdout
-
-
-def exported(learned, ending):
-    file = Path(learned.folder, f"rules{ending}")
-    succeeded(learned.folder, "mirrors", "--export", str(file), "--store", learned.store)
-    return file.read_text()
-
-
-def test_they_are_exported(learned, a):
-    host = a.url.partition("//")[2]
-    [rule] = json.loads(exported(learned, ".json"))
-    assert rule == {"args": ["sid"], "order": 100, "processor": "queryRemoval", "urlPattern": {"include": [f"{host}/"]}}
-    assert exported(learned, ".txt") == f"# {host}\nUser-agent: *\nClean-param: sid /\n"
-    assert exported(learned, ".py") == "NEARDUP_MIRROR_HOSTS = {\n}\n"
-    message = refused(learned.folder, "mirrors", "--export", "rules.csv", "--store", learned.store)
-    assert "rules.csv: unknown file format; allowed is .json, .txt, .py" in message
-
-
-def test_duplicate_url_discarder_reads_them(learned, a):
-    canonicalizer = pytest.importorskip("duplicate_url_discarder.url_canonicalizer")
-    exported(learned, ".json")
-    made = canonicalizer.UrlCanonicalizer([Path(learned.folder, "rules.json")])
-    assert made.process_url(f"{a.url}/3.html?a=1&sid=0003abcd9") == f"{a.url}/3.html?a=1"
+def test_a_file_that_can_not_be_read_stops_the_crawl_and_is_left_as_it_is(crawl, a):
+    file = crawl.folder / "variants.json"
+    file.write_text('{"rules": [1]}')
+    result = crawl.finish(crawl.start("OneAfterAnother", on(crawl), urls=urls(a, range(2), [3])))
+    assert (result.code, a.asked()) == (1, [])
+    assert f"VARIANTS_FILE = '{file}' can't be read" in result.log
+    assert file.read_text() == '{"rules": [1]}'

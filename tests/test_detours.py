@@ -5,7 +5,17 @@ from __future__ import annotations
 import pytest
 from scrapy import Request
 
-from scrapy_neardup.crawl.detours import detour, disown, is_open, is_ours, is_safe, is_start, mark, redirects
+from scrapy_neardup.crawl.detours import (
+    detour,
+    disown,
+    is_of_spider,
+    is_open,
+    is_plain,
+    is_safe,
+    is_start,
+    mark,
+    redirects,
+)
 from scrapy_neardup.text.urls import is_private
 
 PRIVATE = [
@@ -144,8 +154,10 @@ def test_marks_are_of_one_request_and_its_redirects():
 
 
 def test_what_a_body_asks_for_no_url_says():
-    assert is_ours(Request("http://a.example/"))
-    assert not is_ours(Request("http://a.example/", body="q=1"))
+    assert is_plain(Request("http://a.example/"))
+    assert not is_plain(Request("http://a.example/", body="q=1"))
+    assert is_of_spider(Request("http://a.example/", body="q=1"))
+    assert not is_of_spider(Request("http://a.example/", meta={"dont_neardup": True}))
 
 
 def made_of(request, url, **meta):

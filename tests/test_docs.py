@@ -20,6 +20,7 @@ from typing import Any, get_args
 import pytest
 from scrapy.commands import ScrapyCommand
 from scrapy.settings import Settings
+from scrapy.utils.misc import load_object
 
 import scrapy_neardup
 from scrapy_neardup.commands import VERBS, Command
@@ -123,6 +124,17 @@ class unordered:  # noqa: N801 - reads as what it is in an assertion
 
     def __repr__(self) -> str:
         return repr(self.things)
+
+
+def test_contrib_is_that_of_the_code() -> None:
+    files = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "scrapy_neardup" / "contrib").glob("*.py"))]
+    code = "".join(files)
+    read = re.findall(r'settings\.get\("([A-Z_]+)"|limit_of\(crawler, "([A-Z_]+)"', code)
+    said = [row[0].strip("`") for row in rows(DOCS / "contrib.md") if row[0].startswith("`")]
+    assert [name for name in said if name.isupper()] == unordered({name for found in read for name in found if name})
+    for path in filter(lambda name: name.startswith("scrapy_neardup."), said):
+        assert load_object(path).__doc__
+    assert len([name for name in said if name.startswith("scrapy_neardup.")]) == code.count("Adviser):") + 1
 
 
 # Chinese

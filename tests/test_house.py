@@ -23,9 +23,16 @@ def test_a_module_imports_from_its_room_and_those_below(module: str) -> None:
 
 def test_only_the_glue_imports_scrapy() -> None:
     assert {room(module) for module in modules() if "scrapy" in outside(module)} <= {
-        *("crawl", "commands", "addon"),
+        *("crawl", "commands", "addon", "contrib"),
         "feeds",  # an archive's pages are decoded as Scrapy decodes responses
     }
+
+
+def test_nothing_knows_contrib() -> None:
+    assert not [module for module in modules() if room(module) != "contrib" and "contrib" in map(room, imports(module))]
+    names = re.compile(r"contrib[/.](?!md)")
+    files = [path for path in PACKAGE.rglob("*.py") if path.parent.name != "contrib"]
+    assert [path.name for path in files if names.search(path.read_text(encoding="utf-8"))] == []
 
 
 def test_imports_go_in_no_circle_and_not_too_deep() -> None:

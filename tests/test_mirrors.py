@@ -9,7 +9,6 @@ from helpers import built, link, signature, text
 
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.mirrors.advice import MANY, Mirrors
-from scrapy_neardup.mirrors.preference import Preference
 from scrapy_neardup.settings import Config
 from scrapy_neardup.signature import Signature
 from scrapy_neardup.store import Store, memory_store
@@ -29,7 +28,7 @@ def store() -> Store:
 
 
 def mirrors(store: Store, **options: Any) -> Mirrors:
-    return Mirrors(store, **{"ttl": 30 * DAY, "clock": lambda: NOW, **options})
+    return Mirrors(store, Config(**{"recheck": 0, **options}), clock=lambda: NOW)
 
 
 def document(store: Store) -> Signature:
@@ -62,7 +61,7 @@ def test_url_that_leads_nowhere_is_fetched(store: Store) -> None:
 
 @pytest.mark.parametrize(("ttl", "expected"), [(2 * DAY, OWN), (DAY, OWN), (DAY - 1, None), (0, None)])
 def test_mirror_not_confirmed_for_so_long_is_fetched(store: Store, ttl: float, expected: str | None) -> None:
-    assert holder(mirrors(store, ttl=ttl), MIRROR) == expected
+    assert holder(mirrors(store, mirror_ttl=ttl), MIRROR) == expected
 
 
 @pytest.mark.parametrize(
@@ -86,12 +85,12 @@ def test_a_text_at_more_paths_than_its_length_allows_is_a_placeholder(
     with Deduplicator.open() as dedup:
         for url in urls:
             dedup.claim(Document(url, text(1, words))).commit()
-        assert (Mirrors(dedup.store, ttl=DAY).advise(urls[-1]) is not None) == expected
+        assert (Mirrors(dedup.store, Config()).advise(urls[-1]) is not None) == expected
 
 
 def test_a_short_text_is_skipped_only_at_its_one_url() -> None:
     with Deduplicator.open(revisit="skip") as dedup:
-        known = Mirrors(dedup.store, ttl=DAY, skip_revisits=True)
+        known = Mirrors(dedup.store, Config(revisit="skip"))
         dedup.claim(Document(OWN, text(1, 50))).commit()
         assert holder(known, OWN) == OWN
         dedup.claim(Document("http://b.example/2", text(1, 50))).commit()
@@ -100,18 +99,18 @@ def test_a_short_text_is_skipped_only_at_its_one_url() -> None:
 
 def test_revisits_are_skipped_only_where_asked_for(store: Store) -> None:
     assert mirrors(store).advise(OWN) is None
-    assert holder(mirrors(store, skip_revisits=True), OWN) == OWN
-    assert mirrors(store, skip_revisits=True, ttl=DAY - 1).advise(OWN) is None
+    assert holder(mirrors(store, revisit="skip"), OWN) == OWN
+    assert mirrors(store, revisit="skip", mirror_ttl=DAY - 1).advise(OWN) is None
 
 
 def test_preferred_host_is_never_skipped_in_favour_of_another(store: Store) -> None:
-    assert mirrors(store, preference=Preference(["M.example"])).advise(MIRROR) is None
-    assert holder(mirrors(store, preference=Preference(["a.example"])), MIRROR) == OWN
+    assert mirrors(store, preferred_hosts=["M.example"]).advise(MIRROR) is None
+    assert holder(mirrors(store, preferred_hosts=["a.example"]), MIRROR) == OWN
 
 
 def test_preferred_host_is_skipped_in_favour_of_itself(store: Store) -> None:
     store.record(link("http://a.example/print/1", document(store), is_copy=True, seen=NOW))
-    known = mirrors(store, preference=Preference(["a.example"]), skip_revisits=True)
+    known = mirrors(store, preferred_hosts=["a.example"], revisit="skip")
     assert holder(known, "http://a.example/print/1") == OWN
     assert holder(known, OWN) == OWN
 
@@ -121,28 +120,28 @@ def test_preferred_host_is_skipped_in_favour_of_itself(store: Store) -> None:
 
 @pytest.mark.parametrize("rule", ["n.example", "n.example:8080"])
 def test_rule_stands_for_a_host_of_which_nothing_is_known(store: Store, rule: str) -> None:
-    known = mirrors(store, hosts={rule: "a.example"})
+    known = mirrors(store, mirror_hosts={rule: "a.example"})
     assert holder(known, "http://N.example:8080/1") == OWN
     assert known.advise("http://n.example:8080/2") is None
     assert known.advise("http://sub.n.example:8080/1") is None
 
 
 def test_rule_with_a_port_is_for_that_port(store: Store) -> None:
-    assert mirrors(store, hosts={"n.example:8080": "a.example"}).advise("http://n.example/1") is None
+    assert mirrors(store, mirror_hosts={"n.example:8080": "a.example"}).advise("http://n.example/1") is None
 
 
 def test_knowledge_comes_before_rules(store: Store) -> None:
     store.record(link("http://n.example/1", None, seen=NOW))
-    assert mirrors(store, hosts={"n.example": "a.example"}).advise("http://n.example/1") is None
+    assert mirrors(store, mirror_hosts={"n.example": "a.example"}).advise("http://n.example/1") is None
 
 
 def test_rule_does_not_override_trust(store: Store) -> None:
-    known = mirrors(store, hosts={"n.example": "a.example"}, preference=Preference(["n.example"]))
+    known = mirrors(store, mirror_hosts={"n.example": "a.example"}, preferred_hosts=["n.example"])
     assert known.advise("http://n.example/1") is None
 
 
 def test_rule_that_leads_to_a_mirror_leads_to_what_is_held(store: Store) -> None:
-    assert holder(mirrors(store, hosts={"n.example": "m.example"}), "http://n.example/1") == OWN
+    assert holder(mirrors(store, mirror_hosts={"n.example": "m.example"}), "http://n.example/1") == OWN
 
 
 # Rechecks
@@ -205,7 +204,7 @@ def test_of_those_seen_on_one_day_preferred_hosts_then_https_then_the_shorter_co
     urls = ["http://t.example/long/1", "https://s.example/long/1", "http://u.example/1", "http://v.example/long/1"]
     for second, url in enumerate(urls):
         store.record(link(url, document(store), is_copy=True, seen=NOW - second))
-    assert alternatives(store, OWN, preference=Preference(["t.example"])) == [*urls, MIRROR]
+    assert alternatives(store, OWN, preferred_mirror_hosts=["t.example"]) == [*urls, MIRROR]
 
 
 def test_what_was_tried_is_not_tried_again(family: Store) -> None:
@@ -216,7 +215,7 @@ def test_what_was_tried_is_not_tried_again(family: Store) -> None:
 
 
 def test_alternatives_do_not_expire(family: Store) -> None:
-    assert alternatives(family, MIRROR, ttl=0) == alternatives(family, MIRROR)
+    assert alternatives(family, MIRROR, mirror_ttl=0) == alternatives(family, MIRROR)
 
 
 def test_no_alternatives_for_what_is_unknown_or_leads_nowhere(family: Store) -> None:
@@ -231,8 +230,8 @@ def test_alternatives_are_of_the_web(store: Store) -> None:
 
 def test_counterpart_by_rule_comes_last(store: Store) -> None:
     hosts = {"m.example": "n.example:8080", "x.example": "a.example"}
-    assert alternatives(store, MIRROR, hosts=hosts) == [OWN, "http://n.example:8080/1"]
-    assert alternatives(store, "https://x.example/new?q=1", hosts=hosts) == ["https://a.example/new?q=1"]
+    assert alternatives(store, MIRROR, mirror_hosts=hosts) == [OWN, "http://n.example:8080/1"]
+    assert alternatives(store, "https://x.example/new?q=1", mirror_hosts=hosts) == ["https://a.example/new?q=1"]
 
 
 def test_document_without_url_has_its_mirrors() -> None:
@@ -251,7 +250,7 @@ def test_settings_make_the_rules(store: Store) -> None:
         mirror_ttl="10000 days", revisit="skip", recheck=1.0, mirror_hosts={"N.example": "A.example"},
         preferred_hosts=["m.example"],
     )  # fmt: skip
-    known = Mirrors.from_config(store, config)
+    known = Mirrors(store, config)
     store.record(link(OWN, document(store), seen=2e9))
     assert holder(known, OWN) == OWN
     assert holder(known, "http://n.example/1") == OWN

@@ -266,7 +266,7 @@ def advised(tmp_path: Path, **settings: Any) -> tuple[list[str | None], list[str
     with Deduplicator.open(**settings) as dedup:  # before anybody judged
         for url in (A, B, C):
             dedup.claim(Document(url, TEXT)).commit()
-        mirrors = Mirrors.from_config(dedup.store, config, Reviews(config))
+        mirrors = Mirrors(dedup.store, config, Reviews(config))
         advice = [mirrors.advise(url) for url in (B, C)]
         return [each and each.url for each in advice], [other.url for other in mirrors.alternatives(B)]
 
@@ -279,5 +279,5 @@ def test_a_rule_of_its_host_does_not_hide_it(tmp_path: Path) -> None:
     config = Config(reviewed=judged(tmp_path, A, B).reviewed, mirror_hosts={"b.example": "a.example"})
     with Deduplicator.open() as dedup:
         dedup.claim(Document(A, TEXT)).commit()
-        assert Mirrors.from_config(dedup.store, config, Reviews(config)).advise(B) is None
-        assert Mirrors.from_config(dedup.store, config).advise(B) is not None
+        assert Mirrors(dedup.store, config, Reviews(config)).advise(B) is None
+        assert Mirrors(dedup.store, config).advise(B) is not None

@@ -130,9 +130,6 @@ def _modes(config: Config) -> Iterator[Advice]:
     if config.revisit == "skip" and not config.skip_mirrors:
         what = 'NEARDUP_REVISIT = "skip" with NEARDUP_SKIP_MIRRORS = False: revisits are fetched and then dropped'
         yield Advice("warning", what, 'set NEARDUP_SKIP_MIRRORS = True, or NEARDUP_REVISIT = "drop"')
-    if config.dead_links_archive and not config.dead_links:
-        what = "NEARDUP_DEAD_LINKS_ARCHIVE has no effect with NEARDUP_DEAD_LINKS = False"
-        yield Advice("note", what, "remove one of the two settings")
     if config.skip_start and not config.skip_mirrors:
         what = "NEARDUP_SKIP_START has no effect with NEARDUP_SKIP_MIRRORS = False"
         yield Advice("note", what, "remove one of the two settings")

@@ -34,8 +34,6 @@ EXAMPLES = """examples:
 The thresholds are those of the current settings, for the length of the document or, with --files, of the shorter file.
 The last sentence names the points that decided.
 """
-_WHY = {"variant": "it differs from a fetched URL only in parts that do not matter"}
-_WHY_MIRROR = "its host mirrors another host"
 _BEGINNING = 400  # characters of a text to show
 
 
@@ -67,7 +65,7 @@ def _explain_url(dedup: Deduplicator, config: Config, url: str) -> dict[str, Any
     if items and (link is None or link.signature is None):
         return _explain_items(dedup.store, url, items)
     if link is None:
-        return _explain_rule(Mirrors.from_config(dedup.store, config, dedup.matcher.reviews), url)
+        return _explain_rule(Mirrors(dedup.store, config, dedup.matcher.reviews), url)
     if link.signature is None:
         return {"url": url, "status": "fetched each time: it also returned content that is not held"}
     evidence = link.evidence._asdict() if link.evidence and link.is_copy else None
@@ -121,7 +119,7 @@ def _explain_rule(mirrors: Mirrors, url: str) -> dict[str, Any]:
         raise StoreError(f"the store does not know {url}")
     return {
         "url": url,
-        "status": f"never fetched: {_WHY.get(advice.known_by, _WHY_MIRROR)} (advice: {advice.action})",
+        "status": f"never fetched: its host mirrors another host (advice: {advice.action})",
         "duplicate_of": advice.url,
         "rule": described(advice.rule.relation) if advice.rule else {"known_by": "NEARDUP_MIRROR_HOSTS"},
     }

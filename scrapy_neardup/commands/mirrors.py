@@ -1,10 +1,9 @@
-"""`scrapy neardup mirrors`: list the rules on hosts and on variants of URLs, and export them."""
+"""`scrapy neardup mirrors`: list the rules on hosts, and export them."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from scrapy.settings import BaseSettings
@@ -14,28 +13,25 @@ from ..feeds.compression import check_name
 from ..feeds.json_text import json_text
 from ..hosts.relations import Relation
 from ..hosts.rules import Hosts
-from ..stats import plural
-from ..store import Store
+from ..text.shapes import Shape
 from .options import add_json, add_store, open_existing, print_outcome, print_table, read_config
-from .rule_files import FILES
 from .times import Moment
 
 EXAMPLES = """examples:
   scrapy neardup mirrors
   scrapy neardup mirrors --store neardup.sqlite --in-force --json
-  scrapy neardup mirrors --export rules.json
+  scrapy neardup mirrors --export hosts.py
 
 Each line names a mirror and, after →, its original: the host on which the pages were seen first. Confidence is a lower
 bound for the share of pages with the same content, at a risk of 5 %. The counts are of the last 200 pages at
 corresponding URLs: same text, near copies, different text. ↔ means that neither host was first. Such a rule skips
-nothing. A host with a part of its URLs, such as a.example/…?sid=…, stands for the URLs that have this part; after → are
-the same URLs without it.
+nothing.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--in-force", action="store_true", help="only pairs whose rule skips or redirects requests")
-    text = "write the rules in force to FILE: .json for duplicate-url-discarder, .txt for robots.txt, .py for settings"
+    text = "write the rules in force between equal paths to FILE, a .py file, as the setting NEARDUP_MIRROR_HOSTS"
     parser.add_argument("--export", metavar="FILE", help=text)
     add_store(parser)
     add_json(parser)
@@ -44,32 +40,35 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
     named = read_config(opts, settings).mirror_hosts
     if opts.export:
-        check_name(opts.export, list(FILES), gzips=False)
+        check_name(opts.export, [".py"], gzips=False)
     with open_existing(opts, settings) as dedup:
         if opts.export:
-            _export(dedup.store, named, opts)
+            _export(dedup.store.hosts, named, opts)
             return
         found = listed(dedup.store.hosts, named)
     shown = [pair for pair in found if pair["in_force"] or not opts.in_force]
     if opts.json:
         print(json_text(shown, indent=2))
     else:
-        print_table(*map(_line, shown), *_totals(found))
+        in_force = sum(pair["in_force"] for pair in found)
+        print_table(*map(_line, shown), f"{len(found)} pairs of hosts, {in_force} with a rule in force")
 
 
-def _export(store: Store, named: Mapping[str, str], opts: argparse.Namespace) -> None:
-    text = FILES[Path(opts.export).suffix.lower()](store, named)
-    with writing(opts.export, list(FILES), gzips=False) as file:
+def _export(hosts: Hosts, named: Mapping[str, str], opts: argparse.Namespace) -> None:
+    pairs = {**dict(_equal(hosts)), **named}
+    lines = "".join(f"    {mirror!r}: {original!r},\n" for mirror, original in sorted(pairs.items()))
+    text = f"NEARDUP_MIRROR_HOSTS = {{\n{lines}}}\n"
+    with writing(opts.export, [".py"], gzips=False) as file:
         file.write(text.encode())
     print_outcome({"file": opts.export, "bytes": len(text.encode())}, f"wrote {opts.export}", as_json=opts.json)
 
 
-def _totals(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    variants = [pair["in_force"] for pair in found if pair.get("variants")]
-    hosts = [pair["in_force"] for pair in found if not pair.get("variants")]
-    yield f"{len(hosts)} pairs of hosts, {sum(hosts)} with a rule in force"
-    if variants:
-        yield f"{plural(len(variants), 'kind')} of variants, {sum(variants)} with a rule in force"
+def _equal(hosts: Hosts) -> Iterator[tuple[str, str]]:
+    """Yield each mirror host with its original, if a rule in force says that they have equal paths."""
+    for relation in hosts.relations():
+        original = relation.original()
+        if relation.in_force and original is not None and relation.shape == Shape():
+            yield relation.sites[1 - original], relation.sites[original]
 
 
 def _named(rule: tuple[str, str]) -> dict[str, Any]:
@@ -82,7 +81,7 @@ def listed(hosts: Hosts, named: Mapping[str, str]) -> list[dict[str, Any]]:
 
 
 def described(relation: Relation) -> dict[str, Any]:
-    """Return the description of a pair of hosts, or of variants of URLs, with its counts and confidence."""
+    """Return the description of a pair of hosts, with its counts and confidence."""
     mirror, original = sides(relation)
     return {
         "mirror": relation.name(mirror),
@@ -90,7 +89,6 @@ def described(relation: Relation) -> dict[str, Any]:
         "in_force": relation.in_force,
         "tied": relation.original() is None,
         "known_by": "pages",
-        "variants": relation.is_variant,
         "confidence": round(relation.confidence, 4),
         **relation.tally._asdict(),
         "confirmed": Moment(relation.confirmed) if relation.tally.same else None,

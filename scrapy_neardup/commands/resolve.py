@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
     with open_existing(opts, settings) as dedup:
-        mirrors = Mirrors.from_config(dedup.store, read_config(opts, settings), dedup.matcher.reviews)
+        mirrors = Mirrors(dedup.store, read_config(opts, settings), dedup.matcher.reviews)
         found = [{"url": url, "alternatives": list(map(_described, mirrors.alternatives(url)))} for url in opts.urls]
     if opts.json:
         print(json_text(found, indent=2))

@@ -24,15 +24,12 @@ _CONDITIONS = (b"If-None-Match", b"If-Modified-Since")
 # Meta keys that are secret, or useless on another host.
 _OF_ITS_HOST = ("proxy", "cookiejar", "bindaddress", "download_slot", "http_user", "http_pass", "http_auth_domain")
 _OF_THE_FETCH = ("redirect_urls", "redirect_reasons", "retry_times", "neardup_recheck", _INHERITED)
-_MARKS = (DETOUR, "neardup_mirror_of", "neardup_dead_link", "neardup_mirror_times", "neardup_tried", "neardup_archived")
+_MARKS = (DETOUR, "neardup_mirror_of", "neardup_dead_link", "neardup_mirror_times", "neardup_tried", "neardup_stand_in")
 
 
-def is_ours(request: Request) -> bool:
-    """Return whether the plugin may handle a request.
-
-    It must be a plain request (see `is_plain`) of a spider, and must not set `dont_neardup`.
-    """
-    return is_plain(request) and request.callback is not NO_CALLBACK and not request.meta.get("dont_neardup")
+def is_of_spider(request: Request) -> bool:
+    """Return whether a spider made a request, and did not set `dont_neardup`."""
+    return request.callback is not NO_CALLBACK and not request.meta.get("dont_neardup")
 
 
 def is_plain(request: Request) -> bool:
@@ -102,6 +99,11 @@ def mark(request: Request, name: str) -> Any:
     if request.meta.get(DETOUR) not in (request.url, *redirects(request)[0][:1]):
         return None
     return request.meta.get(name)
+
+
+def is_stand_in(request: Request) -> bool:
+    """Return whether an adviser named a request in place of a dead link, so that it is no visit of any URL."""
+    return bool(mark(request, "neardup_stand_in"))
 
 
 def detour(request: Request, url: str, marks: Mapping[str, object]) -> Request:

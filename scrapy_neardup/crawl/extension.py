@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -25,6 +25,7 @@ from ..stats import BY_DETECTOR, CHANGES, PREFIX, Stat, plural, summary
 from ..text.extractors import ExtractorError
 from .access import FAILURES, Access
 from .default_store import default_store
+from .doors import Adviser
 from .drop_feed import DroppedFeed
 from .garbage import frozen
 from .leads import Leads
@@ -32,8 +33,6 @@ from .outcome import Outcomes
 from .reactor import pause
 from .rechecks import Rechecks
 from .refusal import shorten
-from .streaks import Streaks
-from .traps import Traps
 from .waitlist import Waitlist
 from .workers import Workers
 
@@ -73,8 +72,8 @@ class NearDup:
         self.waitlist = Waitlist(crawler, self)
         self.rechecks = Rechecks()
         self.leads = Leads(self._keep_fetching)
-        self.streaks = Streaks(config, self.close_spider)
-        self.traps = Traps(config)
+        self.advisers: list[Adviser] = []
+        """Those that are asked before each fetch, in this order."""
         if self._run_file:
             self._run_file.write_text(self.dedup.store.run)
         self.workers = Workers(self.dedup.detectors, config.workers, config.extractor)
@@ -226,15 +225,10 @@ class NearDup:
     def _tell_of_rules(self, changes: Iterable[Change]) -> None:
         for relation, in_force in changes:
             level = logging.INFO if in_force else logging.WARNING
-            if relation.is_variant:
-                self.count("variants/learned" if in_force else "variants/dropped")
-                what = "in nothing that matters" if in_force else "in content: they are fetched again"
-                logger.log(level, "%s and the same URLs without these parts differ %s", relation.name(0), what)
-            else:
-                self.count("mirror_hosts/learned" if in_force else "mirror_hosts/dropped")
-                what = "mirror" if in_force else "no longer mirror"
-                more = "" if in_force else ": pages are fetched from both again"
-                logger.log(level, "%s and %s %s each other%s", *relation.sites, what, more)
+            self.count("mirror_hosts/learned" if in_force else "mirror_hosts/dropped")
+            what = "mirror" if in_force else "no longer mirror"
+            more = "" if in_force else ": pages are fetched from both again"
+            logger.log(level, "%s and %s %s each other%s", *relation.sites, what, more)
 
     # A failing store loses no item
 
@@ -265,6 +259,15 @@ class NearDup:
         self._failed(error)
         self._unjudged += 1
         self.count("store/unjudged")
+
+    @contextmanager
+    def guarded(self, adviser: Adviser, url: str | None) -> Iterator[None]:
+        """Log and count an error of an adviser. No such error may harm the crawl."""
+        try:
+            yield
+        except Exception:
+            self.count("errors")
+            logger.exception("%s failed on %s", type(adviser).__name__, url)
 
     # Counting
 

@@ -13,7 +13,6 @@ from scrapy.http import Response
 from ..matching.claim import Claim
 from ..signature import Signature
 from ..verdict import Verdict
-from .archive import is_archived
 from .detours import mark, redirects
 from .outcome import is_of_page
 from .waitlist import is_sent_after_all
@@ -68,8 +67,6 @@ class Judge:
         request = response.request if response else None
         if response is None or request is None:
             return
-        if is_archived(request):
-            self._neardup.outcomes.note_archived(response)
         given, signature = self._given.setdefault(response, set()), (claim.match or claim).signature
         first, again, dead = not given, signature in given, mark(request, "neardup_dead_link")
         given.add(signature)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, NoReturn
 
 from scrapy import Request, signals
@@ -18,12 +19,25 @@ from scrapy.utils.datatypes import LocalCache
 from scrapy.utils.response import get_meta_refresh
 from twisted.internet import error as twisted_error
 
-from ..mirrors.advice import SKIP, Advice, Alternative, Mirrors
+from ..mirrors.advice import REDIRECT, SKIP, STOP, Advice, Alternative, Mirrors
 from ..text.urls import canonical_url, host
-from .archive import Archive, is_archived
-from .detours import FOR_DETOUR, detour, disown, drop_conditions, is_open, is_ours, is_safe, is_start, mark, redirects
+from .detours import (
+    DETOUR,
+    FOR_DETOUR,
+    detour,
+    disown,
+    drop_conditions,
+    is_of_spider,
+    is_open,
+    is_plain,
+    is_safe,
+    is_stand_in,
+    is_start,
+    mark,
+    redirects,
+)
+from .doors import Adviser, request_skipped
 from .extension import NearDup
-from .probes import Probes
 from .waitlist import is_sent_after_all
 
 if TYPE_CHECKING:
@@ -37,7 +51,6 @@ MAX_GONE = 100_000
 BY = {
     "page": "",
     "rule": ", by the rule of its host",
-    "variant": ", by the rule on variants of its URL",
     "setting": ", by NEARDUP_MIRROR_HOSTS",
 }
 DEAD = (
@@ -51,6 +64,19 @@ DEAD = (
 )
 
 
+class KnownPages(Adviser):
+    """The built-in adviser: on URLs whose content is known, or follows from a rule on hosts."""
+
+    def __init__(self, neardup: NearDup, mirrors: Mirrors) -> None:
+        self._access = neardup.access
+        self._mirrors = mirrors
+
+    async def advise(self, request: Request) -> Advice | None:
+        if not is_plain(request):
+            return None
+        return await self._access.ask(self._mirrors.advise, request.url, redirects(request)[0])
+
+
 class MirrorMiddleware:
     """Skips URLs whose content is held, and redirects dead links to a copy."""
 
@@ -60,13 +86,11 @@ class MirrorMiddleware:
         # An audit changes nothing, so it skips nothing.
         self._skips = self.config.action != "audit"
         self._rescues = self.config.dead_links and self.config.action != "audit"
-        self.mirrors = Mirrors.from_config(
+        self.mirrors = Mirrors(
             neardup.dedup.store, neardup.config, neardup.dedup.matcher.reviews, neardup.dedup.deliveries
         )
-        self._probes = Probes(crawler, neardup.access, self.mirrors)
+        self._known = KnownPages(neardup, self.mirrors)
         self._crawler = crawler
-        where = self.config.dead_links_archive
-        self._archive = Archive(where, crawler) if where else None
         self._has_cache = crawler.settings.getbool("HTTPCACHE_ENABLED")
         self._offsite: OffsiteMiddleware | None = None
         self._gone: LocalCache[str, bool] = LocalCache(MAX_GONE)
@@ -88,36 +112,33 @@ class MirrorMiddleware:
         if self._has_cache and redirects(request)[0]:
             drop_conditions(request)
         self.neardup.leads.follow(request)
-        if request.meta.get("dont_neardup"):
-            return None
-        if self.neardup.streaks.is_stopped(request) and not is_sent_after_all(request):
-            self.neardup.count("requests/stopped")
-            raise IgnoreRequest("its start request gave only seen items lately")
-        if not self._skips or not is_ours(request):
-            return None
-        if self.neardup.traps.has(request) and not (is_start(request) or is_sent_after_all(request)):
-            self.neardup.count("requests/over_budget")
-            raise IgnoreRequest("its directory has too many URLs with the same content")
-        await self._probes.wait(request)
-        advice = await self._advice(request)
+        advice = await self._advice(request) if self._is_asked_about(request) else None
         if advice is None:
             return None
-        if advice.action == SKIP or advice.url is None:
-            self._skip(request, advice)
-        return self._redirect(request, advice.url)
+        if advice.action == STOP:
+            self.neardup.count("requests/stopped")
+            raise IgnoreRequest(advice.known_by)
+        if advice.action == REDIRECT and advice.url:
+            return self._redirect(request, advice.url)
+        return self._skip(request, advice)
+
+    def _is_asked_about(self, request: Request) -> bool:
+        if not self._skips or not is_of_spider(request) or is_sent_after_all(request):
+            return False
+        if mark(request, "neardup_dead_link") or request.meta.get("neardup_recheck") == request.url:
+            return False
+        return self.config.skip_start or not is_start(request)
 
     async def _advice(self, request: Request) -> Advice | None:
-        """Return the advice on a request; None to send it."""
-        if mark(request, "neardup_dead_link"):
-            return None
-        if request.meta.get("neardup_recheck") == request.url or is_sent_after_all(request):
-            return None
-        if is_start(request) and not self.config.skip_start:
-            return None
-        advice = await self.neardup.access.ask(self.mirrors.advise, request.url, redirects(request)[0])
-        if advice is None or self.neardup.rechecks.have_failed(advice) or self._is_rechecked(request, advice):
-            return None
-        return advice
+        """Return the advice of the first adviser that has any; None to send the request."""
+        for adviser in (*self.neardup.advisers, self._known):
+            advice = None
+            with self.neardup.guarded(adviser, request.url):
+                advice = await adviser.advise(request)
+            if advice:
+                is_wrong = self.neardup.rechecks.have_failed(advice) or self._is_rechecked(request, advice)
+                return None if is_wrong else advice
+        return None
 
     def _is_rechecked(self, request: Request, advice: Advice) -> bool:
         if advice.action != SKIP or not self.mirrors.rechecks(request.url, advice.recheck):
@@ -130,12 +151,12 @@ class MirrorMiddleware:
 
     def _skip(self, request: Request, advice: Advice) -> NoReturn:
         self.neardup.count("requests/skipped")
-        self.neardup.streaks.note(request, is_seen=True)
+        self._crawler.signals.send_catch_log(request_skipped, request=request)
         self.neardup.count("bytes_saved", advice.size)
         if advice.document:
             self.neardup.waitlist.add(request, advice.document, advice.size)
-        message = f"Skipped %(request)s: its content is held as %(url)s{BY[advice.known_by]}"
-        self._log(message, request=request, url=advice.url)
+        by = BY.get(advice.known_by, f", by {advice.known_by}")
+        self._log(f"Skipped %(request)s: its content is held as %(url)s{by}", request=request, url=advice.url)
         raise IgnoreRequest(f"content is held as {advice.url}")
 
     def _redirect(self, request: Request, url: str) -> Request | None:
@@ -169,7 +190,7 @@ class MirrorMiddleware:
             return restored
         # A detour to a copy may fail with any error. Then the next copy is tried.
         is_dead = isinstance(exception, DEAD) and not request.meta.get("proxy")  # the proxy itself may be dead
-        if is_dead and is_archived(request):
+        if is_dead and is_stand_in(request):
             self._gone[_place(request.url)] = True
         if not is_dead and not mark(request, "neardup_dead_link"):
             return None
@@ -198,60 +219,57 @@ class MirrorMiddleware:
         )
 
     async def _rescue(self, request: Request, reason: str) -> Request | None:
-        if not self._rescues or not is_ours(request):
+        if not self._rescues or not is_plain(request) or not is_of_spider(request):
             return None
         self.neardup.count("dead_links/seen")
         self._gone[canonical_url(request.url)] = True
-        if is_archived(request):  # the last resort
+        if is_stand_in(request):  # the last resort
             return None
         dead = mark(request, "neardup_dead_link") or request.url
-        return await self._to_copy(request, dead, reason) or await self._to_archive(request, dead, reason)
-
-    async def _to_copy(self, request: Request, dead: str, reason: str) -> Request | None:
-        """Return a request for a copy of a dead link. Return None if all known copies failed."""
         tried = [*(mark(request, "neardup_tried") or ()), request.url]
-        if len(tried) > MAX_MIRROR_TIMES:
-            return None
-        for other in await self.neardup.access.ask(self._alternatives, dead, tried) or ():
+        seen, others = await self.neardup.access.ask(self._others, dead, tried) or (0.0, [])
+        made = self._to_copy(request, dead, tried, others)
+        if made is None and seen:
+            made = await self._to_stand_in(request, dead, seen)
+        if made:
+            self.neardup.count("dead_links/redirected")
+            message = "Dead link (%(reason)s): %(made)s instead of %(request)s"
+            self._log(message, reason=reason, made=made, request=request)
+        return made
+
+    def _to_copy(self, request: Request, dead: str, tried: list[str], others: Iterable[Alternative]) -> Request | None:
+        """Return a request for a copy of a dead link. Return None if all known copies failed."""
+        for other in others if len(tried) <= MAX_MIRROR_TIMES else ():
             if self._is_gone(other.url):
                 continue
             marks = {"neardup_dead_link": dead, "neardup_mirror_times": len(tried), "neardup_tried": tried}
             mirror = detour(request, other.url, marks)
             if self._may_follow(mirror, dead):
-                self.neardup.count("dead_links/redirected")
-                return self._told(mirror, request, reason)
+                return mirror
         return None
 
-    async def _to_archive(self, request: Request, dead: str, reason: str) -> Request | None:
-        """Return a request for the archived copy of a dead link. Return None without an archive or a copy."""
-        if self._archive is None:
-            return None
-        seen = await self.neardup.access.ask(self._last_visit, dead)
-        made = await self._archive.detour(request, dead, seen) if seen else None
-        if made is None or self._is_gone(made.url):
-            return None
-        self.neardup.count("dead_links/archived")
-        return self._told(made, request, reason)
+    async def _to_stand_in(self, request: Request, dead: str, seen: float) -> Request | None:
+        """Return the request of the first adviser that names a page in place of a dead link; None without any."""
+        for adviser in self.neardup.advisers:
+            made = None
+            with self.neardup.guarded(adviser, dead):
+                made = await adviser.rescue(request, dead, seen)
+            if made and not self._is_gone(made.url):
+                made.meta.update({DETOUR: made.url, "neardup_dead_link": dead, "neardup_stand_in": True})
+                return made
+        return None
 
-    def _told(self, made: Request, request: Request, reason: str) -> Request:
-        """Log a detour from a dead link, and return it."""
-        self._log("Dead link (%(reason)s): %(made)s instead of %(request)s", reason=reason, made=made, request=request)
-        return made
+    def _others(self, url: str, tried: list[str]) -> tuple[float, list[Alternative]]:
+        """Return the time of the last visit of a dead URL with held content, else 0, and other URLs with its content.
 
-    def _last_visit(self, url: str) -> float | None:
-        """Return the time of the last visit of a URL with held content. Return None if this run has that content."""
+        Return nothing if this run has the content already.
+        """
         dedup = self.neardup.dedup
         link = dedup.store.resolve(url)
-        if link is None or link.signature is None or dedup.deliveries.is_delivered(link.signature):
-            return None
-        return link.seen
-
-    def _alternatives(self, url: str, tried: list[str]) -> list[Alternative]:
-        """Return other URLs with the content of a dead URL; none if this run has that content already."""
-        dedup = self.neardup.dedup
-        document = dedup.matcher.last(url)
-        is_here = document is not None and dedup.deliveries.is_delivered(document)
-        return [] if is_here else list(self.mirrors.alternatives(url, tried))
+        document = link.signature if link else None
+        if document and dedup.deliveries.is_delivered(document):
+            return 0.0, []
+        return link.seen if link and document else 0.0, list(self.mirrors.alternatives(url, tried))
 
     def _is_gone(self, url: str) -> bool:
         return canonical_url(url) in self._gone or _place(url) in self._gone

@@ -47,12 +47,7 @@ class ItemOrigins(BaseSpiderMiddleware):
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
-        neardup = NearDup.from_crawler(crawler)
-        self._outcomes, self._streaks = neardup.outcomes, neardup.streaks
-
-    def get_processed_request(self, request: Request, response: Response | None) -> Request:
-        self._streaks.mark(request, response.request if response else None)
-        return request
+        self._outcomes = NearDup.from_crawler(crawler).outcomes
 
     def process_spider_output(self, response: Response | None, result: Iterable[Any]) -> Iterator[Any]:  # type: ignore[override]
         behind = _OneBehind()

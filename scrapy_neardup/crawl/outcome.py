@@ -26,7 +26,7 @@ from scrapy.utils.datatypes import LocalCache
 from ..document import Document
 from ..matching.claim import Claim
 from ..text.urls import host
-from .detours import redirects
+from .detours import is_stand_in, redirects
 
 if TYPE_CHECKING:
     from .extension import NearDup
@@ -93,7 +93,6 @@ class Outcomes:
         self._giving_more: WeakSet[Response] = WeakSet()
         self._giving_many: WeakSet[Response] = WeakSet()
         self._giving_one: WeakSet[Response] = WeakSet()
-        self._archived: WeakSet[Response] = WeakSet()
         self._warnings = {_NO_ORIGIN, _NO_OUTCOME}
 
     def connect(self) -> None:
@@ -172,22 +171,27 @@ class Outcomes:
             claim.document = replace(document, loose=frozenset(filter(None, (document.url, *document.aliases))))
         if item.response in self._giving_many and is_of_page(claim.document, item.response):
             claim.is_one_of_many = True
-        if is_archived := item.response in self._archived:
+        request = item.response.request if item.response else None
+        if is_passing := request is not None and is_stand_in(request):
             claim.document, claim.is_one_of_many = replace(claim.document, url=None, aliases=()), True
-        self._access.later(self._commit, claim, is_archived)
+        self._access.later(self._commit, claim, is_passing)
         self._neardup.waitlist.let_go((claim.match or claim).signature)
         self._neardup.leads.note_verdict(claim)
 
-    def _commit(self, claim: Claim, is_archived: bool) -> None:
+    def _commit(self, claim: Claim, is_passing: bool) -> None:
         claim.commit()
-        if claim.state == "committed":
-            document, dedup = (claim.match or claim).signature, self._neardup.dedup
-            if is_archived:
-                dedup.deliveries.record_archived(document)
-                return
-            by_own_host = host(claim.document.url or "") == host(document.url or "")
-            is_preferred = document.url in dedup.matcher.preference
-            dedup.deliveries.record(document, by_own_host=is_preferred and by_own_host)
+        if claim.state != "committed":
+            return
+        document, dedup = (claim.match or claim).signature, self._neardup.dedup
+        if is_passing:
+            dedup.deliveries.record_passing(document)
+            return
+        by_own_host = host(claim.document.url or "") == host(document.url or "")
+        is_preferred = document.url in dedup.matcher.preference
+        dedup.deliveries.record(document, by_own_host=is_preferred and by_own_host)
+        for adviser in self._neardup.advisers:
+            with self._neardup.guarded(adviser, claim.document.url):
+                adviser.visited(claim)
 
     def withdraw_lost(self) -> None:
         """Withdraw the claims of lost items."""
@@ -204,10 +208,6 @@ class Outcomes:
         """Note that a response had content that is not held, so that its URLs are fetched again."""
         if response:
             self._giving_more.add(response)
-
-    def note_archived(self, response: Response) -> None:
-        """Note that a response came from an archive, so that no URL is linked to its document."""
-        self._archived.add(response)
 
     def note_only_item(self, response: Response) -> None:
         """Note that a response gives exactly one item, so that its URL is the item's own."""

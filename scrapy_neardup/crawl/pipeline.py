@@ -24,12 +24,13 @@ from ..stats import Stat
 from ..text.html import Page, canonical_links, elements, has_long_tag, parse
 from ..verdict import Verdict
 from .access import FAILURES
-from .alarms import Alarms
 from .detours import is_plain, redirects
+from .doors import item_judged
 from .extension import NearDup
 from .judge import Judge
 from .outcome import ItemInHand
 from .reactor import pause
+from .warnings import Warnings
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -61,7 +62,8 @@ class NearDupPipeline:
         self._untaggable: set[type] = set()
         self._told: set[type] = set()
         self._shown = 0
-        self._alarms = Alarms(neardup.config)
+        self._send = neardup.crawler.signals.send_catch_log
+        self._warnings = Warnings(neardup.config, neardup.crawler.signals)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -72,35 +74,33 @@ class NearDupPipeline:
     def close_spider(self) -> None:
         """Put waiting requests back if the crawl stops early. Scrapy closes the queue of requests after this."""
         self.neardup.waitlist.put_back()
-        self._alarms.end()
+        self._warnings.end()
 
     async def process_item(self, item: Any) -> Any:
         in_hand = self.neardup.outcomes.take(item)
         try:
-            claim = await self._claim(item, in_hand)
+            document = await self._document(item, in_hand)
+            claim = await self._claim(document, in_hand)
         except Exception:  # no error of ours or of a detector may lose the item
             self.neardup.count("errors")
             self._keep_fetching(in_hand.response)
             logger.exception("An item passes without a verdict", extra={"item": item})
             return item
-        request = in_hand.response.request if in_hand.response else None
-        if claim is None:
-            self.neardup.streaks.note(request, is_seen=False)
-            return item
-        await self._judge.judge_by_response(claim, in_hand.response)
-        self._count(claim)
-        self.neardup.streaks.judge(request, claim.verdict)
-        if request:
-            self.neardup.traps.judge(request, claim)
-        return self._act(item, in_hand, claim)
+        if claim:
+            await self._judge.judge_by_response(claim, in_hand.response)
+            self._count(claim)
+        self._send(item_judged, item=item, document=document, claim=claim, response=in_hand.response)
+        return self._act(item, in_hand, claim) if claim else item
 
-    async def _claim(self, item: Any, in_hand: ItemInHand) -> Claim | None:
-        """Claim the document of an item. If it repeats a pending document, wait for the outcome of the pending one."""
+    async def _document(self, item: Any, in_hand: ItemInHand) -> Document | None:
         record = Record.of(item, self.neardup.config, self._fetch(in_hand.response))
-        document = record.document(await self._pages(record)) if record else None
-        self._alarms.see(item, document)
-        if record:
-            self._tell_of_roles(type(item), record)
+        if record is None:
+            return None
+        self._tell_of_roles(type(item), record)
+        return record.document(await self._pages(record))
+
+    async def _claim(self, document: Document | None, in_hand: ItemInHand) -> Claim | None:
+        """Claim the document of an item. If it repeats a pending document, wait for the outcome of the pending one."""
         if document is None or not (document.lines or document.site):
             self.neardup.count("no_text")
             self._keep_fetching(in_hand.response)
@@ -169,7 +169,6 @@ class NearDupPipeline:
             self.neardup.count("changed")
         if verdict.status == "duplicate":
             self.neardup.count_detector(str(verdict.detector))
-        self._alarms.judge(claim)
 
     def _act(self, item: Any, in_hand: ItemInHand, claim: Claim) -> Any:
         config, verdict = self.neardup.config, claim.verdict

@@ -37,18 +37,6 @@ class Outcome(IntEnum):
     """The evidence was retracted, for example because the compared text was only the frame of the page."""
 
 
-def judge_equal(*, same_text: bool, duplicate: bool, resemblance: float, tokens: int) -> Outcome | None:
-    """Return the outcome of a comparison in which neither text may say more than the other; None for short texts.
-
-    The arguments are as for `judge`. `resemblance`: from 0 to 1, or 0 if figures differ.
-    """
-    if tokens < SHORT:
-        return None
-    if duplicate and (same_text or resemblance >= CONTAINED):
-        return Outcome.SAME
-    return Outcome.NEAR if duplicate else Outcome.DIFFERENT
-
-
 def judge(*, same_text: bool, duplicate: bool, containment: float, tokens: int) -> Outcome | None:
     """Return the outcome of a comparison; None if the texts are too short.
 
@@ -122,29 +110,14 @@ class Relation:
     in_force: bool = False
     _branches: Counter[int] = field(default_factory=Counter)
 
-    @property
-    def is_promising(self) -> bool:
-        """True if all trials so far support a rule, but are too few for the rule to come into force."""
-        return not self.in_force and 0 < self.tally.same < WINDOW // 4 and not self.tally.different
-
-    @property
-    def is_variant(self) -> bool:
-        """True if the relation is on the URLs of one host; see `Variant`."""
-        return self.sites[0] == self.sites[1]
-
     def has_enough(self, bound: float, warm_up: int) -> bool:
         """Return whether the evidence is enough for a rule, given the minimum confidence and number of pages."""
         return self.tally.same + self.tally.near >= warm_up and self.confidence >= bound
 
-    def rate(self, tally: Tally) -> float:
-        """Return the confidence that follows from a tally."""
-        return confidence(tally)
-
     def name(self, side: int) -> str:
-        """Return a host with the prefix and the ending of its URLs, such as `b.example/m/…` or `a.example/…?sid=…`."""
+        """Return a host with the prefix and the ending of its URLs, such as `b.example/m/…` or `a.example/….html`."""
         prefix, ending = self.shape.prefixes[side], self.shape.endings[side]
-        told = ending.replace("&", "=…&") + "=…" * ("?" in ending)
-        return self.sites[side] + prefix + (f"/…{told}" if prefix or any(self.shape.endings) else "")
+        return self.sites[side] + prefix + (f"/…{ending}" if prefix or any(self.shape.endings) else "")
 
     def side(self, site: str) -> int:
         """Return the position of a host in `sites`, 0 or 1."""
@@ -180,7 +153,7 @@ class Relation:
         near = {t.content for t in self.trials.values() if t.outcome is Outcome.NEAR}
         different = sum(t.outcome is Outcome.DIFFERENT for t in self.trials.values())
         self.tally = Tally(len(same), len(near), different, sum(t.claimed for t in same.values()))
-        self.confidence = self.rate(self.tally)
+        self.confidence = confidence(self.tally)
         self.confirmed = max((t.seen for t in same.values()), default=-math.inf)
         self._branches = Counter(t.branch for t in same.values())
 

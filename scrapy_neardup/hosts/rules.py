@@ -13,10 +13,8 @@ from itertools import islice
 from typing import NamedTuple, TypeAlias
 
 from ..text.shapes import Shape, shape, site
-from ..text.url_classes import difference
 from ..text.urls import canonical_url
 from .relations import BOUND, NOBODY, WARM_UP, Outcome, Relation, Row, Trial
-from .variants import ClassFinding, Variant
 
 _Key: TypeAlias = tuple[tuple[str, str], Shape]
 
@@ -83,16 +81,13 @@ class Hosts:
         now: float,
         *,
         claimed: Iterable[str] = (),
-        hosts: bool = True,
-        look_in_class: Callable[[str], ClassFinding | None] | None = None,
     ) -> tuple[list[Change], list[Row]]:
         """Learn from a document that was fetched at `url`. Return changed rules, and the evidence to store.
 
         `known`: other URLs that returned this document. `look`: a function that compares the document with the document
         held at a URL. It returns None if no document is held there, or the texts are too short. `now`: seconds since
         the epoch. `claimed`: the canonical URLs that the page itself names. Such a URL proves nothing alone, but equal
-        content at it counts twice. `hosts`: whether to learn about other hosts. `look_in_class`: a function like
-        `look`, needed to learn about variants of URLs.
+        content at it counts twice.
         """
         own, itself = site(url), canonical_url(url)
         elsewhere = (other for other in known if site(other) and canonical_url(other) != itself)
@@ -101,18 +96,14 @@ class Hosts:
             return [], []
         twins = [other for other in others if site(other) == own]
         for other in others:
-            if hosts if site(other) != own else look_in_class:
+            if site(other) != own:
                 self._suspect(url, other)
         claims = frozenset(map(canonical_url, claimed))
         rows: list[Row] = []
         changes: list[Change] = []
         for relation in self._busiest(own):
-            found: list[Row] = []
-            if isinstance(relation, Variant):
-                found += relation.compare(url, look_in_class, now) if look_in_class else ()
-            elif hosts:
-                found += _retractions(relation, own, twins, now)
-                found += _trials(relation, url, look, now, claims, frame=bool(twins))
+            found = [*_retractions(relation, own, twins, now)]
+            found += _trials(relation, url, look, now, claims, frame=bool(twins))
             rows += found
             changes += self._add_evidence(relation, found)
         return changes, rows
@@ -139,26 +130,9 @@ class Hosts:
         Rules that were last confirmed before `since`, in seconds since the epoch, are left out.
         """
         own = site(url)
-        fresh = (r for r in self._busiest(own) if r.confirmed >= since and not r.is_variant)
+        fresh = (r for r in self._busiest(own) if r.confirmed >= since)
         found = (self._apply(relation, url, own) for relation in fresh)
         return sorted(filter(None, found), key=lambda counterpart: -counterpart.confidence)
-
-    def variants(self, url: str, since: float = -math.inf) -> Iterator[Counterpart]:
-        """Yield the URLs under which the store may know the content of a URL by the rules on variants in force.
-
-        `since` is as for `counterparts`.
-        """
-        for relation in self._variants(url):
-            if relation.in_force and relation.confirmed >= since:
-                for place in relation.places(url):
-                    yield Counterpart(place, relation.confidence, relation, is_original=True)
-
-    def classes(self, url: str) -> Iterator[str]:
-        """Yield the names under which to record the document that a URL returned, as evidence on variants."""
-        yield from filter(None, (relation.wanted(url) for relation in self._variants(url)))
-
-    def _variants(self, url: str) -> Iterator[Variant]:
-        return (relation for relation in self._busiest(site(url)) if isinstance(relation, Variant))
 
     def _apply(self, relation: Relation, url: str, own: str) -> Counterpart | None:
         side = relation.side(own)
@@ -171,13 +145,6 @@ class Hosts:
         """Return whether host `side` had the page first at more paths than the other host, and was seen no later."""
         first, other = (self._met.get(relation.sites[each], math.inf) for each in (side, 1 - side))
         return relation.original() == side and first <= other
-
-    def suspects(self, url: str) -> list[str]:
-        """Return possible counterparts of a URL, on hosts that look like mirrors but have too little evidence yet."""
-        own = site(url)
-        hosts = [r for r in self._busiest(own) if r.is_promising and not r.is_variant]
-        promising = [r for r in hosts if self._leads(r, 1 - r.side(own))]
-        return [other for r in promising if (other := r.counterpart(url, r.side(own)))]
 
     def meet(self, url: str, when: float) -> bool:
         """Record that a page was seen at the time `when`. Return whether this is the earliest known time of its host.
@@ -230,9 +197,9 @@ class Hosts:
         return [Change(relation, relation.in_force)] if relation.in_force != before else []
 
     def _suspect(self, url: str, other: str) -> None:
-        """Given two URLs of one document, add a relation of their hosts, or of their host, if the URLs correspond."""
+        """Given two URLs of one document, add a relation of their hosts, if the URLs correspond."""
         (first, a), (second, b) = sorted((site(u), u) for u in (url, other))
-        if found := difference(a, b) if first == second else shape(a, b):
+        if found := shape(a, b):
             self._relation((first, second), found)
 
     def _relation(self, sites: tuple[str, str], shape: Shape) -> Relation:
@@ -240,7 +207,7 @@ class Hosts:
         if known := self._by_site.get(sites[0], {}).get(key):
             return known
         self._make_room(sites)
-        relation = Variant(sites, shape) if sites[0] == sites[1] else Relation(sites, shape)
+        relation = Relation(sites, shape)
         self._count += 1
         for name in sites:
             self._by_site.setdefault(name, {})[key] = relation
@@ -257,7 +224,7 @@ class Hosts:
 
     def _drop(self, relation: Relation) -> None:
         self._count -= 1
-        for name in set(relation.sites):
+        for name in relation.sites:
             del self._by_site[name][relation.sites, relation.shape]
             if not self._by_site[name]:
                 del self._by_site[name]

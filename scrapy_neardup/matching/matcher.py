@@ -15,9 +15,8 @@ from ..document import Document
 from ..facts import Names, agree, agree_in, differing, has_strong, name_of, telling
 from ..feeds.reviews import WHY_APART, Reviews
 from ..fingerprints.simhash import hamming
-from ..hosts.relations import Outcome, judge, judge_equal
+from ..hosts.relations import judge
 from ..hosts.rules import Finding
-from ..hosts.variants import ClassFinding
 from ..mirrors.preference import Preference
 from ..signature import Evidence, Signature, Visit
 from ..text.shapes import site
@@ -233,22 +232,6 @@ class Matcher:
         outcome = judge(same_text=same_text, duplicate=repeats, containment=found.containment, tokens=found.tokens)
         first = site(held.url or "") if link.is_copy else ""
         return Finding(outcome, _content(held), first) if outcome is not None else None
-
-    def trial_in_class(self, signature: Signature, link: Visit, started: float) -> ClassFinding | None:
-        """Compare a document with the last one of its class, whose URLs seem to differ in nothing that matters.
-
-        Return None if the comparison proves nothing. A document of a run before `started` may have changed since then,
-        so it proves no difference.
-        """
-        held = link.signature
-        if held is None or not link.firm or not held.url:
-            return None
-        found, same_text, repeats = self._compared(signature, held)
-        resemblance = 0.0 if found.missing_figures else found.resemblance
-        outcome = judge_equal(same_text=same_text, duplicate=repeats, resemblance=resemblance, tokens=found.tokens)
-        if outcome is None or (outcome is not Outcome.SAME and link.seen < started):
-            return None
-        return ClassFinding(outcome, _content(held), held.url)
 
     def _compared(self, signature: Signature, held: Signature) -> tuple[Comparison, bool, bool]:
         """Return the measures of two documents, whether their texts are equal, and whether the rule accepts them."""

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from ..feeds.reviews import Reviews
 from ..fingerprints.hashes import hash_text
-from ..hosts.relations import SHORT, Relation
-from ..hosts.rules import Counterpart, Hosts
-from ..hosts.variants import Variant
+from ..hosts.relations import SHORT
+from ..hosts.rules import Counterpart
 from ..settings import Config
 from ..signature import Signature, Visit
 from ..text.shapes import parts_of, site
@@ -26,14 +25,14 @@ if TYPE_CHECKING:
 MAX_COPIES = 1000  # the maximum number of URLs of one document to consider
 MANY = 8  # a text at this many paths is no page's own text, however long it is: it may be a login wall
 DAY = 86_400.0
-SKIP, REDIRECT, LEAVE = "skip", "redirect", "leave"
+SKIP, REDIRECT, LEAVE, STOP = "skip", "redirect", "leave", "stop"
 
 
 class Advice(NamedTuple):
     """Advice on a URL that need not be fetched."""
 
     action: str
-    """SKIP, or REDIRECT: fetch `url` instead."""
+    """SKIP: `url` has the content. REDIRECT: fetch `url` instead. STOP: send no such request."""
     url: str | None
     """The URL that has the content, or should have it."""
     size: int = 0
@@ -41,7 +40,8 @@ class Advice(NamedTuple):
     recheck: float = 0.0
     """The share of URLs with this advice to fetch all the same, if it is above NEARDUP_RECHECK."""
     known_by: str = "page"
-    """`page` if the URL itself was fetched before, else `rule`, `variant`, or `setting` for NEARDUP_MIRROR_HOSTS."""
+    """`page` if the URL itself was fetched before, else `rule`, `setting` for NEARDUP_MIRROR_HOSTS, or an adviser's
+    words for the log."""
     rule: Counterpart | None = None
     document: Signature | None = None
     """The document for which the URL is skipped, if no URL has returned the document in this run; else None."""
@@ -65,54 +65,23 @@ class Mirrors:
     def __init__(
         self,
         store: Store,
-        *,
-        ttl: float,
-        recheck: float = 0.0,
-        skip_mirrors: bool = True,
-        skip_revisits: bool = False,
-        preference: Preference | None = None,
-        hosts: Mapping[str, str] | None = None,
-        learned: Hosts | None = None,
-        variants: Hosts | None = None,
-        unheld: str = LEAVE,
+        config: Config,
         reviews: Reviews | None = None,
         deliveries: Deliveries | None = None,
+        *,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._store = store
-        self._ttl = ttl
-        self._recheck = recheck
-        self._skip_mirrors = skip_mirrors
-        self._skip_revisits = skip_revisits
-        self._preference = preference or Preference()
-        self._hosts = {_netloc(f"//{mirror}"): original for mirror, original in (hosts or {}).items()}
-        self._learned = learned
-        self._variants = variants
-        self._unheld = unheld
+        self._config = config
+        self._ttl = config.mirror_ttl
+        self._skip_revisits = config.revisit == "skip"
+        self._preference = Preference(config.preferred_hosts)
+        self._hosts = {_netloc(f"//{mirror}"): original for mirror, original in config.mirror_hosts.items()}
         self._reviews = reviews or Reviews(Config())
         self._deliveries = deliveries
         self._clock = clock
         self._placeholders: set[str] = set()
         """Ids of documents. They stay placeholders, although their URLs get other documents in the course of a run."""
-
-    @classmethod
-    def from_config(
-        cls, store: Store, config: Config, reviews: Reviews | None = None, deliveries: Deliveries | None = None
-    ) -> Mirrors:
-        return cls(
-            store,
-            ttl=config.mirror_ttl,
-            recheck=config.recheck,
-            skip_mirrors=config.skip_mirrors,
-            skip_revisits=config.revisit == "skip",
-            preference=Preference(config.preferred_hosts),
-            hosts=config.mirror_hosts,
-            learned=store.hosts if config.learn_hosts else None,
-            variants=store.hosts if config.learn_variants else None,
-            unheld=config.unheld_mirrors,
-            reviews=reviews,
-            deliveries=deliveries,
-        )
 
     # Before the fetch
 
@@ -124,12 +93,12 @@ class Mirrors:
         link = self._store.resolve(url)
         if link is not None:
             return None if self._is_led_to(link, before) else self._advise_known(url, link)
-        return (self._advise_variant(url) or self._advise_unknown(url)) if self._skip_mirrors else None
+        return self._advise_unknown(url) if self._config.skip_mirrors else None
 
     def _advise_known(self, url: str, link: Visit) -> Advice | None:
         if link.signature is None or not self._is_sure(link) or self._reviews.differ(url, link.signature.url):
             return None
-        skips = self._skip_mirrors if link.is_copy else self._skip_revisits
+        skips = self._config.skip_mirrors if link.is_copy else self._skip_revisits
         if (
             not skips
             or (link.is_copy and self._preference.outranks(url, link.signature.url))
@@ -156,43 +125,11 @@ class Mirrors:
                 continue
             known_by = "rule" if rule else "setting"
             if link is None:
-                unheld = unheld or Advice(self._unheld, other, known_by=known_by, rule=rule)
+                unheld = unheld or Advice(self._config.unheld_mirrors, other, known_by=known_by, rule=rule)
             elif link.signature and (rule is None or (self._is_sure(link) and self._may_stand_for_others(link))):
                 recheck, awaited = rule.recheck if rule else 0.0, self._awaited(link.signature)
                 return Advice(SKIP, link.signature.url, link.size, recheck, known_by, rule, awaited)
-        return unheld if self._unheld != LEAVE else None
-
-    def _advise_variant(self, url: str) -> Advice | None:
-        """Return advice by the rules on variants, if a URL that differs in nothing that matters was fetched in time."""
-        since = self._clock() - self._ttl
-        for rule in self._variants.variants(url, since) if self._variants else ():
-            link = self._store.resolve(rule.url)
-            if link and link.signature and self._stands_for_class(url, link, link.signature, rule.relation):
-                return Advice(SKIP, link.signature.url, link.size, rule.recheck, "variant", rule)
-        return None
-
-    def _stands_for_class(self, url: str, link: Visit, document: Signature, rule: Relation) -> bool:
-        """Return whether a URL may be skipped for the last document of its class.
-
-        A URL of the class must have returned the document in this run or, if revisits are skipped, within the TTL.
-        """
-        return (
-            isinstance(rule, Variant)
-            and self._is_sure(link)
-            and (self._skip_revisits or self._deliveries is None or self._deliveries.is_of_run(link.seen))
-            and self._awaited(document) is None
-            and rule.permits(url, document.url)
-            and _is_long(document)
-            and not self._is_apart(url, document.url or "", link)
-            and not self._is_in_many_classes(document, rule)
-        )
-
-    def _is_in_many_classes(self, document: Signature, rule: Variant) -> bool:
-        """Return whether URLs of many classes serve a document, as with a login wall."""
-        if document.repeats + 1 < MANY:
-            return False
-        links = islice(self._store.visits(document), MAX_COPIES)
-        return len({rule.counterpart(link.url) for link in links if site(link.url) in rule.sites}) >= MANY
+        return unheld if self._config.unheld_mirrors != LEAVE else None
 
     def _awaited(self, document: Signature, link: Visit | None = None) -> Signature | None:
         """Return a document if it must still be delivered in this run; None if it was delivered, or need not be."""
@@ -216,18 +153,12 @@ class Mirrors:
                 self._placeholders.add(document.id)
         return document.id in self._placeholders
 
-    def suspects(self, url: str) -> set[str]:
-        """Return the hosts that the URL's host may mirror, and that have this page; no hosts if the URL is known."""
-        if not self._learned or not self._skip_mirrors or self._store.resolve(url):
-            return set()
-        return {site(other) for other in self._learned.suspects(url) if self._store.resolve(other)}
-
     def rechecks(self, url: str, share: float = 0.0) -> bool:
         """Return whether a URL is in the share of URLs that is fetched anyway. Each run selects different URLs.
 
         The share is NEARDUP_RECHECK or, if it is larger, `share`. If NEARDUP_RECHECK is 0, no URL is rechecked.
         """
-        return is_in_share(url, self._store.run, max(self._recheck, share) if self._recheck else 0.0)
+        return is_in_share(url, self._store.run, max(self._config.recheck, share) if self._config.recheck else 0.0)
 
     # After a failed fetch
 
@@ -273,7 +204,8 @@ class Mirrors:
         named = self._named(url)
         if named:
             yield named, None
-        for rule in self._learned.counterparts(url, self._clock() - self._ttl) if self._learned else ():
+        since = self._clock() - self._ttl
+        for rule in self._store.hosts.counterparts(url, since) if self._config.learn_hosts else ():
             yield _requestable(url, rule.url), rule
 
     def _named(self, url: str) -> str | None:

@@ -35,11 +35,11 @@ class Deliveries:
         self.started = started
         self._lost = lost
         self._clock = clock
-        self._archived: WeakSet[Signature] = WeakSet()
+        self._passing: WeakSet[Signature] = WeakSet()
 
     def is_delivered(self, document: Signature, *, by_own_host: bool = False) -> bool:
         """Return whether any URL returned a document in this run; with `by_own_host`, a URL of its own host."""
-        if document in self._archived:
+        if document in self._passing:
             return True
         if by_own_host:
             own = self._seen(document.url, document) if document.url else 0.0
@@ -72,9 +72,9 @@ class Deliveries:
     def _record(self, name: str, document: Signature, seen: float) -> None:
         self._store.record(Visit("", document, False, seen, name=name))
 
-    def record_archived(self, document: Signature) -> None:
-        """Record the delivery of a document by an archive for this process only, since no URL may have it any more."""
-        self._archived.add(document)
+    def record_passing(self, document: Signature) -> None:
+        """Record the delivery of a document for this process only, since no URL may have it any more."""
+        self._passing.add(document)
 
     def remember(self, urls: Iterable[str], new: Signature) -> None:
         """Record that URLs delivered older documents in this run. Call this before the visits of `new`."""

@@ -25,7 +25,7 @@ SEEN = ("new", "changed", "back")  # the kinds that any crawl can find
 KINDS = (*SEEN, "moved", "gone")
 FULL = "full"  # the mark, in the stats of a run, of a crawl that finished and skipped no page because of its age
 NOT_FULL = "Moved and gone pages are unknown, since the crawl may have left out pages"
-_LIMITED = ("requests/stopped", "requests/over_budget", "store/unjudged")  # a run with such stats missed pages
+_LIMITED = ("requests/stopped", "store/unjudged")  # a run with such stats missed pages
 
 
 class Change(NamedTuple):

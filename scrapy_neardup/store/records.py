@@ -58,7 +58,7 @@ _DEFAULTS: tuple[Any, ...] = (None, 0, 0, "", False, True, None, "", None, "")  
 _ERRORS = "surrogatepass"  # URLs and titles may contain lone surrogates
 _ID = re.compile(r"[\w.-]{1,200}")  # part of a file name, so a hostile id must not lead out of the folder
 _PLACE = re.compile(rf"{_ID.pattern}/(?!0+$)([0-9a-f]{{6}}|[1-9a-f][0-9a-f]{{6,8}})")
-_NAMES = ("class ", "copy ", "delivery ", "item ", "own delivery ")  # what no URL begins with
+_NAMES = ("copy ", "delivery ", "item ", "own delivery ")  # what no URL begins with
 _OF_VISIT = 1 << 31  # set in the hashes of visits, since a server tells visits from documents by it
 _SETTINGS = {"imatch": " (NEARDUP_LEXICON, NEARDUP_IMATCH_LEXICONS)"}  # the settings behind a scheme
 

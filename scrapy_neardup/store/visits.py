@@ -1,8 +1,7 @@
 """Read and write the visits of a store: one row for each URL, which is written in place.
 
 A visit is found by its URL, in any spelling. What no URL returned has a name instead: `copy` for a copy without URL,
-`item` for one of several items of a page, `class` for the URLs that differ in nothing that matters, `delivery` for a
-document whose own URL does not tell when it was delivered.
+`item` for one of several items of a page, `delivery` for a document whose own URL does not tell when it was delivered.
 
 The row of a visit also has the state before the run that wrote it, which comes back if the run dies. A run that sees
 the same again, as the same spider, writes the time and leaves the rest, so that nothing is to be indexed.

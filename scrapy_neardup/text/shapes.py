@@ -29,8 +29,7 @@ class Place(NamedTuple):
 class Shape(NamedTuple):
     """The differences between corresponding URLs of two hosts, each as a pair in the order of the hosts.
 
-    Two empty prefixes and two empty endings mean equal paths. Within one host, the first prefix and the first ending
-    are parts to leave out; the ending may include names of parameters, as in `/print?sid`. See `url_classes.py`.
+    Two empty prefixes and two empty endings mean equal paths.
     """
 
     prefixes: tuple[str, str] = ("", "")

@@ -1,6 +1,6 @@
 """Warn of results that suggest a wrong setting or a lost item, once for each problem in a crawl.
 
-No Scrapy, no I/O. The memory for the counters is bounded, however long a crawl runs.
+The memory for the counters is bounded, however long a crawl runs.
 """
 
 from __future__ import annotations
@@ -8,8 +8,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable
-from heapq import nlargest
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from ..document import Document
 from ..facts import name_of
@@ -20,10 +19,12 @@ from ..settings import Config
 from ..text.main_text import squeeze
 from ..text.urls import host
 from ..verdict import named
+from .doors import item_judged
+
+if TYPE_CHECKING:
+    from scrapy.signalmanager import SignalManager
 
 logger = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 ITEMS = 20  # items that must be counted before a warning
 FEW = 3  # a warning follows if more than half of the documents of a host are copies of so few originals,
@@ -36,10 +37,10 @@ HOSTS = 256  # the maximum number of counted hosts
 _SHOWN = 80  # the maximum number of characters of a title in a message
 
 
-class Alarms:
-    """Watches the outcomes of a crawl's items, and warns of each problem once."""
+class Warnings:
+    """Observes the verdicts of a crawl, and warns of each problem once."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, signals: SignalManager) -> None:
         self._textless = Textless()
         self._of_items: list[Callable[[Any, Document | None], str]] = [
             self._textless.warning, MissingFields(config).warning, Homeless().warning,
@@ -47,18 +48,17 @@ class Alarms:
         self._of_claims: list[Callable[[Claim], str]] = [
             Crowds().warning, OtherTitles().warning, LoneFacts().warning,
         ]  # fmt: skip
+        signals.connect(self.item_judged, signal=item_judged)
 
-    def see(self, item: Any, document: Document | None) -> None:
-        """Count an item, with its document if it has one. Items without a verdict count too."""
+    def item_judged(self, item: Any, document: Document | None, claim: Claim | None) -> None:
+        """Count an item. Items without a verdict count too."""
         self._of_items = [check for check in self._of_items if not _warn(check(item, document))]
+        if claim:
+            self._of_claims = [check for check in self._of_claims if not _warn(check(claim))]
 
     def end(self) -> None:
         """Warn if a crawl with few items ends, and none of them had text."""
         _warn(self._textless.final_warning())
-
-    def judge(self, claim: Claim) -> None:
-        """Count the verdict of a claim."""
-        self._of_claims = [check for check in self._of_claims if not _warn(check(claim))]
 
 
 def _warn(warning: str) -> bool:
@@ -149,71 +149,46 @@ class LoneFacts:
         )
 
 
-class _Original:
-    """The number of copies of an original on one host."""
-
-    __slots__ = ("copies", "urls")
-
-    def __init__(self) -> None:
-        self.copies = 0
-        self.urls: list[str] = []
-        """The URLs of the first two copies at other URLs than the original's."""
-
-    def add(self, url: str, original: str) -> None:
-        self.copies += 1
-        if len(self.urls) < 2 and url not in (*self.urls, original):
-            self.urls.append(url)
-
-
-class _Host:
-    """The number of documents of a host, and the originals of its copies by URL."""
-
-    __slots__ = ("documents", "originals")
-
-    def __init__(self) -> None:
-        self.documents = 0
-        self.originals: dict[str, _Original] = {}
-
-
 class Crowds:
     """Counts, for each host, the documents that are copies of few originals."""
 
     def __init__(self) -> None:
-        self._hosts: dict[str, _Host] = {}
+        self._documents: Counter[str] = Counter()
+        """The number of documents of each host."""
+        self._copies: dict[str, Counter[str]] = {}
+        """The number of copies of each original, by host."""
 
     def warning(self, claim: Claim) -> str:
-        url, verdict = claim.document.url, claim.verdict
+        url, original = claim.document.url, claim.verdict.duplicate_of
         if not url or not (name := host(url)):
             return ""
-        self._hosts = _largest(self._hosts, HOSTS, lambda each: each.documents)
-        known = self._hosts.setdefault(name, _Host())
-        known.documents += 1
-        if verdict.status == "duplicate" and verdict.duplicate_of:
-            known.originals = _largest(known.originals, ORIGINALS, lambda each: each.copies)
-            known.originals.setdefault(verdict.duplicate_of, _Original()).add(url, verdict.duplicate_of)
-        elif known.documents not in (ITEMS, PAGES):  # no original has more copies than before
+        if len(self._documents) >= HOSTS:
+            self._documents = Counter(dict(self._documents.most_common(HOSTS // 2)))
+            self._copies = {each: copies for each, copies in self._copies.items() if each in self._documents}
+        self._documents[name] += 1
+        if claim.verdict.status == "duplicate" and original:
+            copies = self._copies.get(name, Counter())
+            if len(copies) >= ORIGINALS:
+                copies = Counter(dict(copies.most_common(ORIGINALS // 2)))
+            copies[original] += 1
+            self._copies[name] = copies
+        elif self._documents[name] not in (ITEMS, PAGES):  # no original has more copies than before
             return ""
-        return _crowded(name, known) if known.documents >= ITEMS and known.originals else ""
+        return _crowded(name, self._documents[name], self._copies.get(name, Counter()))
 
 
-def _crowded(name: str, known: _Host) -> str:
-    largest = nlargest(FEW, known.originals.items(), key=lambda pair: pair[1].copies)
-    url, original = largest[0]
-    is_wall = known.documents >= PAGES and original.copies > SHARE * known.documents
-    if not is_wall and 2 * sum(each.copies for _, each in largest) <= known.documents:
+def _crowded(name: str, documents: int, copies: Counter[str]) -> str:
+    if documents < ITEMS or not copies:
         return ""
-    where = f" Check whether {' and '.join(original.urls)} have the same content." if original.urls else ""
+    [(original, count), *_] = largest = copies.most_common(FEW)
+    is_wall = documents >= PAGES and count > SHARE * documents
+    if not is_wall and 2 * sum(each for _, each in largest) <= documents:
+        return ""
     return (
-        f"{original.copies} of {known.documents} documents of {name} are copies of {url}.{where} The repeated text may"
-        " be a login page, an error page or a template"
+        f"{count} of {documents} documents of {name} are copies of {original}. Check whether they have the same"
+        f" content: `scrapy neardup explain {original}` lists them. The repeated text may be a login page, an error"
+        " page or a template"
     )
-
-
-def _largest(counted: dict[str, T], most: int, size: Callable[[T], int]) -> dict[str, T]:
-    """Return the counts. If there are `most` or more, return only the half with the largest counts."""
-    if len(counted) < most:
-        return counted
-    return dict(nlargest(most // 2, counted.items(), key=lambda pair: size(pair[1])))
 
 
 class OtherTitles:

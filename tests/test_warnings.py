@@ -12,14 +12,14 @@ from helpers import text
 from site_server import Page, article
 
 from scrapy_neardup import Deduplicator, Document
-from scrapy_neardup.crawl.alarms import HOSTS, ORIGINALS, Crowds, OtherTitles, same_title
+from scrapy_neardup.crawl.warnings import HOSTS, ORIGINALS, Crowds, OtherTitles, same_title
 
 Item = dict[str, Any]
 LOGIN = article(0)
 
 
 def warnings(log: str) -> list[str]:
-    return re.findall(r"\[scrapy_neardup\.crawl\.alarms\] WARNING: (.*)", log)
+    return re.findall(r"\[scrapy_neardup\.crawl\.warnings\] WARNING: (.*)", log)
 
 
 def pages(numbers: Iterable[int], host: str = "a.example", title: str = "Report {}") -> list[Item]:
@@ -49,7 +49,7 @@ def test_a_crawl_warns_once_of_all_that_looks_wrong(crawl, a):
     assert textless.startswith("Most items have no text: 19 of 20. ")
     assert missing.startswith("None of 20 items has the field 'lead' (NEARDUP_FIELDS). ")
     assert re.match(r"\d+ of 2\d\d documents of a\.example are copies of http://a\.example/member/0\. ", crowd)
-    assert "http://a.example/member/1 and http://a.example/member/2 have the same content" in crowd
+    assert "`scrapy neardup explain http://a.example/member/0` lists them" in crowd
     said = "The titles of most duplicates differ from their original's"
     assert re.match(rf"{said}: \d+ of \d+\. For example, 'Number \d+ of all' \(http://b\.example/(\d+)\) was "
                     r"judged a copy of 'Report \1' \(http://a\.example/\1\)\. ", titles)  # fmt: skip
@@ -121,6 +121,6 @@ def test_what_is_counted_is_bounded() -> None:
             assert again.verdict.status == "duplicate"
             assert crowds.warning(again) == titles.warning(again) == ""
             again.commit()
-    assert len(crowds._hosts) <= HOSTS
-    assert len(crowds._hosts["one.example"].originals) <= ORIGINALS
-    assert crowds._hosts["one.example"].documents == 3 * ORIGINALS
+    assert len(crowds._documents) <= HOSTS
+    assert len(crowds._copies["one.example"]) <= ORIGINALS
+    assert crowds._documents["one.example"] == 3 * ORIGINALS

@@ -1,0 +1,63 @@
+"""The doors of a crawl: an adviser of the user's own, and the signals."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from site_server import Page, article, html
+
+ON = {"EXTENSIONS": {"advisers.ByPath": 0}, "CONCURRENT_REQUESTS": 1}
+
+
+@pytest.fixture
+def urls(a) -> dict[str, str]:
+    names = ("stop", "skip", "redirect", "target", "break", "plain")
+    a.pages = {f"/{name}": Page(html(article(number))) for number, name in enumerate(names)}
+    return {name: f"{a.url}/{name}" for name in names}
+
+
+def told(log: str, what: str) -> list[str]:
+    return re.findall(rf"\[advisers\] INFO: {what} (.*)", log)
+
+
+def test_requests_are_stopped_skipped_and_redirected(crawl, a, urls):
+    result = crawl("OneAfterAnother", ON, urls=[urls[name] for name in ("stop", "skip", "redirect", "plain")])
+    assert a.asked() == ["/target", "/plain"]
+    assert [result.count(f"requests/{kind}") for kind in ("stopped", "skipped", "redirected")] == [1, 1, 1]
+    assert result.count("bytes_saved") == 7
+    assert told(result.log, "skipped") == [urls["skip"]]
+    assert f"Skipped <GET {urls['skip']}>: its content is held as http://held.example/, by a guess" in result.log
+    assert result.stats["test/failed/IgnoreRequest"] == 2
+
+
+def test_an_error_of_an_adviser_is_counted_and_harms_no_request(crawl, a, urls):
+    result = crawl("OneAfterAnother", ON, urls=[urls["break"], urls["plain"]])
+    assert (a.asked(), len(result.items), result.count("errors")) == (["/break", "/plain"], 2, 1)
+    assert f"ByPath failed on {urls['break']}" in result.log
+
+
+def test_it_is_not_asked_about_what_the_user_wants_fetched_and_in_no_audit(crawl, a, urls):
+    for settings, args in (
+        ({}, {"meta": {"dont_neardup": True}}),
+        ({}, {"start": True}),
+        ({"NEARDUP_ACTION": "audit"}, {}),
+    ):
+        crawl(settings=ON | settings, urls=[urls["stop"]], **args)
+    assert a.asked() == ["/stop"] * 3
+
+
+def test_it_is_told_of_verdicts_and_of_visits_that_were_committed(crawl, a, urls):
+    a.pages["/copy"] = a.pages["/plain"]
+    a.pages["/empty"] = Page(html(""))
+    result = crawl("OneAfterAnother", ON, urls=[urls["plain"], f"{a.url}/copy", f"{a.url}/empty"])
+    assert told(result.log, "judged") == ["unique", "duplicate", "None"]
+    assert told(result.log, "visited") == [f"{urls['plain']}: committed", f"{a.url}/copy: committed"]
+
+
+def test_it_is_asked_for_a_dead_link_with_held_content(crawl, a, urls):
+    crawl(settings=ON, urls=[urls["plain"]])
+    a.pages["/plain-elsewhere"] = a.pages.pop("/plain")
+    result = crawl(settings=ON, urls=[urls["plain"], f"{a.url}/unknown"])
+    assert result.urls == [f"{urls['plain']}-elsewhere"]
+    assert result.count("dead_links/rescued") == 1
