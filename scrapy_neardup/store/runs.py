@@ -164,6 +164,7 @@ class Session:
         ended = run.ended(last, forget=forget)
         if run.id == self.run:
             ended, self._last = replace(ended, closed=None), max(self._last, last)
+            self.sealed = self._last
         self.save(ended)
 
     def write(self, entries: Sequence[Entry], deleted: Sequence[Entry] = ()) -> None:

@@ -370,6 +370,7 @@ class Store:
             signature = self._held[row.key] = record
             self._recent.append(record)
             signature.count = self.urls.count
+        self.urls.note(signature)
         if row.is_pending:
             self._elsewhere.add(signature)
         return signature

@@ -42,6 +42,7 @@ class Visits:
         self._session = session
         self._held = held
         self._recount = recount
+        self._fresh: dict[str, Signature] = {}  # documents by id that were read since the last change
         self._ahead: dict[str, Row | None] = {}  # rows that were read with a lookup
         self._known: dict[str, tuple[Visit | None, Visit | None]] = {}
         """A cache, since a decision asks several times: by key, the visit as it is stored, and with its document."""
@@ -71,12 +72,13 @@ class Visits:
     def _complete(self, visits: Iterable[Visit]) -> Iterator[Visit]:
         """Yield visits with their documents, without those whose document is not held any more."""
         some = list(visits)
-        wanted = dict.fromkeys(f"{DOCUMENT}/{visit.target}" for visit in some if visit.target)
-        held = {row.key[9:]: self._held(row) for row in self._backend.get(wanted)} if wanted else {}
+        wanted = {visit.target for visit in some if visit.target and visit.target not in self._fresh}
+        read = map(self._held, self._backend.get([f"{DOCUMENT}/{id}" for id in wanted]) if wanted else ())
+        held = {document.id: document for document in read}
         for visit in some:
             if visit.target is None:
                 yield visit
-            elif document := held.get(visit.target):
+            elif document := held.get(visit.target) or self._fresh.get(visit.target):
                 url, seen = visit.url, visit.seen
                 if _is_own(visit):
                     url, seen = document.url or "", _seen(visit, document)
@@ -135,10 +137,19 @@ class Visits:
         """Read the rows of visits at once."""
         self.take(keys, self._backend.get(keys))
 
+    def note(self, document: Signature) -> None:
+        """Cache a document that was just read, since its visit is often asked for next."""
+        if len(self._fresh) < MOST_KNOWN:
+            self._fresh[document.id] = document
+
     def refresh(self) -> None:
         """Clear the cache."""
-        self._known.clear()
+        self._forget()
         self._ahead.clear()
+
+    def _forget(self) -> None:
+        self._known.clear()
+        self._fresh.clear()
 
     # Writing
 
@@ -190,7 +201,7 @@ class Visits:
         return stored.before if number > self._session.sealed else replace(stored, before=former(stored))
 
     def _write(self, entries: Sequence[Entry], deleted: Sequence[Entry] = ()) -> None:
-        self._known.clear()
+        self._forget()
         for entry in chain(entries, deleted):
             self._ahead.pop(entry.key, None)
         self._session.write(entries, deleted)
