@@ -180,7 +180,7 @@ def _changes(report: Report) -> str:
     rows = [(each.kind, link(each.url), link(each.former_url or "–"), _number(each.resemblance)) for each in found]
     seen = f"The last crawl, {text(report.crawl.id)}: {in_words(counted(report.changes, KINDS))}"
     note = "" if "gone" in kinds_of(report.crawl) else f". {NOT_FULL}"
-    return table(f"{seen} (at most {MOST} of each kind are shown){note}", "Change, URL, Former URL", "Resemblance", rows)
+    return table(f"{seen}; at most {MOST} of each kind{note}", "Change, URL, Former URL", "Resemblance", rows)
 
 
 def _clusters(clusters: Sequence[Cluster], all: int, texts: Mapping[str, str]) -> str:
