@@ -57,5 +57,5 @@ def _texts(paths: Sequence[str], config: Config, wanted: set[str]) -> dict[str, 
         for row in feeds.rows():
             document = item_document(row.data, fields)
             if document and document.url and (url := canonical_url(document.url)) in wanted:
-                texts[url] = " ".join(document.text[: LONGEST + 1].split())
+                texts[url] = " ".join(document.text[: 2 * LONGEST].split())
     return texts

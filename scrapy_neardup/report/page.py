@@ -110,7 +110,7 @@ def link(url: str) -> str:
     if len(url) <= LONGEST_LINK and " " not in url:
         with suppress(ValueError):  # a broken IPv6 address, or a surrogate
             href = safe_url_string(url)
-    is_web = href.lower().startswith(("http://", "https://"))
+    is_web = len(href) <= LONGEST_LINK and href.lower().startswith(("http://", "https://"))
     return f'<a href="{escape(href)}" rel="noreferrer noopener">{text(url)}</a>' if is_web else text(url)
 
 
@@ -177,9 +177,9 @@ def _changes(report: Report) -> str:
         return "<p>This store has seen no crawl.</p>"
     found = [each for kind in KINDS for each in sorted(each for each in report.changes if each.kind == kind)[:MOST]]
     rows = [(each.kind, link(each.url), link(each.former_url or "–"), _number(each.resemblance)) for each in found]
-    seen = f"{text(report.crawl.id)}, the last crawl: {in_words(counted(report.changes, KINDS))}"
+    seen = f"The last crawl, {text(report.crawl.id)}: {in_words(counted(report.changes, KINDS))}"
     note = "" if "gone" in kinds_of(report.crawl) else f". {NOT_FULL}"
-    return table(f"{seen} (of each, {MOST} are shown at most){note}", "Change, URL, Former URL", "Resemblance", rows)
+    return table(f"{seen}; at most {MOST} of each kind{note}", "Change, URL, Former URL", "Resemblance", rows)
 
 
 def _clusters(clusters: Sequence[Cluster], all: int, texts: Mapping[str, str]) -> str:
