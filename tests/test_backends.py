@@ -506,8 +506,8 @@ def test_damaged_postings_are_told(place: Place, key: str, value: bytes) -> None
     backend.flush(wait=True)
     root = backend.server.root.encode()
     if key == "n":
-        backend.server.run([("SET", root + b"n\0\0\0", value)])
+        backend.server.run(["call", "SET", root + b"n\0\0\0", value])
     else:
-        backend.server.run([("SET", root + b"k\0\0\0", value)])
+        backend.server.run(["call", "SET", root + b"k\0\0\0", value])
     with pytest.raises(StoreError, match="verify"):
         backend.find([Question({0: 1}, 0, 3)])
