@@ -90,7 +90,7 @@ def measure(address: str, count: int) -> None:
         print(f"{count:,} documents given, {held:,} held; filled in {seconds:.0f} s; bytes a document given (held):")
         for name, size in (("with URLs", grown), ("without URLs", grown - urls)):
             print(f"  {name}: {size / count:.0f} ({size / held:.0f})")
-        show("PING", timed(lambda _: backend.server.run([("PING",)]), range(ASKED)))
+        show("PING", timed(lambda _: backend.run(["call", "PING"]), range(ASKED)))
         show("new", timed(lambda each: claim(dedup, each), made(NEW, ASKED)))
         show("of a form", timed(lambda each: claim(dedup, each), made(OF_FORM + NEW, ASKED)))
         copies = [signature(int(label), 2 * NEW + n, 2) for n, label in enumerate(given.labels[: 2 * ASKED])]

@@ -72,7 +72,7 @@ Opens = Callable[..., RedisBackend]
 def bucket(backend: RedisBackend, key: int) -> bytes:
     """Return the name of the bucket of an index key."""
     packed = key.to_bytes(8, "big")
-    return f"{backend.server.root}k".encode() + packed[:2] + bytes([packed[2] & 0xC0])
+    return f"{backend.root}k".encode() + packed[:2] + bytes([packed[2] & 0xC0])
 
 
 def test_connection_that_was_closed_is_made_anew_at_once(server: Server, proxy: TcpProxy, open_at: Opens) -> None:
@@ -84,7 +84,7 @@ def test_connection_that_was_closed_is_made_anew_at_once(server: Server, proxy: 
         proxy.cut()
     backend.flush(wait=True)
     assert held(open_at, server.address) == of(*rows)
-    assert backend.server.connections > 20
+    assert backend.connections > 20
 
 
 def test_claim_of_which_the_answer_was_lost(server: Server, proxy: TcpProxy, open_at: Opens) -> None:
@@ -223,7 +223,7 @@ def test_run_whose_lease_lapsed_goes_on(server: Server, open_at: Opens, caplog: 
     one, two = document(1, 11), document(2, 12)
     backend.write([one])
     assert claim(backend, two).is_held
-    server.tell("DEL", backend.server.key("lease.").encode() + code("run"))
+    server.tell("DEL", backend.key("lease.").encode() + code("run"))
     assert not other.is_held("run")
     assert claim(other, document(1, 12, run="other")).is_held  # what the dead hold is held no more
     assert other.hold_run("run")
@@ -242,15 +242,15 @@ def test_run_whose_lease_lapsed_goes_on(server: Server, open_at: Opens, caplog: 
 
 def test_renewed_lease_lasts(server: Server, open_at: Opens, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(servers, "LEASE", 0.4)
-    renewed, renewals, run = threading.Event(), iter(range(6)), Namespace.run
+    renewed, renewals, run = threading.Event(), iter(range(6)), Namespace._tried
 
-    def running(namespace: Namespace, *requests: Any, checks: bool = True) -> list[Any]:
-        answers = run(namespace, *requests, checks=checks)
-        if requests[:1] == (["renew", 400],) and next(renewals, None) is None:
+    def running(namespace: Namespace, requests: Any) -> list[Any]:
+        answers = run(namespace, requests)
+        if requests == [["renew", 400]] and next(renewals, None) is None:
             renewed.set()
         return answers
 
-    monkeypatch.setattr(Namespace, "run", running)
+    monkeypatch.setattr(Namespace, "_tried", running)
     backend, other = open_at(server.address), open_at(server.address, "")
     assert renewed.wait(10)
     assert other.is_held("run")
@@ -337,7 +337,7 @@ def test_store_follows_its_keys_to_another_node(open_at: Opens) -> None:
             with pytest.raises(StoreError):
                 claim(backend, document(7, 12, run="run"))
 
-        cluster.move(backend.server.root, ask_halfway)
+        cluster.move(backend.root, ask_halfway)
         backend.write([document(6, 16)])
         reached(backend)
         assert keys_of(backend.scan("document")) == of(*rows, document(6, 16))
@@ -448,5 +448,5 @@ def test_compact_gives_room_back(server: Server, open_at: Opens) -> None:
     backend.flush(wait=True)
     backend.write([], [Entry(each.key, each.record) for each in rows])
     backend.compact()
-    names = server.tell("KEYS", f"{backend.server.root}[knKr]*".replace("{", "[{]"))
+    names = server.tell("KEYS", f"{backend.root}[knKr]*".replace("{", "[{]"))
     assert names == []

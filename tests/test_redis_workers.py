@@ -199,7 +199,7 @@ def test_of_each_document_a_copy_is_kept_whatever_the_network_does(server: Serve
                 proxy.flow()
             reached(dedup)
             keep_all(dedup, late)
-            reconnects.append(backend_of(dedup.store).server.connections - 1)
+            reconnects.append(backend_of(dedup.store).connections - 1)
 
     orders = [random.Random(seed + n).choices(range(80), k=300) for n in (1, 2)]
     begun = threading.Barrier(3)

@@ -51,8 +51,8 @@ def shared_store(path: str, **options: Any) -> Store:
 def kill(store: Store) -> None:
     """End a store as the death of its process does: write nothing more."""
     if isinstance(store.backend, RedisBackend):
-        lease = store.backend.server.key("lease.").encode() + code(store.run)
-        store.backend.server.run(["call", "DEL", lease])  # as if it had run out
+        lease = store.backend.key("lease.").encode() + code(store.run)
+        store.backend.run(["call", "DEL", lease])  # as if it had run out
     store.backend.abandon()
 
 

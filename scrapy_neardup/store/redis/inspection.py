@@ -38,7 +38,7 @@ def _inspect_namespace(backend: RedisBackend, rows: Verification) -> None:
         try:
             _inspect_kind(backend, kind, rows)
         except (StoreError, *DAMAGE) as error:
-            backend.server.run(["call", "PING"])  # raises if the server is down
+            backend.run(["call", "PING"])  # raises if the server is down
             rows.lose(error, f"{kind}/…")
     if is_quiet and _is_quiet(backend):
         rows.check()
@@ -54,10 +54,10 @@ def _is_quiet(backend: RedisBackend) -> bool:
 
 def _check_types(backend: RedisBackend, rows: Verification) -> None:
     """Add findings for Redis keys of a wrong type."""
-    told = backend.server.run(*(["call", "TYPE", backend.server.key(name)] for name in _TYPES))
+    told = backend.run(*(["call", "TYPE", backend.key(name)] for name in _TYPES))
     for (name, wanted), found in zip(_TYPES.items(), told, strict=True):
         if found.decode() not in (wanted, "none"):
-            what = f"key {backend.server.key(name)!r} is a {found.decode()}, not a {wanted}"
+            what = f"key {backend.key(name)!r} is a {found.decode()}, not a {wanted}"
             rows.note(what, "the store is refused, or can't be written")
 
 
@@ -83,5 +83,5 @@ def _inspect_lists(backend: RedisBackend, taken: Mapping[str, Record], rows: Ver
 
 def _unfound(backend: RedisBackend, rows: Mapping[str, Record]) -> list[str]:
     """Return the keys of rows that are missing in at least one of their lists in the index."""
-    told = backend.server.run(*(["lacks", place(key), *packed(postings(rows[key]))] for key in rows), checks=False)
+    told = backend.run(*(["lacks", place(key), *packed(postings(rows[key]))] for key in rows), checks=False)
     return [key for key, is_lacking in zip(rows, told, strict=True) if is_lacking]

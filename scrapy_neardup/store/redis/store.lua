@@ -1,45 +1,41 @@
 -- Everything that a server does for a store, as one atomic script.
 -- KEYS[1]: the prefix of all keys. ARGV[1]: the token of the connection (40 bytes), then the codes of the runs whose
--- leases it must hold. ARGV[2], in MessagePack: operations, which write, and requests, each with its name and arguments.
--- Returns the error of an operation that can never succeed; the error that ended the operations; answers to requests.
+-- leases it must hold. ARGV[2], in MessagePack: operations that write, and requests, each with its name and arguments.
+-- Returns the error of an operation that can never succeed, the error that ended the operations, answers to requests.
 local root, token = KEYS[1], string.sub(ARGV[1], 1, 40)
 local call, sub, byte, concat, reply = redis.call, string.sub, string.byte, table.concat, redis.error_reply
 local CODE, PLACE, KEY, ENTRY = 4, 8, 8, 16 -- bytes of a run's code, a place, a key, a place with SimHash
-local SHORT = 63 -- max. bytes of a list in its bucket; a longer one would turn the compact bucket into a full hash table
+local SHORT = 63 -- max. bytes of a list in its bucket; a longer one would turn the bucket into a full hash table
 local EXACT = 4096 -- bytes; a string up to this size is stored without spare room
 local LOOKED = 256 -- max. places of a key to look at, in case most of them have no rows
 local KEPT = 100000 -- entries of the stream of news
 local rows, operations, requests, damage = root .. 'r', {}, {}, false
 
--- Returns the lease of the run of a place: a hash of its pending documents by place, with the token of its holder at ''.
+-- Returns the lease of the run of a place: a hash of pending documents by place, with the token of the holder at ''.
 local function lease(place) return root .. ':lease.' .. sub(place, 1, CODE) end
 
-local function each_run(work)
-  for at = 41, #ARGV[1], CODE do work(lease(sub(ARGV[1], at, at + CODE - 1))) end
+local leases = {}
+for at = 41, #ARGV[1], CODE do leases[#leases + 1] = lease(sub(ARGV[1], at, at + CODE - 1)) end
+for _, name in ipairs(leases) do
+  if call('HGET', name, '') ~= token then return reply('TRYAGAIN neardup: the run is not held') end
 end
-
-local is_held = true
-each_run(function(name) is_held = is_held and call('HGET', name, '') == token end)
-if not is_held then return reply('TRYAGAIN neardup: the run is not held') end
 
 -- Calls a function. An error of a damaged key is noted, and the script goes on; any other error is raised.
 local function attempt(work, ...)
   local is_done, why = pcall(work, ...)
   if is_done then return end
   local text = why.err or why
-  local is_damage = string.find(text, 'WRONGTYPE') or string.find(text, 'attempt to ') or string.find(text, 'bad argument')
-  if not is_damage then error(text, 0) end
+  if not (text:find('WRONGTYPE') or text:find('attempt to ') or text:find('bad argument')) then error(text, 0) end
   damage = reply(text)
 end
 
--- The lists of the index. `k` with 6 bytes of a key is the list of its places, oldest first; `n` with a block of a
--- SimHash, of places with SimHashes. A list is a string, but a short one of a key is a field of its bucket. The bucket
--- has '' in place of a longer one.
-
+-- Lists of the index: `k` with 6 bytes of a key names the list of its places, oldest first; `n` with a block of a
+-- SimHash that of places with SimHashes. A list is a string, but a short one of a key is a field of its bucket, a small
+-- hash. If the field is '', the list is a string too.
 local function is_of_key(name) return byte(name) == 107 end
-
--- Returns the bucket and the field of the list of a key. There are 2^18 buckets.
-local function bucket(name) return root .. sub(name, 1, 3) .. string.char(byte(name, 4) - byte(name, 4) % 64), sub(name, 4) end
+local function bucket(name)
+  return root .. sub(name, 1, 3) .. string.char(byte(name, 4) - byte(name, 4) % 64), sub(name, 4)
+end
 
 local function read(name)
   local list = is_of_key(name) and call('HGET', bucket(name))
@@ -55,7 +51,7 @@ local function replace(name, list)
   if is_string and list ~= '' then call('SET', root .. name, list) else call('DEL', root .. name) end
 end
 
--- Returns the position of an entry in a list of entries of the same length, or nil.
+-- Returns the position of an entry in a list, or nil.
 local function find(list, entry)
   local at = string.find(list, entry, 1, true)
   while at and (at - 1) % #entry ~= 0 do at = string.find(list, entry, at + 1, true) end
@@ -70,25 +66,43 @@ local function append(name, entry, again)
     local list = call('HGET', key, field)
     if list ~= '' then return find(list, entry) or replace(name, list .. entry) end
   end
-  if again and find(call('GET', root .. name) or '', entry) then return end
-  if call('STRLEN', root .. name) >= EXACT then call('APPEND', root .. name, entry) else
-    call('SET', root .. name, (call('GET', root .. name) or '') .. entry)
-  end
+  local list = (again or call('STRLEN', root .. name) < EXACT) and (call('GET', root .. name) or '')
+  if again and find(list, entry) then return end
+  if list and #list < EXACT then call('SET', root .. name, list .. entry) else call('APPEND', root .. name, entry) end
+end
+
+local gone = {} -- entries of dropped rows that are still in a list, by the name of the list
+
+local function note_gone(name, entry)
+  gone[name] = gone[name] or {}
+  table.insert(gone[name], entry)
+end
+
+local function cut(name, entries)
+  local list, cuts, parts, from = read(name), {}, {}, 1
+  for _, entry in ipairs(entries) do cuts[#cuts + 1] = find(list, entry) end
+  table.sort(cuts)
+  for _, at in ipairs(cuts) do parts[#parts + 1], from = sub(list, from, at - 1), at + #entries[1] end
+  replace(name, concat(parts) .. sub(list, from))
+end
+
+-- Removes dropped entries from the lists. A list is written once, even for many dropped rows.
+local function cut_all()
+  for name, entries in pairs(gone) do attempt(cut, name, entries) end
+  gone = {}
 end
 
 -- Calls a function with each list of a row and the row's entry in it.
-local function each_list(work, place, keys, simhash, ...)
-  for at = 1, #keys, KEY do attempt(work, 'k' .. sub(keys, at, at + 5), place, ...) end
-  for block = 0, #simhash / 2 - 1 do
-    attempt(work, 'n' .. string.char(block) .. sub(simhash, 2 * block + 1, 2 * block + 2), place .. simhash, ...)
+local function each_list(work, place, keys, simhash, again)
+  for at = 1, #keys, KEY do attempt(work, 'k' .. sub(keys, at, at + 5), place, again) end
+  for at = 1, #simhash, 2 do
+    attempt(work, 'n' .. string.char(at / 2) .. sub(simhash, at, at + 1), place .. simhash, again)
   end
 end
 
--- Operations
-
 -- Holds a document as pending, unless it is pending already.
 function operations.hold(place, value, keys, simhash)
-  if call('HSETNX', lease(place), place, value) == 1 then each_list(append, place, keys, simhash, false) end
+  if call('HSETNX', lease(place), place, value) == 1 then each_list(append, place, keys, simhash) end
 end
 
 -- Writes the row of a document or link. `others`: the keys that it lacks if it is pending or written, or false.
@@ -105,40 +119,6 @@ function operations.row(place, value, keys, simhash, others, is_news)
   end
 end
 
--- Writes or deletes a row of another kind.
-function operations.set(hash, name, value, is_news)
-  if value then call('HSET', root .. ':' .. hash, name, value) else call('HDEL', root .. ':' .. hash, name) end
-  if is_news then call('XADD', root .. ':news', 'MAXLEN', '~', KEPT, '*', hash, name) end
-end
-
--- Writes a row of another kind if it is missing.
-function operations.add(hash, name, value) call('HSETNX', root .. ':' .. hash, name, value) end
-
-local gone = {} -- entries of dropped rows that are still in a list, by the name of the list
-
-local function note_gone(name, entry)
-  gone[name] = gone[name] or {}
-  table.insert(gone[name], entry)
-end
-
--- Removes entries from a list.
-local function thin(name, entries)
-  local list, cuts, parts, from = read(name), {}, {}, 1
-  for _, entry in ipairs(entries) do cuts[#cuts + 1] = find(list, entry) end
-  table.sort(cuts)
-  for _, cut in ipairs(cuts) do
-    parts[#parts + 1] = sub(list, from, cut - 1)
-    from = cut + #entries[1]
-  end
-  replace(name, concat(parts) .. sub(list, from))
-end
-
--- Removes dropped entries from the lists. A list is written once, even for many dropped rows.
-local function thin_all()
-  for name, entries in pairs(gone) do attempt(thin, name, entries) end
-  gone = {}
-end
-
 function operations.drop(place, keys, simhash)
   call('DEL', rows .. place)
   call('HDEL', lease(place), place)
@@ -150,42 +130,46 @@ function operations.free(place, ...)
   if call('HEXISTS', lease(place), place) == 1 then operations.drop(place, ...) end
 end
 
--- Requests
+-- Writes or deletes a row of another kind. `add` writes it only if it is missing.
+function operations.set(hash, name, value, is_news)
+  if value then call('HSET', root .. ':' .. hash, name, value) else call('HDEL', root .. ':' .. hash, name) end
+  if is_news then call('XADD', root .. ':news', 'MAXLEN', '~', KEPT, '*', hash, name) end
+end
+function operations.add(hash, name, value) call('HSETNX', root .. ':' .. hash, name, value) end
 
 function requests.call(...) return call(...) end
 
 -- Returns the id of the server's process, or ''.
 function requests.process()
   local told = redis.pcall('INFO', 'server')
-  return type(told) == 'string' and string.match(told, 'run_id:(%w+)') or ''
+  return type(told) == 'string' and told:match('run_id:(%w+)') or ''
 end
 
--- Takes the lease of a run, or releases it for a duration of 0. Returns 0 if another process holds it, 1 if this one held it, 2 if nobody held it.
+-- Takes the lease of a run, or releases it if the duration is 0. Returns 0 if another process holds it, 1 if this one
+-- held it, 2 if nobody held it.
 function requests.lease(code, run, milliseconds)
   local holder = call('HGET', lease(code), '')
   if holder and sub(holder, 1, 32) ~= sub(token, 1, 32) then return 0 end
   if call('HSETNX', root .. ':names', code, run) == 0 and call('HGET', root .. ':names', code) ~= run then return 0 end
-  if milliseconds == 0 then call('DEL', lease(code)) else
-    call('HSET', lease(code), '', token)
-    call('PEXPIRE', lease(code), milliseconds)
-  end
+  if milliseconds > 0 then call('HSET', lease(code), '', token) end
+  call('PEXPIRE', lease(code), milliseconds)
   return holder and 1 or 2
 end
 
 function requests.renew(milliseconds)
-  each_run(function(name) call('PEXPIRE', name, milliseconds) end)
+  for _, name in ipairs(leases) do call('PEXPIRE', name, milliseconds) end
   return 1
 end
 
-local known, told, holds = {}, {}, true -- `holds`: false once a document could not be held; later ones are not held then
+local known, told, holds = {}, {}, true -- `holds` is false once a document could not be held
 
 -- Returns whether a row exists at a place, and adds the row to the answer: place, value, 1 if pending.
 local function take(place)
   if known[place] == nil then
-    local value, waits = call('GET', rows .. place), 0
-    if not value then value, waits = call('HGET', lease(place), place), 1 end
-    known[place] = value and true or false
-    if value then told[#told + 1], told[#told + 2], told[#told + 3] = place, value, waits end
+    local row = call('GET', rows .. place)
+    local value = row or call('HGET', lease(place), place)
+    known[place] = value ~= false
+    if value then told[#told + 1], told[#told + 2], told[#told + 3] = place, value, row and 0 or 1 end
   end
   return known[place]
 end
@@ -198,16 +182,15 @@ local function newest(hits, n, name, most, own)
     local place = sub(list, at, at + PLACE - 1)
     if most == 0 then break end
     if place ~= own and take(place) then
-      hits[#hits + 1], hits[#hits + 2] = n, place
-      most = most - 1
+      hits[#hits + 1], hits[#hits + 2], most = n, place, most - 1
     end
   end
   return list == '' and string.rep('\0', PLACE) or sub(list, -PLACE)
 end
 
--- Answers a lookup by keys, with the maximum number of rows of each, and by blocks of SimHashes. Holds a document if the
--- keys find nothing or, given the last known place of each key, if no key has a newer one. Returns hits (number of the
--- key, place), the last place of each key, the entries of the blocks, 1 if the document is held.
+-- Answers a lookup by keys, with the maximum number of rows of each, and by blocks of SimHashes. Holds a document if
+-- the keys find nothing or, given the last known place of each key, if no key has a newer one. Returns hits (number of
+-- the key, place), the last place of each key, the entries of the blocks, 1 if the document is held.
 local function answer(keys, most, blocks, document, seen)
   local hits, lasts, near, own = {}, {}, {}, document and document[1]
   for n = 0, #keys / KEY - 1 do
@@ -219,7 +202,7 @@ local function answer(keys, most, blocks, document, seen)
   local is_held = document and holds and is_new
   if is_held then operations.hold(unpack(document)) end
   holds = holds and (is_held or not document)
-  return { hits, is_held and '' or last, concat(near), is_held and 1 or 0 }
+  return { hits, last, concat(near), is_held and 1 or 0 }
 end
 
 -- Answers lookups. Returns the rows found, those at further places, and the answers.
@@ -235,44 +218,43 @@ function requests.places(key) return read('k' .. sub(key, 1, 6)) end
 
 -- Returns 1 if a row is missing in one of its lists.
 function requests.lacks(...)
-  local is_missing = 0
-  each_list(function(name, entry) if not find(read(name), entry) then is_missing = 1 end end, ...)
-  return damage and 1 or is_missing
+  local missing = 0
+  each_list(function(name, entry) missing = find(read(name), entry) and missing or 1 end, ...)
+  return damage and 1 or missing
 end
 
+-- Removes the entries of deleted rows from a list.
 local function tidy(name)
   local list, width, kept = read(name), is_of_key(name) and PLACE or ENTRY, {}
   for at = 1, #list, width do
     local place = sub(list, at, at + PLACE - 1)
-    if call('EXISTS', rows .. place) == 1 or call('HEXISTS', lease(place), place) == 1 then
-      kept[#kept + 1] = sub(list, at, at + width - 1)
-    end
+    local is_row = call('EXISTS', rows .. place) == 1 or call('HEXISTS', lease(place), place) == 1
+    if is_row then kept[#kept + 1] = sub(list, at, at + width - 1) end
   end
   if #kept < #list / width then replace(name, concat(kept)) end
 end
 
--- Removes the entries of deleted rows from a bucket or a list that is none of a key.
+-- Does so with all lists of a bucket, or with the list of a block.
 function requests.tidy(key)
   local name = sub(key, #root + 1)
-  if not is_of_key(name) then tidy(name) elseif #name == 4 then
-    for _, field in ipairs(call('HKEYS', key)) do tidy(sub(name, 1, 3) .. field) end
-  end
+  local fields = is_of_key(name) and #name == 4 and call('HKEYS', key) or {}
+  for _, field in ipairs(fields) do tidy(sub(name, 1, 3) .. field) end
+  if not is_of_key(name) then tidy(name) end
   return 1
 end
 
 local function write(given)
-  for _, operation in ipairs(given) do
-    if operation[1] ~= 'drop' and operation[1] ~= 'free' then thin_all() end
-    attempt(operations[operation[1]], unpack(operation, 2))
+  for _, each in ipairs(given) do
+    if each[1] ~= 'drop' and each[1] ~= 'free' then cut_all() end
+    attempt(operations[each[1]], unpack(each, 2))
   end
-  thin_all()
+  cut_all()
 end
 
 local given, asked = unpack(cmsgpack.unpack(ARGV[2]))
-local is_done, why = pcall(write, given)
-local answers = {}
-for n, request in ipairs(asked) do
-  local is_answered, answer = pcall(requests[request[1]], unpack(request, 2))
+local answers, is_done, why = {}, pcall(write, given)
+for n, each in ipairs(asked) do
+  local is_answered, answer = pcall(requests[each[1]], unpack(each, 2))
   if is_answered then answers[n] = answer else answers[n] = reply(answer.err or answer) end
 end
 return { damage, not is_done and reply(why.err or why), answers }
