@@ -18,19 +18,15 @@ All keys begin with `{neardup:NAMESPACE:4}`, which keeps them on one node of a c
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from itertools import islice
 from struct import pack, unpack
 from typing import Any
 
-import numpy as np
-
-from ...index.kinds import NEWEST
 from ...index.row_index import flips, most_flips
 from .. import records
-from ..interface import DOCUMENT, HOST, LINK, META, RUN, Entry, Found, Postings, Question, Row, StoreError
+from ..interface import DOCUMENT, HOST, LINK, META, RUN, Entry, Found, Postings, Question, Record, Row, StoreError
 from ..keys import id_of, key_of, kind_of, place_of
-from .connection import BATCH, Hold, Operation, Server, code, keys, logger, store_errors
+from .connection import BATCH, Operation, Server, code, keys, logger, store_errors
 
 NAMED = (RUN, META, HOST)  # kinds of rows that have a name instead of a place, with one hash for each kind
 CODE, PLACE = 4, 8  # bytes of a run's code and a place
@@ -39,7 +35,8 @@ AT_ONCE = 500  # rows to read at a time
 NEWS = 2000  # entries of the stream to read at a time
 _HEARD = 86_400  # seconds for which new documents are announced after a process last asked for them
 _NUMBER = 31  # bits of a row number
-_ENTRY = np.dtype([("place", f"V{PLACE}"), ("simhash", ">u8")])
+Hold = tuple[Operation, Record]
+"""A document, and the operation that holds it: `hold`, its place, value, keys and SimHash."""
 
 
 class RedisBackend(Server):
@@ -79,7 +76,7 @@ class RedisBackend(Server):
         for key, value in zip(keys, self.run(*asked) if asked else [], strict=True):
             if value is not None:
                 if self._writes and kind_of(key) == META:  # if the server loses its data, this row is written again
-                    self.queue.remember(["add", META, id_of(key), value])
+                    self.remember(["add", META, id_of(key), value])
                 yield Row(key, value)
 
     def _rows_at(self, places: Iterable[bytes]) -> dict[bytes, Row]:
@@ -96,7 +93,7 @@ class RedisBackend(Server):
         for place, value, is_pending in zip(told[::3], told[1::3], told[2::3], strict=True):
             if not (is_pending and place[:CODE] in own):
                 rows[place] = Row(self._key(place), value, bool(is_pending))
-            elif hold := self.queue.held.get(place):
+            elif hold := self.held.get(place):
                 rows[place] = Row(self._key(place), hold[1])
         return rows
 
@@ -132,7 +129,7 @@ class RedisBackend(Server):
         for at in range(0, len(written), AT_ONCE):
             rows = self._rows_at(number.to_bytes(PLACE, "big") for number in written[at : at + AT_ONCE])
             yield from (row for row in rows.values() if isinstance(row.value, bytes) and not row.is_pending)
-        for at_place, (_, record) in [*self.queue.held.items()]:
+        for at_place, (_, record) in [*self.held.items()]:
             if int.from_bytes(at_place, "big") in numbers:
                 yield Row(self._key(at_place), record)
 
@@ -157,34 +154,19 @@ class RedisBackend(Server):
             raise
         for hold, (*_, is_held) in zip(holds, answers, strict=True):
             if hold and is_held:
-                self.queue.held[hold[0][1]] = hold
+                self.held[hold[0][1]] = hold
         return told, answers
 
     def _found(self, question: Question, answer: Any, rows: dict[bytes, Row], own: Sequence[bytes]) -> Found:
-        hits, lasts, entries, is_held = answer
+        hits, lasts, nearest, is_held = answer
         few, found = _few(question), dict[int, list[Row]]()
         for at, place in zip(reversed(hits[::2]), reversed(hits[1::2]), strict=True):
             if place in rows:
                 found.setdefault(few[at], []).append(rows[place])
         for key in question.keys.keys() - few:
             found[key] = list(self._rows_at(self._places(key)).values())[-question.keys[key] :]
-        near = self._near(question, entries, own, rows) if entries else []
+        near = [rows[place] for place in sorted(nearest) if place in rows and place not in own]
         return Found(found, near, bool(is_held), packed_keys(few) + lasts)
-
-    def _near(self, question: Question, entries: bytes, own: Sequence[bytes], known: Mapping[bytes, Row]) -> list[Row]:
-        """Return the existing rows with a near SimHash. `entries` has the index entries of the SimHash's blocks.
-
-        Rows in `known` are not read again. Most near documents also share a key, so this saves a round trip.
-        """
-        table = np.frombuffer(entries, _ENTRY)
-        far = np.bitwise_count(table["simhash"] ^ np.uint64(question.simhash or 0))
-        near = (far <= question.distance).nonzero()[0]
-        nearest = dict.fromkeys(table["place"][near[np.argsort(far[near], kind="stable")]].tolist())
-        wanted, found = iter(place for place in nearest if place not in own), dict[bytes, Row]()
-        while len(found) < NEWEST and (some := list(islice(wanted, NEWEST))):
-            rows = {**known, **self._rows_at(place for place in some if place not in known)}
-            found |= {place: rows[place] for place in some if place in rows}
-        return [row for _, row in sorted([*found.items()][:NEWEST])]
 
     def _places(self, key: int) -> list[bytes]:
         """Return the places of all rows that the index has for a key, oldest first."""
@@ -199,7 +181,7 @@ class RedisBackend(Server):
     def hold(self, entry: Entry, seen: bytes) -> bool:
         with store_errors(self.name):
             hold, middle = _holding(entry), len(seen) // 2
-            _, [[*_, is_held]] = self._look([[seen[:middle], b"", b"", hold[0][1:], seen[middle:]]], [hold])
+            _, [[*_, is_held]] = self._look([[seen[:middle], b"", b"", b"", 0, hold[0][1:], seen[middle:]]], [hold])
             return bool(is_held)
 
     def release(self, entry: Entry) -> None:
@@ -207,15 +189,12 @@ class RedisBackend(Server):
         self.hurry()  # another process may wait for it
 
     def _release(self, holds: Iterable[Hold | None]) -> None:
-        self.queue.add(*(["free", place, *rest] for (_, place, _, *rest), _ in filter(None, holds)))
+        self.add(*(["free", place, *rest] for (_, place, _, *rest), _ in filter(None, holds)))
 
     # Writing, and news
 
     def write(self, entries: Sequence[Entry], deleted: Sequence[Entry] = ()) -> None:
-        self.queue.add(*map(_deletion, deleted), *(_writing(entry, self.queue.held) for entry in entries))
-        if len(self.queue) >= BATCH and not self.queue.refused:
-            with suppress(StoreError):  # the rows stay in the queue, and `flush` raises
-                self.run()
+        self.add(*map(_deletion, deleted), *(_writing(entry, self.held) for entry in entries))
 
     def news(self) -> tuple[list[Row], bool]:
         with store_errors(self.name):
@@ -310,10 +289,10 @@ def _few(question: Question) -> list[int]:
 
 def _asked(question: Question, hold: Hold | None) -> list[Any]:
     """Return a lookup as arguments of the script."""
-    few, blocks = _few(question), list[bytes]()
+    few, simhash, blocks = _few(question), b"", list[bytes]()
     if question.simhash is not None:
-        values = unpack(">4H", pack(">Q", question.simhash))
-        most = zip(range(4), values, most_flips(question.distance), strict=True)
-        blocks = [pack(">BH", n, value ^ flip) for n, value, most_of in most for flip in flips(most_of)]
+        simhash = pack(">Q", question.simhash)
+        most = zip(range(4), unpack(">4H", simhash), most_flips(question.distance), strict=True)
+        blocks = [pack(">BH", n, value ^ flip) for n, value, bits in most for flip in flips(bits)]
     newest = bytes(question.keys[key] for key in few)
-    return [packed_keys(few), newest, b"".join(blocks), hold[0][1:] if hold else False]
+    return [packed_keys(few), newest, b"".join(blocks), simhash, question.distance, hold[0][1:] if hold else False]

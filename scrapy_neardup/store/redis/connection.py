@@ -46,8 +46,6 @@ MOST = 100_000  # the maximum number of queued operations
 ERRORS = (OSError, exceptions.RedisError, exceptions.RedisClusterException)
 Operation = Sequence[Any]
 """The name and the arguments of an operation or a request of the script."""
-Hold = tuple[Operation, Record]
-"""The operation that holds a document as pending, and the document."""
 
 _SCRIPT = (files(__package__) / "store.lua").read_bytes()
 _SHA = hashlib.sha1(_SCRIPT).hexdigest()
@@ -146,26 +144,42 @@ def code(run: str) -> bytes:
     return hashlib.blake2b(run.encode(), digest_size=4).digest()
 
 
-class Queue:
-    """The operations to send, and the last ones, to send them again if the server loses them.
+class Server:
+    """One namespace of a server, with the runs that this process holds there.
 
     An operation may be executed twice, but never out of order.
     """
 
-    def __init__(self) -> None:
-        self.held: dict[bytes, Hold] = {}
-        """The pending documents of this process by place."""
+    def __init__(self, address: str, namespace: str) -> None:
+        self.name = named(address)
+        # The braces keep all keys on one node of a cluster.
+        self.root = f"{{neardup:{quote(namespace, safe='')}:{VERSION}}}"
+        self.runs: dict[str, bytes] = {}
+        """The codes of the runs that this process holds, by id."""
+        self.held: dict[bytes, tuple[Operation, Record]] = {}
+        """The pending documents of this process by place, each with the operation that holds it."""
         self.refused: Exception | None = None
-        """The error of the last attempt to send the queue; None if it succeeded."""
-        self.damage: Exception | None = None
-        """The first error of a write that can never succeed. `Server.flush` raises this error, then sets None."""
+        """The error of the last attempt to send queued operations; None if it succeeded."""
+        self.connections = 0
+        """The number of connections opened so far."""
+        self._damage: Exception | None = None  # the first error of a write that can never succeed
         self._again: list[Operation] = []
         self._waiting: list[Operation] = []
-        self._rows: OrderedDict[Any, Operation] = OrderedDict()
+        self._rows: OrderedDict[Any, Operation] = OrderedDict()  # the last operations, to send them again
         self._named: OrderedDict[Any, Operation] = OrderedDict()
+        self._connect = clients(address)
+        self._client: Any = None
+        self._wire: Any = None
+        self._id, self._token, self._process = uuid4().hex, b"", b""
+        self._away: Exception | None = None
+        self._failures = 0
+        self._lock, self._up, self._wakes, self._closed = Lock(), Event(), Event(), Event()
 
-    def __len__(self) -> int:
-        return len(self._again) + len(self._waiting)
+    def key(self, suffix: str) -> str:
+        """Return the Redis key with this suffix in the namespace."""
+        return f"{self.root}:{suffix}"
+
+    # Writes
 
     def add(self, *operations: Operation) -> None:
         """Queue operations, and remove their documents from `held`. Raise StoreError if the queue is full."""
@@ -175,6 +189,9 @@ class Queue:
         for operation in operations:
             self.held.pop(operation[1], None)
             self.remember(operation)
+        if len(self._waiting) >= BATCH and not self.refused:
+            with suppress(StoreError):  # the operations stay in the queue, and `flush` raises
+                self.run()
 
     def remember(self, operation: Operation) -> None:
         """Remember an operation as the last one on its row, to repeat it if the server loses the row."""
@@ -187,50 +204,24 @@ class Queue:
         if len(self._rows) > REMEMBERED:
             self._rows.popitem(last=False)
 
-    def repeat(self) -> None:
-        """Queue all remembered operations again. Rows of runs, hosts and `meta` are written only if missing."""
+    def _repeat(self) -> None:
+        """Queue what was remembered again. Rows of runs, hosts and `meta` are written only if missing."""
         kept = [*self._named.values(), *self._rows.values()]
         rows = [["add", *each[1:4]] if each[0] == "set" else each for each in kept]
         self._again = [*rows, *(operation for operation, _ in [*self.held.values()])]
 
-    def batch(self) -> list[Operation]:
-        """Return the next operations to send."""
-        return (self._again or self._waiting)[:BATCH]
+    def flush(self, *, wait: bool) -> None:
+        if wait or self._again or self._waiting:
+            self.run()
+            damage, self._damage = (self._damage, None) if wait else (None, self._damage)
+            if error := self.refused or damage:
+                with store_errors(self.name):
+                    raise error
 
-    def settle(self, batch: Sequence[Operation], refused: Exception | None, damage: Exception | None) -> None:
-        """Remove a batch from the queue, unless the server refused it."""
-        self.refused, self.damage = refused or None, self.damage or damage or None
-        if not refused:
-            del (self._again or self._waiting)[: len(batch)]
-
-
-class Server:
-    """One namespace of a server, with the runs that this process holds there."""
-
-    def __init__(self, address: str, namespace: str) -> None:
-        self.name = named(address)
-        # The braces keep all keys on one node of a cluster.
-        self.root = f"{{neardup:{quote(namespace, safe='')}:{VERSION}}}"
-        self.queue = Queue()
-        self.runs: dict[str, bytes] = {}
-        """The codes of the runs that this process holds, by id."""
-        self.connections = 0
-        """The number of connections opened so far."""
-        self._connect = clients(address)
-        self._client: Any = None
-        self._wire: Any = None
-        self._id = uuid4().hex
-        self._process = b""
-        self._away: Exception | None = None
-        self._failures = 0
-        self._lock, self._up, self._wakes, self._closed = Lock(), Event(), Event(), Event()
-
-    def key(self, suffix: str) -> str:
-        """Return the Redis key with this suffix in the namespace."""
-        return f"{self.root}:{suffix}"
+    # Requests
 
     def run(self, *requests: Operation, checks: bool = True) -> list[Any]:
-        """Send the queued writes, then these requests. Return the answers to the requests.
+        """Send the queued operations, then these requests. Return the answers to the requests.
 
         Raise StoreError if the server fails or refuses a request. With `checks=False`, the answer to a refused request
         is the error.
@@ -263,10 +254,13 @@ class Server:
     def _sent(self, requests: Sequence[Operation]) -> list[Any]:
         self._open()
         while True:
-            batch = self.queue.batch()
-            is_last = bool(self.queue.refused) or len(batch) == len(self.queue)
+            queue = self._again or self._waiting
+            batch = queue[:BATCH]
+            is_last = bool(self.refused) or len(batch) == len(self._again) + len(self._waiting)
             damage, refused, answers = self._exchanged(batch, requests if is_last else (), self.runs.values())
-            self.queue.settle(batch, refused, damage)
+            self.refused, self._damage = refused or None, self._damage or damage or None
+            if not refused:
+                del queue[: len(batch)]
             if is_last:
                 return answers
 
@@ -284,20 +278,6 @@ class Server:
                 self._drop()  # an answer may be partly read
             raise
         return told
-
-    def flush(self, *, wait: bool) -> None:
-        """Send all queued writes. Raise StoreError if a write fails.
-
-        A write to a damaged key can never succeed. Its error is raised only with `wait`, and only once.
-        """
-        if wait or self.queue:
-            self.run()
-            error = self.queue.refused
-            if wait:
-                error, self.queue.damage = error or self.queue.damage, None
-            if error:
-                with store_errors(self.name):
-                    raise error
 
     # Connections
 
@@ -333,7 +313,7 @@ class Server:
             why = f"since its lease of {LEASE:.0f} seconds expired"
             raise StoreError(f"store {self.name!r} gave this run to another process, {why}")
         if before != process or not process or _FREE in states:
-            self.queue.repeat()
+            self._repeat()
         if _FREE in states:
             logger.warning("Store %r lost this run or its lease; its last rows are written again", self.name)
         self._process = process
@@ -361,7 +341,6 @@ class Server:
         return ["lease", code(run), run, int(1000 * seconds)]
 
     def hold_run(self, run: str) -> bool:
-        """Take the lease of a run. Return False if another living process has it."""
         if self.run(self._taking(run, LEASE)) == [_ELSEWHERE]:
             return False
         self.runs = {**self.runs, run: code(run)}  # a new one, since the thread may be iterating over the old one
@@ -371,7 +350,6 @@ class Server:
         return bool(self.run(["call", "EXISTS", self.key("lease.").encode() + code(run)])[0])
 
     def release_run(self, run: str) -> None:
-        """Release the lease of a run."""
         if run in self.runs:
             self.runs = {each: code for each, code in self.runs.items() if each != run}
             self.run(self._taking(run, 0))

@@ -7,7 +7,9 @@ local call, sub, byte, concat, reply = redis.call, string.sub, string.byte, tabl
 local CODE, PLACE, KEY, ENTRY = 4, 8, 8, 16 -- bytes of a run's code, a place, a key, a place with SimHash
 local SHORT = 63 -- max. bytes of a list in its bucket; a longer one would turn the bucket into a full hash table
 local EXACT = 4096 -- bytes; a string up to this size is stored without spare room
-local LOOKED = 256 -- max. places of a key to look at, in case most of them have no rows
+local LOOKED, CROWD = 256, 512 -- max. entries to look at of a key, in case most of them have no rows, and of a block
+local NEAREST = 16 -- max. documents with a near SimHash
+local ONES = { [0] = 0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4 } -- bits that are set in a number
 local KEPT = 100000 -- entries of the stream of news
 local rows, operations, requests, damage = root .. 'r', {}, {}, false
 
@@ -188,21 +190,51 @@ local function newest(hits, n, name, most, own)
   return list == '' and string.rep('\0', PLACE) or sub(list, -PLACE)
 end
 
--- Answers a lookup by keys, with the maximum number of rows of each, and by blocks of SimHashes. Holds a document if
--- the keys find nothing or, given the last known place of each key, if no key has a newer one. Returns hits (number of
--- the key, place), the last place of each key, the entries of the blocks, 1 if the document is held.
-local function answer(keys, most, blocks, document, seen)
-  local hits, lasts, near, own = {}, {}, {}, document and document[1]
+-- Returns the Hamming distance between the SimHash of an entry and another one, or more than `most` if it is more.
+local function distance(list, entry, simhash, most)
+  local sum = 0
+  for n = 1, 8 do
+    local bits = bit.bxor(byte(list, entry + PLACE + n - 1), byte(simhash, n))
+    sum = sum + ONES[bits % 16] + ONES[(bits - bits % 16) / 16]
+    if sum > most then break end
+  end
+  return sum
+end
+
+-- Adds the documents with a near SimHash to the answer. Returns their places, the nearest first.
+local function near(blocks, simhash, most, own)
+  local far, found, nearest = {}, {}, {}
+  for block = 1, #blocks, 3 do
+    local list = call('GETRANGE', root .. 'n' .. sub(blocks, block, block + 2), -ENTRY * CROWD, -1)
+    for at = 1, #list, ENTRY do
+      local bits = distance(list, at, simhash, most)
+      local place = bits <= most and sub(list, at, at + PLACE - 1)
+      if place and place ~= own and not far[place] then far[place], found[#found + 1] = bits, place end
+    end
+  end
+  for bits = 0, most do
+    for _, place in ipairs(found) do
+      if far[place] == bits and #nearest < NEAREST and take(place) then nearest[#nearest + 1] = place end
+    end
+  end
+  return nearest
+end
+
+-- Answers a lookup by keys, with the maximum number of rows of each, and by a SimHash with the blocks to search and the
+-- maximum distance. Holds a document if the keys find nothing or, given the last known place of each key, if no key has
+-- a newer one. Returns hits (number of the key, place), the last place of each key, places of near documents, 1 if the
+-- document is held.
+local function answer(keys, most, blocks, simhash, far, document, seen)
+  local hits, lasts, own = {}, {}, document and document[1]
   for n = 0, #keys / KEY - 1 do
     lasts[n + 1] = newest(hits, n, 'k' .. sub(keys, KEY * n + 1, KEY * n + 6), byte(most, n + 1) or 0, own)
   end
-  for at = 1, #blocks, 3 do near[#near + 1] = call('GET', root .. 'n' .. sub(blocks, at, at + 2)) or '' end
-  local last = concat(lasts)
+  local last, nearest = concat(lasts), near(blocks, simhash, far, own)
   local is_new = #hits == 0 and (not seen or seen == last or call('HEXISTS', lease(own), own) == 1)
   local is_held = document and holds and is_new
   if is_held then operations.hold(unpack(document)) end
   holds = holds and (is_held or not document)
-  return { hits, last, concat(near), is_held and 1 or 0 }
+  return { hits, last, nearest, is_held and 1 or 0 }
 end
 
 -- Answers lookups. Returns the rows found, those at further places, and the answers.
