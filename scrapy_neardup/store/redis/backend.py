@@ -24,9 +24,9 @@ from typing import Any
 
 from ...index.row_index import flips, most_flips
 from .. import records
-from ..interface import DOCUMENT, HOST, LINK, META, RUN, Entry, Found, Postings, Question, Record, Row, StoreError
+from ..interface import DOCUMENT, HOST, LINK, META, RUN, Entry, Found, Postings, Question, Row, StoreError
 from ..keys import id_of, key_of, kind_of, place_of
-from .connection import BATCH, Operation, Server, code, keys, logger, store_errors
+from .connection import BATCH, Hold, Operation, Server, code, keys, logger, store_errors
 
 NAMED = (RUN, META, HOST)  # kinds of rows that have a name instead of a place, with one hash for each kind
 CODE, PLACE = 4, 8  # bytes of a run's code and a place
@@ -35,8 +35,6 @@ AT_ONCE = 500  # rows to read at a time
 NEWS = 2000  # entries of the stream to read at a time
 _HEARD = 86_400  # seconds for which new documents are announced after a process last asked for them
 _NUMBER = 31  # bits of a row number
-Hold = tuple[Operation, Record]
-"""A document, and the operation that holds it: `hold`, its place, value, keys and SimHash."""
 
 
 class RedisBackend(Server):
@@ -80,7 +78,7 @@ class RedisBackend(Server):
                 yield Row(key, value)
 
     def _rows_at(self, places: Iterable[bytes]) -> dict[bytes, Row]:
-        """Return the existing rows at these places, as a dictionary by place."""
+        """Return the existing rows at these places."""
         wanted, found = iter(places), dict[bytes, Row]()
         while some := b"".join(islice(wanted, AT_ONCE)):
             [[told, _]] = self.run(["look", [], some])
@@ -88,13 +86,13 @@ class RedisBackend(Server):
         return found
 
     def _decoded(self, told: Sequence[Any]) -> dict[bytes, Row]:
-        """Decode the rows in an answer, by place. Leave out pending documents that this process has withdrawn."""
+        """Decode the rows in an answer, by place."""
         rows, own = {}, {*self.runs.values()}
         for place, value, is_pending in zip(told[::3], told[1::3], told[2::3], strict=True):
             if not (is_pending and place[:CODE] in own):
                 rows[place] = Row(self._key(place), value, bool(is_pending))
-            elif hold := self.held.get(place):
-                rows[place] = Row(self._key(place), hold[1])
+            elif hold := self.held.get(place):  # otherwise this process has withdrawn it
+                rows[place] = Row(self._key(place), hold.record)
         return rows
 
     def names(self) -> dict[str, bytes]:
@@ -128,10 +126,10 @@ class RedisBackend(Server):
         written = numbers[: int(last or -1) + 1]
         for at in range(0, len(written), AT_ONCE):
             rows = self._rows_at(number.to_bytes(PLACE, "big") for number in written[at : at + AT_ONCE])
-            yield from (row for row in rows.values() if isinstance(row.value, bytes) and not row.is_pending)
-        for at_place, (_, record) in [*self.held.items()]:
-            if int.from_bytes(at_place, "big") in numbers:
-                yield Row(self._key(at_place), record)
+            yield from (row for row in rows.values() if not row.is_pending)
+        for place, hold in [*self.held.items()]:
+            if int.from_bytes(place, "big") in numbers[len(written) :]:
+                yield Row(self._key(place), hold.record)
 
     # Lookups
 
@@ -139,7 +137,7 @@ class RedisBackend(Server):
         with store_errors(self.name):
             holds = [entry and _holding(entry) for entry in entries or [None] * len(questions)]
             told, answers = self._look([*map(_asked, questions, holds)], holds)
-            rows, own = self._decoded(told), [hold[0][1] if hold else b"" for hold in holds]
+            rows, own = self._decoded(told), [hold.place if hold else b"" for hold in holds]
             return [
                 self._found(question, answer, rows, own[at:])
                 for at, (question, answer) in enumerate(zip(questions, answers, strict=True))
@@ -154,7 +152,7 @@ class RedisBackend(Server):
             raise
         for hold, (*_, is_held) in zip(holds, answers, strict=True):
             if hold and is_held:
-                self.held[hold[0][1]] = hold
+                self.held[hold.place] = hold
         return told, answers
 
     def _found(self, question: Question, answer: Any, rows: dict[bytes, Row], own: Sequence[bytes]) -> Found:
@@ -181,7 +179,7 @@ class RedisBackend(Server):
     def hold(self, entry: Entry, seen: bytes) -> bool:
         with store_errors(self.name):
             hold, middle = _holding(entry), len(seen) // 2
-            _, [[*_, is_held]] = self._look([[seen[:middle], b"", b"", b"", 0, hold[0][1:], seen[middle:]]], [hold])
+            _, [[*_, is_held]] = self._look([[seen[:middle], b"", b"", b"", 0, hold[:4], seen[middle:]]], [hold])
             return bool(is_held)
 
     def release(self, entry: Entry) -> None:
@@ -189,7 +187,7 @@ class RedisBackend(Server):
         self.hurry()  # another process may wait for it
 
     def _release(self, holds: Iterable[Hold | None]) -> None:
-        self.add(*(["free", place, *rest] for (_, place, _, *rest), _ in filter(None, holds)))
+        self.add(*(["free", hold.place, hold.keys, hold.simhash] for hold in holds if hold))
 
     # Writing, and news
 
@@ -260,8 +258,7 @@ def packed(postings: Postings) -> tuple[bytes, bytes]:
 
 
 def _holding(entry: Entry) -> Hold:
-    value = records.dump(entry.key, entry.record)
-    return ["hold", place(entry.key), value, *packed(entry.postings)], entry.record
+    return Hold(place(entry.key), records.dump(entry.key, entry.record), *packed(entry.postings), entry.record)
 
 
 def _writing(entry: Entry, held: Mapping[bytes, Hold]) -> Operation:
@@ -271,8 +268,8 @@ def _writing(entry: Entry, held: Mapping[bytes, Hold]) -> Operation:
         return ["set", kind, id_of(entry.key), value, kind != META and not entry.keeps_place]
     at, (keys, simhash) = place(entry.key), packed(entry.postings)
     others: bytes | bool = b"" if entry.keeps_place else False
-    if (hold := held.get(at)) and hold[0][4] == simhash:
-        others = b"".join(key for key in pieces(keys) if key not in {*pieces(hold[0][3])})
+    if (hold := held.get(at)) and hold.simhash == simhash:
+        others = b"".join(key for key in pieces(keys) if key not in {*pieces(hold.keys)})
     return ["row", at, value, keys, simhash, others, kind == DOCUMENT]
 
 
@@ -295,4 +292,4 @@ def _asked(question: Question, hold: Hold | None) -> list[Any]:
         most = zip(range(4), unpack(">4H", simhash), most_flips(question.distance), strict=True)
         blocks = [pack(">BH", n, value ^ flip) for n, value, bits in most for flip in flips(bits)]
     newest = bytes(question.keys[key] for key in few)
-    return [packed_keys(few), newest, b"".join(blocks), simhash, question.distance, hold[0][1:] if hold else False]
+    return [packed_keys(few), newest, b"".join(blocks), simhash, question.distance, hold[:4] if hold else False]

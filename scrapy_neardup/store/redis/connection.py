@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from functools import cache, partial
 from importlib.resources import files
 from threading import Event, Lock, Thread
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 from urllib.parse import quote, unquote, urlsplit
 from uuid import uuid4
 
@@ -144,6 +144,16 @@ def code(run: str) -> bytes:
     return hashlib.blake2b(run.encode(), digest_size=4).digest()
 
 
+class Hold(NamedTuple):
+    """A pending document: its place, value, keys and SimHash as arguments of the script, and its record."""
+
+    place: bytes
+    value: bytes
+    keys: bytes
+    simhash: bytes
+    record: Record
+
+
 class Server:
     """One namespace of a server, with the runs that this process holds there.
 
@@ -156,8 +166,8 @@ class Server:
         self.root = f"{{neardup:{quote(namespace, safe='')}:{VERSION}}}"
         self.runs: dict[str, bytes] = {}
         """The codes of the runs that this process holds, by id."""
-        self.held: dict[bytes, tuple[Operation, Record]] = {}
-        """The pending documents of this process by place, each with the operation that holds it."""
+        self.held: dict[bytes, Hold] = {}
+        """The pending documents of this process by place."""
         self.refused: Exception | None = None
         """The error of the last attempt to send queued operations; None if it succeeded."""
         self.connections = 0
@@ -208,7 +218,7 @@ class Server:
         """Queue what was remembered again. Rows of runs, hosts and `meta` are written only if missing."""
         kept = [*self._named.values(), *self._rows.values()]
         rows = [["add", *each[1:4]] if each[0] == "set" else each for each in kept]
-        self._again = [*rows, *(operation for operation, _ in [*self.held.values()])]
+        self._again = [*rows, *(["hold", *hold[:4]] for hold in [*self.held.values()])]
 
     def flush(self, *, wait: bool) -> None:
         if wait or self._again or self._waiting:

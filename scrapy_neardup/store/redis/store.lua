@@ -75,11 +75,6 @@ end
 
 local gone = {} -- entries of dropped rows that are still in a list, by the name of the list
 
-local function note_gone(name, entry)
-  gone[name] = gone[name] or {}
-  table.insert(gone[name], entry)
-end
-
 local function cut(name, entries)
   local list, cuts, parts, from = read(name), {}, {}, 1
   for _, entry in ipairs(entries) do cuts[#cuts + 1] = find(list, entry) end
@@ -88,7 +83,7 @@ local function cut(name, entries)
   replace(name, concat(parts) .. sub(list, from))
 end
 
--- Removes dropped entries from the lists. A list is written once, even for many dropped rows.
+-- Removes them from the lists. A list is written once, even for many dropped rows.
 local function cut_all()
   for name, entries in pairs(gone) do attempt(cut, name, entries) end
   gone = {}
@@ -124,7 +119,10 @@ end
 function operations.drop(place, keys, simhash)
   call('DEL', rows .. place)
   call('HDEL', lease(place), place)
-  each_list(note_gone, place, keys, simhash)
+  each_list(function(name, entry)
+    gone[name] = gone[name] or {}
+    table.insert(gone[name], entry)
+  end, place, keys, simhash)
 end
 
 -- Deletes a document if it is pending.
@@ -237,7 +235,7 @@ local function answer(keys, most, blocks, simhash, far, document, seen)
   return { hits, last, nearest, is_held and 1 or 0 }
 end
 
--- Answers lookups. Returns the rows found, those at further places, and the answers.
+-- Returns the rows found and those at further places, and the answers to lookups.
 function requests.look(questions, places)
   local answers = {}
   for n, question in ipairs(questions) do answers[n] = answer(unpack(question)) end
@@ -245,7 +243,6 @@ function requests.look(questions, places)
   return { told, answers }
 end
 
--- Returns the places of all rows of a key.
 function requests.places(key) return read('k' .. sub(key, 1, 6)) end
 
 -- Returns 1 if a row is missing in one of its lists.
@@ -255,23 +252,19 @@ function requests.lacks(...)
   return damage and 1 or missing
 end
 
--- Removes the entries of deleted rows from a list.
-local function tidy(name)
-  local list, width, kept = read(name), is_of_key(name) and PLACE or ENTRY, {}
-  for at = 1, #list, width do
-    local place = sub(list, at, at + PLACE - 1)
-    local is_row = call('EXISTS', rows .. place) == 1 or call('HEXISTS', lease(place), place) == 1
-    if is_row then kept[#kept + 1] = sub(list, at, at + width - 1) end
-  end
-  if #kept < #list / width then replace(name, concat(kept)) end
-end
-
--- Does so with all lists of a bucket, or with the list of a block.
+-- Removes the entries of deleted rows from all lists of a bucket, or from the list of a block.
 function requests.tidy(key)
   local name = sub(key, #root + 1)
-  local fields = is_of_key(name) and #name == 4 and call('HKEYS', key) or {}
-  for _, field in ipairs(fields) do tidy(sub(name, 1, 3) .. field) end
-  if not is_of_key(name) then tidy(name) end
+  local width = is_of_key(name) and PLACE or ENTRY
+  for _, field in ipairs(is_of_key(name) and #name == 4 and call('HKEYS', key) or { sub(name, 4) }) do
+    local list, kept = read(sub(name, 1, 3) .. field), {}
+    for at = 1, #list, width do
+      local place = sub(list, at, at + PLACE - 1)
+      local is_row = call('EXISTS', rows .. place) == 1 or call('HEXISTS', lease(place), place) == 1
+      if is_row then kept[#kept + 1] = sub(list, at, at + width - 1) end
+    end
+    if #kept < #list / width then replace(sub(name, 1, 3) .. field, concat(kept)) end
+  end
   return 1
 end
 
