@@ -7,8 +7,8 @@ local call, sub, byte, concat, reply = redis.call, string.sub, string.byte, tabl
 local CODE, PLACE, KEY, ENTRY = 4, 8, 8, 16 -- bytes of a run's code, a place, a key, a place with SimHash
 local SHORT = 63 -- max. bytes of a list in its bucket; a longer one would turn the bucket into a full hash table
 local EXACT = 4096 -- bytes; a string up to this size is stored without spare room
-local LOOKED, CROWD = 256, 512 -- max. entries to look at of a key, in case most of them have no rows, and of a block
-local NEAREST = 16 -- max. documents with a near SimHash
+local LOOKED = 256 -- max. places of a key to look at, in case most of them have no rows
+local WIDE, CROWD, NEAREST = 1024, 64, 16 -- max. entries of a block to look at, near ones among them, and answers
 local ONES = { [0] = 0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4 } -- bits that are set in a number
 local KEPT = 100000 -- entries of the stream of news
 local rows, operations, requests, damage = root .. 'r', {}, {}, false
@@ -203,8 +203,10 @@ end
 local function near(blocks, simhash, most, own)
   local far, found, nearest = {}, {}, {}
   for block = 1, #blocks, 3 do
-    local list = call('GETRANGE', root .. 'n' .. sub(blocks, block, block + 2), -ENTRY * CROWD, -1)
-    for at = 1, #list, ENTRY do
+    local list = call('GETRANGE', root .. 'n' .. sub(blocks, block, block + 2), -ENTRY * WIDE, -1)
+    assert(#list % ENTRY == 0, 'bad argument: a list has a part of an entry')
+    for at = #list - ENTRY + 1, 1, -ENTRY do
+      if #found >= CROWD then break end
       local bits = distance(list, at, simhash, most)
       local place = bits <= most and sub(list, at, at + PLACE - 1)
       if place and place ~= own and not far[place] then far[place], found[#found + 1] = bits, place end
