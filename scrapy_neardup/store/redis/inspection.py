@@ -8,10 +8,10 @@ from itertools import islice
 from ...progress import watched
 from .. import records
 from ..damage import DAMAGE
-from ..interface import DOCUMENT, HOST, LINK, META, RUN, Record, StoreError
+from ..interface import DOCUMENT, HOST, LINK, META, RUN, Entry, Record, StoreError
 from ..postings import postings
 from ..verification import Survey, Verification
-from .backend import RedisBackend, packed, place
+from .backend import RedisBackend, located
 from .connection import namespaces
 
 AT_ONCE = 200  # rows to verify at a time
@@ -32,7 +32,11 @@ def inspect(address: str, survey: Survey) -> None:
 
 
 def _inspect_namespace(backend: RedisBackend, rows: Verification) -> None:
-    _check_types(backend, rows)
+    types = backend.run(*(["call", "TYPE", backend.key(name)] for name in _TYPES))
+    for (name, wanted), found in zip(_TYPES.items(), types, strict=True):
+        if found.decode() not in (wanted, "none"):
+            what = f"key {backend.key(name)!r} is a {found.decode()}, not a {wanted}"
+            rows.note(what, "the store is refused, or can't be written")
     is_quiet = _is_quiet(backend)
     for kind in _KINDS:
         try:
@@ -52,36 +56,20 @@ def _is_quiet(backend: RedisBackend) -> bool:
         return False
 
 
-def _check_types(backend: RedisBackend, rows: Verification) -> None:
-    """Add findings for Redis keys of a wrong type."""
-    told = backend.run(*(["call", "TYPE", backend.key(name)] for name in _TYPES))
-    for (name, wanted), found in zip(_TYPES.items(), told, strict=True):
-        if found.decode() not in (wanted, "none"):
-            what = f"key {backend.key(name)!r} is a {found.decode()}, not a {wanted}"
-            rows.note(what, "the store is refused, or can't be written")
-
-
 def _inspect_kind(backend: RedisBackend, kind: str, rows: Verification) -> None:
     scanned = iter(watched(backend.scan(kind), "rows"))
     while some := list(islice(scanned, AT_ONCE)):
-        taken = {row.key: rows.take(row.key, row.value) for row in some}
-        if kind in (DOCUMENT, LINK):
-            _inspect_lists(backend, {key: record for key, record in taken.items() if record}, rows)
-
-
-def _inspect_lists(backend: RedisBackend, taken: Mapping[str, Record], rows: Verification) -> None:
-    """Add findings for rows that the index does not find.
-
-    These rows are read again first, since another process may have rewritten or deleted them.
-    """
-    if lost := _unfound(backend, taken):
-        again = {row.key: records.load(row.key, row.value) for row in backend.get(lost) if isinstance(row.value, bytes)}
-        costs = "copies of their pages are stored again, or their URLs are fetched again"
-        for key in _unfound(backend, again):
-            rows.note("rows are missing in their index", costs, count=1, example=repr(key))
+        taken = {row.key: record for row in some if (record := rows.take(row.key, row.value))}
+        if kind in (DOCUMENT, LINK) and (lost := _unfound(backend, taken)):
+            # Read again, since another process may have rewritten or deleted them.
+            found = [(row.key, row.value) for row in backend.get(lost) if isinstance(row.value, bytes)]
+            for key in _unfound(backend, {key: records.load(key, value) for key, value in found}):
+                costs = "copies of their pages are stored again, or their URLs are fetched again"
+                rows.note("rows are missing in their index", costs, count=1, example=repr(key))
 
 
 def _unfound(backend: RedisBackend, rows: Mapping[str, Record]) -> list[str]:
     """Return the keys of rows that are missing in at least one of their lists in the index."""
-    told = backend.run(*(["lacks", place(key), *packed(postings(rows[key]))] for key in rows), checks=False)
-    return [key for key, is_lacking in zip(rows, told, strict=True) if is_lacking]
+    entries = [Entry(key, record, postings(record)) for key, record in rows.items()]
+    told = backend.run(*(["lacks", *located(entry)] for entry in entries), checks=False)
+    return [entry.key for entry, is_lacking in zip(entries, told, strict=True) if is_lacking]

@@ -188,11 +188,11 @@ local function newest(hits, n, name, most, own)
   return list == '' and string.rep('\0', PLACE) or sub(list, -PLACE)
 end
 
--- Returns the Hamming distance between the SimHash of an entry and another one, or more than `most` if it is more.
-local function distance(list, entry, simhash, most)
+-- Returns the Hamming distance between the SimHash of an entry and given bytes, or more than `most` if it is more.
+local function distance(list, entry, bytes, most)
   local sum = 0
   for n = 1, 8 do
-    local bits = bit.bxor(byte(list, entry + PLACE + n - 1), byte(simhash, n))
+    local bits = bit.bxor(byte(list, entry + PLACE + n - 1), bytes[n])
     sum = sum + ONES[bits % 16] + ONES[(bits - bits % 16) / 16]
     if sum > most then break end
   end
@@ -201,13 +201,13 @@ end
 
 -- Adds the documents with a near SimHash to the answer. Returns their places, the nearest first.
 local function near(blocks, simhash, most, own)
-  local far, found, nearest = {}, {}, {}
+  local far, found, nearest, bytes = {}, {}, {}, { byte(simhash, 1, 8) }
   for block = 1, #blocks, 3 do
     local list = call('GETRANGE', root .. 'n' .. sub(blocks, block, block + 2), -ENTRY * WIDE, -1)
     assert(#list % ENTRY == 0, 'bad argument: a list has a part of an entry')
     for at = #list - ENTRY + 1, 1, -ENTRY do
       if #found >= CROWD then break end
-      local bits = distance(list, at, simhash, most)
+      local bits = distance(list, at, bytes, most)
       local place = bits <= most and sub(list, at, at + PLACE - 1)
       if place and place ~= own and not far[place] then far[place], found[#found + 1] = bits, place end
     end
