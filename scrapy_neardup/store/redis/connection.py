@@ -114,7 +114,7 @@ def _group(url: str, kind: str, options: Any) -> Callable[[], Any]:
     told: Any = [cast(Any, parse_url)(f"{parts.scheme}://{login}{at}{name}?{parts.query}") for name in names.split(",")]
     port = 26379 if kind == "sentinel" else 6379
     hosts = [(each.pop("host", "localhost"), each.pop("port", port)) for each in told]
-    login_options = {"ssl": bool(told[-1].pop("connection_class", None)), **told[-1], **options}
+    login_options = {"ssl": bool(told[-1].pop("connection_class", None)), **options, **told[-1]}
     if kind == "cluster":
         return partial(RedisCluster, startup_nodes=[make_node(*pair) for pair in hosts], **login_options)
     service, _, database = parts.path.strip("/").partition("/")
@@ -354,8 +354,11 @@ class Server:
         self.runs = {**self.runs, run: code(run)}  # a new one, since the thread may be iterating over the old one
         return True
 
+    def _lease(self, run: str) -> bytes:
+        return self.key("lease.").encode() + code(run)
+
     def is_held(self, run: str) -> bool:
-        return bool(self.run(["call", "EXISTS", self.key("lease.").encode() + code(run)])[0])
+        return bool(self.run(["call", "EXISTS", self._lease(run)])[0])
 
     def release_run(self, run: str) -> None:
         if run in self.runs:
@@ -373,4 +376,4 @@ class Server:
                 self._wakes.clear()
                 self._closed.wait(pauses.compute(self._failures) if self._away else SOON)
             with suppress(Exception):  # of any kind, since the next attempt may succeed
-                self._tried([["renew", int(1000 * LEASE)]])
+                self._tried([["call", "PEXPIRE", self._lease(run), int(1000 * LEASE)] for run in self.runs])

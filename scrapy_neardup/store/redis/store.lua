@@ -2,8 +2,9 @@
 -- KEYS[1]: the prefix of all keys. ARGV[1]: the token of the connection (40 bytes), then the codes of the runs whose
 -- leases it must hold. ARGV[2], in MessagePack: operations that write, and requests, each with its name and arguments.
 -- Returns the error of an operation that can never succeed, the error that ended the operations, answers to requests.
-local root, token = KEYS[1], string.sub(ARGV[1], 1, 40)
 local call, sub, byte, concat, reply = redis.call, string.sub, string.byte, table.concat, redis.error_reply
+local root, token, rows, damage = KEYS[1], sub(ARGV[1], 1, 40), KEYS[1] .. 'r', false
+local operations, requests = {}, {}
 local CODE, PLACE, KEY, ENTRY = 4, 8, 8, 16 -- bytes of a run's code, a place, a key, a place with SimHash
 local SHORT = 63 -- max. bytes of a list in its bucket; a longer one would turn the bucket into a full hash table
 local EXACT = 4096 -- bytes; a string up to this size is stored without spare room
@@ -11,15 +12,13 @@ local LOOKED = 256 -- max. places of a key to look at, in case most of them have
 local WIDE, CROWD, NEAREST = 1024, 64, 16 -- max. entries of a block to look at, near ones among them, and answers
 local ONES = { [0] = 0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4 } -- bits that are set in a number
 local KEPT = 100000 -- entries of the stream of news
-local rows, operations, requests, damage = root .. 'r', {}, {}, false
 
 -- Returns the lease of the run of a place: a hash of pending documents by place, with the token of the holder at ''.
 local function lease(place) return root .. ':lease.' .. sub(place, 1, CODE) end
 
-local leases = {}
-for at = 41, #ARGV[1], CODE do leases[#leases + 1] = lease(sub(ARGV[1], at, at + CODE - 1)) end
-for _, name in ipairs(leases) do
-  if call('HGET', name, '') ~= token then return reply('TRYAGAIN neardup: the run is not held') end
+for at = 41, #ARGV[1], CODE do
+  local holder = call('HGET', lease(sub(ARGV[1], at, at + CODE - 1)), '')
+  if holder ~= token then return reply('TRYAGAIN neardup: the run is not held') end
 end
 
 -- Calls a function. An error of a damaged key is noted, and the script goes on; any other error is raised.
@@ -35,6 +34,7 @@ end
 -- SimHash that of places with SimHashes. A list is a string, but a short one of a key is a field of its bucket, a small
 -- hash. If the field is '', the list is a string too.
 local function is_of_key(name) return byte(name) == 107 end
+
 local function bucket(name)
   return root .. sub(name, 1, 3) .. string.char(byte(name, 4) - byte(name, 4) % 64), sub(name, 4)
 end
@@ -93,7 +93,7 @@ end
 local function each_list(work, place, keys, simhash, again)
   for at = 1, #keys, KEY do attempt(work, 'k' .. sub(keys, at, at + 5), place, again) end
   for at = 1, #simhash, 2 do
-    attempt(work, 'n' .. string.char(at / 2) .. sub(simhash, at, at + 1), place .. simhash, again)
+    attempt(work, 'n' .. string.char((at - 1) / 2) .. sub(simhash, at, at + 1), place .. simhash, again)
   end
 end
 
@@ -135,7 +135,10 @@ function operations.set(hash, name, value, is_news)
   if value then call('HSET', root .. ':' .. hash, name, value) else call('HDEL', root .. ':' .. hash, name) end
   if is_news then call('XADD', root .. ':news', 'MAXLEN', '~', KEPT, '*', hash, name) end
 end
+
 function operations.add(hash, name, value) call('HSETNX', root .. ':' .. hash, name, value) end
+
+-- Requests
 
 function requests.call(...) return call(...) end
 
@@ -154,11 +157,6 @@ function requests.lease(code, run, milliseconds)
   if milliseconds > 0 then call('HSET', lease(code), '', token) end
   call('PEXPIRE', lease(code), milliseconds)
   return holder and 1 or 2
-end
-
-function requests.renew(milliseconds)
-  for _, name in ipairs(leases) do call('PEXPIRE', name, milliseconds) end
-  return 1
 end
 
 local known, told, holds = {}, {}, true -- `holds` is false once a document could not be held
