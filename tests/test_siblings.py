@@ -803,3 +803,21 @@ def test_last_pages_of_a_host_are_remembered(monkeypatch: pytest.MonkeyPatch) ->
     assert form_of(known, own_page(7)) == 0.5  # one page of the form is left
     learned(known, others[3])
     assert form_of(known, own_page(7)) == 0.0
+
+
+def test_a_version_that_a_dead_run_held_makes_no_form_of_the_others(tmp_path: Path) -> None:
+    """A process has read the pages of the host before they were forgotten with their run."""
+    path = tmp_path / "s.sqlite"
+    versions = [text(1, 150), *(edited(text(1, 150), place, place + 40) for place in (10, 60))]
+    pages = [Document(f"http://a.example/{n}", each, "A page") for n, each in enumerate(versions)]
+    dead = Deduplicator.open(path)
+    dead.claim(pages[0]).commit()
+    dead.flush()
+    with Deduplicator.open(path) as dedup:
+        copy = Document("http://a.example/copy", versions[0], "A page")
+        assert dedup.claim(copy).verdict.status == "duplicate"
+        dead.close(clean=False)
+        Deduplicator.open(path).close()
+        dedup.flush()
+        claims = [dedup.claim(page) for page in pages[1:]]
+        assert [claim.verdict.status for claim in claims] == ["unique", "duplicate"]

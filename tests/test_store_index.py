@@ -511,7 +511,8 @@ def test_a_kill_while_an_index_is_built_leaves_it_whole(place: Place, kills: int
                 assert [each.url for _, each in store.find(asking({"exact": (number + 1000,)}))] == [f"{URL}{number}"]
         assert place.is_whole()
     compact(place.address)
-    assert len(names(place)) == 1
+    # A part of a file stays for an hour, since the process that writes it may be alive.
+    assert len([name for name in names(place) if name.endswith(".idx")]) == 1
     assert json.dumps(verify(place.address).read["documents"]) == str(40 * kills + 40)
 
 

@@ -64,7 +64,7 @@ class Matcher:
         self._scope = _SCOPES[scope]
         self.apart: Apart | None = None
         """The last document with the text of the last judged one, from which only one fact keeps it apart."""
-        self._siblings = Siblings(store.pages)
+        self._siblings = Siblings(store.pages, lambda: store.erasures)
 
     def learn(self, signature: Signature, match: Match | None) -> None:
         """Remember a new document, or a copy that may hide a form, to recognise siblings among later documents."""

@@ -299,9 +299,11 @@ class Pair:
 class Siblings:
     """Remembers the last pages of each host that this process held, after those that the store had before."""
 
-    def __init__(self, stored: Callable[[str], Iterable[Signature]]) -> None:
-        """`stored` returns pages of a host from the store, oldest first."""
+    def __init__(self, stored: Callable[[str], Iterable[Signature]], erasures: Callable[[], int] = int) -> None:
+        """`stored` returns pages of a host from the store, oldest first; `erasures` counts when some were forgotten."""
         self._stored = stored
+        self._erasures = erasures
+        self._known_erasures = erasures()
         self._hosts: OrderedDict[str, dict[Place, bytes]] = OrderedDict()
 
     def learn(self, signature: Signature) -> None:
@@ -325,7 +327,14 @@ class Siblings:
             self.learn(copy)
 
     def _pages(self, name: str) -> dict[Place, bytes]:
-        """Return the remembered pages of a host. A host that is met for the first time has those of the store."""
+        """Return the remembered pages of a host. A host that is met for the first time has those of the store.
+
+        Once documents of a run are forgotten, all hosts are met anew: a version of a page that is not held any more
+        must not make a form of the others.
+        """
+        if self._known_erasures != self._erasures():
+            self._known_erasures = self._erasures()
+            self._hosts.clear()
         if name not in self._hosts:
             self._hosts[name] = {_place(each): each.sketch.codes for each in self._stored(name)}
             if len(self._hosts) > HOSTS:

@@ -26,6 +26,8 @@ class Session:
         """The id of the run of this process; "" if the store is open read-only."""
         self.runs: dict[str, Run] = {}
         """The records of all known runs by id."""
+        self.erasures = 0
+        """How often it became known that rows of a run were forgotten while the store is open."""
         self._backend = backend
         self._lookup = lookup
         self._last = 0
@@ -112,14 +114,19 @@ class Session:
         for row in rows:
             run = self.load(row)
             if isinstance(run, Run) and not (self._has_begun and run.id == self.run):
-                self.runs[run.id] = run
+                self._set(run)
         if rows := self._backend.get([meta.COUNTS]):
             self._beyond = dict(self.load(next(iter(rows))))  # type: ignore[arg-type]
 
     def save(self, run: Run) -> None:
         """Write the record of a run."""
-        self.runs[run.id] = run
+        self._set(run)
         self.write([Entry(f"{RUN}/{run.id}", run)])
+
+    def _set(self, run: Run) -> None:
+        known = self.runs.get(run.id)
+        self.erasures += known is not None and known.forgotten != run.forgotten
+        self.runs[run.id] = run
 
     # Writing
 

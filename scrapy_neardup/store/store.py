@@ -93,6 +93,11 @@ class Store:
         return self.session.run
 
     @property
+    def erasures(self) -> int:
+        """How often it became known that documents of a run were forgotten while the store is open."""
+        return self.session.erasures
+
+    @property
     def is_remote(self) -> bool:
         """True if the back end is a server."""
         return self.backend.is_remote
