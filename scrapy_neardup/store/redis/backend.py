@@ -18,6 +18,7 @@ All keys begin with `{neardup:NAMESPACE:4}`, which keeps them on one node of a c
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import islice
 from struct import pack, unpack
 from typing import Any
@@ -148,7 +149,8 @@ class RedisBackend(Server):
         try:
             [[told, answers]] = self.run(["look", asked, b""])
         except StoreError:
-            self._release(holds)  # the server may have held some of them
+            # The server may have held some of them.
+            self.add(*(["free", hold.place, hold.keys, hold.simhash] for hold in holds if hold))
             raise
         for hold, (*_, is_held) in zip(holds, answers, strict=True):
             if hold and is_held:
@@ -157,12 +159,14 @@ class RedisBackend(Server):
 
     def _found(self, question: Question, answer: Any, rows: dict[bytes, Row], own: Sequence[bytes]) -> Found:
         hits, lasts, nearest, is_held = answer
-        few, found = _few(question), dict[int, list[Row]]()
+        few = _few(question)
+        found: dict[int, list[Row]] = {}
         for at, place in zip(reversed(hits[::2]), reversed(hits[1::2]), strict=True):
             if place in rows:
                 found.setdefault(few[at], []).append(rows[place])
-        for key in question.keys.keys() - few:
-            found[key] = list(self._rows_at(self._places(key)).values())[-question.keys[key] :]
+        for key in question.keys if len(few) < len(question.keys) else ():
+            if key not in few:
+                found[key] = list(self._rows_at(self._places(key)).values())[-question.keys[key] :]
         near = [rows[place] for place in sorted(nearest) if place in rows and place not in own]
         return Found(found, near, bool(is_held), packed_keys(few) + lasts)
 
@@ -183,11 +187,8 @@ class RedisBackend(Server):
             return bool(is_held)
 
     def release(self, entry: Entry) -> None:
-        self._release([_hold(entry)])
+        self.add(["free", *located(entry)])
         self._wakes.set()  # another process may wait for it
-
-    def _release(self, holds: Iterable[Hold | None]) -> None:
-        self.add(*(["free", each.place, each.keys, each.simhash] for each in holds if each))
 
     # Writing, and news
 
@@ -287,10 +288,15 @@ def _few(question: Question) -> list[int]:
 
 def _asked(question: Question, hold: Hold | None) -> list[Any]:
     """Return a lookup as arguments of the script."""
-    few, simhash, blocks = _few(question), b"", list[bytes]()
+    few, simhash, blocks = _few(question), b"", b""
     if question.simhash is not None:
         simhash = pack(">Q", question.simhash)
-        most = zip(range(4), unpack(">4H", simhash), most_flips(question.distance), strict=True)
-        blocks = [pack(">BH", n, value ^ flip) for n, value, bits in most for flip in flips(bits)]
-    newest = bytes(question.keys[key] for key in few)
-    return [packed_keys(few), newest, b"".join(blocks), simhash, question.distance, hold[:4] if hold else False]
+        values, flipped = unpack(">4H", simhash), _flips(question.distance)
+        blocks = b"".join([pack(">BH", block, values[block] ^ bits) for block, bits in flipped])
+    newest = bytes([question.keys[key] for key in few])
+    return [packed_keys(few), newest, blocks, simhash, question.distance, hold[:4] if hold else False]
+
+
+@cache
+def _flips(distance: int) -> list[tuple[int, int]]:
+    return [(block, bits) for block, most in enumerate(most_flips(distance)) for bits in flips(most)]

@@ -144,6 +144,13 @@ def code(run: str) -> bytes:
     return hashlib.blake2b(run.encode(), digest_size=4).digest()
 
 
+def _checked(answers: list[Any]) -> list[Any]:
+    for answer in answers:
+        if isinstance(answer, Exception):
+            raise answer
+    return answers
+
+
 class Hold(NamedTuple):
     """A pending document: its place, value, keys and SimHash as arguments of the script, and its record."""
 
@@ -241,10 +248,7 @@ class Server:
                 raise self._away.with_traceback(None)
             answers = self._tried(requests)
             self._failures = 0
-            for error in answers if checks else ():
-                if isinstance(error, Exception):
-                    raise error
-            return answers
+            return _checked(answers) if checks else answers
 
     def _tried(self, requests: Sequence[Operation]) -> list[Any]:
         """Send requests, after a loss of the connection once more. Mark the server as down or up."""
@@ -316,10 +320,7 @@ class Server:
         before, self._process = self._process, b""  # stays unknown until all leases are taken
         taking = [self._taking(run, LEASE) for run in self.runs]
         _, _, [process, *states] = self._exchanged((), [["process"], *taking], ())
-        for error in states:
-            if isinstance(error, Exception):
-                raise error
-        if _ELSEWHERE in states:
+        if _ELSEWHERE in _checked(states):
             why = f"since its lease of {LEASE:.0f} seconds expired"
             raise StoreError(f"store {self.name!r} gave this run to another process, {why}")
         if before != process or not process or _FREE in states:
