@@ -150,7 +150,7 @@ class RedisBackend(Server):
             [[told, answers]] = self.run(["look", asked, b""])
         except StoreError:
             # The server may have held some of them.
-            self.add(*(["free", hold.place, hold.keys, hold.simhash] for hold in holds if hold))
+            self.add(*(["drop", hold.place, hold.keys, hold.simhash, True] for hold in holds if hold))
             raise
         for hold, (*_, is_held) in zip(holds, answers, strict=True):
             if hold and is_held:
@@ -187,7 +187,7 @@ class RedisBackend(Server):
             return bool(is_held)
 
     def release(self, entry: Entry) -> None:
-        self.add(["free", *located(entry)])
+        self.add(["drop", *located(entry), True])
         self._wakes.set()  # another process may wait for it
 
     # Writing, and news
@@ -274,7 +274,7 @@ def _writing(entry: Entry, held: Mapping[bytes, Hold]) -> Operation:
 def _deletion(entry: Entry) -> Operation:
     if kind_of(entry.key) in NAMED:
         return ["set", kind_of(entry.key), id_of(entry.key), False, False]
-    return ["drop", *located(entry)]
+    return ["drop", *located(entry), False]
 
 
 def _hold(entry: Entry) -> Hold:

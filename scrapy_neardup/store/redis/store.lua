@@ -116,18 +116,15 @@ function operations.row(place, value, keys, simhash, others, is_news)
   end
 end
 
-function operations.drop(place, keys, simhash)
+-- Deletes a document or link; with `if_pending`, only a pending document.
+function operations.drop(place, keys, simhash, if_pending)
+  if if_pending and call('HEXISTS', lease(place), place) == 0 then return end
   call('DEL', rows .. place)
   call('HDEL', lease(place), place)
   each_list(function(name, entry)
     gone[name] = gone[name] or {}
     table.insert(gone[name], entry)
   end, place, keys, simhash)
-end
-
--- Deletes a document if it is pending.
-function operations.free(place, ...)
-  if call('HEXISTS', lease(place), place) == 1 then operations.drop(place, ...) end
 end
 
 -- Writes or deletes a row of another kind. `add` writes it only if it is missing.
@@ -270,7 +267,7 @@ end
 
 local function write(given)
   for _, each in ipairs(given) do
-    if each[1] ~= 'drop' and each[1] ~= 'free' then cut_all() end
+    if each[1] ~= 'drop' then cut_all() end
     attempt(operations[each[1]], unpack(each, 2))
   end
   cut_all()
