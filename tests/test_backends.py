@@ -504,10 +504,10 @@ def test_damaged_postings_are_told(place: Place, key: str, value: bytes) -> None
     assert isinstance(backend, RedisBackend)
     backend.write([document(1, simhash=0)._replace(postings=Postings([0], 0))])
     backend.flush(wait=True)
-    root = backend.server.root.encode()
+    root = backend.root.encode()
     if key == "n":
-        backend.server.run([("SET", root + b"n\0\0\0", value)])
+        backend.run(["call", "SET", root + b"n\0\0\0", value])
     else:
-        backend.server.run([("SET", root + b"k\0\0\0", value)])
+        backend.run(["call", "SET", root + b"k\0\0\0", value])
     with pytest.raises(StoreError, match="verify"):
         backend.find([Question({0: 1}, 0, 3)])

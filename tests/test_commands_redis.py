@@ -23,7 +23,7 @@ from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document, StoreError
 from scrapy_neardup.store import open_store
-from scrapy_neardup.store.redis.encoding import code
+from scrapy_neardup.store.redis.connection import code
 from scrapy_neardup.store.upkeep import compact, verify
 
 HERE = Path(__file__).parent
@@ -173,10 +173,10 @@ def test_verify_of_a_server_that_others_use_too(server: Server, client: redis.Re
 def test_verify_lists_all_that_is_damaged(server: Server, client: redis.Redis, tmp_path: Path) -> None:
     for namespace in ("", "news"):
         fill(server.address, namespace)
-    root = "{neardup:news:3}"
+    root = "{neardup:news:4}"
     [run, _] = sorted(client.hgetall(f"{root}:run"))
     client.delete(f"{root}r".encode() + code(run.decode()) + bytes([0, 0, 0, 9]))
-    client.delete(*sorted(client.keys("{neardup:news:3}k*"))[:20])
+    client.delete(*sorted(client.keys("{neardup:news:4}k*"))[:20])
     client.hset(f"{ROOT}:run", "20200101-000000-1", "nothing")
     before = values(client)
     made = neardup(tmp_path, "verify", "--store", server.address)
@@ -257,7 +257,7 @@ def test_damage_is_found_and_causes_no_crash(kind: str, seeds: int, server: Serv
 
 
 def test_store_of_another_version_is_left_alone(server: Server, client: redis.Redis) -> None:
-    client.set(b"{neardup:other:4}k", b"newer")
+    client.set(b"{neardup:other:5}k", b"newer")
     client.rpush(b"{neardup::1}:meta", b"older")
     before = values(client)
     fill(server.address)
@@ -272,6 +272,6 @@ def test_keys_of_somebody_else_are_left_alone(suffix: str, server: Server, clien
     with pytest.raises(StoreError, match="wrong kind of value"):
         fill(server.address)
     assert "wrong kind of value" in refused(folder, "import", "held.jsonl", "--store", server.address)
-    assert f"key '{{neardup::3}}{suffix}' is a list, not a hash" in [f.what for f in verify(server.address).findings]
+    assert f"key '{{neardup::4}}{suffix}' is a list, not a hash" in [f.what for f in verify(server.address).findings]
     after = values(client)
     assert all(after[name] == value for name, value in before.items())

@@ -16,11 +16,11 @@ from test_backends import claim, document, find, key_of, keys_of, near, of
 
 from scrapy_neardup.store.interface import Entry, Question, StoreError
 from scrapy_neardup.store.records import Run
-from scrapy_neardup.store.redis import encoding
-from scrapy_neardup.store.redis import server as servers
+from scrapy_neardup.store.redis import backend as backends
+from scrapy_neardup.store.redis import connection as servers
 from scrapy_neardup.store.redis.backend import RedisBackend
-from scrapy_neardup.store.redis.encoding import code, packed_keys
-from scrapy_neardup.store.redis.server import Server as Namespace
+from scrapy_neardup.store.redis.connection import Server as Namespace
+from scrapy_neardup.store.redis.connection import code
 
 
 @pytest.fixture
@@ -69,6 +69,12 @@ def held(open_at: Callable[..., RedisBackend], address: str) -> list[str]:
 Opens = Callable[..., RedisBackend]
 
 
+def bucket(backend: RedisBackend, key: int) -> bytes:
+    """Return the name of the bucket of an index key."""
+    packed = key.to_bytes(8, "big")
+    return f"{backend.root}k".encode() + packed[:2] + bytes([packed[2] & 0xC0])
+
+
 def test_connection_that_was_closed_is_made_anew_at_once(server: Server, proxy: TcpProxy, open_at: Opens) -> None:
     backend = open_at(proxy.address)
     rows = [document(n, n) for n in range(1, 21)]
@@ -78,7 +84,7 @@ def test_connection_that_was_closed_is_made_anew_at_once(server: Server, proxy: 
         proxy.cut()
     backend.flush(wait=True)
     assert held(open_at, server.address) == of(*rows)
-    assert backend.server.connection.number > 20
+    assert backend.connections > 20
 
 
 def test_claim_of_which_the_answer_was_lost(server: Server, proxy: TcpProxy, open_at: Opens) -> None:
@@ -217,7 +223,7 @@ def test_run_whose_lease_lapsed_goes_on(server: Server, open_at: Opens, caplog: 
     one, two = document(1, 11), document(2, 12)
     backend.write([one])
     assert claim(backend, two).is_held
-    server.tell("DEL", backend.server.key("lease.").encode() + code("run"))
+    server.tell("DEL", backend.key("lease.").encode() + code("run"))
     assert not other.is_held("run")
     assert claim(other, document(1, 12, run="other")).is_held  # what the dead hold is held no more
     assert other.hold_run("run")
@@ -236,14 +242,15 @@ def test_run_whose_lease_lapsed_goes_on(server: Server, open_at: Opens, caplog: 
 
 def test_renewed_lease_lasts(server: Server, open_at: Opens, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(servers, "LEASE", 0.4)
-    renewed, renewals, renew = threading.Event(), iter(range(6)), Namespace._renew
+    renewed, renewals, run = threading.Event(), iter(range(6)), Namespace._tried
 
-    def renewing(namespace: Namespace) -> None:
-        renew(namespace)
-        if next(renewals, None) is None:
+    def running(namespace: Namespace, requests: Any) -> list[Any]:
+        answers = run(namespace, requests)
+        if any("PEXPIRE" in each for each in requests) and next(renewals, None) is None:
             renewed.set()
+        return answers
 
-    monkeypatch.setattr(Namespace, "_renew", renewing)
+    monkeypatch.setattr(Namespace, "_tried", running)
     backend, other = open_at(server.address), open_at(server.address, "")
     assert renewed.wait(10)
     assert other.is_held("run")
@@ -254,7 +261,7 @@ def test_renewed_lease_lasts(server: Server, open_at: Opens, monkeypatch: pytest
 def test_runs_of_which_one_code_is_made_are_not_both_taken(
     server: Server, open_at: Opens, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (encoding, servers):
+    for module in (backends, servers):
         monkeypatch.setattr(module, "code", lambda run: b"same")
     backend, other = open_at(server.address), open_at(server.address, "")
     assert not other.hold_run("other")
@@ -330,7 +337,7 @@ def test_store_follows_its_keys_to_another_node(open_at: Opens) -> None:
             with pytest.raises(StoreError):
                 claim(backend, document(7, 12, run="run"))
 
-        cluster.move(backend.server.root, ask_halfway)
+        cluster.move(backend.root, ask_halfway)
         backend.write([document(6, 16)])
         reached(backend)
         assert keys_of(backend.scan("document")) == of(*rows, document(6, 16))
@@ -371,9 +378,9 @@ def test_one_damaged_key_keeps_no_other_row_from_being_written(server: Server, o
     backend = open_at(server.address)
     backend.write([document(1, 11)])
     backend.flush(wait=True)
-    bucket = f"{backend.server.root}k".encode() + packed_keys([key_of(12)])[:3]
-    server.tell("DEL", bucket)
-    server.tell("SET", bucket, "x")
+    spoiled = bucket(backend, key_of(12))
+    server.tell("DEL", spoiled)
+    server.tell("SET", spoiled, "x")
     backend.write([document(n, 10 + n) for n in range(2, 6)])
     with pytest.raises(StoreError, match="verify"):
         backend.flush(wait=True)
@@ -384,8 +391,8 @@ def test_one_damaged_key_keeps_no_other_row_from_being_written(server: Server, o
 def test_a_damaged_key_costs_a_row_no_other_key(server: Server, open_at: Opens) -> None:
     backend = open_at(server.address)
     row = document(1, *range(11, 17), simhash=5)
-    bucket = f"{backend.server.root}k".encode() + packed_keys([key_of(13)])[:3]
-    server.tell("SET", bucket, "x")
+    spoiled = bucket(backend, key_of(13))
+    server.tell("SET", spoiled, "x")
     backend.write([row])
     with pytest.raises(StoreError, match="verify"):
         backend.flush(wait=True)
@@ -441,6 +448,5 @@ def test_compact_gives_room_back(server: Server, open_at: Opens) -> None:
     backend.flush(wait=True)
     backend.write([], [Entry(each.key, each.record) for each in rows])
     backend.compact()
-    names = server.tell("KEYS", f"{backend.server.root}[knKr]*".replace("{", "[{]"))
+    names = server.tell("KEYS", f"{backend.root}[knKr]*".replace("{", "[{]"))
     assert names == []
-    assert server.tell("EXISTS", backend.server.key("pending")) == 0

@@ -57,6 +57,13 @@ def test_twin_takes_the_place_of_one_that_is_withdrawn(place: Place) -> None:
         assert [each.url for each in store.signatures()] == ["http://b.example/1"]
 
 
+def test_twin_takes_the_place_of_one_that_is_withdrawn_though_nobody_flushes(place: Place) -> None:
+    with place.dedup() as one, place.dedup() as other:
+        first = one.claim(Document("http://a.example/1", text(1)))
+        twin = claimed(other, Document("http://b.example/1", text(1)), first.withdraw)
+        assert twin.verdict.status == "unique"
+
+
 def test_twin_takes_the_place_of_one_whose_process_died(place: Place) -> None:
     one = place.dedup()
     one.claim(Document("http://a.example/1", text(1)))

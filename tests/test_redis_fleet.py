@@ -17,7 +17,7 @@ from redis_server import server
 from site_server import Page, Site, article, html
 from tiers import slow
 
-from scrapy_neardup.store.redis.server import Server as Namespace
+from scrapy_neardup.store.redis.connection import Server as Namespace
 
 KILLS = int(os.environ.get("NEARDUP_TEST_KILLS", "3"))
 WORKERS = 3

@@ -15,7 +15,7 @@ from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.store import Store, open_store
-from scrapy_neardup.store.redis.encoding import code
+from scrapy_neardup.store.redis.connection import code
 
 on_server = pytest.mark.parametrize("place", ["server"], indirect=True)
 

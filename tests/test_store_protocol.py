@@ -29,7 +29,7 @@ from scrapy_neardup.hosts.relations import Row
 from scrapy_neardup.signature import Evidence, Signature, Visit
 from scrapy_neardup.store import Selection, Store, memory_store, open_store
 from scrapy_neardup.store.redis.backend import RedisBackend
-from scrapy_neardup.store.redis.encoding import code
+from scrapy_neardup.store.redis.connection import code
 from scrapy_neardup.text.shapes import Shape, place
 
 EXAMPLES = int(os.environ.get("NEARDUP_TEST_EXAMPLES", "25"))
@@ -51,8 +51,8 @@ def shared_store(path: str, **options: Any) -> Store:
 def kill(store: Store) -> None:
     """End a store as the death of its process does: write nothing more."""
     if isinstance(store.backend, RedisBackend):
-        lease = store.backend.server.key("lease.").encode() + code(store.run)
-        store.backend.server.run([("DEL", lease)])  # as if it had run out
+        lease = store.backend.key("lease.").encode() + code(store.run)
+        store.backend.run(["call", "DEL", lease])  # as if it had run out
     store.backend.abandon()
 
 

@@ -20,7 +20,7 @@ def verify(address: str) -> Survey:
     survey = Survey()
     if is_server(address):
         check_client(address)
-        from .redis.server_inspection import inspect
+        from .redis.inspection import inspect
 
         inspect(address, survey)
     else:
@@ -48,7 +48,7 @@ def size(address: str) -> int:
 def _namespaces(address: str) -> list[str]:
     if is_server(address):
         check_client(address)
-        from .redis.namespaces import namespaces as namespaces_of
+        from .redis.connection import namespaces as namespaces_of
 
         return namespaces_of(address)
     with closing(open_database(os.path.realpath(address), writes=False)) as db:

@@ -1,125 +1,195 @@
-"""The back end on a server. Lookups and writes are atomic scripts on the server.
+"""The back end on a server. Lookups and writes are one atomic script on the server, `store.lua`.
 
-All keys begin with `{neardup:NAMESPACE:3}`, which keeps them on one node of a cluster. 3 is the version of this layout:
+All keys begin with `{neardup:NAMESPACE:4}`, which keeps them on one node of a cluster. 4 is the version of this layout:
 
-- `rPLACE`: the row of a document or visit. PLACE is its place, 8 bytes (see `encoding`).
+- `rPLACE`: the row of a document or visit. The place of a document is 8 bytes: the code of its run (32 bits), a bit
+  that is 0, and its number (31 bits). The place of a visit is its hash, in which this bit is 1. The index has each
+  visit under its run too.
 - `:run`, `:meta` and `:host`: hashes of the other rows by name.
-- `:pending`: a hash of pending documents by place. A pending document is valid while the lease of its run lasts.
-- `kBUCKET`: 2^18 small hashes. The first bits of an index key choose the bucket. The bucket maps the other bits to the
-  places of the rows, oldest first. If this list is long, it is stored in `K` with the whole index key instead, and the
-  bucket has '' in its place.
+- `kBUCKET`: 2^18 small hashes. The first 18 bits of an index key choose the bucket. The bucket maps bits 16 to 48 of
+  the key to the places of the rows, oldest first. If this list is long, it is in `k` with the first 48 bits of the key
+  instead, and the bucket has '' in its place.
 - `nBLOCK`: a list of places and SimHashes of documents. BLOCK is one of the four blocks of a SimHash, as its number and
   its 16 bits. Each document is in four such lists.
-- `:names`: a hash from the code of a run to its id.
-- `:last`: a hash from the code of a run to the highest number of its documents.
-- `:lease.CODE`: the lease of a run.
+- `:names`: a hash from the code of a run to its id; `:last`: a hash from it to the highest number of its documents.
+- `:lease.CODE`: the lease of a run, a hash of its pending documents by place. It expires unless it is renewed.
 - `:news`: a stream of written rows of runs and hosts, and of documents while `:hears` exists.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from itertools import islice
+from struct import pack, unpack
 from typing import Any
 
-from ...index.kinds import NEWEST
+from ...index.row_index import flips, most_flips
+from ...signature import Visit
+from .. import records
 from ..interface import Entry, Found, Question, Row, StoreError
-from ..records import DOCUMENT, HOST, RUN
-from . import encoding
-from .encoding import KEY, PLACE, Hold, packed_keys
-from .rows import Rows
-from .server import Server
-from .writes import BATCH
+from ..records import DOCUMENT, HOST, META, RUN, VISIT, id_of, key_of, kind_of, load, place_of, run_key, run_of
+from .connection import BATCH, Hold, Operation, Server, code, keys, logger, store_errors
 
+NAMED = (RUN, META, HOST)  # kinds of rows that have a name instead of a place, with one hash for each kind
+CODE, PLACE = 4, 8  # bytes of a run's code and a place
 MANY = 255  # the maximum number of rows of a key that the script returns, sent as one byte
+AT_ONCE = 500  # rows to read at a time
 NEWS = 2000  # entries of the stream to read at a time
 _HEARD = 86_400  # seconds for which new documents are announced after a process last asked for them
-_STEPS = (("k", 1 << encoding.BUCKETS, 64), ("n", 1 << 18, 256))  # buckets to compact: prefix, number, step
-logger = logging.getLogger(__name__)
+_NUMBER = 31  # bits of a row number
 
 
-class RedisBackend(Rows):
+class RedisBackend(Server):
     """A back end on a server, for processes on several machines. Raises StoreError if it can't be reached."""
 
     is_remote = True
 
     def __init__(self, address: str, namespace: str, *, writes: bool, hears_documents: bool = False) -> None:
-        super().__init__(Server(address, namespace), writes=writes)
-        self.name = self.server.name
-        self._hears_documents = hears_documents
-        self._hearing = [("SET", self.server.key("hears"), "1", "EX", _HEARD)] if hears_documents and writes else []
+        super().__init__(address, namespace)
+        self._address, self._writes, self._hears_documents = address, writes, hears_documents
+        self._runs: dict[bytes, str] = {}
+        self._hearing = [["call", "SET", self.key("hears"), "1", "EX", _HEARD]] * (hears_documents and writes)
         try:
-            latest = ("XREVRANGE", self.server.key("news"), "+", "-", "COUNT", 1)
-            told, *_ = self.server.run([latest, *self._hearing], checks=writes)
+            latest = ["call", "XREVRANGE", self.key("news"), "+", "-", "COUNT", 1]
+            told, *_ = self.run(latest, *self._hearing, checks=writes)
             self._heard = told[0][0] if told and isinstance(told, list) else b"0"
-            if writes:
-                self._warn_of_eviction()
-            self.server.keep()
+            memory = self._memory() if writes else {}
+            if memory.get("maxmemory", "0") != "0" and (policy := memory["maxmemory_policy"]) != "noeviction":
+                advice = "a full server deletes documents; set its maxmemory-policy to noeviction instead of"
+                logger.warning("Store %r: %s %s", self.name, advice, policy)
+            self.keep()
         except BaseException:
             self.abandon()
             raise
+
+    # Rows
+
+    def get(self, keys: Iterable[str]) -> list[Row]:
+        keys = list(keys)
+        with store_errors(self.name):
+            named = [key for key in keys if kind_of(key) in NAMED]
+            places = [place(key) for key in keys if kind_of(key) not in NAMED]
+            return [*self._get_named(named), *self._rows_at(places).values()]
+
+    def _get_named(self, keys: Sequence[str]) -> Iterator[Row]:
+        asked = [["call", "HGET", self.key(kind_of(key)), id_of(key)] for key in keys]
+        for key, value in zip(keys, self.run(*asked) if asked else [], strict=True):
+            if value is not None:
+                if self._writes and kind_of(key) == META:  # if the server loses its data, this row is written again
+                    self.remember(["add", META, id_of(key), value])
+                yield Row(key, value)
+
+    def _rows_at(self, places: Iterable[bytes]) -> dict[bytes, Row]:
+        """Return the existing rows at these places."""
+        wanted, found = iter(places), dict[bytes, Row]()
+        while some := b"".join(islice(wanted, AT_ONCE)):
+            [[told, _]] = self.run(["look", [], some])
+            found |= self._decoded(told)
+        return found
+
+    def _decoded(self, told: Sequence[Any]) -> dict[bytes, Row]:
+        """Decode the rows in an answer, by place."""
+        rows, own = {}, {*self.runs.values()}
+        for place, value, is_pending in zip(told[::3], told[1::3], told[2::3], strict=True):
+            if not (is_pending and place[:CODE] in own):
+                rows[place] = Row(self._key(place), value, bool(is_pending))
+            elif hold := self.held.get(place):  # otherwise this process has withdrawn it
+                rows[place] = Row(self._key(place), hold.record)
+        return rows
+
+    def names(self) -> dict[str, bytes]:
+        """Return the code of each run, by the id of the run."""
+        [names] = self.run(["call", "HGETALL", self.key("names")])
+        return {run.decode(): code for code, run in zip(names[::2], names[1::2], strict=True)}
+
+    def _key(self, place: bytes) -> str:
+        """Return the key of the row at a place. Raise ValueError if its run is unknown."""
+        if place[CODE] > 0x7F:
+            return f"{VISIT}/{place.hex()}"
+        if place[:CODE] not in self._runs:
+            self._runs = {code: run for run, code in self.names().items()}
+        if place[:CODE] not in self._runs:
+            raise ValueError(f"no run has the code {place[:CODE].hex()}")
+        return key_of(DOCUMENT, self._runs[place[:CODE]], int.from_bytes(place[CODE:], "big"))
+
+    def scan(self, kind: str, run: str = "") -> Iterator[Row]:
+        with store_errors(self.name):
+            if kind not in NAMED:
+                for name in [run] if run else sorted(self.names()):
+                    yield from self._scan_visits(name) if kind == VISIT else self._scan_run(name)
+                return
+            [rows] = self.run(["call", "HGETALL", self.key(kind)])
+            for name, value in sorted(zip(rows[::2], rows[1::2], strict=True)):
+                if not run or name.decode().partition("/")[0] == run:
+                    yield Row(f"{kind}/{name.decode()}", value)
+
+    def _scan_visits(self, run: str) -> Iterator[Row]:
+        """Yield the visits whose state a run saw first. Those that another run has seen since are listed there too."""
+        for row in self._rows_at(self._places(run_key(run))).values():
+            if isinstance(row.value, bytes) and run_of(load(row.key, row.value).at) == run:
+                yield row
+
+    def _scan_run(self, run: str) -> Iterator[Row]:
+        [last] = self.run(["call", "HGET", self.key("last"), code(run)])
+        numbers = places(run)
+        written = numbers[: int(last or -1) + 1]
+        for at in range(0, len(written), AT_ONCE):
+            rows = self._rows_at(number.to_bytes(PLACE, "big") for number in written[at : at + AT_ONCE])
+            yield from (row for row in rows.values() if not row.is_pending)
+        for place, hold in [*self.held.items()]:
+            if int.from_bytes(place, "big") in numbers[len(written) :]:
+                yield Row(self._key(place), hold.record)
 
     # Lookups
 
     def find(
         self, questions: Sequence[Question], entries: Sequence[Entry | None] = (), ahead: Sequence[str] = ()
     ) -> list[Found]:
-        with self.server.store_errors():
-            holds = [entry and encoding.holding(entry) for entry in entries or [None] * len(questions)]
-            places = [*map(encoding.place, ahead)]
-            told, answers = self._ask_to_hold([*map(_asked, questions, holds)], holds, b"".join(places))
-            rows = self._decoded(told)
-            own = [hold.place if hold else b"" for hold in holds]
+        with store_errors(self.name):
+            holds = [entry and _hold(entry) for entry in entries or [None] * len(questions)]
+            asked, further = [*map(_asked, questions, holds)], [*map(place, ahead)]
+            told, answers = self._look(asked, holds, b"".join(further))
+            rows, own = self._decoded(told), [hold.place if hold else b"" for hold in holds]
             found = [
                 self._found(question, answer, rows, own[at:])
                 for at, (question, answer) in enumerate(zip(questions, answers, strict=True))
             ]
-            found[0].ahead = [rows[place] for place in places if place in rows]
+            found[0].ahead = [rows[each] for each in further if each in rows]
             return found
 
-    def _ask_to_hold(
-        self, asked: Sequence[Any], holds: Sequence[Hold | None], places: bytes = b""
+    def _look(
+        self, asked: Sequence[Any], holds: Sequence[Hold | None], further: bytes = b""
     ) -> tuple[list[Any], list[Any]]:
         """Send lookups, and note the documents that the server now holds. Return rows found, and answers to lookups."""
         try:
-            told, answers = self._ask(asked, places)
+            [[told, answers]] = self.run(["look", asked, further])
         except StoreError:
-            self._release_all(holds)  # the server may have held some of them
+            # The server may have held some of them.
+            self.add(*(["drop", hold.place, hold.keys, hold.simhash, True] for hold in holds if hold))
             raise
-        self.server.writes.held |= {
-            hold.place: hold for hold, (*_, is_held) in zip(holds, answers, strict=True) if hold and is_held
-        }
+        for hold, (*_, is_held) in zip(holds, answers, strict=True):
+            if hold and is_held:
+                self.held[hold.place] = hold
         return told, answers
 
-    def _found(self, question: Question, answer: Any, rows: dict[bytes, Row], own: Iterable[bytes]) -> Found:
-        hits, lasts, entries, is_held = answer
-        keys = _few(question)
+    def _found(self, question: Question, answer: Any, rows: dict[bytes, Row], own: Sequence[bytes]) -> Found:
+        hits, lasts, nearest, is_held = answer
+        few = _few(question)
         found: dict[int, list[Row]] = {}
         for at, place in zip(reversed(hits[::2]), reversed(hits[1::2]), strict=True):
             if place in rows:
-                found.setdefault(keys[at], []).append(rows[place])
-        for key, most in question.keys.items():
-            if most > MANY:
-                found[key] = list(self._rows_at(self._places(key)).values())[-most:]
-        near = self._near(question, entries, own, rows) if entries else []
-        return Found(found, near, bool(is_held), b"" if is_held else packed_keys(keys) + lasts)
+                found.setdefault(few[at], []).append(rows[place])
+        for key in question.keys if len(few) < len(question.keys) else ():
+            if key not in few:
+                found[key] = list(self._rows_at(self._places(key)).values())[-question.keys[key] :]
+        near = [rows[place] for place in sorted(nearest) if place in rows and place not in own]
+        return Found(found, near, bool(is_held), packed_keys(few) + lasts)
 
-    def _near(self, question: Question, entries: bytes, own: Iterable[bytes], known: Mapping[bytes, Row]) -> list[Row]:
-        """Return the existing rows with a near SimHash. `entries` has the index entries of the SimHash's blocks.
-
-        Rows in `known` are not read again. Most near documents also share a key, so this saves a round trip.
-        """
-        assert question.simhash is not None
-        places = encoding.nearest(entries, question.simhash, question.distance, own)
-        rows: dict[bytes, Row] = {}
-        for at in range(0, len(places), NEWEST):
-            if len(rows) < NEWEST:
-                some = places[at : at + NEWEST]
-                rows |= {place: known[place] for place in some if place in known}
-                rows |= self._rows_at(place for place in some if place not in known)
-        nearest = [place for place in places if place in rows][:NEWEST]
-        return [rows[place] for place in sorted(nearest)]
+    def _places(self, key: int) -> list[bytes]:
+        """Return the places of all rows that the index has for a key, oldest first."""
+        [packed] = self.run(["places", packed_keys([key])])
+        return list(dict.fromkeys(pieces(packed)))
 
     def count(self, key: int) -> int:
         return len(self._places(key))
@@ -127,89 +197,109 @@ class RedisBackend(Rows):
     # Pending documents
 
     def hold(self, entry: Entry, seen: bytes) -> bool:
-        with self.server.store_errors():
-            hold = encoding.holding(entry)
-            middle = len(seen) // (KEY + PLACE) * KEY
-            asked = [seen[:middle], b"", b"", hold[:4], seen[middle:]]
-            _, [[*_, is_held]] = self._ask_to_hold([asked], [hold])
+        with store_errors(self.name):
+            hold, middle = _hold(entry), len(seen) // 2
+            _, [[*_, is_held]] = self._look([[seen[:middle], b"", b"", b"", 0, hold[:4], seen[middle:]]], [hold])
             return bool(is_held)
 
     def release(self, entry: Entry) -> None:
-        self._release_all([encoding.holding(entry)])
+        self.add(["drop", *located(entry), True])
+        self._wakes.set()  # another process may wait for it
 
-    def _release_all(self, holds: Iterable[Hold | None]) -> None:
-        self.server.writes.add(*(["free", each.place, each.keys, each.simhash] for each in holds if each))
-
-    # Writing
+    # Writing, and news
 
     def write(self, entries: Sequence[Entry], deleted: Sequence[Entry] = ()) -> None:
-        writes = self.server.writes
-        writes.add(*map(encoding.deletion, deleted), *(encoding.writing(entry, writes.held) for entry in entries))
-        if len(writes) >= BATCH and not writes.refused:
-            with suppress(StoreError):  # the rows stay in the queue, and `flush` raises
-                self.server.run(())
-
-    def flush(self, *, wait: bool) -> None:
-        if wait or self.server.writes:
-            self.server.flush(tells=wait)
-
-    def reach(self) -> None:
-        self.server.reach()
+        self.add(*map(_deletion, deleted), *(_writing(entry, self.held) for entry in entries))
 
     def news(self) -> tuple[list[Row], bool]:
-        with self.server.store_errors():
-            later = ("XRANGE", self.server.key("news"), b"(" + self._heard, "+", "COUNT", NEWS)
-            told, *_ = self.server.run([later, *self._hearing])
-            names: dict[str, dict[bytes, None]] = {RUN: {}, HOST: {}, DOCUMENT: {}}
-            for _, (kind, name) in told:
-                names[kind.decode()][name] = None
-            rows = [*self._get_named([f"{kind}/{name.decode()}" for kind in (RUN, HOST) for name in names[kind]])]
+        with store_errors(self.name):
+            later = ["call", "XRANGE", self.key("news"), b"(" + self._heard, "+", "COUNT", NEWS]
+            told, *_ = self.run(later, *self._hearing)
+            news = dict.fromkeys((kind.decode(), name) for _, (kind, name) in told)
+            rows = [*self._get_named([f"{kind}/{name.decode()}" for kind, name in news if kind in NAMED])]
             if self._hears_documents:
-                rows += [row for row in self._rows_at(names[DOCUMENT]).values() if not row.is_pending]
+                documents = self._rows_at(name for kind, name in news if kind == DOCUMENT)
+                rows += [row for row in documents.values() if not row.is_pending]
             if told:  # set last, so that a failure above loses no news
                 self._heard = told[-1][0]
             return rows, len(told) == NEWS
-
-    # Runs
-
-    def hold_run(self, run: str) -> bool:
-        return self.server.take(run)
-
-    def is_held(self, run: str) -> bool:
-        lease = self.server.key("lease.").encode() + encoding.code(run)
-        return bool(self.server.run([("EXISTS", lease)])[0])
-
-    def release_run(self, run: str) -> None:
-        self.server.release(run)
 
     # The store as a whole
 
     def meet(self) -> None:
         pass
 
-    def describe(self) -> dict[str, object]:
-        memory = self.server.memory()
-        return {
-            "bytes_server": int(memory.get("used_memory", 0)),
-            "eviction": memory.get("maxmemory_policy", "noeviction"),
-        }
+    def _memory(self) -> dict[str, str]:
+        [told] = self.run(["call", "INFO", "memory"], checks=False)
+        lines = told.decode().splitlines() if isinstance(told, bytes) else []  # the server may refuse to tell
+        return {"maxmemory_policy": "noeviction", **dict(line.partition(":")[::2] for line in lines)}
 
-    def _warn_of_eviction(self) -> None:
-        memory = self.server.memory()
-        policy = memory.get("maxmemory_policy", "noeviction")
-        if policy != "noeviction" and memory.get("maxmemory", "0") != "0":
-            logger.warning(
-                "Store %r: a full server deletes documents; set its maxmemory-policy to"
-                " noeviction instead of %s", self.name, policy,
-            )  # fmt: skip
+    def describe(self) -> dict[str, object]:
+        memory = self._memory()
+        return {"bytes_server": int(memory.get("used_memory", 0)), "eviction": memory["maxmemory_policy"]}
 
     def compact(self) -> None:
-        for what, count, step in _STEPS:
-            for first in range(0, count, step):
-                self.server.run([self.server.script("compact", what, first, min(first + step, count) - 1)])
+        lists = keys(self._address, f"{self.root}[kn]*")
+        while some := [["tidy", name] for name in islice(lists, BATCH)]:
+            self.run(*some)
 
-    def abandon(self) -> None:
-        self.server.close()
+
+# The arguments of the script
+
+
+def place(key: str) -> bytes:
+    """Return the place of the row with this key, as 8 bytes. Raise IndexError if the row number is too high."""
+    if kind_of(key) == VISIT:
+        return bytes.fromhex(id_of(key))
+    run, number = place_of(id_of(key))
+    return places(run)[number].to_bytes(PLACE, "big")
+
+
+def places(run: str) -> range:
+    """Return all possible places of the documents of a run. Item N is the place of document N, as an integer."""
+    first = int.from_bytes(code(run), "big") << 32
+    return range(first, first + (1 << _NUMBER))
+
+
+def pieces(packed: bytes) -> Iterator[bytes]:
+    """Yield consecutive pieces of 8 bytes, which are places or keys."""
+    return (packed[at : at + PLACE] for at in range(0, len(packed), PLACE))
+
+
+def packed_keys(keys: Sequence[int]) -> bytes:
+    return pack(f">{len(keys)}Q", *keys)
+
+
+def located(entry: Entry) -> tuple[bytes, bytes, bytes]:
+    """Return the place of a row, its keys and its SimHash as bytes. Without a SimHash, the last value is b""."""
+    keys, simhash = entry.postings
+    if isinstance(entry.record, Visit):
+        keys = [*keys, run_key(run_of(entry.record.at))]
+    return place(entry.key), packed_keys([*dict.fromkeys(keys)]), b"" if simhash is None else pack(">Q", simhash)
+
+
+def _writing(entry: Entry, held: Mapping[bytes, Hold]) -> Operation:
+    """Return the operation that writes a row. `held` maps places to pending documents."""
+    kind, value = kind_of(entry.key), records.dump(entry.key, entry.record)
+    if kind in NAMED:
+        return ["set", kind, id_of(entry.key), value, kind != META and not entry.keeps_place]
+    place, keys, simhash = located(entry)
+    others: bytes | bool = b"" if entry.keeps_place else False
+    if (hold := held.get(place)) and hold.simhash == simhash:
+        known = {*pieces(hold.keys)}
+        others = b"".join(key for key in pieces(keys) if key not in known)
+    return ["row", place, value, keys, simhash, others, kind == DOCUMENT]
+
+
+def _deletion(entry: Entry) -> Operation:
+    if kind_of(entry.key) in NAMED:
+        return ["set", kind_of(entry.key), id_of(entry.key), False, False]
+    return ["drop", *located(entry), False]
+
+
+def _hold(entry: Entry) -> Hold:
+    place, keys, simhash = located(entry)
+    return Hold(place, records.dump(entry.key, entry.record), keys, simhash, entry.record)
 
 
 def _few(question: Question) -> list[int]:
@@ -217,8 +307,16 @@ def _few(question: Question) -> list[int]:
 
 
 def _asked(question: Question, hold: Hold | None) -> list[Any]:
-    """Return a lookup as arguments of the script `find`."""
-    keys = _few(question)
-    newest = bytes(question.keys[key] for key in keys)
-    blocks = b"" if question.simhash is None else encoding.blocks(question.simhash, question.distance)
-    return [packed_keys(keys), newest, blocks, hold[:4] if hold else False]
+    """Return a lookup as arguments of the script."""
+    few, simhash, blocks = _few(question), b"", b""
+    if question.simhash is not None:
+        simhash = pack(">Q", question.simhash)
+        values, flipped = unpack(">4H", simhash), _flips(question.distance)
+        blocks = b"".join([pack(">BH", block, values[block] ^ bits) for block, bits in flipped])
+    newest = bytes([question.keys[key] for key in few])
+    return [packed_keys(few), newest, blocks, simhash, question.distance, hold[:4] if hold else False]
+
+
+@cache
+def _flips(distance: int) -> list[tuple[int, int]]:
+    return [(block, bits) for block, most in enumerate(most_flips(distance)) for bits in flips(most)]

@@ -1,144 +1,380 @@
-"""Send commands over one connection to a server, and reconnect in a thread if the server was down."""
+"""Talk to a server for one namespace of it: queued writes, requests, leases of runs, and what an outage needs.
+
+`Server.run` sends what is queued and some requests to the script `store.lua`. A connection that was lost is made anew
+at once. If that fails too, or if an answer did not come in time, the server counts as down: every call raises at once,
+until a thread has reached the server again. The thread also renews the leases, and sends what must not wait for a call.
+Each connection has a token of its own, with which it takes the leases. So the server refuses commands of an old
+connection that arrive late.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from random import Random
-from threading import Condition, Thread
-from typing import Any
+import hashlib
+import logging
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import cache, partial
+from importlib.resources import files
+from threading import Event, Lock, Thread
+from typing import Any, NamedTuple, cast
+from urllib.parse import quote, unquote, urlsplit
 from uuid import uuid4
 
-from redis.exceptions import ResponseError
+import msgpack
+import redis
+from redis import exceptions
+from redis.backoff import EqualJitterBackoff, NoBackoff
+from redis.cluster import ClusterNode, RedisCluster
+from redis.connection import parse_url
+from redis.retry import Retry
+from redis.sentinel import Sentinel
 
-from .clients import Connect
-from .failures import TIMEOUT, is_void
-from .scripts import SCRIPTS
+from ..interface import StoreError
+from ..records import DAMAGE, META, RUN, Record
+from .address import named
 
-Argument = str | bytes | int | float
-Command = Sequence[Argument]
+VERSION = 4  # the version of the layout of keys and values
+SECONDS = 5.0  # the timeout for connecting and for each answer
+LEASE = 10.0  # seconds without renewal after which a process counts as dead
 PAUSES = (0.1, 10.0)  # the first and the maximum number of seconds between two attempts to reconnect
-_LOADING: Sequence[Command] = [("SCRIPT", "LOAD", each.text) for each in SCRIPTS.values()]
+SOON = 0.1  # seconds after which the thread sends what is urgent, unless a call has sent it
+BATCH = 100  # operations in one call of the script
+REMEMBERED = 10_000  # rows to write again if the server loses them, about 10 MB
+MOST = 100_000  # the maximum number of queued operations
+ERRORS = (OSError, exceptions.RedisError, exceptions.RedisClusterException)
+Operation = Sequence[Any]
+"""The name and the arguments of an operation or a request of the script."""
+
+_SCRIPT = (files(__package__) / "store.lua").read_bytes()
+_SHA = hashlib.sha1(_SCRIPT).hexdigest()
+_ELSEWHERE, _KEPT, _FREE = range(3)  # the results of `requests.lease`
+_AGAIN = (  # a new connection finds the right server, has the script, and takes the leases again
+    *(OSError, exceptions.ConnectionError, exceptions.RedisClusterException),
+    *(exceptions.NoScriptError, exceptions.ReadOnlyError),
+    *(exceptions.AskError, exceptions.TryAgainError, exceptions.ClusterDownError),
+)
+_LOST = (exceptions.TimeoutError, *_AGAIN)
+_ADVICE = {  # keys are parts of error messages; the client library removes the first word of a message
+    "used memory": "it is full; give it more memory, or forget old documents",
+    "authenticat": "it needs a password",
+    "username-password": "the user or the password is wrong",
+    "invalid password": "the password is wrong",
+    "permissions": "this user lacks a permission",
+    "user executing the script": "this user lacks a permission",
+    "wrong kind of value": "a key is damaged, or somebody else's: `scrapy neardup verify` says which",
+    "bad argument": "it is damaged: `scrapy neardup verify` says what to do",
+    "read only replica": "it is a replica; name the master",
+    "persist": "it can't write its disk",
+    "loading": "it is still loading its data; try again",
+    "max number of clients": "it has too many clients: raise its `maxclients`",
+}
+logger = logging.getLogger(__name__)
 
 
-class Connection:
-    """One connection to a server, with a thread that reconnects. Only one other thread at a time may use it."""
+@contextmanager
+def store_errors(name: str) -> Iterator[None]:
+    """Convert errors of the client library and of damaged bytes in a `with` block to StoreError, with advice."""
+    try:
+        yield
+    except (*ERRORS, *DAMAGE) as error:
+        why = " ".join(str(error).split()) or type(error).__name__
+        if not isinstance(error, ERRORS):
+            advice = "`scrapy neardup verify` says where, and what to do"
+            raise StoreError(f"store {name!r} is damaged: {why}; {advice}") from error
+        advice = next((f"; {text}" for sign, text in _ADVICE.items() if sign in why.lower()), "")
+        raise StoreError(f"store {name!r} can't be used: {why}{advice}") from error
 
-    def __init__(self, connect: Connect) -> None:
-        self.process = ""
-        """The id of the server's process. If it changes, the server was restarted and may have lost writes."""
-        self.number = 0
+
+def clients(address: str) -> Callable[[], Any]:
+    """Return a function that creates a client for an address. Raise StoreError for an invalid address."""
+    before, _, rest = address.partition("://")
+    scheme, _, kind = before.replace("valkey", "redis").partition("+")
+    retry: Any = Retry(NoBackoff(), 0)  # `Server` retries, since it must take the leases first
+    options: Any = {"protocol": 2, "socket_timeout": SECONDS, "socket_connect_timeout": SECONDS, "retry": retry}
+    try:
+        return _client(f"{scheme}://{rest}", options) if not kind else _group(f"{scheme}://{rest}", kind, options)
+    except (ValueError, TypeError) as error:  # the client reads the query of the address as keyword arguments
+        raise StoreError(f"store {named(address)!r}: not the address of a server: {error}") from error
+
+
+def _client(url: str, options: Any) -> Callable[[], Any]:
+    database = urlsplit(url).path.strip("/")
+    if not url.startswith("unix") and database and not database.isdecimal():
+        raise ValueError(f"{database!r} is not the number of a database")
+    redis.ConnectionPool.from_url(url, **options).make_connection()  # does not connect, only checks the arguments
+    return lambda: redis.Redis.from_url(url, **options)
+
+
+def _group(url: str, kind: str, options: Any) -> Callable[[], Any]:
+    """Return a function that creates a client of a cluster, or of the master of a service of sentinels."""
+    parts, make_sentinel, make_node = urlsplit(url), cast(Any, Sentinel), cast(Any, ClusterNode)
+    login, at, names = parts.netloc.rpartition("@")
+    told: Any = [cast(Any, parse_url)(f"{parts.scheme}://{login}{at}{name}?{parts.query}") for name in names.split(",")]
+    port = 26379 if kind == "sentinel" else 6379
+    hosts = [(each.pop("host", "localhost"), each.pop("port", port)) for each in told]
+    login_options = {"ssl": bool(told[-1].pop("connection_class", None)), **options, **told[-1]}
+    if kind == "cluster":
+        return partial(RedisCluster, startup_nodes=[make_node(*pair) for pair in hosts], **login_options)
+    service, _, database = parts.path.strip("/").partition("/")
+    if not service:
+        raise ValueError("the name of the service is missing, as in redis+sentinel://HOST:26379/SERVICE")
+    client = make_sentinel(hosts, **options).master_for(service, **login_options, db=int(database or 0))
+    client.connection_pool.make_connection()
+    return lambda: client
+
+
+def keys(address: str, pattern: str) -> Iterator[bytes]:
+    """Yield the keys of a server or cluster that match a pattern. Raise StoreError if the server fails."""
+    with store_errors(named(address)), clients(address)() as client:
+        yield from client.scan_iter(match=pattern, count=1000)
+
+
+def namespaces(address: str) -> list[str]:
+    """Return the sorted namespaces on a server. Raise StoreError if the server fails."""
+    key = re.compile(rb"\{neardup:([^:{}]*):%d\}" % VERSION)
+    matches = filter(None, map(key.match, keys(address, "{neardup:*")))
+    return sorted({unquote(match[1].decode(errors="replace")) for match in matches})
+
+
+@cache
+def code(run: str) -> bytes:
+    """Return the code of a run: 4 bytes of a hash of its id. Two runs of a store can't have the same code."""
+    return hashlib.blake2b(run.encode(), digest_size=4).digest()
+
+
+def _checked(answers: list[Any]) -> list[Any]:
+    for answer in answers:
+        if isinstance(answer, Exception):
+            raise answer
+    return answers
+
+
+class Hold(NamedTuple):
+    """A pending document: its place, value, keys and SimHash as arguments of the script, and its record."""
+
+    place: bytes
+    value: bytes
+    keys: bytes
+    simhash: bytes
+    record: Record
+
+
+class Server:
+    """One namespace of a server, with the runs that this process holds there.
+
+    An operation may be executed twice, but never out of order.
+    """
+
+    def __init__(self, address: str, namespace: str) -> None:
+        self.name = named(address)
+        # The braces keep all keys on one node of a cluster.
+        self.root = f"{{neardup:{quote(namespace, safe='')}:{VERSION}}}"
+        self.runs: dict[str, bytes] = {}
+        """The codes of the runs that this process holds, by id."""
+        self.held: dict[bytes, Hold] = {}
+        """The pending documents of this process by place."""
+        self.refused: Exception | None = None
+        """The error of the last attempt to send queued operations; None if it succeeded."""
+        self.connections = 0
         """The number of connections opened so far."""
-        self._connect = connect
+        self._damage: Exception | None = None  # the first error of a write that can never succeed
+        self._again: list[Operation] = []
+        self._waiting: list[Operation] = []
+        self._rows: OrderedDict[Any, Operation] = OrderedDict()  # the last operations, to send them again
+        self._named: OrderedDict[Any, Operation] = OrderedDict()
+        self._connect = clients(address)
+        self._client: Any = None
         self._wire: Any = None
+        self._id, self._token, self._process = uuid4().hex, b"", b""
         self._away: Exception | None = None
         self._failures = 0
-        self._changed = Condition()
-        self._is_closed = False
+        self._lock, self._up, self._wakes, self._closed = Lock(), Event(), Event(), Event()
 
-    def open(self) -> int:
-        """Connect if there is no connection. Return the number of the connection.
+    def key(self, suffix: str) -> str:
+        """Return the Redis key with this suffix in the namespace."""
+        return f"{self.root}:{suffix}"
 
-        Raise the client's error if that fails. While the server is marked as down, raise the last error at once.
+    # Writes
+
+    def add(self, *operations: Operation) -> None:
+        """Queue operations, and remove their documents from `held`. Raise StoreError if the queue is full."""
+        if len(self._waiting) + len(operations) > MOST:
+            raise StoreError(f"more than {MOST:,} rows wait for the server")
+        self._waiting += operations
+        for operation in operations:
+            self.held.pop(operation[1], None)
+            self.remember(operation)
+        if len(self._waiting) >= BATCH and not self.refused:
+            with suppress(StoreError):  # the operations stay in the queue, and `flush` raises
+                self.run()
+
+    def remember(self, operation: Operation) -> None:
+        """Remember an operation as the last one on its row, to repeat it if the server loses the row."""
+        name, first, second, *rest = operation
+        kept = self._named if first in (RUN, META) else self._rows
+        key = (first, second) if name in ("set", "add") else first
+        kept.pop(key, None)
+        if name in ("row", "add") or (name == "set" and rest[0] is not False):
+            kept[key] = operation
+        if len(self._rows) > REMEMBERED:
+            self._rows.popitem(last=False)
+
+    def _repeat(self) -> None:
+        """Queue what was remembered again. Rows of runs, hosts and `meta` are written only if missing."""
+        kept = [*self._named.values(), *self._rows.values()]
+        rows = [["add", *each[1:4]] if each[0] == "set" else each for each in kept]
+        self._again = [*rows, *(["hold", *hold[:4]] for hold in [*self.held.values()])]
+
+    def flush(self, *, wait: bool) -> None:
+        if wait or self._again or self._waiting:
+            self.run()
+            damage, self._damage = (self._damage, None) if wait else (None, self._damage)
+            if error := self.refused or damage:
+                with store_errors(self.name):
+                    raise error
+
+    # Requests
+
+    def run(self, *requests: Operation, checks: bool = True) -> list[Any]:
+        """Send the queued operations, then these requests. Return the answers to the requests.
+
+        Raise StoreError if the server fails or refuses a request. With `checks=False`, the answer to a refused request
+        is the error.
         """
-        if self._away:
-            raise self._away.with_traceback(None)
-        if self._wire is None:
-            self._dial()
-        return self.number
+        with store_errors(self.name):
+            if self._away:
+                raise self._away.with_traceback(None)
+            answers = self._tried(requests)
+            self._failures = 0
+            return _checked(answers) if checks else answers
 
-    def exchange(self, commands: Sequence[Command]) -> list[Any]:
-        """Send commands and return their answers. If the server refuses a command, its answer is the error.
+    def _tried(self, requests: Sequence[Operation]) -> list[Any]:
+        """Send requests, after a loss of the connection once more. Mark the server as down or up."""
+        with self._lock:
+            try:
+                sent = Retry(NoBackoff(), 1, _AGAIN).call_with_retry(lambda: self._sent(requests), lambda error: None)
+            except Exception as error:
+                if self._away or isinstance(error, _LOST):
+                    self._away, self._failures = error, min(self._failures + 1, 30)
+                    self._up.clear()
+                    self._wakes.set()
+                raise
+            self._away = None
+            self._up.set()
+            return sent
 
-        Raise errors of the client, and refusals that require a new connection. Close the connection before raising.
-        """
+    def _sent(self, requests: Sequence[Operation]) -> list[Any]:
+        self._open()
+        while True:
+            queue = self._again or self._waiting
+            batch = queue[:BATCH]
+            is_last = bool(self.refused) or len(batch) == len(self._again) + len(self._waiting)
+            damage, refused, answers = self._exchanged(batch, requests if is_last else (), self.runs.values())
+            self.refused, self._damage = refused or None, self._damage or damage or None
+            if not refused:
+                del queue[: len(batch)]
+            if is_last:
+                return list(answers)
+
+    def _exchanged(self, batch: Sequence[Any], requests: Sequence[Any], codes: Iterable[bytes]) -> list[Any]:
+        """Have the script executed. The server refuses it unless this connection holds the runs with these codes."""
+        packed = msgpack.packb([batch, requests], use_bin_type=False)
         try:
-            self.open()
-            answers = _exchanged(self._wire, commands)
-            if void := next(filter(is_void, answers), None):
-                raise void
-        except BaseException:
-            self._drop()  # an answer may be partly read
+            self._wire.send_command("EVALSHA", _SHA, 1, self.root, b"".join([self._token, *codes]), packed)
+            told: list[Any] = self._wire.read_response(disable_decoding=True)
+            for error in (told[1], *told[2]):
+                if isinstance(error, _LOST):
+                    raise error
+        except BaseException as error:
+            if isinstance(error, _LOST) or not isinstance(error, exceptions.ResponseError):
+                self._drop()  # an answer may be partly read
             raise
-        self._failures = 0
-        return answers
+        return told
 
-    def _dial(self) -> None:
-        """Open a connection, and load the Lua scripts."""
-        if self._is_closed:
-            raise ConnectionError("it was closed")
-        wire = self._connect()
+    # Connections
+
+    def _open(self) -> None:
+        """Connect if there is no connection, and take the leases of the runs with the token of the connection."""
+        if self._closed.is_set():
+            raise exceptions.ConnectionError("it was closed")
+        if self._wire:
+            return
         try:
-            told = _exchanged(wire, [("INFO", "server"), *_LOADING])[0]
+            client = self._client = self._connect()
+            if hasattr(client, "get_node_from_key"):  # a cluster
+                client = client.get_redis_connection(client.get_node_from_key(self.root))
+            self._wire = redis.Redis(connection_pool=client.connection_pool, single_connection_client=True).connection
+            self.connections += 1
+            self._token = f"{self._id}{self.connections:08}".encode()
+            self._wire.send_command("SCRIPT", "LOAD", _SCRIPT)
+            self._wire.read_response()
+            self._resume()
         except BaseException:
-            wire.disconnect()
+            self._drop()
             raise
-        self.process = info_fields(told).get("run_id") or uuid4().hex
-        self.number += 1
-        self._wire = wire
-        self.leave(None)
+
+    def _resume(self) -> None:
+        """Take the leases of the runs again. Queue again what the server may have lost."""
+        before, self._process = self._process, b""  # stays unknown until all leases are taken
+        taking = [self._taking(run, LEASE) for run in self.runs]
+        _, _, [process, *states] = self._exchanged((), [["process"], *taking], ())
+        if _ELSEWHERE in _checked(states):
+            why = f"since its lease of {LEASE:.0f} seconds expired"
+            raise StoreError(f"store {self.name!r} gave this run to another process, {why}")
+        if before != process or not process or _FREE in states:
+            self._repeat()
+        if _FREE in states:
+            logger.warning("Store %r lost this run or its lease; its last rows are written again", self.name)
+        self._process = process
 
     def _drop(self) -> None:
-        wire, self._wire = self._wire, None
+        wire, self._wire, self._client = self._wire, None, None
         if wire:
-            wire.disconnect()
+            with suppress(*ERRORS):
+                wire.disconnect()
 
-    def leave(self, error: Exception | None) -> None:
-        """Mark the server as down because of `error`, or as up if `error` is None."""
-        with self._changed:
-            self._away = error
-            self._changed.notify_all()
+    def reach(self) -> None:
+        self._up.wait(LEASE)
 
-    def wait(self, seconds: float) -> None:
-        """Wait until the server is up, but no longer than this many seconds."""
-        self._wait(lambda: not self._away, seconds)
-
-    def _wait(self, holds: Callable[[], object], seconds: float) -> bool:
-        with self._changed:
-            return bool(self._changed.wait_for(holds, seconds))
-
-    def close(self) -> None:
-        """Close the connection, and stop reconnecting."""
-        self._is_closed = True
-        self.leave(ConnectionError("it was closed"))
+    def abandon(self) -> None:
+        self._closed.set()
+        self._wakes.set()
+        self._away = exceptions.ConnectionError("it was closed")
         self._drop()
 
-    # The thread
+    # Leases, and the thread
 
-    def keep(self, renew: Callable[[], object], seconds: float) -> None:
-        """Start a thread that calls `renew` every `seconds` seconds, and reconnects while the server is down."""
-        Thread(target=self._keep, args=(renew, seconds), name="neardup-redis", daemon=True).start()
+    def _taking(self, run: str, seconds: float) -> Operation:
+        return ["lease", code(run), run, int(1000 * seconds)]
 
-    def _keep(self, renew: Callable[[], object], seconds: float) -> None:
-        while not self._is_closed:
-            try:
-                if not self._away and not self._wait(lambda: self._away, seconds):
-                    renew()
-                elif self._away and not self._wait(lambda: self._is_closed, self._pause()):
-                    self._dial()
-            except Exception as error:  # of any kind, since the next attempt may succeed
-                if self._away or isinstance(error, TIMEOUT):
-                    self.leave(error)
+    def hold_run(self, run: str) -> bool:
+        if self.run(self._taking(run, LEASE)) == [_ELSEWHERE]:
+            return False
+        self.runs = {**self.runs, run: code(run)}  # a new one, since the thread may be iterating over the old one
+        return True
 
-    def _pause(self) -> float:
-        """Return the seconds to wait before reconnecting, with jitter. They double with each call, up to a maximum."""
-        pause = min(PAUSES[1], PAUSES[0] * 2.0**self._failures)
-        self._failures = min(self._failures + 1, 30)
-        return pause * Random().uniform(0.5, 1)
+    def _lease(self, run: str) -> bytes:
+        return self.key("lease.").encode() + code(run)
 
+    def is_held(self, run: str) -> bool:
+        return bool(self.run(["call", "EXISTS", self._lease(run)])[0])
 
-def info_fields(info: Any) -> dict[str, str]:
-    """Return the fields of the server's answer to INFO. If the server refused INFO, return none."""
-    lines = info.decode().splitlines() if isinstance(info, bytes) else []
-    return dict(line.partition(":")[::2] for line in lines if ":" in line)
+    def release_run(self, run: str) -> None:
+        if run in self.runs:
+            self.runs = {each: code for each, code in self.runs.items() if each != run}
+            self.run(self._taking(run, 0))
 
+    def keep(self) -> None:
+        """Start the thread that renews the leases, reconnects, and sends what is urgent."""
+        Thread(target=self._keep, name="neardup-redis", daemon=True).start()
 
-def _exchanged(wire: Any, commands: Sequence[Command]) -> list[Any]:
-    wire.send_packed_command(wire.pack_commands(commands))
-    return [_answer(wire) for _ in commands]
-
-
-def _answer(wire: Any) -> Any:
-    try:
-        return wire.read_response(disable_decoding=True)
-    except ResponseError as error:
-        return error
+    def _keep(self) -> None:
+        pauses = EqualJitterBackoff(PAUSES[1], PAUSES[0])
+        while not self._closed.is_set():
+            if self._wakes.wait(LEASE / 4):
+                self._wakes.clear()
+                self._closed.wait(pauses.compute(self._failures) if self._away else SOON)
+            with suppress(Exception):  # of any kind, since the next attempt may succeed
+                self._tried([["call", "PEXPIRE", self._lease(run), int(1000 * LEASE)] for run in self.runs])

@@ -1,0 +1,282 @@
+-- Everything that a server does for a store, as one atomic script.
+-- KEYS[1]: the prefix of all keys. ARGV[1]: the token of the connection (40 bytes), then the codes of the runs whose
+-- leases it must hold. ARGV[2], in MessagePack: operations that write, and requests, each with its name and arguments.
+-- Returns the error of an operation that can never succeed, the error that ended the operations, answers to requests.
+local call, sub, byte, concat, reply = redis.call, string.sub, string.byte, table.concat, redis.error_reply
+local root, token, rows, damage = KEYS[1], sub(ARGV[1], 1, 40), KEYS[1] .. 'r', false
+local operations, requests = {}, {}
+local CODE, PLACE, KEY, ENTRY = 4, 8, 8, 16 -- bytes of a run's code, a place, a key, a place with SimHash
+local SHORT = 63 -- max. bytes of a list in its bucket; a longer one would turn the bucket into a full hash table
+local EXACT = 4096 -- bytes; a string up to this size is stored without spare room
+local LOOKED = 256 -- max. places of a key to look at, in case most of them have no rows
+local WIDE, CROWD, NEAREST = 1024, 64, 16 -- max. entries of a block to look at, near ones among them, and answers
+local ONES = { [0] = 0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4 } -- bits that are set in a number
+local KEPT = 100000 -- entries of the stream of news
+
+-- Returns the lease of the run of a place: a hash of pending documents by place, with the token of the holder at ''.
+local function lease(place) return root .. ':lease.' .. sub(place, 1, CODE) end
+
+for at = 41, #ARGV[1], CODE do
+  local holder = call('HGET', lease(sub(ARGV[1], at, at + CODE - 1)), '')
+  if holder ~= token then return reply('TRYAGAIN neardup: the run is not held') end
+end
+
+-- Calls a function. An error of a damaged key is noted, and the script goes on; any other error is raised.
+local function attempt(work, ...)
+  local is_done, why = pcall(work, ...)
+  if is_done then return end
+  local text = why.err or why
+  if not (text:find('WRONGTYPE') or text:find('attempt to ') or text:find('bad argument')) then error(text, 0) end
+  damage = reply(text)
+end
+
+-- Lists of the index: `k` with 6 bytes of a key names the list of its places, oldest first; `n` with a block of a
+-- SimHash that of places with SimHashes. A list is a string, but a short one of a key is a field of its bucket, a small
+-- hash. If the field is '', the list is a string too.
+local function is_of_key(name) return byte(name) == 107 end
+
+local function bucket(name)
+  return root .. sub(name, 1, 3) .. string.char(byte(name, 4) - byte(name, 4) % 64), sub(name, 4)
+end
+
+local function read(name)
+  local list = is_of_key(name) and call('HGET', bucket(name))
+  return list and list ~= '' and list or call('GET', root .. name) or ''
+end
+
+local function replace(name, list)
+  local is_string = not is_of_key(name) or #list > SHORT
+  if is_of_key(name) then
+    local key, field = bucket(name)
+    if list == '' then call('HDEL', key, field) else call('HSET', key, field, is_string and '' or list) end
+  end
+  if is_string and list ~= '' then call('SET', root .. name, list) else call('DEL', root .. name) end
+end
+
+-- Returns the position of an entry in a list, or nil.
+local function find(list, entry)
+  local at = string.find(list, entry, 1, true)
+  while at and (at - 1) % #entry ~= 0 do at = string.find(list, entry, at + 1, true) end
+  return at
+end
+
+-- Adds an entry to a list. `again`: search a string first, since it may already have the entry.
+local function append(name, entry, again)
+  if is_of_key(name) then
+    local key, field = bucket(name)
+    if call('HSETNX', key, field, entry) == 1 then return end
+    local list = call('HGET', key, field)
+    if list ~= '' then return find(list, entry) or replace(name, list .. entry) end
+  end
+  local list = (again or call('STRLEN', root .. name) < EXACT) and (call('GET', root .. name) or '')
+  if again and find(list, entry) then return end
+  if list and #list < EXACT then call('SET', root .. name, list .. entry) else call('APPEND', root .. name, entry) end
+end
+
+local gone = {} -- entries of dropped rows that are still in a list, by the name of the list
+
+local function cut(name, entries)
+  local list, cuts, parts, from = read(name), {}, {}, 1
+  for _, entry in ipairs(entries) do cuts[#cuts + 1] = find(list, entry) end
+  table.sort(cuts)
+  for _, at in ipairs(cuts) do parts[#parts + 1], from = sub(list, from, at - 1), at + #entries[1] end
+  replace(name, concat(parts) .. sub(list, from))
+end
+
+-- Removes them from the lists. A list is written once, even for many dropped rows.
+local function cut_all()
+  for name, entries in pairs(gone) do attempt(cut, name, entries) end
+  gone = {}
+end
+
+-- Calls a function with each list of a row and the row's entry in it.
+local function each_list(work, place, keys, simhash, again)
+  for at = 1, #keys, KEY do attempt(work, 'k' .. sub(keys, at, at + 5), place, again) end
+  for at = 1, #simhash, 2 do
+    attempt(work, 'n' .. string.char((at - 1) / 2) .. sub(simhash, at, at + 1), place .. simhash, again)
+  end
+end
+
+-- Holds a document as pending, unless it is pending already.
+function operations.hold(place, value, keys, simhash)
+  if call('HSETNX', lease(place), place, value) == 1 then each_list(append, place, keys, simhash) end
+end
+
+-- Writes the row of a document or visit. `others`: the keys that it lacks if it is pending or written, or false.
+function operations.row(place, value, keys, simhash, others, is_news)
+  local old = call('SET', rows .. place, value, 'GET')
+  if old == value then return end
+  local is_known = call('HDEL', lease(place), place) == 1 or old
+  if is_known and others then keys, simhash = others, '' end
+  each_list(append, place, keys, simhash, is_known)
+  local run, number = sub(place, 1, CODE), struct.unpack('>I4', place, CODE + 1)
+  if number < 0x80000000 and number > tonumber(call('HGET', root .. ':last', run) or -1) then call('HSET', root .. ':last', run, number) end
+  if is_news and not (old and others) and call('EXISTS', root .. ':hears') == 1 then
+    call('XADD', root .. ':news', 'MAXLEN', '~', KEPT, '*', 'document', place)
+  end
+end
+
+-- Deletes a document or link; with `if_pending`, only a pending document.
+function operations.drop(place, keys, simhash, if_pending)
+  if if_pending and call('HEXISTS', lease(place), place) == 0 then return end
+  call('DEL', rows .. place)
+  call('HDEL', lease(place), place)
+  each_list(function(name, entry)
+    gone[name] = gone[name] or {}
+    table.insert(gone[name], entry)
+  end, place, keys, simhash)
+end
+
+-- Writes or deletes a row of another kind. `add` writes it only if it is missing.
+function operations.set(hash, name, value, is_news)
+  if value then call('HSET', root .. ':' .. hash, name, value) else call('HDEL', root .. ':' .. hash, name) end
+  if is_news then call('XADD', root .. ':news', 'MAXLEN', '~', KEPT, '*', hash, name) end
+end
+
+function operations.add(hash, name, value) call('HSETNX', root .. ':' .. hash, name, value) end
+
+-- Requests
+
+function requests.call(...) return call(...) end
+
+-- Returns the id of the server's process, or ''.
+function requests.process()
+  local told = redis.pcall('INFO', 'server')
+  return type(told) == 'string' and told:match('run_id:(%w+)') or ''
+end
+
+-- Takes the lease of a run, or releases it if the duration is 0. Returns 0 if another process holds it, 1 if this one
+-- held it, 2 if nobody held it.
+function requests.lease(code, run, milliseconds)
+  local holder = call('HGET', lease(code), '')
+  if holder and sub(holder, 1, 32) ~= sub(token, 1, 32) then return 0 end
+  if call('HSETNX', root .. ':names', code, run) == 0 and call('HGET', root .. ':names', code) ~= run then return 0 end
+  if milliseconds > 0 then call('HSET', lease(code), '', token) end
+  call('PEXPIRE', lease(code), milliseconds)
+  return holder and 1 or 2
+end
+
+local known, told, holds = {}, {}, true -- `holds` is false once a document could not be held
+
+-- Returns whether a row exists at a place, and adds the row to the answer: place, value, 1 if pending.
+local function take(place)
+  if known[place] == nil then
+    local row = call('GET', rows .. place)
+    local value = row or call('HGET', lease(place), place)
+    known[place] = value ~= false
+    if value then told[#told + 1], told[#told + 2], told[#told + 3] = place, value, row and 0 or 1 end
+  end
+  return known[place]
+end
+
+-- Adds the newest rows of a key to the answer. Returns the last place of the key.
+local function newest(hits, n, name, most, own)
+  local list = call('HGET', bucket(name)) or ''
+  if list == '' then list = call('GETRANGE', root .. name, -PLACE * LOOKED, -1) end
+  for at = #list - PLACE + 1, 1, -PLACE do
+    local place = sub(list, at, at + PLACE - 1)
+    if most == 0 then break end
+    if place ~= own and take(place) then
+      hits[#hits + 1], hits[#hits + 2], most = n, place, most - 1
+    end
+  end
+  return list == '' and string.rep('\0', PLACE) or sub(list, -PLACE)
+end
+
+-- Returns the Hamming distance between the SimHash of an entry and given bytes, or more than `most` if it is more.
+local function distance(list, entry, bytes, most)
+  local sum = 0
+  for n = 1, 8 do
+    local bits = bit.bxor(byte(list, entry + PLACE + n - 1), bytes[n])
+    sum = sum + ONES[bits % 16] + ONES[(bits - bits % 16) / 16]
+    if sum > most then break end
+  end
+  return sum
+end
+
+-- Adds the documents with a near SimHash to the answer. Returns their places, the nearest first.
+local function near(blocks, simhash, most, own)
+  local far, found, nearest, bytes = {}, {}, {}, { byte(simhash, 1, 8) }
+  for block = 1, #blocks, 3 do
+    local list = call('GETRANGE', root .. 'n' .. sub(blocks, block, block + 2), -ENTRY * WIDE, -1)
+    assert(#list % ENTRY == 0, 'bad argument: a list has a part of an entry')
+    for at = #list - ENTRY + 1, 1, -ENTRY do
+      if #found >= CROWD then break end
+      local bits = distance(list, at, bytes, most)
+      local place = bits <= most and sub(list, at, at + PLACE - 1)
+      if place and place ~= own and not far[place] then far[place], found[#found + 1] = bits, place end
+    end
+  end
+  for bits = 0, most do
+    for _, place in ipairs(found) do
+      if far[place] == bits and #nearest < NEAREST and take(place) then nearest[#nearest + 1] = place end
+    end
+  end
+  return nearest
+end
+
+-- Answers a lookup by keys, with the maximum number of rows of each, and by a SimHash with the blocks to search and the
+-- maximum distance. Holds a document if the keys find nothing or, given the last known place of each key, if no key has
+-- a newer one. Returns hits (number of the key, place), the last place of each key, places of near documents, 1 if the
+-- document is held.
+local function answer(keys, most, blocks, simhash, far, document, seen)
+  local hits, lasts, own = {}, {}, document and document[1]
+  for n = 0, #keys / KEY - 1 do
+    lasts[n + 1] = newest(hits, n, 'k' .. sub(keys, KEY * n + 1, KEY * n + 6), byte(most, n + 1) or 0, own)
+  end
+  local last, nearest = concat(lasts), near(blocks, simhash, far, own)
+  local is_new = #hits == 0 and (not seen or seen == last or call('HEXISTS', lease(own), own) == 1)
+  local is_held = document and holds and is_new
+  if is_held then operations.hold(unpack(document)) end
+  holds = holds and (is_held or not document)
+  return { hits, last, nearest, is_held and 1 or 0 }
+end
+
+-- Returns the rows found and those at further places, and the answers to lookups.
+function requests.look(questions, places)
+  local answers = {}
+  for n, question in ipairs(questions) do answers[n] = answer(unpack(question)) end
+  for at = 1, #places, PLACE do take(sub(places, at, at + PLACE - 1)) end
+  return { told, answers }
+end
+
+function requests.places(key) return read('k' .. sub(key, 1, 6)) end
+
+-- Returns 1 if a row is missing in one of its lists.
+function requests.lacks(...)
+  local missing = 0
+  each_list(function(name, entry) missing = find(read(name), entry) and missing or 1 end, ...)
+  return damage and 1 or missing
+end
+
+-- Removes the entries of deleted rows from all lists of a bucket, or from the list of a block.
+function requests.tidy(key)
+  local name = sub(key, #root + 1)
+  local width = is_of_key(name) and PLACE or ENTRY
+  for _, field in ipairs(is_of_key(name) and #name == 4 and call('HKEYS', key) or { sub(name, 4) }) do
+    local list, kept = read(sub(name, 1, 3) .. field), {}
+    for at = 1, #list, width do
+      local place = sub(list, at, at + PLACE - 1)
+      local is_row = call('EXISTS', rows .. place) == 1 or call('HEXISTS', lease(place), place) == 1
+      if is_row then kept[#kept + 1] = sub(list, at, at + width - 1) end
+    end
+    if #kept < #list / width then replace(sub(name, 1, 3) .. field, concat(kept)) end
+  end
+  return 1
+end
+
+local function write(given)
+  for _, each in ipairs(given) do
+    if each[1] ~= 'drop' then cut_all() end
+    attempt(operations[each[1]], unpack(each, 2))
+  end
+  cut_all()
+end
+
+local given, asked = unpack(cmsgpack.unpack(ARGV[2]))
+local answers, is_done, why = {}, pcall(write, given)
+for n, each in ipairs(asked) do
+  local is_answered, answer = pcall(requests[each[1]], unpack(each, 2))
+  if is_answered then answers[n] = answer else answers[n] = reply(answer.err or answer) end
+end
+return { damage, not is_done and reply(why.err or why), answers }
