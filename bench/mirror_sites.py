@@ -175,7 +175,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sites", type=Path, metavar="EVAL_SITES_DIR")
     parser.add_argument("--orders", type=int, default=10, help="shuffled orders, beside three of crawls")
-    parser.add_argument("--in-flight", type=int, default=2, help="as many as a crawl has while hosts are on trial")
+    parser.add_argument("--in-flight", type=int, default=2, help="CONCURRENT_REQUESTS_PER_DOMAIN of the crawl")
     options = parser.parse_args()
     for language in ("en", "zh_CN"):
         amd64, i386 = (read(options.sites / f"installation-guide-{kind}" / language) for kind in ("amd64", "i386"))

@@ -221,3 +221,10 @@ def test_a_function_without_a_url(crawl, a, name, told):
     assert result.stats["test/failed/HttpError"] == 1
     assert told in result.log
     assert ("ARCHIVE_URL failed for " + dead in result.log) == bool(told)
+
+
+def test_a_template_without_a_place_for_the_url_stops_the_crawl_at_its_start(crawl, a):
+    settings = {**ON, "ARCHIVE_URL": "http://archive.example/"}
+    result = crawl.finish(crawl.start(settings=settings, urls=[f"{a.url}/1.html"]))
+    assert (result.code, a.asked()) == (1, [])
+    assert "ARCHIVE_URL = 'http://archive.example/' is not allowed; allowed is a URL with {url}" in result.log

@@ -82,7 +82,8 @@ def test_a_mirror_is_learned_in_the_first_run_and_no_page_is_missed(crawl, a, b)
     mirrored(a, b)
     for page in b.pages.values():
         page.delay = 0.05  # as on a network: Scrapy 2.15 calls a callback .1 s after the response
-    result = crawl("OneSiteAfterAnother", urls=urls(a), then=urls(b))
+    settings = {"CONCURRENT_REQUESTS_PER_DOMAIN": 2}
+    result = crawl("OneSiteAfterAnother", settings, urls=urls(a), then=urls(b))
     assert len(b.asked()) <= 2 / 3 * COUNT  # it takes ENOUGH, and some are under way by then
     assert {item["text"] for item in result.items} == {article(number) for number in range(COUNT)}
     assert result.count("requests/skipped") == COUNT - len(b.asked())

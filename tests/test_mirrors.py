@@ -204,7 +204,7 @@ def test_of_those_seen_on_one_day_preferred_hosts_then_https_then_the_shorter_co
     urls = ["http://t.example/long/1", "https://s.example/long/1", "http://u.example/1", "http://v.example/long/1"]
     for second, url in enumerate(urls):
         store.record(link(url, document(store), is_copy=True, seen=NOW - second))
-    assert alternatives(store, OWN, preferred_mirror_hosts=["t.example"]) == [*urls, MIRROR]
+    assert alternatives(store, OWN, preferred_hosts=["t.example"]) == [*urls, MIRROR]
 
 
 def test_what_was_tried_is_not_tried_again(family: Store) -> None:

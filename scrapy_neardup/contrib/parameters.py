@@ -37,6 +37,11 @@ class Variation(NamedTuple):
     """The directory with the other parameters' names and the parts, since a parameter may matter in some directories,
     and one value of it may matter while another does not."""
 
+    @property
+    def key(self) -> str:
+        """The class with the parts: all URLs with equal keys count as one."""
+        return f"{self.plain} {sorted(self.parts)}"
+
 
 def difference(a: str, b: str) -> tuple[str, ...] | None:
     """Return the names of up to `MOST_NAMES` parameters by which two URLs differ; None if they differ otherwise."""
@@ -115,6 +120,10 @@ class Rule:
 
     def __str__(self) -> str:
         return f"{self.site}/…?{'&'.join(f'{name}=…' for name in self.names)}"
+
+    def class_of(self, here: Variation) -> str:
+        """Return a name of the class of a URL."""
+        return f"{here.plain} {self.names}"
 
     def covers(self, here: Variation) -> bool:
         """Return whether the directory of a URL has evidence of its own, with hardly any near copies."""

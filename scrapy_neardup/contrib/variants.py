@@ -81,8 +81,7 @@ class Learner:
 
     def _is_fresh(self, seen: float) -> bool:
         """Return whether a visit belongs to this run or, if revisits are skipped, is within the TTL."""
-        is_new = self._skips_revisits and time.time() - seen <= self._ttl
-        return is_new or self._dedup.deliveries.is_of_run(seen)
+        return self._dedup.deliveries.is_of_run(seen) or (self._skips_revisits and time.time() - seen <= self._ttl)
 
     def _stands_for(self, rule: Rule, here: Variation, held: Signature, url: str) -> bool:
         """Return whether a URL may be skipped for a document.
@@ -102,7 +101,7 @@ class Learner:
 
     def _visits(self, rule: Rule, here: Variation) -> Iterator[tuple[Signature, float, int]]:
         """Yield the last visits of the plain URL and of the class: the document, the time, and the size."""
-        own, seen = self._last.get(_key(rule.names, here), ("", 0.0))
+        own, seen = self._last.get(rule.class_of(here), ("", 0.0))
         for url, when in ((here.plain if here.parts else "", 0.0), (own, seen)):
             link = self._dedup.store.resolve(url) if url else None
             if link and link.signature and link.firm:
@@ -146,18 +145,14 @@ class Learner:
         elif not self._dedup.deliveries.is_of_run(seen):  # it may have changed since then
             return []
         now = claim.signature.first_seen
-        return [(_key(sorted(each.parts), each), Trial(outcome, own, each.place, now)) for each in places]
+        return [(each.key, Trial(outcome, own, each.place, now)) for each in places]
 
     def _note_last(self, rule: Rule, here: Variation, claim: Claim) -> None:
         own, is_hopeless = (claim.match or claim).signature.url, rule.different > 3 + rule.same // 10
         if claim.is_one_of_many or not own:
-            self._last.pop(_key(rule.names, here), None)
+            self._last.pop(rule.class_of(here), None)
         elif here.parts and not is_hopeless:
-            self._last[_key(rule.names, here)] = own, claim.signature.first_seen
-
-
-def _key(names: object, here: Variation) -> str:
-    return f"{here.plain} {names}"
+            self._last[rule.class_of(here)] = own, claim.signature.first_seen
 
 
 class Variants(Adviser):
@@ -165,8 +160,7 @@ class Variants(Adviser):
 
     def __init__(self, neardup: NearDup, file: str | None) -> None:
         config = neardup.config
-        self._neardup = neardup
-        self._file = file
+        self._neardup, self._file = neardup, file
         self._learner = Learner(neardup.dedup, ttl=config.mirror_ttl, skips_revisits=config.revisit == "skip")
         self._changes: list[bool] = []
         if file and Path(file).exists():
@@ -183,9 +177,9 @@ class Variants(Adviser):
         return o
 
     async def advise(self, request: Request) -> Advice | None:
-        if not self._neardup.config.skip_mirrors or not is_plain(request):
-            return None
-        return await self._neardup.access.ask(self._learner.advise, request.url)
+        if self._neardup.config.skip_mirrors and is_plain(request):
+            return await self._neardup.access.ask(self._learner.advise, request.url)
+        return None
 
     def visited(self, claim: Claim) -> None:
         for url in filter(None, (claim.document.url, *claim.document.aliases)):
