@@ -280,9 +280,7 @@ def before(place: Place) -> str:
 
 
 @pytest.mark.parametrize("ended_by", ["opening", "forget"])
-def test_urls_return_what_they_did_before_a_run_that_is_forgotten(
-    place: Place, before: str, ended_by: str
-) -> None:
+def test_urls_return_what_they_did_before_a_run_that_is_forgotten(place: Place, before: str, ended_by: str) -> None:
     change(place, "dead", dies=ended_by == "opening")
     if ended_by == "forget":
         assert told(place) == (("dead", False, 3000.0), ("dead", True, 3000.0), ("dead", True, 3000.0))
