@@ -254,15 +254,18 @@ class Dead:
 
         Raise StoreError if a write fails.
         """
+        store = self._store
         for run in runs:
-            before = self._store.session.documents
-            end(self._store, run, forget=not self.keeps)
-            outcome = "are kept" if self.keeps else f"are forgotten: {before - self._store.session.documents}"
+            before, last = store.session.documents, _last(store, run)
+            if not self.keeps:
+                erase(store, run.id, after=run.sealed)
+            store.session.end(run, last, forget=not self.keeps)
+            outcome = "are kept" if self.keeps else f"are forgotten: {before - store.session.documents}"
             logger.warning("Run %s died. Its documents %s (NEARDUP_UNCLEAN_RUN)", run.id, outcome)
-        self._store.flush()
+        store.flush()
         for run in runs:
-            if run.id != self._store.run:
-                self._store.backend.release_run(run.id)
+            if run.id != store.run:
+                store.backend.release_run(run.id)
 
 
 # Forgetting
@@ -275,43 +278,46 @@ def forget(store: Store, what: Selection) -> Forgotten:
     """
     if what.run is not None:
         return _forget_run(store, what.run)
-    documents, urls, others = _selected(store, what)
-    trials = _trials(store, what)
-    for signature in documents:
-        store.withdraw(signature)
-    for url in others.keys() - urls:
-        store.unlink(others[url])
+    documents, visits, trials = _selection(store, what)
+    count = _counted(store, documents, visits)
+    for document in documents:
+        store.withdraw(document)
+    for visit in visits:
+        store.unlink(visit.url)
     store.learn(store.hosts.retract(trials))
     if what.host is not None:
-        store.forget_counters(
-            [(name, fact) for name, fact in store.counters.known() if is_of(what.host, f"http://{name}/")]
-        )
-    return Forgotten(len(documents), len(urls | others.keys()))
+        known = store.counters.known()
+        store.forget_counters([(name, fact) for name, fact in known if is_of(what.host, f"http://{name}/")])
+    return count
 
 
 def selected(store: Store, what: Selection) -> Forgotten:
     """Return the numbers that `forget` would return, and forget nothing. Raise StoreError for an unknown run."""
     if what.run is not None:
         return _selected_of_run(store, what.run)
-    documents, urls, others = _selected(store, what)
-    return Forgotten(len(documents), len(urls | others.keys()))
+    documents, visits, _ = _selection(store, what)
+    return _counted(store, documents, visits)
 
 
-def _selected(store: Store, what: Selection) -> tuple[list[Signature], set[str], dict[str, str]]:
-    """Return selected documents, the canonical URLs of all their visits, and the selected URLs by canonical URL."""
-    documents = list(_documents(store, what))
-    urls = {canonical_url(visit.url) for signature in documents for visit in store.visits(signature) if visit.url}
-    return documents, urls, {canonical_url(visit.url): visit.url for visit in _visits(store, what) if visit.url}
+def _counted(store: Store, documents: Sequence[Signature], visits: Iterable[Visit]) -> Forgotten:
+    of_documents = (visit for document in documents for visit in store.visits(document))
+    urls = {visit_key(visit.url) for visit in chain(visits, of_documents) if visit.url}
+    return Forgotten(len(documents), len(urls))
 
 
-def _documents(store: Store, what: Selection) -> Iterable[Signature]:
+def _selection(store: Store, what: Selection) -> tuple[list[Signature], list[Visit], list[Trial]]:
+    """Return the selected documents, visits, and evidence on mirrors."""
     if what.url is not None:
-        link = store.resolve(what.url)
-        own = [link.signature] if link and link.signature and not link.is_copy else []
-        return [*own, *(each for each in store.of_page(what.url) if each not in own)]
-    if what.host is not None:
-        return [s for s in watched(store.signatures(), "docs", len(store)) if is_of(what.host, s.url)]
-    return _seen_before(store, what.before) if what.before is not None else []
+        visit = store.resolve(what.url)
+        own = [visit.signature] if visit and visit.signature and not visit.is_copy else []
+        items = [each for each in store.of_page(what.url) if each not in own]
+        return own + items, [visit] if visit else [], store.hosts.known(canonical_url(what.url))
+    if name := what.host:
+        documents = [each for each in watched(store.signatures(), "docs", len(store)) if is_of(name, each.url)]
+        visits = [each for each in watched(store.all_visits(), "visits") if is_of(name, each.url)]
+        trials = [row for row in store.hosts.dump() if any(is_of(name, f"http://{site}/") for site in row.sites)]
+        return documents, visits, trials
+    return [*_seen_before(store, what.before)] if what.before is not None else [], [], []
 
 
 def _seen_before(store: Store, when: float) -> Iterator[Signature]:
@@ -322,22 +328,6 @@ def _seen_before(store: Store, when: float) -> Iterator[Signature]:
             yield signature
 
 
-def _visits(store: Store, what: Selection) -> Iterable[Visit]:
-    if what.url is not None:
-        return filter(None, [store.resolve(what.url)])
-    if what.host is not None:
-        return [visit for visit in watched(store.all_visits(), "visits") if is_of(what.host, visit.url)]
-    return []
-
-
-def _trials(store: Store, what: Selection) -> list[Trial]:
-    if what.url is not None:
-        return store.hosts.known(canonical_url(what.url))
-    if what.host is not None:
-        return [row for row in store.hosts.dump() if any(is_of(what.host, f"http://{name}/") for name in row.sites)]
-    return []
-
-
 def is_of(name: str, url: str | None) -> bool:
     """Return whether a URL is on the host `name`. If `name` includes a port, the port must be the same too."""
     if not url:
@@ -346,17 +336,6 @@ def is_of(name: str, url: str | None) -> bool:
         return site(canonical_url(url)) in (name.lower(), named_site(name))
     # An IPv6 address without brackets is invalid in a URL, but users may give one.
     return (host(url) or None) in (name.lower(), host(f"http://{name}"))
-
-
-# Runs
-
-
-def end(store: Store, run: Run, *, forget: bool) -> None:
-    """End a dead run. This process must hold its lock. With `forget`, delete rows written after it was last closed."""
-    last = _last(store, run)
-    if forget:
-        erase(store, run.id, after=run.sealed)
-    store.session.end(run, last, forget=forget)
 
 
 def _forget_run(store: Store, name: str) -> Forgotten:
@@ -379,7 +358,7 @@ def _forget_run(store: Store, name: str) -> Forgotten:
 def _selected_of_run(store: Store, name: str) -> Forgotten:
     _check_known(store, name)
     documents = {row.key[9:]: store.held(row) for row in _rows(store, DOCUMENT, name, 0)}
-    wrote = store.urls.of_run(name)
+    wrote = dict(store.urls.of_run(name))
     back = {key: store.urls.restored(visit) for key, visit in wrote.items() if not visit.name}
     urls = {visit_key(visit.url) for each in documents.values() for visit in store.visits(each) if visit.url}
     gone = {key for key, before in back.items() if before is None or before.target in documents}
@@ -394,7 +373,7 @@ def _check_known(store: Store, name: str) -> None:
 
 def erase(store: Store, run: str, *, after: int = 0) -> None:
     """Undo what a run wrote with numbers above `after`: delete its documents, and put back what URLs had before."""
-    for key, visit in store.urls.of_run(run, after).items():
+    for key, visit in store.urls.of_run(run, after):
         store.urls.undo(key, visit)
     for row in _rows(store, DOCUMENT, run, after):
         store.withdraw(store.held(row))
@@ -412,5 +391,5 @@ def _rows(store: Store, kind: str, run: str, after: int) -> Iterator[Row]:
 def _last(store: Store, run: Run) -> int:
     """Return the highest row number of a run."""
     rows = (row.key for kind in (DOCUMENT, HOST) for row in store.backend.scan(kind, run.id))
-    visits = (visit.at for visit in store.urls.of_run(run.id).values())
+    visits = (visit.at for _, visit in store.urls.of_run(run.id))
     return max((place_of(each)[1] for each in chain(rows, visits)), default=run.sealed)
