@@ -22,6 +22,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import islice
 from struct import pack, unpack
+from threading import Thread
 from typing import Any
 
 from ...index.row_index import flips, most_flips
@@ -58,7 +59,7 @@ class RedisBackend(Server):
             if memory.get("maxmemory", "0") != "0" and (policy := memory["maxmemory_policy"]) != "noeviction":
                 advice = "a full server deletes documents; set its maxmemory-policy to noeviction instead of"
                 logger.warning("Store %r: %s %s", self.name, advice, policy)
-            self.keep()
+            Thread(target=self.keep, name="neardup-redis", daemon=True).start()
         except BaseException:
             self.abandon()
             raise

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache, partial
 from importlib.resources import files
-from threading import Event, Lock, Thread
+from threading import Event, Lock
 from typing import Any, NamedTuple, cast
 from urllib.parse import quote, unquote, urlsplit
 from uuid import uuid4
@@ -367,10 +367,7 @@ class Server:
             self.run(self._taking(run, 0))
 
     def keep(self) -> None:
-        """Start the thread that renews the leases, reconnects, and sends what is urgent."""
-        Thread(target=self._keep, name="neardup-redis", daemon=True).start()
-
-    def _keep(self) -> None:
+        """Renew the leases, reconnect, and send what is urgent, until the connection is closed."""
         pauses = EqualJitterBackoff(PAUSES[1], PAUSES[0])
         while not self._closed.is_set():
             if self._wakes.wait(LEASE / 4):

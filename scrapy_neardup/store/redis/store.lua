@@ -97,9 +97,10 @@ local function each_list(work, place, keys, simhash, again)
   end
 end
 
--- Holds a document as pending, unless it is pending already.
+-- Holds a document as pending, unless it is pending already, or its run is not held.
 function operations.hold(place, value, keys, simhash)
-  if call('HSETNX', lease(place), place, value) == 1 then each_list(append, place, keys, simhash) end
+  if call('EXISTS', lease(place)) == 0 or call('HSETNX', lease(place), place, value) == 0 then return end
+  each_list(append, place, keys, simhash)
 end
 
 -- Writes the row of a document or visit. `others`: the keys that it lacks if it is pending or written, or false.
@@ -198,6 +199,7 @@ end
 local function near(blocks, simhash, most, own)
   local far, found, nearest, bytes = {}, {}, {}, { byte(simhash, 1, 8) }
   for block = 1, #blocks, 3 do
+    if #found >= CROWD then break end
     local list = call('GETRANGE', root .. 'n' .. sub(blocks, block, block + 2), -ENTRY * WIDE, -1)
     assert(#list % ENTRY == 0, 'bad argument: a list has a part of an entry')
     for at = #list - ENTRY + 1, 1, -ENTRY do
