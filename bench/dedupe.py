@@ -1,17 +1,17 @@
 """A feed of documents through `scrapy neardup dedupe`, with one process and with two, beside peers.
 
     python bench/dedupe.py [--documents 3000] [--tokens 700] [--chinese] [--rounds 3] [--workers 1,2] [--json FILE]
-                           [--peers datasketch,rensa,simhash] [--text-dedup PYTHON]
+                           [--peers datasketch,rensa,gaoya,simhash] [--text-dedup PYTHON]
 
 The feed is made up: texts of real length, of which every fifth is an earlier one with one word in a hundred changed.
 Each contestant runs in processes of its own, from the file on disk to the end of its last process, all in turns, and in
 every round on the first 200 rows too, which is its start: with few documents that is most of what it takes. The table
 gives medians of the rounds, and ratios within a round, with the start and without: datasketch's MinHash-LSH and rensa's
-(128 minima, threshold 0.5, shingles of 3 words or 5 Chinese characters) and the package `simhash`, which read the same
-file and write nothing. Peers that are not installed are left out; `text-dedup`, whose MinHash-LSH of the same kind
-does write, needs other versions of libraries, so its contestant is run by the Python of an environment that has it.
-"peak" is the memory of a contestant's largest process. Give 100000 documents on a machine that has nothing else to do,
-and leave `simhash` out, whose index takes the longer the more such texts it holds.
+and gaoya's (128 minima, threshold 0.5, shingles of 3 words or 5 Chinese characters) and the package `simhash`, which
+read the same file and write nothing. Peers that are not installed are left out; `text-dedup`, whose MinHash-LSH of the
+same kind does write, needs other versions of libraries, so its contestant is run by the Python of an environment that
+has it. "peak" is the memory of a contestant's largest process. Give 100000 documents on a machine that has nothing else
+to do, and leave `simhash` out, whose index takes the longer the more such texts it holds.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from path_texts import made_up
 FEW = 200  # rows: their time is that of the start
 OUTPUT = "out.jsonl"  # beside the feed
 COPIES, CHANGED = 5, 100  # one document in so many is a copy, with one word in so many changed
-PEERS = "datasketch,rensa,simhash"
+PEERS = "datasketch,rensa,gaoya,simhash"
 PEER = """
 import json, sys
 import peers

@@ -108,7 +108,7 @@ class Crawl:
 
     def judge(self, name: str) -> None:
         claim = self.dedup.claim(self.documents[name])
-        known = [link.url for link in self.dedup.store.links(claim.match.signature)] if claim.match else []
+        known = [link.url for link in self.dedup.store.visits(claim.match.signature)] if claim.match else []
         changes, _ = self.hosts.learn(f"{B}/{name}", known, partial(look, self.dedup, claim), 0.0)
         claim.commit()
         self.judged += 1

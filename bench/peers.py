@@ -44,6 +44,20 @@ def rensa(texts: Iterable[str], threshold: float = 0.5) -> Iterator[int | None]:
         yield found[0] if found else None
 
 
+def gaoya(texts: Iterable[str], threshold: float = 0.5) -> Iterator[int | None]:
+    """Its own tokens, since it takes texts; it compares the minima of what its index returns."""
+    package: Any = import_module("gaoya.minhash")
+    index = package.MinHashStringIndex(
+        hash_size=64, jaccard_threshold=threshold, num_bands=32, band_size=4, num_hashes=128, analyzer="word",
+        lowercase=True, ngram_range=(3, 3),
+    )  # fmt: skip
+    for number, text in enumerate(texts):
+        found = index.query(text)
+        if not found:
+            index.insert_document(number, text)
+        yield found[0] if found else None
+
+
 def words(text: str) -> Mapping[str, int]:
     return Counter(tokenize(text))
 

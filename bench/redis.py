@@ -34,10 +34,10 @@ import numpy as np
 from store_made import NEW, OF_FORM, Given, signature, url
 
 from scrapy_neardup import Deduplicator, Document
-from scrapy_neardup.signature import Evidence, Link, Signature, Visit
+from scrapy_neardup.signature import Evidence, Signature, Visit
 from scrapy_neardup.store import Store
-from scrapy_neardup.store.interface import DOCUMENT, LINK, Entry, Record
-from scrapy_neardup.store.postings import postings
+from scrapy_neardup.store.interface import LINK, Entry
+from scrapy_neardup.store.records import DOCUMENT, Record, postings
 from scrapy_neardup.store.redis.backend import RedisBackend
 from scrapy_neardup.text.urls import canonical_url
 
@@ -134,7 +134,7 @@ def fill(store: Store, given: Given) -> None:
                 ids.append(id)
                 rows.append((f"{DOCUMENT}/{id}", each))
             else:
-                link = Link(url(place), None, True, 1.7e9 + place, SIZE, EVIDENCE, target=ids[int(number)])
+                link = Visit(url(place), None, True, 1.7e9 + place, SIZE, EVIDENCE, target=ids[int(number)])
                 rows.append((f"{LINK}/{id}", link))
         store.session.count(documents=sum(map(bool, is_held)), urls=len(rows))
         store.backend.write([Entry(key, record, postings(record)) for key, record in rows])
@@ -147,11 +147,11 @@ def claim(dedup: Deduplicator, each: Signature) -> None:
     if match is None:
         dedup.store.commit(each, Visit(each.first_seen, SIZE))
     else:
-        dedup.store.record(Link(each.url or "", match.signature, True, each.first_seen, SIZE, match.evidence))
+        dedup.store.record(Visit(each.url or "", match.signature, True, each.first_seen, SIZE, match.evidence))
 
 
 def claim_all(dedup: Deduplicator, some: Sequence[Signature]) -> None:
-    dedup.store.claims.foresee(some)
+    dedup.store.foresee(some)
     for each in some:
         claim(dedup, each)
 

@@ -19,7 +19,7 @@ from scrapy_neardup.fingerprints.record import encode
 from scrapy_neardup.fingerprints.sketch import Sketch
 from scrapy_neardup.report.data import HostMirror, RunSummary, build
 from scrapy_neardup.report.page import write_page
-from scrapy_neardup.signature import Evidence, Link, Signature
+from scrapy_neardup.signature import Evidence, Signature, Visit
 from scrapy_neardup.store import Store, memory_store
 
 NOW = 1_795_000_000
@@ -54,7 +54,7 @@ def store(clusters: int) -> Store:
         for place, name in enumerate(source.sample(MIRRORS, min(5, count)) + ["{}"] * (count - 5)):
             url = f"http://{name.format(site)}{path if place < 5 else f'/print/{place}'}"
             size, seen = source.randrange(5_000, 90_000), NOW - source.randrange(10**6)
-            made.record(Link(url, held, True, seen, size, evidence(source)))
+            made.record(Visit(url, held, True, seen, size, evidence(source)))
     return made
 
 

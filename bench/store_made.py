@@ -20,10 +20,9 @@ from scrapy_neardup import Deduplicator
 from scrapy_neardup.fingerprints.hashes import MULTIPLIER, mix
 from scrapy_neardup.fingerprints.record import encode
 from scrapy_neardup.fingerprints.sketch import Sketch
-from scrapy_neardup.signature import Evidence, Link, Signature, Visit
+from scrapy_neardup.signature import Evidence, Signature, Visit
 from scrapy_neardup.store.local.database import open_database
-from scrapy_neardup.store.records import dump
-from scrapy_neardup.store.runs import Run
+from scrapy_neardup.store.records import Run, dump
 
 Numbers = npt.NDArray[np.uint64]
 SLOTS = {"exact": slice(1), "imatch": slice(1, 2), "shingle": slice(12, 24)}  # of the keys of a document, by detector
@@ -132,14 +131,14 @@ def rows_of(given: Given, start: int, end: int, run: Run) -> Iterator[tuple[str,
     made = signatures(given.labels[first : first + sum(is_held)])
     for place, (number, held) in enumerate(zip(given.numbers[start:end].tolist(), is_held, strict=True)):
         id, at = f"{run.id}/{place + 1:06x}", start + place
-        record: Signature | Link
+        record: Signature | Visit
         if held:
             record = next(made)
             record.url, record.first_seen, record.own, record.id = url(at), START + at, Visit(START + at, 20_000), id
             ids.append(id)
         else:
             evidence = Evidence("shingle", 3, 0.7, 0.8, 1.0, "full")
-            record = Link(url(at), None, True, START + at, 20_000, evidence, target=ids[number])
+            record = Visit(url(at), None, True, START + at, 20_000, evidence, target=ids[number])
         key = f"{'document' if held else 'link'}/{id}"
         yield key, dump(key, record)
     ended = replace(run, closed=run.started + RUN, sealed=end - start, documents=sum(is_held), urls=end - start)

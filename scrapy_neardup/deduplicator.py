@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from os import PathLike
@@ -24,12 +24,11 @@ from .matching.evidence import Rule
 from .matching.matcher import Matcher
 from .mirrors.deliveries import Deliveries
 from .mirrors.preference import Preference
-from .mirrors.visits import Visits, urls
+from .mirrors.recorder import Recorder, urls
 from .settings import Config
-from .signature import TITLE, Link, Signature
+from .signature import TITLE, Signature, Visit
 from .store import Selection, Store, StoreError, open_store
-from .store.keys import id_of, place_of
-from .text.url_classes import SCHEME
+from .store.records import run_of
 from .verdict import UNIQUE, Match, Verdict
 
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ class Deduplicator:
         """`started` is the start of the run in seconds since the epoch, None for now. For `lost`, see `Deliveries`."""
         self.store = store
         self.deliveries = Deliveries(store, clock() if started is None else started, clock, lost=lost)
-        self.visits = Visits(store, clock)
+        self.visits = Recorder(store, clock)
         self.detectors = list(detectors)
         self.signer = Signer(self.detectors)
         self.matcher = Matcher(store, rule, reviews or Reviews(Config()), scope, preference)
@@ -141,7 +140,11 @@ class Deduplicator:
 
     def try_claim(self, document: Document, record: bytes | None = None) -> Claim:
         """Decide on a document as `claim` does, without waiting for other processes; see `Claim.is_early`."""
-        signature = self._signed.pop(document, None) or self.sign(document, record)
+        signature = self._signed.pop(document, None)
+        if signature is None:
+            if self._signed:
+                self.foresee(())  # the prefetched lookups do not know this document
+            signature = self.sign(document, record)
         is_held = signature.can_be_repeated
         match = self._enter(document, signature) if is_held else self.matcher.best(document, signature)
         self.matcher.learn(signature, match)
@@ -152,31 +155,42 @@ class Deduplicator:
 
     def _new_claim(self, document: Document, signature: Signature, match: Match | None) -> Claim:
         rival = self.pending(match.signature) if match else None
-        is_early = rival is not None or (match is not None and self.store.claims.is_pending(match.signature))
+        is_early = rival is not None or (match is not None and self.store.is_pending(match.signature))
         verdict = self.verdict(document, match)
         return Claim(
             document, signature, match, verdict,
             rival=rival, is_early=is_early, apart=None if match else self.matcher.apart, settle=self.settle,
         )  # fmt: skip
 
-    def foresee(self, documents: Iterable[Document]) -> None:
+    def claim_all(self, documents: Sequence[Document], records: Sequence[bytes] = ()) -> Iterator[Claim]:
+        """Decide on documents one after another, as `claim` does, with the same verdicts in less time.
+
+        Their lookups are made together. Commit each claim before the next one is taken, or all of them later; claim no
+        other documents meanwhile. `records` are the records of the documents if `signer` has made them before.
+        """
+        self.foresee(documents, records)
+        for document in documents:
+            yield self.claim(document)
+
+    def foresee(self, documents: Sequence[Document], records: Sequence[bytes] = ()) -> None:
         """Prefetch the lookups of the documents that are claimed next, in this order. On a server this takes one round
         trip."""
-        documents = list(documents)
         self._signed.clear()
         with suppress(Exception):  # the claim raises the error of a detector again
-            for document, record in zip(documents, self.signer.records(documents), strict=True):
+            for document, record in zip(documents, records or self.signer.records(documents), strict=True):
                 self._signed[document] = self.sign(document, record)
         with suppress(StoreError):  # the claim raises a lasting error again
-            self.store.claims.foresee([each for each in self._signed.values() if each.can_be_repeated])
+            if not self.store.is_remote:
+                self.store.refresh()
+            self.store.foresee([each for each in self._signed.values() if each.can_be_repeated])
 
     def _enter(self, document: Document, signature: Signature) -> Match | None:
         """Hold a document as pending, or return its match with a held document."""
         match = None
         try:
-            self.store.claims.intend(signature)
+            self.store.intend(signature)
             match = self.matcher.best(document, signature)
-            while match is None and not self.store.claims.enter(signature):
+            while match is None and not self.store.enter(signature):
                 match = self.matcher.best(document, signature)
         except BaseException:
             self.store.leave(signature)
@@ -213,13 +227,12 @@ class Deduplicator:
             return False
         return not self._is_of_another_spider(link, signature)
 
-    def _is_of_another_spider(self, link: Link, signature: Signature) -> bool:
+    def _is_of_another_spider(self, link: Visit, signature: Signature) -> bool:
         """Return whether another spider, with other fields, recorded what a URL returned last."""
         if link.signature is None or names_in(link.signature.facts) == names_in(signature.facts):
             return False
         writers = {run.id: run.writer for run in self.store.runs()}
-        added_by, _ = place_of(id_of(link.key) or link.signature.id)
-        return writers.get(added_by) != writers.get(self.store.run)
+        return writers.get(run_of(link.at)) != writers.get(self.store.run)
 
     def pending(self, signature: Signature) -> Claim | None:
         """Return the claim of a document that is pending in this process; None if there is none."""
@@ -235,7 +248,7 @@ class Deduplicator:
             return
         with suppress(StoreError):  # the next write raises it
             self.deliveries.remember(urls(claim.document), (claim.match or claim).signature)
-        visit = self.visits.own(claim.document) if held and not claim.is_one_of_many else None
+        visit = self.visits.own(claim.document, claim.signature) if held and not claim.is_one_of_many else None
         if held:
             self.store.commit(claim.signature, visit)  # first, since the next steps may fail
             if claim.document.url in self.matcher.preference:
@@ -263,15 +276,15 @@ class Deduplicator:
         for match in list(self.matcher.outranked(document, signature)):
             if rival := self.pending(match.signature):
                 rival.when_settled(partial(self._take_place, document, signature))
-            for link in self.store.links(match.signature):
-                if not link.url.startswith(SCHEME) and link.url not in self.matcher.preference:
-                    copy = Link(link.url, signature, True, link.seen, link.size, match.evidence, link.firm)
+            for link in self.store.visits(match.signature):
+                if link.url and link.url not in self.matcher.preference:
+                    copy = Visit(link.url, signature, True, link.seen, link.size, match.evidence, link.firm)
                     self.store.record(copy)
 
     def _learn(self, claim: Claim) -> None:
         """Learn from a document about the mirrors of its host, and about the variants of its URLs."""
         document, signature = claim.document, claim.signature
-        known = [link.url for link in self.store.links(claim.match.signature)] if claim.match else []
+        known = [visit.url for visit in self.store.visits(claim.match.signature)] if claim.match else []
         look_in_class = partial(self._look_in_class, signature) if self._learns_variants else None
         for url in urls(document):
             if url not in document.loose:
@@ -287,8 +300,8 @@ class Deduplicator:
     def _record_class(self, claim: Claim, url: str) -> None:
         """Record the document of a claim as the last one of each class that a URL is in."""
         document = None if claim.is_one_of_many else (claim.match or claim).signature
-        for made_up in self.store.hosts.classes(url):
-            self.store.record(Link(made_up, document, False, self._clock(), claim.document.size))
+        for name in self.store.hosts.classes(url):
+            self.store.record(Visit("", document, False, self._clock(), claim.document.size, name=name))
 
     def _look(self, signature: Signature, url: str) -> Finding | None:
         """Compare a document with the document that is held for a URL; None if that proves nothing."""

@@ -1,4 +1,4 @@
-"""The two stored records: the signature of a document and the link of a URL. No I/O."""
+"""The two stored records: the signature of a document, and the visit of a URL. No I/O."""
 
 from __future__ import annotations
 
@@ -19,17 +19,6 @@ class _Weak:
     __slots__ = ("__dict__", "__weakref__")
 
 
-class Visit(NamedTuple):
-    """The last fetch of a URL."""
-
-    seen: float
-    """Seconds since the epoch."""
-    size: int
-    """Bytes of the response; 0 if unknown."""
-    before: str | None = None
-    """See `Link.before`."""
-
-
 @dataclass(eq=False, slots=True)
 class Signature(_Weak):
     """A document as it is stored: its record, and what is stored beside it. The record is decoded on access."""
@@ -45,8 +34,6 @@ class Signature(_Weak):
     """Words that name the record among others of its page; "" if it is alone there."""
     id: str = ""
     """`RUN/NUMBER`; "" until a store holds it."""
-    own: Visit | None = None
-    """The last visit in which its own URL returned the document; None if that URL has returned something else since."""
     count: Callable[[str], int] | None = None
     """Returns the number of copies of a document, given its id. Set by the store that holds the document."""
     known_repeats: int | None = None
@@ -124,11 +111,11 @@ class Evidence(NamedTuple):
 
 
 @dataclass(eq=False, slots=True)
-class Link:
-    """The state of a URL after its last fetch."""
+class Visit:
+    """What a URL returned at its last fetch, or what is noted under another name."""
 
     url: str
-    """The URL as it was requested; "" for a copy without URL."""
+    """The URL as it was requested; "" for a visit with a name."""
     signature: Signature | None
     """The document that the URL returned; None if it also returned content that is not held, so it must be fetched."""
     is_copy: bool
@@ -141,10 +128,16 @@ class Link:
     """The evidence on a copy."""
     firm: bool = True
     """False if the URL may return other content at the next fetch. Then it is never skipped for this document."""
+    name: str = ""
+    """What the visit is found by, if that is no URL: a kind and what follows (see `store/visits.py`)."""
     target: str | None = None
     """The id of the document; set by the store."""
-    key: str = ""
-    """The key of its row; "" until a store has it."""
-    before: str | None = None
-    """The id of the document that the URL returned before the run that added this row; "" if it is unknown, None for a
-    new URL. Set by the store."""
+    at: str = ""
+    """`RUN/NUMBER`, the run that first saw this state, and a number of its own there; set by the store."""
+    before: Visit | None = None
+    """The state before that run, without its document; set by the store."""
+
+    @property
+    def shown(self) -> str:
+        """The URL or, for one of several items of a page, its page and its label; "" for any other name."""
+        return self.url or self.name.partition(": ")[2]

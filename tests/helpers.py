@@ -19,7 +19,7 @@ from scrapy_neardup.facts import Kind, pack
 from scrapy_neardup.fingerprints.hashes import hash_text
 from scrapy_neardup.fingerprints.record import encode, make_sketch
 from scrapy_neardup.fingerprints.sketch import Sketch
-from scrapy_neardup.signature import Link, Signature
+from scrapy_neardup.signature import Signature, Visit
 from scrapy_neardup.store import Store
 from scrapy_neardup.text.urls import canonical_url
 
@@ -89,8 +89,8 @@ def named(name: str) -> bytes:
     return pack({"name": (Kind.WORDS, hash_text(name))})
 
 
-def link(url: str, to: Signature | None, *, is_copy: bool = False, seen: float = 2000.0, size: int = 7) -> Link:
-    return Link(url, to, is_copy, seen, size)
+def link(url: str, to: Signature | None, *, is_copy: bool = False, seen: float = 2000.0, size: int = 7) -> Visit:
+    return Visit(url, to, is_copy, seen, size)
 
 
 def settle(store: Store) -> None:

@@ -124,9 +124,9 @@ def _value(client: redis.Redis, rng: random.Random) -> tuple[bytes, Callable[[by
 def asked(store: Store) -> list[str]:
     """Return all that a store tells."""
     found = [[s.url for _, s in store.find(s)] for s in store.signatures()]
-    links = [(k.url, k.signature and k.signature.url, k.is_copy, k.evidence) for k in store.all_links()]
+    links = [(k.url, k.signature and k.signature.url, k.is_copy, k.evidence) for k in store.all_visits()]
     documents = [
-        (s.url, s.fingerprints, s.sketch, s.repeats, s.id, [k.url for k in store.links(s)]) for s in store.signatures()
+        (s.url, s.fingerprints, s.sketch, s.repeats, s.id, [k.url for k in store.visits(s)]) for s in store.signatures()
     ]
     repeats = sorted(each.repeats for each in store.signatures())
     rest = [len(store), repeats, store.runs(), store.hosts.dump(), store.describe().keys()]

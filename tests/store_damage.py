@@ -14,11 +14,11 @@ from helpers import asking, detectors, link, signature, text
 
 from scrapy_neardup import Deduplicator, Document, StoreError
 from scrapy_neardup.index import row_index
-from scrapy_neardup.signature import Evidence, Link, Visit
+from scrapy_neardup.signature import Evidence, Visit
 from scrapy_neardup.store import Store, open_store
 from scrapy_neardup.store.local import stored_index
 from scrapy_neardup.store.local.stored_index import folder_of
-from scrapy_neardup.store.postings import spread
+from scrapy_neardup.store.records import spread
 
 COUNTS = (400, 20, 20)  # documents of each run: the first two lie in a level of the index each, the last in none
 Files = dict[str, bytes]
@@ -32,11 +32,11 @@ def make(path: Path) -> None:
         with closing(open_store(str(path), detectors())) as store:
             row_index.TAIL, stored_index.LEAST = sizes
             for known in [each for each in store.signatures() if each.fingerprints["exact"][0] % 20 == 0]:
-                store.record(Link(f"http://m{run}.example/{known.id}", known, True, 5.0, 7, EVIDENCE))
+                store.record(Visit(f"http://m{run}.example/{known.id}", known, True, 5.0, 7, EVIDENCE))
             for number in range(count):
                 each = signature(f"{run}-{number}", exact=number, simhash=spread(number))
                 store.add(each)
-                store.commit(each, Visit(2000.0, 7) if number % 2 else None)
+                store.commit(each, link(each.url or "", each) if number % 2 else None)
                 if not number % 2:
                     store.record(link(each.url or "", each))
                 if number == count // 2:
@@ -55,10 +55,10 @@ def told(path: Path) -> list[str]:
 
 def asked(store: Store) -> list[str]:
     found = [[s.url for _, s in store.find(asking({"exact": (n,), "simhash": (spread(n),)}))] for n in range(20)]
-    links = [(k.url, k.signature and k.signature.url, k.is_copy, k.seen, k.evidence) for k in store.all_links()]
+    links = [(k.url, k.signature and k.signature.url, k.is_copy, k.seen, k.evidence) for k in store.all_visits()]
     resolved = [(url, bool(store.resolve(url))) for url, *_ in links]
     documents = [
-        (s.url, dict(s.fingerprints), s.sketch, s.repeats, [k.url for k in store.links(s)]) for s in store.signatures()
+        (s.url, dict(s.fingerprints), s.sketch, s.repeats, [k.url for k in store.visits(s)]) for s in store.signatures()
     ]
     return [*map(repr, found), *sorted(map(repr, [*links, *resolved])), *sorted(map(repr, documents))]
 

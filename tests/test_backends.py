@@ -14,16 +14,14 @@ from redis_server import server
 from scrapy_neardup.fingerprints import record
 from scrapy_neardup.fingerprints.sketch import BINS, Sketch
 from scrapy_neardup.index.kinds import NEWEST
-from scrapy_neardup.signature import Link, Visit
+from scrapy_neardup.signature import Visit
 from scrapy_neardup.store import records
-from scrapy_neardup.store.interface import Backend, Entry, Found, HostNews, Postings, Question, Row, StoreError
-from scrapy_neardup.store.keys import id_of, kind_of
-from scrapy_neardup.store.keys import key_of as row_key
+from scrapy_neardup.store.interface import Backend, Entry, Found, Question, Row, StoreError
 from scrapy_neardup.store.local.memory import MemoryBackend
 from scrapy_neardup.store.local.sqlite import SqliteBackend
-from scrapy_neardup.store.postings import links_key, mirrors_key, postings
+from scrapy_neardup.store.records import HostNews, Postings, Run, id_of, kind_of, mirrors_key, postings, visit_key
+from scrapy_neardup.store.records import key_of as row_key
 from scrapy_neardup.store.redis.backend import RedisBackend
-from scrapy_neardup.store.runs import Run
 
 RUN = "run"
 
@@ -96,8 +94,8 @@ def key_of(value: int) -> int:
 
 def link(number: int, target: str, run: str = RUN) -> Entry:
     """Return a mirror of a document."""
-    made = Link(f"http://b.example/{number}", None, True, 2.5, 10, target=target)
-    return Entry(row_key("link", run, number), made, postings(made))
+    made = Visit(f"http://b.example/{number}", None, True, 2.5, 10, target=target, at=f"{run}/{number:06x}")
+    return Entry(visit_key(made.url), made, postings(made))
 
 
 def loaded(row: Row) -> Any:
@@ -147,7 +145,10 @@ def test_rows_of_all_kinds_are_got_and_scanned(place: Place) -> None:
     assert loaded(backend.get([some[0].key])[0]).title == "One"
     assert loaded(backend.get([some[1].key])[0]).target == f"{RUN}/000001"
     assert loaded(backend.get([named[0].key])[0]) == Run(RUN, 5.0)
-    assert backend.get(["document/run/0000ff", "document/other/000001", "run/other", "meta/other"]) == []
+    assert (
+        backend.get(["document/run/0000ff", "document/other/000001", visit_key("other"), "run/other", "meta/other"])
+        == []
+    )
 
 
 def test_scan_goes_by_run_and_number(place: Place) -> None:
@@ -160,7 +161,7 @@ def test_scan_goes_by_run_and_number(place: Place) -> None:
     assert sorted(keys_of(backend.scan("document"))) == sorted(of(*other, *rows))
     assert keys_of(backend.scan("document", "b")) == of(*rows)
     assert keys_of(backend.scan("document", "c")) == []
-    assert keys_of(backend.scan("link")) == []
+    assert keys_of(backend.scan("visit")) == []
 
 
 def test_deleted_rows_are_neither_got_nor_found(place: Place) -> None:
@@ -202,13 +203,13 @@ def test_rows_that_are_gone_crowd_no_others_out(place: Place) -> None:
     assert near(backend, 9, 0) == of(*rows[:10])
 
 
-def test_all_links_of_a_document(place: Place) -> None:
+def test_all_copies_of_a_document(place: Place) -> None:
     backend = place.begun()
-    key, rows = links_key(f"{RUN}/000001"), [link(n, f"{RUN}/000001") for n in range(1, 1301)]
+    key, rows = mirrors_key(f"{RUN}/000001"), [link(n, f"{RUN}/000001") for n in range(1, 1301)]
     backend.write(rows)
     assert found_by(backend, key, 1 << 24) == of(*rows)
     assert found_by(backend, key, 5) == of(*rows[-5:])
-    assert backend.count(mirrors_key(f"{RUN}/000001")) == 1300
+    assert backend.count(key) == 1300
     backend.write([], rows[:1290])
     assert found_by(backend, key, 1 << 24) == of(*rows[1290:])
 
@@ -478,10 +479,9 @@ def test_compact_changes_no_answer(place: Place) -> None:
 def test_postings_of_real_records(place: Place) -> None:
     backend = place.begun()
     made = built("http://a.example/", {"simhash": (5,), "exact": (6,)}, SKETCH, 1.0, id=f"{RUN}/000001")
-    made.own = Visit(1.0, 2)
     backend.write([Entry(f"document/{RUN}/000001", made, postings(made))])
-    mirror = Link("http://b.example/", None, True, 2.0, target=made.id)
-    backend.write([Entry(f"link/{RUN}/000002", mirror, postings(mirror))])
+    mirror = Visit("http://b.example/", None, True, 2.0, target=made.id, at=f"{RUN}/000002")
+    backend.write([Entry(visit_key(mirror.url), mirror, postings(mirror))])
     assert backend.count(mirrors_key(made.id)) == 1
     assert found_by(backend, postings(made).keys[0]) == [f"document/{RUN}/000001"]
 

@@ -116,10 +116,11 @@ def test_a_file_of_bad_rows_is_needed_to_pass_them() -> None:
         BadRows(None, None)(Line(1, "line 1", b"", JsonLines()), "why")
 
 
-def rows_with(count: int) -> Iterator[tuple[Line, Made]]:
+def rows_with(count: int, dedup: Deduplicator) -> Iterator[tuple[Line, Made]]:
     for number in range(count):
         line = Line(number, f"line {number}", b"{}", JsonLines())
-        yield line, Made(number, Document(f"http://a.example/{number}", text(number)))
+        document = Document(f"http://a.example/{number}", text(number))
+        yield line, Made(number, document, *dedup.signer.records([document]))
 
 
 def test_dedupe_holds_no_document_but_those_that_the_store_holds(tmp_path: Path) -> None:
@@ -130,11 +131,11 @@ def test_dedupe_holds_no_document_but_those_that_the_store_holds(tmp_path: Path)
         writing(str(tmp_path / "dups.jsonl"), (".jsonl",)) as report,
     ):
         job = _Job(Config(), dedup, lambda line: None, report, BadRows(None, None))
-        for line, made in rows_with(100):
-            job.take(line, made)
+        lines, rows = zip(*rows_with(100, dedup), strict=True)
+        job.take(lines, rows)
     assert job.documents == 100
     assert alive() >= before + 100
-    del job._dedup, dedup, line, made
+    del job._dedup, dedup, lines, rows
     gc.collect()
     assert alive() == before
     assert job.summary().startswith("100 rows, 100 kept")

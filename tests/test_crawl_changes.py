@@ -10,7 +10,7 @@ from site_server import Gate, Page, article, html
 
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.report.changes import FULL, KINDS, NOT_FULL, kinds_of
-from scrapy_neardup.store.runs import Run
+from scrapy_neardup.store.records import Run
 
 COUNTED = {"NEARDUP_COUNT_CHANGES": True, "CONCURRENT_REQUESTS": 1, "CONCURRENT_ITEMS": 1}
 
@@ -263,7 +263,7 @@ def test_a_url_that_changes_twice_in_a_run_is_compared_with_the_run_before(tmp_p
                 dedup.claim(Document(f"http://a.example/{name}", article(seed))).commit()
             state = dedup.store.resolve("http://a.example/b")
             assert state
-            before = state.before and dedup.store.document(state.before)
+            before = dedup.store.document((state.before and state.before.target) or "")
     assert (before.url, before.sketch.codes) == ("http://a.example/b", Document(text=article(2)).sketch.codes)
 
 

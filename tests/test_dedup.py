@@ -15,7 +15,7 @@ from helpers import edited, python, text
 from scrapy_neardup import Claim, ConfigError, Deduplicator, Document, StoreError
 from scrapy_neardup.detectors import Exact
 from scrapy_neardup.index.kinds import Equal
-from scrapy_neardup.signature import Link
+from scrapy_neardup.signature import Visit
 
 A, B, C = "http://a.example/1", "http://b.example/2", "http://c.example/3"
 
@@ -39,7 +39,7 @@ def outcome(made: Claim) -> tuple[str, str | None]:
     return made.verdict.status, made.verdict.duplicate_of
 
 
-def known(dedup: Deduplicator, url: str) -> Link:
+def known(dedup: Deduplicator, url: str) -> Visit:
     found = dedup.store.resolve(url)
     assert found is not None
     return found
@@ -312,7 +312,7 @@ def test_duplicate_of_a_duplicate_waits_for_the_one_that_is_pending(dedup: Dedup
     second.commit()
     first.commit()
     assert [c.state for c in (first, second, third)] == ["committed"] * 3
-    assert {known.url for known in dedup.store.links(first.signature)} == {A, B, C}
+    assert {known.url for known in dedup.store.visits(first.signature)} == {A, B, C}
 
 
 def test_withdrawn_duplicate_leaves_no_link(dedup: Deduplicator) -> None:
@@ -355,7 +355,7 @@ def test_links_of_a_document_and_its_mirrors(dedup: Deduplicator) -> None:
     old, other = "http://a.example/old", "http://b.example/old"
     held = committed(dedup, A, aliases=(old,), size=900).signature
     committed(dedup, B, NEAR, aliases=(other,), size=1000)
-    links = list(dedup.store.links(held))
+    links = list(dedup.store.visits(held))
     told = {A: (False, 900), old: (False, 900), B: (True, 1000), other: (True, 1000)}
     assert {link.url: (link.is_copy, link.size) for link in links} == told
     assert links[-1].evidence is not None
@@ -538,7 +538,7 @@ def test_clock_gives_the_times(dedup: Deduplicator) -> None:
     times: Callable[[], float] = iter((4.0, 5.0, 6.0, 7.0, 8.0)).__next__
     timed = Deduplicator(dedup.store, dedup.detectors, dedup.matcher.rule, clock=times)
     made = committed(timed, A)
-    assert (made.signature.first_seen, next(iter(timed.store.links(made.signature))).seen) == (5.0, 6.0)
+    assert (made.signature.first_seen, next(iter(timed.store.visits(made.signature))).seen) == (5.0, 6.0)
 
 
 # Detectors of the user's own that go wrong

@@ -14,7 +14,7 @@ from store_inputs import Keys
 from store_kinds import ROOT, Place, commit, fill_numbered, held, on_disk, on_server
 from tiers import slow
 
-from scrapy_neardup.store import Selection, Store, StoreError, erasure, open_store
+from scrapy_neardup.store import Selection, Store, StoreError, open_store, runs
 from scrapy_neardup.store.redis.address import named
 from scrapy_neardup.store.redis.connection import Server
 
@@ -74,7 +74,7 @@ def test_import_that_was_killed_goes_on(
     for each in map(str, range(0, moment, step)):
         place.load(everything, each, chunk=3)
         with place.opened(each, run=None) as store:
-            assert (len(store), sum(1 for _ in store.all_links())) == (4, 8)
+            assert (len(store), sum(1 for _ in store.all_visits())) == (4, 8)
             assert [each.repeats for each in store.signatures()] == [1, 1, 1, 1]
     assert place.is_whole()
 
@@ -84,14 +84,14 @@ def test_import_that_was_killed_goes_on(
 
 def before_erasing(patch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
     """Do something before the next rows of a run are erased."""
-    erase, acts = erasure.erase, [act]
+    erase, acts = runs.erase, [act]
 
     def acting(store: Store, run: str, *, after: int = 0) -> None:
         while acts:
             acts.pop()()
         erase(store, run, after=after)
 
-    patch.setattr(erasure, "erase", acting)
+    patch.setattr(runs, "erase", acting)
 
 
 def test_run_can_not_be_resumed_while_another_forgets_what_it_left(
@@ -196,8 +196,8 @@ def test_document_of_very_many_urls_goes_with_all_of_them(place: Place) -> None:
         store.flush()
         assert store.forget(Selection(url=often.url)) == (1, 3001)
         store.flush()
-        assert sorted(each.url for each in store.all_links()) == sorted(each.url for each in store.links(other))
-        assert [each.url.rpartition("/")[2] for each in store.links(other)] == ["other", "0", "1000", "2000"]
+        assert sorted(each.url for each in store.all_visits()) == sorted(each.url for each in store.visits(other))
+        assert [each.url.rpartition("/")[2] for each in store.visits(other)] == ["other", "0", "1000", "2000"]
         assert (held(store), [each.repeats for each in store.signatures()], store.describe()["urls"]) == (
             ["other"],
             [3],

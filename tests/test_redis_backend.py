@@ -15,12 +15,12 @@ from tcp_proxy import TcpProxy
 from test_backends import claim, document, find, key_of, keys_of, near, of
 
 from scrapy_neardup.store.interface import Entry, Question, StoreError
+from scrapy_neardup.store.records import Run
 from scrapy_neardup.store.redis import backend as backends
 from scrapy_neardup.store.redis import connection as servers
 from scrapy_neardup.store.redis.backend import RedisBackend
 from scrapy_neardup.store.redis.connection import Server as Namespace
 from scrapy_neardup.store.redis.connection import code
-from scrapy_neardup.store.runs import Run
 
 
 @pytest.fixture

@@ -104,7 +104,7 @@ class Broken(Own):
 def test_document_of_a_claim_that_failed_is_held_by_nobody(place: Place) -> None:
     options = {"detectors": ["exact", f"{__name__}.Broken"]}
     with place.dedup(**options) as one, place.dedup(**options) as other:
-        one.store.documents.lookup.own["own"].is_broken = True
+        one.store.lookup.own["own"].is_broken = True
         with pytest.raises(RuntimeError, match="broken"):
             one.claim(Document("http://a.example/1", text(1)))
         one.flush()
@@ -116,12 +116,12 @@ def test_document_that_came_in_between_is_found(place: Place) -> None:
     with place.opened() as one, place.opened() as other:
         commit(other, held := signature("other", exact=7, simhash=0xFF))
         mine = signature("mine", exact=7, simhash=0xFF00)
-        one.claims.intend(mine)
+        one.intend(mine)
         assert [s.url for _, s in one.find(mine)] == [held.url]
         commit(other, newer := signature("newer", exact=7, simhash=0xFF0000))
-        assert not one.claims.enter(mine)
+        assert not one.enter(mine)
         assert newer.url in [s.url for _, s in one.find(mine)]
-        assert one.claims.enter(mine)
+        assert one.enter(mine)
         settle(one)
         assert len(one) == 3
 

@@ -133,17 +133,14 @@ def test_run_that_is_begun_anew_in_the_midst_of_a_batch(server: Server) -> None:
 
 
 def test_run_that_is_begun_anew_when_a_document_is_looked_for_again(server: Server) -> None:
-    """One that is entered late, as it repeats nothing of what was found, has the next ones be looked for again."""
     old, late, last = signature("old"), signature("late", simhash=0xFF), signature("last", exact=2, simhash=0xFF00)
     with closing(open_store(server.address, detectors())) as store:
         commit(store, old)
-        store.claims.foresee([late, last])
-        store.claims.intend(late)
-        for is_entered in (False, True):  # one that was foreseen is looked for again
-            assert names(s for _, s in store.find(late)) == ["old"]
-            assert store.claims.enter(late) is is_entered
+        store.foresee([late, last])
+        store.intend(late)
+        assert names(s for _, s in store.find(late)) == ["old"]
+        assert store.enter(late)
         take_for_dead(server, store)
-        store.claims.intend(last)
-        for is_entered in (False, True):
-            assert not list(store.find(last))
-            assert store.claims.enter(last) is is_entered
+        store.intend(last)
+        assert not list(store.find(last))
+        assert store.enter(last)

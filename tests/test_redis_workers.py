@@ -21,7 +21,7 @@ from tcp_proxy import TcpProxy
 
 from scrapy_neardup import Deduplicator
 from scrapy_neardup.store import StoreError
-from scrapy_neardup.store import dead_runs as dead
+from scrapy_neardup.store import runs as dead
 from scrapy_neardup.store.redis.connection import code
 
 KILLS = int(os.environ.get("NEARDUP_TEST_KILLS", "4"))

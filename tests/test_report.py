@@ -21,9 +21,9 @@ from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.report.changes import KINDS
 from scrapy_neardup.report.data import HostMirror, RunSummary, build
 from scrapy_neardup.report.page import write_page
-from scrapy_neardup.signature import Evidence, Link
+from scrapy_neardup.signature import Evidence, Visit
 from scrapy_neardup.store import Store, memory_store
-from scrapy_neardup.store.runs import Run
+from scrapy_neardup.store.records import Run
 
 NOW = 1_795_000_000.0
 NEAR = Evidence("simhash", 5, 0.8125, 0.9, 1.25, "layout")
@@ -54,9 +54,9 @@ def store(*clusters: tuple[str, dict[str, Evidence | None]]) -> Store:
     for url, copies in clusters:
         held = signature("", url=url)
         made.add(held)
-        made.record(Link(url, held, False, NOW - 60))
+        made.record(Visit(url, held, False, NOW - 60))
         for copy, evidence in copies.items():
-            made.record(Link(copy, held, True, NOW - 60, 1500, evidence))
+            made.record(Visit(copy, held, True, NOW - 60, 1500, evidence))
     return made
 
 
@@ -102,7 +102,7 @@ def test_clusters_come_largest_first_in_columns() -> None:
 def test_copies_without_url_count_but_are_not_listed() -> None:
     held = store(SMALL[0])
     for _ in range(2):
-        held.record(Link("", next(iter(held.signatures())), True, 1.0))
+        held.record(Visit("", next(iter(held.signatures())), True, 1.0))
     report = build(held, (), (), NOW)
     assert (report["clusters"]["degree"], report["clusters"]["listed"]) == ([3], [1])
 
@@ -338,7 +338,7 @@ def test_a_hundred_thousand_clusters(tmp_path: Path, chromium: Any) -> None:
     for n in range(100_000):
         original = built(f"http://a.example/{n}", one.fingerprints, one.sketch, first_seen=NOW - 60)
         held.add(original)
-        held.record(Link(f"http://b.example/{n}", original, True, NOW - 60, 1500, NEAR))
+        held.record(Visit(f"http://b.example/{n}", original, True, NOW - 60, 1500, NEAR))
     with Tab(chromium, write(tmp_path / "r.html", held)) as tab:
         tab.found("100,000 of 100,000 clusters, page 1 of 5,000")
         assert tab.page.locator("#list > li").count() == 20

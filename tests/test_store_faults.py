@@ -29,8 +29,7 @@ from scrapy_neardup.index import row_index
 from scrapy_neardup.index.level_files import LevelFiles
 from scrapy_neardup.store.local import database, stored_index
 from scrapy_neardup.store.local import writer as writing
-from scrapy_neardup.store.meta import FORMAT, KEY
-from scrapy_neardup.store.records import dump, load
+from scrapy_neardup.store.records import FORMAT, MADE, dump, load
 
 FLIPS = int(os.environ.get("NEARDUP_TEST_FLIPS", "300"))
 DETECTORS = ["exact", "simhash"]
@@ -68,7 +67,7 @@ def held(path: str, **settings: object) -> list[str]:
 def _described(dedup: Deduplicator) -> list[str]:
     told = []
     for each in dedup.store.signatures():
-        links = [(link.url, link.is_copy, link.seen) for link in dedup.store.links(each)]
+        links = [(link.url, link.is_copy, link.seen) for link in dedup.store.visits(each)]
         told.append(repr((each.url, dict(each.fingerprints), each.sketch, each.first_seen, links)))
     return told
 
@@ -153,9 +152,9 @@ def of_other_version(key: str) -> bytes:
 def test_store_of_a_newer_version_is_refused(path: str) -> None:
     fill(path, 1)
     with closing(sqlite3.connect(path)) as connection, connection:
-        [[value]] = connection.execute("SELECT value FROM neardup WHERE key = ?", (KEY,)).fetchall()
-        newer = dump(KEY, {**load(KEY, value), "format": FORMAT + 1})
-        connection.execute("UPDATE neardup SET value = ? WHERE key = ?", (newer, KEY))
+        [[value]] = connection.execute("SELECT value FROM neardup WHERE key = ?", (MADE,)).fetchall()
+        newer = dump(MADE, {**load(MADE, value), "format": FORMAT + 1})
+        connection.execute("UPDATE neardup SET value = ? WHERE key = ?", (newer, MADE))
         connection.execute("INSERT INTO neardup (key, value) VALUES (?, ?)", (OTHER, of_other_version(OTHER)))
     assert f"format is {FORMAT + 1}, of another version; allowed is {FORMAT}" in refusal(path)
     assert "another version" in refused(Path(path).parent, "stats", "--store", path)

@@ -20,6 +20,7 @@ from store_kinds import Place, commit, fill_numbered, on_disk
 
 from scrapy_neardup.store import StoreError
 from scrapy_neardup.store.local import database
+from scrapy_neardup.store.local.database import stored_key
 from scrapy_neardup.store.store import BATCH
 
 PAGE = 16_384
@@ -36,7 +37,7 @@ def place(tmp_path: Path) -> Place:
 
 def change(place: Place, key: str, value: bytes) -> None:
     with closing(sqlite3.connect(place.address)) as connection, connection:
-        assert connection.execute("UPDATE neardup SET value = ? WHERE key = ?", (value, key)).rowcount == 1
+        assert connection.execute("UPDATE neardup SET value = ? WHERE key = ?", (value, stored_key(key))).rowcount == 1
 
 
 def first_key(place: Place, kind: str) -> str:
@@ -194,7 +195,7 @@ def test_damaged_row_is_refused(place: Place, byte: int) -> None:
     assert "damaged" in refusal(place)
 
 
-@pytest.mark.parametrize("kind", ["meta", "run", "document", "link"])
+@pytest.mark.parametrize("kind", ["meta", "run", "document", "visit"])
 @pytest.mark.parametrize("value", [b"", b"\xff\xfe", b"{}", b"[1]"])
 def test_row_of_nonsense_is_refused(place: Place, kind: str, value: bytes) -> None:
     change(place, first_key(place, kind), value)
@@ -211,7 +212,7 @@ class Bomb:
         return os.mkdir, (str(self.trace),)
 
 
-@pytest.mark.parametrize("kind", ["meta", "run", "document", "link"])
+@pytest.mark.parametrize("kind", ["meta", "run", "document", "visit"])
 def test_pickles_in_the_file_are_never_executed(place: Place, tmp_path: Path, kind: str) -> None:
     change(place, first_key(place, kind), pickle.dumps(Bomb(tmp_path / "executed")))
     refusal(place)  # no other file is there

@@ -29,10 +29,8 @@ from scrapy_neardup.index import level_files
 from scrapy_neardup.index.level_files import read_level
 from scrapy_neardup.signature import Signature
 from scrapy_neardup.store import StoreError, open_store
-from scrapy_neardup.store.interface import HostNews
-from scrapy_neardup.store.keys import kind_of
-from scrapy_neardup.store.meta import KEY, merged
-from scrapy_neardup.store.records import dump, load
+from scrapy_neardup.store.local.database import key_in
+from scrapy_neardup.store.records import MADE, HostNews, dump, kind_of, load, merged, visit_key
 
 EXAMPLES = int(os.environ.get("NEARDUP_TEST_EXAMPLES", "30"))
 SOME_OR_ALL = [5, *slow(EXAMPLES)]
@@ -78,7 +76,8 @@ def mutated(data: bytes, seed: int) -> bytes:
 
 def rows(folder: Path, kind: str) -> list[tuple[str, bytes]]:
     with closing(sqlite3.connect(folder / "store.sqlite")) as db:
-        return [(key, value) for key, value in db.execute("SELECT key, value FROM neardup") if kind_of(key) == kind]
+        rows = [(key_in(key), value) for key, value in db.execute("SELECT key, value FROM neardup")]
+        return [row for row in rows if kind_of(row[0]) == kind]
 
 
 def with_checksum(key: str, body: bytes) -> bytes:
@@ -95,9 +94,9 @@ def refuses_or_reads(read: Callable[[bytes], object], data: bytes) -> None:
 
 
 @pytest.mark.parametrize("examples", SOME_OR_ALL)
-@pytest.mark.parametrize("kind", ["document", "link", "run", "host", "meta"])
+@pytest.mark.parametrize("kind", ["document", "visit", "run", "host", "meta"])
 def test_rows_of_anything(whole: Path, kind: str, examples: int) -> None:
-    key = {"run": "run/r", "meta": KEY}.get(kind, f"{kind}/r/000001")
+    key = {"run": "run/r", "meta": MADE, "visit": visit_key("http://a.example/")}.get(kind, f"{kind}/r/000001")
     valid = st.sampled_from([value[4:] for _, value in rows(whole, kind)] or [dump(key, HostNews())[4:]])
     plain = st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False) | st.text()
     nested = st.recursive(plain, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=20)
@@ -115,7 +114,7 @@ def test_rows_of_anything(whole: Path, kind: str, examples: int) -> None:
 
 def read(key: str, value: bytes) -> None:
     record = load(key, value)
-    if key == KEY:
+    if key == MADE:
         merged(record, {"exact": "exact/1"})
     elif isinstance(record, Signature):
         _ = [*record.fingerprints.items()]

@@ -537,5 +537,5 @@ def test_index_made_anew_finds_the_pages_of_a_host_and_the_items_of_a_page(place
         commit(store, numbered(1))
     compact(place.address)
     with place.opened(run=None) as store:
-        assert len(store.documents.of_page(f"{URL}list")) == TAIL
+        assert len(store.of_page(f"{URL}list")) == TAIL
         assert len(store.pages("site.example")) == TAIL + 1

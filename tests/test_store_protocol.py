@@ -26,7 +26,7 @@ from tiers import slow
 
 from scrapy_neardup.fingerprints.sketch import Sketch
 from scrapy_neardup.hosts.relations import Row
-from scrapy_neardup.signature import Evidence, Link, Signature
+from scrapy_neardup.signature import Evidence, Signature, Visit
 from scrapy_neardup.store import Selection, Store, memory_store, open_store
 from scrapy_neardup.store.redis.backend import RedisBackend
 from scrapy_neardup.store.redis.connection import code
@@ -163,7 +163,7 @@ class Histories(RuleBasedStateMachine):
     def repeat(self, pick: int) -> None:
         if chosen := self.held(pick, committed=True):
             self.count += 1
-            self.store.record(Link("", chosen[1], True, float(self.count)))
+            self.store.record(Visit("", chosen[1], True, float(self.count)))
             chosen[0].extra.append((float(self.count), self.own))
 
     # Links
@@ -182,7 +182,7 @@ class Histories(RuleBasedStateMachine):
         self, url: Url, document: Document | None, signature: Signature | None, is_copy: bool, seen: float,
         evidence: Evidence | None, firm: bool,
     ) -> None:  # fmt: skip
-        self.store.record(Link(url.text, signature, is_copy, float(seen), self.count, evidence, firm))
+        self.store.record(Visit(url.text, signature, is_copy, float(seen), self.count, evidence, firm))
         self.model.events.append(Known(url, document, is_copy, seen, self.count, evidence, firm, self.own))
 
     @rule(path=st.sampled_from(PATHS), outcome=st.sampled_from([0, 1, 2]), content=st.integers(0, 2**64 - 1))
@@ -321,7 +321,7 @@ class Histories(RuleBasedStateMachine):
         for number, document in documents.items():
             self.agree_on(store, document, held[number])
         urls = self.model.urls.values()
-        assert sorted(map(shown, store.all_links()), key=repr) == sorted(map(told, urls), key=repr)
+        assert sorted(map(shown, store.all_visits()), key=repr) == sorted(map(told, urls), key=repr)
         for url in SPELLED:
             known, link = self.model.urls.get(url.key), store.resolve(url.text)
             assert (known and told(known)) == (link and shown(link)), url
@@ -333,7 +333,9 @@ class Histories(RuleBasedStateMachine):
         assert (signature.sketch, signature.layout) == (document.sketch, document.layout)
         for name in ("exact", "simhash"):
             assert signature.fingerprints.get(name, ()) == document.fingerprints[name]
-        assert [shown(link) for link in store.links(signature)] == [told(known) for known in self.model.links(document)]
+        assert [shown(link) for link in store.visits(signature)] == [
+            told(known) for known in self.model.links(document)
+        ]
         assert signature.repeats == self.model.repeats(document)
 
     def agree_on_found(self, store: Store, documents: dict[int, Document], held: dict[int, Signature]) -> None:
@@ -355,7 +357,7 @@ def told(known: Known) -> tuple[object, ...]:
     return known.url.text, number, known.is_copy, known.seen, known.size, known.evidence, known.firm
 
 
-def shown(link: Link) -> tuple[object, ...]:
+def shown(link: Visit) -> tuple[object, ...]:
     number = link.signature and link.signature.first_seen
     return link.url, number, link.is_copy, link.seen, link.size, link.evidence, link.firm
 
@@ -418,7 +420,7 @@ def test_pending_document_that_is_forgotten_is_never_committed(path: str, kind: 
         store.add(each)
         assert store.forget(Selection(host="a.example")).documents == 1
         store.commit(each)
-        store.record(Link("http://a.example/", each, False, 1.0))
+        store.record(Visit("http://a.example/", each, False, 1.0))
         assert len(store) == 0
     with closing(KINDS[kind].open(path)) as store:
         assert list(store.signatures()) == []

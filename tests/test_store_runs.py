@@ -10,9 +10,12 @@ from typing import Any
 
 import pytest
 from helpers import link, names, signature, until
-from store_kinds import Place, commit, held, wait_for
+from store_kinds import URL, Place, commit, held, wait_for
 
+from scrapy_neardup.signature import Visit
 from scrapy_neardup.store import Selection, StoreError
+from scrapy_neardup.store.interface import Entry
+from scrapy_neardup.store.records import postings, run_of, visit_key
 
 MIRROR = "http://mirror.example/"
 LIVING = """
@@ -236,3 +239,94 @@ def test_a_stat_that_is_no_number_does_no_harm(place: Place) -> None:
         run = store.run
     with place.opened(run=None) as store:
         assert [each.stats for each in store.runs() if each.id == run] == [{"documents": 2, "of_a_spider": 1}]
+
+
+# What URLs return, after a run that died
+
+
+def change(place: Place, run: str, *, dies: bool, unclean: str = "forget") -> None:
+    """Have the URL of `a` return `run`'s own document, and a mirror, which led nowhere, return a copy of it."""
+    store = place.open(run=run, unclean_run=unclean)
+    document = signature(run, exact=len(run), url=f"{URL}a", first_seen=3000.0)
+    store.add(document)
+    store.commit(document, link(f"{URL}a", document, seen=3000.0))
+    store.record(link(MIRROR, document, is_copy=True, seen=3000.0))
+    store.record(link(f"{MIRROR}new", document, is_copy=True, seen=3000.0))
+    store.flush()
+    place.die(store) if dies else store.close()
+
+
+def told(place: Place, **options: Any) -> tuple[object, ...]:
+    """Return what is known of the URL of `a`, of the mirror, and of the new URL."""
+    with place.opened(**options) as store:
+        found = [store.resolve(url) for url in (f"{URL}a", MIRROR, f"{MIRROR}new")]
+        assert len([*store.all_visits()]) == store.describe()["urls"]
+        for document in store.signatures():
+            copies = [known.url for known in store.visits(document) if known.is_copy]
+            expected = [known.url for known in found if known and known.is_copy and known.signature is document]
+            assert (document.repeats, sorted(copies)) == (len(copies), sorted(expected))
+        return tuple(
+            known and (known.signature and run_of(known.signature.id), known.is_copy, known.seen) for known in found
+        )
+
+
+@pytest.fixture
+def before(place: Place) -> str:
+    """Fill a store with a document at the URL of `a`, and a mirror that led nowhere; return the run."""
+    with place.opened() as store:
+        commit(store, signature("a"))
+        store.record(link(MIRROR, None))
+        return store.run
+
+
+@pytest.mark.parametrize("ended_by", ["opening", "forget"])
+def test_urls_return_what_they_did_before_a_run_that_is_forgotten(place: Place, before: str, ended_by: str) -> None:
+    change(place, "dead", dies=ended_by == "opening")
+    if ended_by == "forget":
+        assert told(place) == (("dead", False, 3000.0), ("dead", True, 3000.0), ("dead", True, 3000.0))
+        with place.opened() as store:
+            expected = store.selected(Selection(run="dead"))
+            assert store.forget(Selection(run="dead")) == expected == (1, 1)
+    for _ in range(2):
+        assert told(place) == ((before, False, 2000.0), (None, False, 2000.0), None)
+    assert place.is_whole()
+
+
+def test_urls_keep_what_a_run_saw_before_it_was_resumed_and_died(place: Place, before: str) -> None:
+    change(place, "job", dies=False)
+    store = place.open(run="job")
+    [older] = [each for each in store.signatures() if run_of(each.id) == before]
+    for url in (f"{URL}a", MIRROR, f"{MIRROR}new"):
+        store.record(link(url, older, seen=4000.0))
+    store.record(link(f"{MIRROR}new", None, seen=5000.0))
+    store.flush()
+    place.die(store)
+    assert told(place) == (("job", False, 3000.0), ("job", True, 3000.0), ("job", True, 3000.0))
+    with place.opened() as store:
+        assert store.forget(Selection(run="job")).documents == 1
+    assert told(place) == ((before, False, 2000.0), (None, False, 2000.0), None)
+    assert place.is_whole()
+
+
+@pytest.mark.parametrize(("first", "left"), [("later", ("one", False, 3000.0)), ("one", ("later", False, 3000.0))])
+def test_of_two_runs_that_are_forgotten_a_url_keeps_the_state_before_one(place: Place, first: str, left: Any) -> None:
+    for run in ("one", "later"):
+        change(place, run, dies=False)
+    for run, expected in ((first, left), ("later" if first == "one" else "one", None)):
+        with place.opened() as store:
+            store.forget(Selection(run=run))
+        assert told(place)[0] == expected
+    assert place.is_whole()
+
+
+def test_a_visit_of_another_url_with_the_same_hash_is_unknown(place: Place) -> None:
+    with place.opened() as store:
+        commit(store, signature("a"))
+        known = store.resolve(f"{URL}a")
+        assert known
+        other = Visit("http://b.example/", None, False, 1.0, at=known.at)
+        store.backend.write([Entry(visit_key(MIRROR), other, postings(other))])
+        store.refresh()
+        assert store.resolve(MIRROR) is None
+        store.record(link(MIRROR, known.signature, is_copy=True))
+        assert (store.resolve(MIRROR) or known).is_copy

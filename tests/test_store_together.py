@@ -16,10 +16,9 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
-from helpers import asking, detectors, names, signature
+from helpers import asking, detectors, link, names, signature
 from tiers import slow
 
-from scrapy_neardup.signature import Visit
 from scrapy_neardup.store import Store, StoreError, open_store
 from scrapy_neardup.store.transfer import export_rows
 from scrapy_neardup.store.upkeep import compact, verify
@@ -28,7 +27,7 @@ DOCUMENTS = int(os.environ.get("NEARDUP_TEST_DOCUMENTS", "2000"))
 WRITE = """
 import sys
 from contextlib import closing
-from helpers import asking, asking, detectors, link, signature
+from helpers import asking, detectors, link, signature
 from scrapy_neardup.store import open_store
 from scrapy_neardup.index import row_index
 from scrapy_neardup.store.local import stored_index
@@ -81,7 +80,7 @@ def test_two_writers_and_who_tidies_up_behind_them(tmp_path: Path, count: int) -
 def found(store: Store, number: int) -> list[tuple[str | None, bool]]:
     """Return the URLs of the documents that a lookup finds, and whether each is pending elsewhere."""
     documents = [each for _, each in store.find(asking({"exact": (number,)}))]
-    return [(each.url, store.claims.is_pending(each)) for each in documents]
+    return [(each.url, store.is_pending(each)) for each in documents]
 
 
 @pytest.fixture
@@ -101,7 +100,7 @@ def test_stores_that_meet_find_what_is_pending(stores: list[Store]) -> None:
     one.add(document)
     assert [found(each, 7) for each in stores] == [[(document.url, False)], [(document.url, True)], [], []]
     assert [url.url for _, url in two.find(asking({"simhash": (4,)}))] == [document.url]
-    one.commit(document, Visit(9.0, 100))
+    one.commit(document, link(document.url or "", document, seen=9.0, size=100))
     assert found(two, 7) == [(document.url, True)]  # until it is written, which that lookup began
     end = time.monotonic() + 10
     while found(two, 7) == [(document.url, True)] and time.monotonic() < end:
@@ -120,7 +119,7 @@ def test_a_store_that_can_not_write_keeps_no_other_waiting(
     one, two, *_ = stores
     document = signature("a", exact=7)
     one.add(document)
-    one.commit(document, Visit(9.0, 100))
+    one.commit(document, link(document.url or "", document, seen=9.0, size=100))
 
     def fail(*, wait: bool) -> None:
         raise StoreError("the disk is full")

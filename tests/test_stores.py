@@ -13,9 +13,10 @@ from store_kinds import KINDS, Place, commit, held, numbered
 
 from scrapy_neardup.detectors import Exact
 from scrapy_neardup.signature import Evidence
-from scrapy_neardup.store import Selection, Store, StoreError, documents, memory_store, open_store
+from scrapy_neardup.store import Selection, Store, StoreError, memory_store, open_store
+from scrapy_neardup.store import store as store_module
 from scrapy_neardup.store.local.memory import MemoryBackend
-from scrapy_neardup.store.postings import host_key
+from scrapy_neardup.store.records import host_key
 
 
 @pytest.fixture(params=["memory", *KINDS])
@@ -101,7 +102,7 @@ def test_later_record_replaces_an_earlier_one(store: Store) -> None:
     known = store.resolve("http://m.example/1")
     assert known is not None
     assert (known.signature, known.seen) == (b, 3000.0)
-    assert (list(store.links(a)), len(list(store.links(b)))) == ([], 1)
+    assert (list(store.visits(a)), len(list(store.visits(b)))) == ([], 1)
 
 
 def test_links_of_a_document_oldest_first(store: Store) -> None:
@@ -110,8 +111,8 @@ def test_links_of_a_document_oldest_first(store: Store) -> None:
         store.add(held_document)
     for seen, (url, to) in enumerate((("z", a), ("other", b), ("c", a), ("b", a), ("z", a))):
         store.record(link(f"http://m.example/{url}", to, is_copy=True, seen=float(seen)))
-    assert [known.url[-1] for known in store.links(a)] == ["c", "b", "z"]
-    assert list(store.links(signature("stranger"))) == []
+    assert [known.url[-1] for known in store.visits(a)] == ["c", "b", "z"]
+    assert list(store.visits(signature("stranger"))) == []
 
 
 def test_record_of_a_url_that_leads_nowhere(store: Store) -> None:
@@ -122,7 +123,7 @@ def test_record_of_a_url_that_leads_nowhere(store: Store) -> None:
     known = store.resolve("http://m.example/1")
     assert known is not None
     assert known.signature is None
-    assert list(store.links(a)) == []
+    assert list(store.visits(a)) == []
 
 
 def test_urls_of_a_withdrawn_document_are_unknown_again(store: Store) -> None:
@@ -131,7 +132,7 @@ def test_urls_of_a_withdrawn_document_are_unknown_again(store: Store) -> None:
     store.record(link("http://m.example/1", a, is_copy=True))
     store.withdraw(a)
     assert store.resolve("http://m.example/1") is None
-    assert list(store.links(a)) == []
+    assert list(store.visits(a)) == []
 
 
 def test_repeats_count_mirrors_once(store: Store) -> None:
@@ -157,7 +158,7 @@ def test_pages_of_a_host_are_its_documents_oldest_first(store: Store) -> None:
 
 
 def test_pages_of_a_large_host_are_a_sample_of_late_ones(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(documents, "PAGES", 4)
+    monkeypatch.setattr(store_module, "PAGES", 4)
     commit(store, *map(numbered, range(300)))
     pages = [int(name) for name in names(store.pages("site.example"))]
     assert (len(pages), pages[-1] > 8) == (4, True)
@@ -208,7 +209,7 @@ def test_everything_survives_reopening(place: Place) -> None:
         assert told == [(a.title, a.facts, a.label), ("", b"", "")]
         assert (store.run_of(first), first.repeats) == (run, 1)
         assert (second.url, second.fingerprints["exact"]) == (None, (8,))
-        other, own = store.links(first)
+        other, own = store.visits(first)
         assert (own.url, own.is_copy, own.evidence) == (a.url, False, None)
         assert (other.url, other.is_copy, other.seen, other.size) == ("http://m.example/a?x=1", True, 99.5, 4321)
         assert other.evidence == mirror.evidence
@@ -251,7 +252,7 @@ def test_refresh_takes_nothing_in_twice(place: Place) -> None:
         commit(store, signature("b"))
         settle(store)
         assert held(store) == ["a", "b"]
-        assert len(list(store.links(next(iter(store.signatures()))))) == 1
+        assert len(list(store.visits(next(iter(store.signatures()))))) == 1
 
 
 def test_looking_in_writes_nothing(place: Place) -> None:

@@ -18,9 +18,9 @@ from scrapy_neardup import Document
 from scrapy_neardup.facts import Kind, name_of, pack
 from scrapy_neardup.fingerprints.record import encode
 from scrapy_neardup.hosts.relations import Row
-from scrapy_neardup.signature import Evidence, Link, Visit
+from scrapy_neardup.signature import Evidence, Visit
 from scrapy_neardup.store import Selection, StoreError
-from scrapy_neardup.store.meta import FORMAT
+from scrapy_neardup.store.records import FORMAT, visit_key
 from scrapy_neardup.store.transfer import Imported
 
 
@@ -54,11 +54,11 @@ def varied(place: Place) -> None:
         store.record(link("", nameless, is_copy=True))
         for name in ("seen", "again", "lost"):
             store.add(each := signature(name, exact=ord(name[0])))
-            store.commit(each, Visit(1000.0, 5))
+            store.commit(each, link(each.url or "", each, seen=1000.0, size=5))
             if name != "seen":
                 store.record(link(f"{URL}{name}", each if name == "again" else None))
         evidence = Evidence("simhash", 2, 0.875, 0.9, 1.25, "content")
-        store.record(Link("http://m.example/a?x=1", whole, True, 2099.5, 4321, evidence, firm=False))
+        store.record(Visit("http://m.example/a?x=1", whole, True, 2099.5, 4321, evidence, firm=False))
         store.record(link("http://m.example/list", None))
         trials = [Row(("a.example", "b.example"), ("", ""), (".html", ""), n, 0, n + 7, 3, 1, 50.0 + n) for n in (1, 2)]
         store.hosts.load(trials)
@@ -78,7 +78,7 @@ def test_nothing_is_lost_on_the_way_and_back(place: Place, copy: Place, tmp_path
     varied(place)
     taken = copy.load(place.exported(), chunk=7)
     assert (taken.documents, taken.known) == (40, 0)
-    assert taken.links == copy.exported()[0]["links"]
+    assert taken.urls == copy.exported()[0]["urls"]
     back = on_disk(tmp_path, "back")
     back.load(copy.exported())
     assert back.sorted_rows() == copy.sorted_rows() == place.sorted_rows()
@@ -102,8 +102,8 @@ def test_the_head_says_how_much_follows(place: Place) -> None:
     varied(place)
     head, *following, end = place.exported()
     kinds = [row["type"] for row in following]
-    urls = {row["url"] for row in following if row["type"] == "link" or (row["type"] == "document" and row["own"])}
-    assert (head["type"], head["documents"], head["links"]) == ("store", kinds.count("document"), len(urls - {""}))
+    urls = [row["key"] for row in following if row["type"] == "visit" and not row["name"]]
+    assert (head["type"], head["documents"], head["urls"]) == ("store", kinds.count("document"), len(urls))
     assert end == {"type": "end"}
 
 
@@ -150,7 +150,7 @@ def test_a_store_keeps_what_it_has(source: Place, copy: Place) -> None:
         assert len(store) == 6
         newer, older = store.resolve("http://m.example/1"), store.resolve("http://m.example/2")
         assert names(filter(None, (newer and newer.signature, older and older.signature))) == ["own", "2"]
-        assert store.session.urls == len(list(store.all_links())) == 11
+        assert store.session.urls == len(list(store.all_visits())) == 11
 
 
 def test_what_was_forgotten_with_its_run_stays_forgotten(place: Place) -> None:
@@ -186,15 +186,15 @@ def test_of_two_links_of_one_url_the_later_one_counts(source: Place, copy: Place
     with source.opened() as store:
         for name in ("a", "b"):
             store.add(theirs := signature(name, exact=ord(name)))
-            store.commit(theirs, Visit(1000.0, 5))
+            store.commit(theirs, link(theirs.url or "", theirs, seen=1000.0, size=5))
         put(store, signature("c", exact=3), f"{URL}d")
     with copy.opened() as store:
         store.add(ours := signature("ours", exact=4, url=f"{URL}a"))
-        store.commit(ours, Visit(seen, 5))
+        store.commit(ours, link(ours.url or "", ours, seen=seen, size=5))
         for url in ("b", "c"):
             store.record(link(f"{URL}{url}", ours, is_copy=True, seen=seen))
         store.add(ours_too := signature("ours", exact=5, url=f"{URL}d"))
-        store.commit(ours_too, Visit(seen, 5))
+        store.commit(ours_too, link(ours_too.url or "", ours_too, seen=seen, size=5))
     for _ in range(2):
         copy.load(source.exported())
         with copy.opened(run=None) as store:
@@ -202,7 +202,7 @@ def test_of_two_links_of_one_url_the_later_one_counts(source: Place, copy: Place
             prints = [each.signature.fingerprints["exact"][0] for each in found if each and each.signature]
             assert prints == ([ord("a"), ord("b"), 3, 3] if seen == 500.0 else [4, 4, 4, 5])
             assert (len(store), store.session.urls) == (5, 4)
-            assert len(list(store.all_links())) == 4
+            assert len(list(store.all_visits())) == 4
 
 
 def test_a_run_that_was_imported_can_be_forgotten(source: Place, copy: Place) -> None:
@@ -274,7 +274,8 @@ def test_a_run_that_was_open_ends_as_after_a_kill(
         assert held(store) == expected
         assert bool(store.resolve("http://m.example/list")) == (unclean == "keep")
         [job] = [run for run in store.runs() if run.id == "job"]
-        last = max(int(row["key"].split("/")[1], 16) for row in everything if "/" in row.get("key", ""))
+        places = [row.get("at") or row.get("key", "") for row in everything]
+        last = max(int(place.split("/")[1], 16) for place in places if "/" in place)
         [sealed] = (row["sealed"] for row in everything if row.get("key") == "job")
         assert job.forgotten == (((sealed + 1, last),) if unclean == "forget" else ())
         assert job.closed
@@ -320,8 +321,8 @@ def test_links_and_evidence_of_a_run_that_has_no_documents(place: Place) -> None
     with place.opened(run="only") as store:
         store.record(link(URL, None))
         store.learn([Row(("a.example", "b.example"), ("", ""), ("", ""), 1, 0, 7, 3, 1, 50.0)])
-    rows = [row["key"] for row in place.exported() if row["type"] in ("link", "host")]
-    assert [key.partition("/")[0] for key in rows] == ["only"] * 2
+    rows = [row.get("at", row["key"]) for row in place.exported() if row["type"] in ("visit", "host")]
+    assert [each.partition("/")[0] for each in rows] == ["only"] * 2
 
 
 # Rows that are none
@@ -347,11 +348,10 @@ DOCUMENT = {
     "title": "",
     "label": "",
     "record": {"base64": b64encode(RECORD).decode()},
-    "own": [1.0, 5, None],
     "sample": False,
 }
-LINK = {"type": "link", "key": "r/000001", "url": URL, "target": None, "is_copy": False, "seen": 1.0, "size": 0}
-LINK |= {"firm": True, "evidence": None, "before": None, "page": None}
+VISIT: dict[str, Any] = {"type": "visit", "key": visit_key(URL)[6:], "url": URL, "target": None, "is_copy": False}
+VISIT |= {"seen": 1.0, "size": 0, "firm": True, "evidence": None, "at": "r/000001", "before": None, "name": ""}
 EVIDENCE = ["exact", 3, 0.9, 1.0, 1.0, None]
 TRIAL: list[Any] = [["a", "b"], ["", ""], ["", ""], 1, 0, 1, 1, 0, 1.0, False]
 HOST: dict[str, Any] = {"type": "host", "key": "r/000001", "trials": [], "met": {}, "counters": []}
@@ -391,9 +391,6 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Place:
         ({**DOCUMENT, "key": "../r/000001"}, "its key is"),
         ({**DOCUMENT, "key": "r/x"}, "its key is"),
         ({**DOCUMENT, "key": "none/000001"}, "of a run that has no row"),
-        ({**DOCUMENT, "own": [-1.0, 5]}, "its own is Visit(seen=-1.0, size=5, before=None); allowed is"),
-        ({**DOCUMENT, "own": [1.0, 2**64]}, "its own is"),
-        ({**DOCUMENT, "own": 7}, "no document"),
         ({**DOCUMENT, "url": 5}, "its url is 5; allowed is str | None"),
         ({**DOCUMENT, "title": 5}, "its title is 5; allowed is str"),
         ({**DOCUMENT, "label": 5}, "its label is 5; allowed is str"),
@@ -414,19 +411,29 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Place:
         (with_record(encode({}, sketch(1), 0, FACTS[:-1])), f"its facts have {len(FACTS) - 1} bytes; allowed is"),
         ({key: value for key, value in DOCUMENT.items() if key != "record"}, "a document without 'record'"),
         ({**DOCUMENT, "first_seen": -1.0}, "its first_seen is -1.0; allowed is float"),
-        ({**LINK, "seen": "x"}, "its seen is 'x'; allowed is float"),
-        ({**LINK, "seen": math.nan}, "its seen is nan; allowed is float"),
-        ({**LINK, "evidence": ["a"]}, "no link"),
-        ({**LINK, "evidence": [EVIDENCE[0], "3", *EVIDENCE[2:]]}, "its evidence is"),
-        ({**LINK, "evidence": [*EVIDENCE[:2], "x", *EVIDENCE[3:]]}, "its evidence is"),
-        ({**LINK, "evidence": [*EVIDENCE[:2], math.nan, *EVIDENCE[3:]]}, "its evidence is"),
-        ({**LINK, "evidence": [*EVIDENCE[:3], -0.1, *EVIDENCE[4:]]}, "its evidence is"),
-        ({**LINK, "evidence": [*EVIDENCE[:4], math.inf, None]}, "its evidence is"),
-        ({**LINK, "key": "r"}, "its key is 'r'"),
-        ({**LINK, "target": "r"}, "'r'; allowed is RUN/NUMBER"),
-        ({**LINK, "target": 5}, "5; allowed is RUN/NUMBER"),
-        ({**LINK, "url": None}, "its url is None; allowed is str"),
-        ({**LINK, "is_copy": 1}, "its is_copy is 1; allowed is bool"),
+        ({**VISIT, "seen": "x"}, "its seen is 'x'; allowed is float"),
+        ({**VISIT, "seen": math.nan}, "its seen is nan; allowed is float"),
+        ({**VISIT, "evidence": ["a"]}, "no visit"),
+        ({**VISIT, "evidence": [EVIDENCE[0], "3", *EVIDENCE[2:]]}, "its evidence is"),
+        ({**VISIT, "evidence": [*EVIDENCE[:2], "x", *EVIDENCE[3:]]}, "its evidence is"),
+        ({**VISIT, "evidence": [*EVIDENCE[:2], math.nan, *EVIDENCE[3:]]}, "its evidence is"),
+        ({**VISIT, "evidence": [*EVIDENCE[:3], -0.1, *EVIDENCE[4:]]}, "its evidence is"),
+        ({**VISIT, "evidence": [*EVIDENCE[:4], math.inf, None]}, "its evidence is"),
+        ({**VISIT, "seen": -1.0}, "its seen is -1.0; allowed is float"),
+        ({**VISIT, "size": 2**64}, "its size is"),
+        ({**VISIT, "key": "r"}, "its key is 'r'"),
+        ({**VISIT, "key": "0" * 16}, "its key is"),
+        ({**VISIT, "key": visit_key("http://other.example/")[6:]}, "its key is not the hash of its URL or name"),
+        ({**VISIT, "name": "item 1: a"}, "its key is not the hash of its URL or name"),
+        ({**VISIT, "at": "r"}, "'r'; allowed is RUN/NUMBER"),
+        ({**VISIT, "at": ""}, "''; allowed is RUN/NUMBER"),
+        ({**VISIT, "at": 7}, "7; allowed is RUN/NUMBER"),
+        ({**VISIT, "before": 7}, "no visit"),
+        ({**VISIT, "before": ["r/000001", -5]}, "its before is"),
+        ({**VISIT, "target": "r"}, "'r'; allowed is RUN/NUMBER"),
+        ({**VISIT, "target": 5}, "5; allowed is RUN/NUMBER"),
+        ({**VISIT, "url": None}, "its url is None; allowed is str"),
+        ({**VISIT, "is_copy": 1}, "its is_copy is 1; allowed is bool"),
         ({**HOST, "trials": [[["a"]]]}, "no host"),
         (trial(0, ["a"]), "its trials is"),
         (trial(8, True), "its trials is"),
@@ -464,7 +471,9 @@ def test_document_without_url_tells_of_no_visit(three: Place, copy: Place) -> No
     *before, end = three.exported()
     run = next(row["key"] for row in before if row["type"] == "run")
     copy.load([*before, {**DOCUMENT, "key": f"{run}/000999", "url": None}, end])
-    assert [row["own"] for row in copy.exported() if row["type"] == "document" and not row["url"]] == [None]
+    visits = [row["target"] for row in copy.exported() if row["type"] == "visit"]
+    assert visits
+    assert f"{run}/000999" not in visits
 
 
 @pytest.mark.parametrize(

@@ -186,17 +186,17 @@ def test_off_nothing_is_recorded() -> None:
     on, off = World(), World(learn=False)
     for world in (on, off):
         world.crawl(sessions, 60)
-    made_up = [
-        [link for link in world.dedup.store.all_links() if link.url.startswith("neardup:")] for world in (on, off)
+    classes = [
+        [visit for visit in world.dedup.store.urls.all() if visit.name.startswith("class ")] for world in (on, off)
     ]
-    assert [len(links) > 50 for links in made_up] == [True, False]
+    assert [len(visits) > 50 for visits in classes] == [True, False]
     assert [len(world.dedup.store.hosts) for world in (on, off)] == [1, 0]
 
 
 def test_sites_without_variants_have_no_records_of_classes() -> None:
     world = World()
     world.crawl(lambda n: [f"/{n}"], 60)
-    assert not [link for link in world.dedup.store.all_links() if link.url.startswith("neardup:")]
+    assert not [visit for visit in world.dedup.store.urls.all() if visit.name]
 
 
 # Adversaries
@@ -382,7 +382,7 @@ def test_forgetting_a_host_forgets_its_rules_and_classes() -> None:
     world.crawl(sessions, 50)
     world.dedup.flush()
     world.dedup.store.forget(Selection(host="a.example"))
-    assert (world.rules, list(world.dedup.store.all_links())) == ([], [])
+    assert (world.rules, list(world.dedup.store.all_visits())) == ([], [])
 
 
 def test_forgetting_a_url_forgets_what_it_proved() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from tqdm import tqdm
@@ -20,15 +20,16 @@ def counted(things: Iterable[T], unit: str, total: int | None = None) -> Iterato
     yield from tqdm(things, unit=f" {unit}", total=total, disable=None, dynamic_ncols=True, leave=False)
 
 
-def through(feeds: Feeds, rows: Iterable[T]) -> Iterator[T]:
-    """Yield rows that are read from `feeds`, and show a bar with their number, the rate and the remaining time.
+def through(feeds: Feeds, batches: Iterable[T], size: Callable[[T], int] = lambda row: 1) -> Iterator[T]:
+    """Yield batches that are read from `feeds`, and show a bar with their rows, the rate and the remaining time.
 
-    The remaining time is estimated from the bytes that were read so far.
+    `size` returns the number of rows in a batch; by default, a batch is a row. The remaining time is estimated from the
+    bytes that were read so far.
     """
     with _FeedBar(total=feeds.size) as bar:
-        for row in rows:
-            bar.come(feeds.at)
-            yield row
+        for batch in batches:
+            bar.come(feeds.at, size(batch))
+            yield batch
 
 
 class _FeedBar(tqdm):  # type: ignore[type-arg]
@@ -45,9 +46,9 @@ class _FeedBar(tqdm):  # type: ignore[type-arg]
             bar_format="{percentage:3.0f}%|{bar}| {rows} docs [{elapsed}<{remaining}, {docs_a_second:.0f} docs/s]",
         )
 
-    def come(self, at: int) -> None:
-        """Count a row. `at` is the number of bytes read so far."""
-        self.rows += 1
+    def come(self, at: int, rows: int) -> None:
+        """Count so many rows. `at` is the number of bytes read so far."""
+        self.rows += rows
         self.update(at - self.n)
 
     @property

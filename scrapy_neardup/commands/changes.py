@@ -10,7 +10,7 @@ from scrapy.settings import BaseSettings
 from ..feeds.json_text import json_text
 from ..report.changes import KINDS, NOT_FULL, Change, changes, counted, in_words, kinds_of, last_crawl
 from ..store import Store, StoreError, open_store
-from ..store.runs import Run
+from ..store.records import Run
 from .options import add_json, add_store, existing, print_table
 
 EXAMPLES = """examples:

@@ -9,11 +9,10 @@ from typing import Any, TypeAlias
 from scrapy.settings import BaseSettings
 
 from ..feeds.json_text import json_text
-from ..mirrors.visits import shown
-from ..signature import Link, Signature
+from ..signature import Signature, Visit
 from ..stats import plural
 from ..store import Store
-from ..store.erasure import is_of
+from ..store.runs import is_of
 from ..verdict import named
 from .options import add_json, add_store, number, open_existing, print_table, whole
 from .times import Moment
@@ -64,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
     with open_existing(opts, settings) as dedup:
-        clusters = [_cluster(dedup.store, signature) for signature in dedup.store.documents.repeated()]
+        clusters = [_cluster(dedup.store, signature) for signature in dedup.store.repeated()]
     chosen = sorted((each for each in clusters if _is_chosen(each, opts)), key=ORDERS[opts.sort])
     listed = chosen[: opts.limit or None]
     if opts.json:
@@ -87,13 +86,13 @@ def _cluster(store: Store, signature: Signature) -> Cluster:
         "copies": signature.repeats,
         "words": signature.sketch.tokens,
         "first_seen": Moment(signature.first_seen),
-        "members": [_member(link) for link in store.links(signature) if link.is_copy],
+        "members": [_member(visit) for visit in store.visits(signature) if visit.is_copy],
     }
 
 
-def _member(link: Link) -> dict[str, Any]:
-    evidence = link.evidence._asdict() if link.evidence else {}
-    return {"url": shown(link.url), "last_seen": Moment(link.seen), **evidence}
+def _member(visit: Visit) -> dict[str, Any]:
+    evidence = visit.evidence._asdict() if visit.evidence else {}
+    return {"url": visit.shown, "last_seen": Moment(visit.seen), **evidence}
 
 
 def _lines(cluster: Cluster) -> Iterable[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from typing import IO, Any
@@ -74,8 +74,8 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
         stack.enter_context(frozen())
         stack.enter_context(collecting_rarely())
         rows = stack.enter_context(closing(ready_rows(feeds.lines(), signer, _workers(opts, feeds))))
-        for line, made in through(feeds, rows):
-            job.take(line, made)
+        for lines, batch in through(feeds, rows, lambda each: len(each[1])):
+            job.take(lines, batch)
         check_fields(opts, job.rows, job.documents, job.located)
         dedup.flush()  # an error of the store must come before the output is replaced
         dedup.store.stats = {"documents": job.documents, "duplicates": job.dropped}
@@ -118,12 +118,18 @@ class _Job:
 
         It has only rows that repeat a document held before these feeds, and rows with another id than their URL."""
 
-    def take(self, line: Line, made: Made) -> None:
-        if made.fault:
-            self._bad(line, made.fault)
-            return
+    def take(self, lines: Sequence[Line], rows: Sequence[Made]) -> None:
+        """Decide on a batch of rows."""
+        pairs = [(made.document, made.record) for made in rows if made.document and made.record]
+        claims = self._dedup.claim_all([document for document, _ in pairs], [record for _, record in pairs])
+        for line, made in zip(lines, rows, strict=False):
+            if made.fault:
+                self._bad(line, made.fault)
+            else:
+                self._take(line, made, next(claims) if made.document else None)
+
+    def _take(self, line: Line, made: Made, claim: Claim | None) -> None:
         self.rows += 1
-        claim = self._dedup.claim(made.document, made.record) if made.document else None
         if claim:
             self.documents += claim.signature.head.tokens > 0
             self.located += claim.signature.url is not None

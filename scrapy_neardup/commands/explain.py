@@ -18,11 +18,9 @@ from ..feeds import FeedError
 from ..feeds.reviews import WHY_APART, reviews_folder
 from ..matching.evidence import compare
 from ..mirrors.advice import Mirrors
-from ..mirrors.visits import shown
 from ..settings import Config
-from ..signature import Link, Signature
+from ..signature import Signature
 from ..store import Store, StoreError
-from ..text.url_classes import SCHEME
 from ..verdict import Point, in_words, named
 from .mirrors import described
 from .options import add_json, add_store, columns, open_existing, print_result, print_sentence, read_config
@@ -65,7 +63,7 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
 
 
 def _explain_url(dedup: Deduplicator, config: Config, url: str) -> dict[str, Any]:
-    link, items = dedup.store.resolve(url), dedup.store.documents.of_page(url)
+    link, items = dedup.store.resolve(url), dedup.store.of_page(url)
     if items and (link is None or link.signature is None):
         return _explain_items(dedup.store, url, items)
     if link is None:
@@ -85,9 +83,8 @@ def _explain_url(dedup: Deduplicator, config: Config, url: str) -> dict[str, Any
         "thresholds": thresholds,
         "document": _described(dedup.store, link.signature),
         "links": [
-            _described_link(other)
-            for other in dedup.store.links(link.signature)
-            if not shown(other.url).startswith(SCHEME)
+            {"url": other.shown, "copy": other.is_copy, "last_seen": Moment(other.seen)}
+            for other in dedup.store.visits(link.signature)
         ],
         "sentence": _said_of_copy(evidence, thresholds, is_apart=is_apart) if link.is_copy else _held(link.signature),
     }
@@ -191,10 +188,6 @@ def _described(store: Store, signature: Signature) -> dict[str, Any]:
         "first_seen": Moment(signature.first_seen),
         "run": store.run_of(signature) or None,
     }
-
-
-def _described_link(link: Link) -> dict[str, Any]:
-    return {"url": shown(link.url), "copy": link.is_copy, "last_seen": Moment(link.seen)}
 
 
 def _document(path: str, config: Config) -> Document:

@@ -41,10 +41,10 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
     with writing(opts.output, FORMATS) as file, export_rows(str(config.store), config.namespace) as rows:
         head = next(rows)
         file.write(_line(head))
-        for row in counted(rows, "rows", head["documents"] + head["links"]):
+        for row in counted(rows, "rows", head["documents"] + head["urls"]):
             file.write(_line(row))
             counts[row["type"]] = counts.get(row["type"], 0) + 1
-    documents, runs, urls = counts.get("document", 0), counts.get("run", 0), head["links"]
+    documents, runs, urls = counts.get("document", 0), counts.get("run", 0), head["urls"]
     told = f"{plural(documents, 'document')}, {plural(urls, 'URL')} and {plural(runs, 'run')} exported"
     print_outcome({"documents": documents, "urls": urls, "runs": runs}, told, as_json=opts.json)
 

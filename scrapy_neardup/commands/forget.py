@@ -48,7 +48,7 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
     config = existing(opts, settings)
     forgotten = _selected(config, what) if opts.dry_run else _forget(config, what)
     if opts.json:
-        print_result({"documents": forgotten.documents, "urls": forgotten.links}, as_json=True)
+        print_result({"documents": forgotten.documents, "urls": forgotten.urls}, as_json=True)
     else:
         print(_told(forgotten, "would be forgotten" if opts.dry_run else "forgotten"))
 
@@ -65,7 +65,7 @@ def _forget(config: Config, what: Selection) -> Forgotten:
     )
     try:
         forgotten = store.forget(what)
-        store.stats = {"forgot/documents": forgotten.documents, "forgot/urls": forgotten.links}
+        store.stats = {"forgot/documents": forgotten.documents, "forgot/urls": forgotten.urls}
     except BaseException as error:
         store.close(clean=isinstance(error, StoreError))  # after a StoreError nothing was forgotten
         raise
@@ -74,7 +74,7 @@ def _forget(config: Config, what: Selection) -> Forgotten:
 
 
 def _told(forgotten: Forgotten, done: str) -> str:
-    told = f"{plural(forgotten.documents, 'document')} and {plural(forgotten.links, 'URL')} {done}"
+    told = f"{plural(forgotten.documents, 'document')} and {plural(forgotten.urls, 'URL')} {done}"
     return told if any(forgotten) else f"{told}: nothing matches"
 
 

@@ -44,9 +44,9 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
             raise
         except ValueError as error:
             raise FeedError(f"{file}, row {rows.number}: {error}") from error
-        told = f"{plural(taken.documents, 'document')} and {plural(taken.links, 'URL')} imported"
+        told = f"{plural(taken.documents, 'document')} and {plural(taken.urls, 'URL')} imported"
         told += f"; {plural(taken.known, 'document')} known before, or forgotten with their run"
-        outcomes.append({"file": file, "documents": taken.documents, "urls": taken.links, "known": taken.known})
+        outcomes.append({"file": file, "documents": taken.documents, "urls": taken.urls, "known": taken.known})
         print(shown(f"{file}: {told}"), file=sys.stderr)
     if opts.json:
         print(json_text(outcomes, indent=2))

@@ -33,9 +33,9 @@ def covered(store: Store) -> list[Covered]:
         if isinstance(relation, Variant) and relation.in_force:
             rules[relation.sites[0]].append(relation)
     found: dict[Covered, bool] = {}
-    for link in watched(store.all_links(), "links") if rules else ():
-        for rule in rules[site(link.url)]:
-            here = rule.variation(link.url)
+    for visit in watched(store.all_visits(), "visits") if rules else ():
+        for rule in rules[site(visit.url)]:
+            here = rule.variation(visit.url)
             if here and here.parts and rule.covers(here.place):
                 place = Covered(rule.sites[0], here.where, here.parts, rule.shape.prefixes[0])
                 found[place] = found.get(place, True) and (_is_free(place) or store.resolve(here.plain) is not None)

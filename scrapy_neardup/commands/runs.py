@@ -12,7 +12,7 @@ from scrapy.settings import BaseSettings
 from ..feeds.json_text import json_text
 from ..stats import plural
 from ..store import Store, open_store
-from ..store.runs import Run
+from ..store.records import Run
 from .options import add_json, add_store, existing, print_table
 from .times import Moment
 

@@ -103,10 +103,10 @@ class Signer:
             return Made(error=str(error))
 
 
-def ready_rows(lines: Iterable[Line], signer: Signer, workers: int) -> Generator[tuple[Line, Made], None, None]:
-    """Yield rows with their documents and records, in order.
+def ready_rows(lines: Iterable[Line], signer: Signer, workers: int) -> Signed:
+    """Yield batches of rows with what is made of them, in order.
 
-    Up to `workers` processes make them, or this process if `workers` is below 2. Close the generator after use. Raise
+    Up to `workers` processes make it, or this process if `workers` is below 2. Close the generator after use. Raise
     FeedError if a row can't be read or signed. Raise ConfigError if a detector can't be sent to another process.
     """
     end: list[FeedError] = []
@@ -115,10 +115,10 @@ def ready_rows(lines: Iterable[Line], signer: Signer, workers: int) -> Generator
         check_can_be_sent(signer.detectors)
     with closing(_here(batches, signer) if workers < 2 else _Elsewhere(signer, workers).signed(batches)) as made:
         for some, rows in made:
-            for line, row in zip(some, rows, strict=False):
-                if row.error:
-                    raise FeedError(row.error)
-                yield line, row
+            error = rows[-1].error if rows else None
+            yield some, rows[:-1] if error else rows
+            if error:
+                raise FeedError(error)
     if end:
         raise end[0]
 

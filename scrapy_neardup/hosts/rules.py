@@ -154,7 +154,7 @@ class Hosts:
                     yield Counterpart(place, relation.confidence, relation, is_original=True)
 
     def classes(self, url: str) -> Iterator[str]:
-        """Yield the made-up URLs under which to record the document that a URL returned, as evidence on variants."""
+        """Yield the names under which to record the document that a URL returned, as evidence on variants."""
         yield from filter(None, (relation.wanted(url) for relation in self._variants(url)))
 
     def _variants(self, url: str) -> Iterator[Variant]:

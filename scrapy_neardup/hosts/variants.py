@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..text.shapes import Place
-from ..text.url_classes import Variation, class_url, variation
+from ..text.url_classes import Variation, class_name, variation
 from ..text.urls import canonical_url
 from .relations import PENALTY, RISK, Outcome, Relation, Row, Tally, Trial, beta_quantile
 
@@ -42,16 +42,16 @@ class Variant(Relation):
         return found.place if found else None
 
     def counterpart(self, url: str, side: int = 0) -> str | None:
-        """Return the made-up URL of a URL's class; None if the URL is in no class."""
+        """Return the name of a URL's class; None if the URL is in no class."""
         found = self.variation(url)
-        return class_url(self.sites[0], self.shape, found.plain) if found else None
+        return class_name(self.sites[0], self.shape, found.plain) if found else None
 
     def variation(self, url: str) -> Variation | None:
         """Return a URL as a member of its class; None if the URL is in no class."""
         return variation(url, self.shape)
 
     def places(self, url: str) -> list[str]:
-        """Return the URLs under which the store may know a document of a URL's class, except the URL itself."""
+        """Return the other URL and the name under which the store may know a document of a URL's class."""
         found, own = self.variation(url), self.counterpart(url)
         return [*([found.plain] if found.parts else []), own] if found and own else []
 
@@ -78,7 +78,7 @@ class Variant(Relation):
         return bool(ours.parts) and self.covers(ours.place) and self.covers(theirs.place)
 
     def wanted(self, url: str) -> str | None:
-        """Return the made-up URL under which to record a fetched document; None if the evidence needs none."""
+        """Return the name under which to record a fetched document; None if the evidence needs none."""
         found = self.variation(url)
         is_hopeless = self.tally.different > DOUBTS + self.tally.same // PENALTY
         return self.counterpart(url) if found and found.parts and not is_hopeless else None

@@ -17,7 +17,7 @@ from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
-from itertools import combinations
+from itertools import chain, combinations
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
@@ -191,19 +191,9 @@ class RowIndex:
         """Yield the place of a question, a key or None, the number of a row that was found, and its distance."""
         if not self.levels:
             return
-        of: list[tuple[int, int | None]] = []
-        probes: list[int] = []
-        for at, (keys, simhash, distance) in enumerate(questions):
-            for key, most in keys.items():
-                probes += (_posting(key), most, 0, 0)
-                of.append((at, key))
-            if simhash is not None:
-                for posting in _near_postings(simhash, distance):
-                    probes += (posting, nearest, simhash, distance)
-                    of.append((at, None))
-        packed = array("Q", probes)
+        probes, of = probes_of(questions, nearest)
         for level in self.levels:
-            if triples := level.find(packed):
+            if triples := level.find(probes):
                 for probe, number, far in np.frombuffer(triples, np.int64).reshape(-1, 3).tolist():
                     yield (*of[probe], number, far)
 
@@ -325,6 +315,21 @@ class RowIndex:
         self.adopt()
 
 
+def sharing(questions: Sequence[Asked]) -> set[int]:
+    """Return the places of those questions that share a key with another one, or whose SimHashes are near."""
+    counts = [len(keys) for keys, _, _ in questions]
+    keys = np.fromiter(chain.from_iterable(keys for keys, _, _ in questions), np.uint64, sum(counts))
+    order = keys.argsort()
+    of = np.arange(len(questions)).repeat(counts)[order]
+    is_same = keys[order][1:] == keys[order][:-1]
+    places = [place for place, (_, simhash, _) in enumerate(questions) if simhash is not None]
+    simhashes = np.array([questions[place][1] for place in places], np.uint64)
+    distances = np.array([questions[place][2] for place in places])
+    is_near = np.bitwise_count(simhashes[:, None] ^ simhashes) <= distances
+    near = np.array(places, np.intp)[is_near.sum(axis=1) > 1]  # each is near to itself
+    return {*of[1:][is_same].tolist(), *of[:-1][is_same].tolist(), *near.tolist()}
+
+
 def due(levels: Sequence[Level]) -> list[Level]:
     """Return the levels at the end of the list that are to be merged now; an empty list if no merge is due."""
     taken: list[Level] = []
@@ -352,6 +357,21 @@ def merged_entries(levels: Sequence[Level]) -> Iterator[Integers]:
         piece.sort(kind="stable")  # merges sorted parts
         yield piece
         starts = [*stops]
+
+
+def probes_of(questions: Sequence[Asked], nearest: int) -> tuple[array[int], list[tuple[int, int | None]]]:
+    """Return the probes of questions, and for each probe the place of its question, with the key or None."""
+    probes: list[int] = []
+    of: list[tuple[int, int | None]] = []
+    for at, (keys, simhash, distance) in enumerate(questions):
+        for key, most in keys.items():
+            probes += (_posting(key), most, 0, 0)
+            of.append((at, key))
+        if simhash is not None:
+            for posting in _near_postings(simhash, distance):
+                probes += (posting, nearest, simhash, distance)
+                of.append((at, None))
+    return array("Q", probes), of
 
 
 def _posting(key: int) -> int:

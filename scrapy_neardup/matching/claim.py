@@ -72,6 +72,9 @@ class Claim:
         if self.state != "pending":
             return
         self.state = state
+        if not self._observers:
+            self._on_settled(self)
+            return
         with ExitStack() as stack:  # call all of them, even if one raises
             for callback in reversed(self._observers):
                 stack.callback(callback)

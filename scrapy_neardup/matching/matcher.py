@@ -19,7 +19,7 @@ from ..hosts.relations import Outcome, judge, judge_equal
 from ..hosts.rules import Finding
 from ..hosts.variants import ClassFinding
 from ..mirrors.preference import Preference
-from ..signature import Evidence, Link, Signature
+from ..signature import Evidence, Signature, Visit
 from ..text.shapes import site
 from ..text.urls import canonical_url, domain, host
 from ..verdict import Apart, Match, page_kind
@@ -221,7 +221,7 @@ class Matcher:
             if len(names) == 1:
                 self.apart = Apart(pair.earlier, *names)
 
-    def trial(self, signature: Signature, link: Link) -> Finding | None:
+    def trial(self, signature: Signature, link: Visit) -> Finding | None:
         """Compare a document with the one that is held for a corresponding URL of another host.
 
         Return None if the comparison proves nothing.
@@ -234,7 +234,7 @@ class Matcher:
         first = site(held.url or "") if link.is_copy else ""
         return Finding(outcome, _content(held), first) if outcome is not None else None
 
-    def trial_in_class(self, signature: Signature, link: Link, started: float) -> ClassFinding | None:
+    def trial_in_class(self, signature: Signature, link: Visit, started: float) -> ClassFinding | None:
         """Compare a document with the last one of its class, whose URLs seem to differ in nothing that matters.
 
         Return None if the comparison proves nothing. A document of a run before `started` may have changed since then,

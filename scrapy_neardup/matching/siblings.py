@@ -96,6 +96,11 @@ class Page:
         return [title_words(title) if host(url) == name else () for url, title in self.others]
 
     @cached_property
+    def numbers(self) -> dict[Place, int]:
+        """The rows of the other pages by place."""
+        return {place: row for row, place in enumerate(self.others)}
+
+    @cached_property
     def codes(self) -> Codes:
         return _codes(self.signature.sketch)
 
@@ -193,6 +198,8 @@ class Pair:
         return LITTLE + (NEARLY_ALL - LITTLE) * self.form * (differ or is_one)
 
     def _why_by_passages(self) -> str | None:
+        if self._is_equal:  # most copies
+            return None
         passages, words = self.passages(), max(1, len(self._page.document.tokens))
         lost = 1 - _share(self._later.sketch, self._earlier.sketch)
         large, all_ = int(passages[passages >= PASSAGE].sum()), int(passages.sum())
@@ -237,11 +244,18 @@ class Pair:
         )
 
     @cached_property
+    def _agreement(self) -> npt.NDArray[np.bool_]:
+        """For each other page, the bins in which it has the same code as the earlier page."""
+        agreement: npt.NDArray[np.bool_] = self._page.rows == _codes(self._earlier.sketch)
+        return agreement
+
+    @cached_property
     def _rest(self) -> npt.NDArray[np.bool_]:
         """For each other page, whether it counts. The earlier page and those with its text, its records, do not."""
-        place, codes = _place(self._earlier), self._earlier.sketch.codes
-        others = self._page.others.items()
-        return np.array([at != place and other != codes for at, other in others], bool)
+        rest = ~np.asarray(self._agreement.all(axis=1), bool)
+        if (place := self._page.numbers.get(_place(self._earlier))) is not None:
+            rest[place] = False
+        return rest
 
     def _lacks_subject(self) -> bool:
         """Return whether the earlier text lacks most of the shingles around the words that only this title has.
@@ -267,7 +281,7 @@ class Pair:
     def own_resemblance(self) -> float:
         """The resemblance of the own texts of both pages; 1.0 or 0.0 if all is form, equal or not."""
         theirs = _codes(self._earlier.sketch)
-        own = theirs * ~self._is_form((self._page.rows == theirs) & (theirs > 0))
+        own = theirs * ~self._is_form(self._agreement & (theirs > 0))
         found = overlap(self._ours.tobytes(), own.tobytes())
         return found.shared / found.any if found.any else float(self._is_equal)
 
@@ -305,16 +319,25 @@ class Siblings:
         self._erasures = erasures
         self._known_erasures = erasures()
         self._hosts: OrderedDict[str, dict[Place, bytes]] = OrderedDict()
+        self._complete: set[str] = set()
+        """The hosts whose stored pages were read. This is done once a page has candidates, as few pages have."""
 
     def learn(self, signature: Signature) -> None:
         """Remember a page, unless it has no host."""
         if not (name := host(signature.url or "")):
             return
-        pages = self._pages(name)
+        pages = self._hosts.setdefault(name, {})
         pages[_place(signature)] = signature.sketch.codes
         if len(pages) > PAGES:
             del pages[next(iter(pages))]  # an OrderedDict would take ten times as long to copy
+        self._keep(name)
+
+    def _keep(self, name: str) -> None:
+        """Mark a host as the last one that was seen, and forget the first one if there are too many."""
         self._hosts.move_to_end(name)
+        if len(self._hosts) > HOSTS:
+            first, _ = self._hosts.popitem(last=False)
+            self._complete.discard(first)
 
     def learn_copy(self, copy: Signature, original: Signature, resemblance: float) -> None:
         """Remember a copy that may hide a form: after a wrong verdict, it shows which text is form.
@@ -327,7 +350,7 @@ class Siblings:
             self.learn(copy)
 
     def _pages(self, name: str) -> dict[Place, bytes]:
-        """Return the remembered pages of a host. A host that is met for the first time has those of the store.
+        """Return the remembered pages of a host and, before them, those that the store has.
 
         Once documents of a run are forgotten, all hosts are met anew: a version of a page that is not held any more
         must not make a form of the others.
@@ -335,10 +358,13 @@ class Siblings:
         if self._known_erasures != self._erasures():
             self._known_erasures = self._erasures()
             self._hosts.clear()
-        if name not in self._hosts:
-            self._hosts[name] = {_place(each): each.sketch.codes for each in self._stored(name)}
-            if len(self._hosts) > HOSTS:
-                self._hosts.popitem(last=False)
+            self._complete.clear()
+        if name not in self._complete:
+            known = self._hosts.get(name, {})
+            stored = {_place(each): each.sketch.codes for each in self._stored(name)} if len(known) < PAGES else {}
+            self._hosts[name] = dict([*(stored | known).items()][-PAGES:])
+            self._complete.add(name)
+            self._keep(name)
         return self._hosts[name]
 
     def page(self, document: Document, signature: Signature, proposed: Iterable[Signature]) -> Page:

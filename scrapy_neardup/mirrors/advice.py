@@ -14,7 +14,7 @@ from ..hosts.relations import SHORT, Relation
 from ..hosts.rules import Counterpart, Hosts
 from ..hosts.variants import Variant
 from ..settings import Config
-from ..signature import Link, Signature
+from ..signature import Signature, Visit
 from ..text.shapes import parts_of, site
 from ..text.urls import canonical_url, host
 from .deliveries import Deliveries
@@ -51,7 +51,7 @@ class Alternative(NamedTuple):
     """Another URL with the content of a dead URL."""
 
     url: str
-    link: Link | None
+    link: Visit | None
     """The state of the URL; None if it was never fetched."""
     known_by: str
     """`original`, `copy`, `rule`, or `setting` for NEARDUP_MIRROR_HOSTS."""
@@ -126,7 +126,7 @@ class Mirrors:
             return None if self._is_led_to(link, before) else self._advise_known(url, link)
         return (self._advise_variant(url) or self._advise_unknown(url)) if self._skip_mirrors else None
 
-    def _advise_known(self, url: str, link: Link) -> Advice | None:
+    def _advise_known(self, url: str, link: Visit) -> Advice | None:
         if link.signature is None or not self._is_sure(link) or self._reviews.differ(url, link.signature.url):
             return None
         skips = self._skip_mirrors if link.is_copy else self._skip_revisits
@@ -138,7 +138,7 @@ class Mirrors:
             return None
         return Advice(SKIP, link.signature.url, link.size, document=self._awaited(link.signature, link))
 
-    def _is_led_to(self, link: Link, before: Collection[str]) -> bool:
+    def _is_led_to(self, link: Visit, before: Collection[str]) -> bool:
         """Return whether the original's own URL redirected to the link's. Then no other URL returns the document."""
         leading = map(self._store.resolve, before)
         return any(other and not other.is_copy and other.signature is link.signature for other in leading)
@@ -171,7 +171,7 @@ class Mirrors:
                 return Advice(SKIP, link.signature.url, link.size, rule.recheck, "variant", rule)
         return None
 
-    def _stands_for_class(self, url: str, link: Link, document: Signature, rule: Relation) -> bool:
+    def _stands_for_class(self, url: str, link: Visit, document: Signature, rule: Relation) -> bool:
         """Return whether a URL may be skipped for the last document of its class.
 
         A URL of the class must have returned the document in this run or, if revisits are skipped, within the TTL.
@@ -191,17 +191,17 @@ class Mirrors:
         """Return whether URLs of many classes serve a document, as with a login wall."""
         if document.repeats + 1 < MANY:
             return False
-        links = islice(self._store.links(document), MAX_COPIES)
+        links = islice(self._store.visits(document), MAX_COPIES)
         return len({rule.counterpart(link.url) for link in links if site(link.url) in rule.sites}) >= MANY
 
-    def _awaited(self, document: Signature, link: Link | None = None) -> Signature | None:
+    def _awaited(self, document: Signature, link: Visit | None = None) -> Signature | None:
         """Return a document if it must still be delivered in this run; None if it was delivered, or need not be."""
         if self._deliveries is None or (link and not link.is_copy):
             return None
         is_alive = self._skip_revisits and self._clock() - self._deliveries.last(document) <= self._ttl
         return None if is_alive or self._deliveries.is_delivered(document) else document
 
-    def _may_stand_for_others(self, link: Link) -> bool:
+    def _may_stand_for_others(self, link: Visit) -> bool:
         return link.signature is not None and _is_long(link.signature) and not self._is_placeholder(link.signature)
 
     def _is_placeholder(self, document: Signature) -> bool:
@@ -210,7 +210,7 @@ class Mirrors:
         It needs some `SHORT` tokens for each path. Mirrors have one path. Any other may serve its real text next time.
         """
         if document.id not in self._placeholders:
-            links = islice(self._store.links(document), MAX_COPIES)
+            links = islice(self._store.visits(document), MAX_COPIES)
             paths = {parts[2:] for link in links if (parts := parts_of(link.url))}
             if len(paths) >= min(MANY, max(2, 1 + round(document.sketch.tokens / SHORT))):
                 self._placeholders.add(document.id)
@@ -251,7 +251,7 @@ class Mirrors:
     def _copies(self, url: str) -> Iterator[Alternative]:
         link = self._store.resolve(url)
         if link and link.signature and not self._reviews.differ(url, link.signature.url):
-            links = islice(self._store.links(link.signature), MAX_COPIES)
+            links = islice(self._store.visits(link.signature), MAX_COPIES)
             for other in sorted(links, key=self._rank):
                 yield Alternative(other.url, other, "copy" if other.is_copy else "original")
             if link.signature.url:
@@ -259,7 +259,7 @@ class Mirrors:
         for name, rule in self._counterparts(url):
             yield Alternative(name, None, "rule", rule.confidence) if rule else Alternative(name, None, "setting")
 
-    def _rank(self, link: Link) -> tuple[float, bool, bool, int]:
+    def _rank(self, link: Visit) -> tuple[float, bool, bool, int]:
         days = (self._clock() - link.seen) // DAY
         return days, link.url not in self._preference, not link.url.startswith("https:"), len(link.url)
 
@@ -285,10 +285,10 @@ class Mirrors:
                 return parts._replace(netloc=original).geturl()
         return None
 
-    def _is_sure(self, link: Link) -> bool:
+    def _is_sure(self, link: Visit) -> bool:
         return link.firm and self._clock() - link.seen <= self._ttl
 
-    def _is_apart(self, url: str, other: str, link: Link | None) -> bool:
+    def _is_apart(self, url: str, other: str, link: Visit | None) -> bool:
         """Return whether a person judged the page at `url` different from the page or the last document at `other`."""
         held = link.signature.url if link and link.signature else None
         return self._reviews.differ(url, other) or self._reviews.differ(url, held)

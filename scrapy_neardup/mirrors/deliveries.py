@@ -7,14 +7,10 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
-from ..fingerprints.hashes import hash_text
-from ..signature import Link, Signature
-from ..text.url_classes import SCHEME
+from ..signature import Signature, Visit
 
 if TYPE_CHECKING:
     from ..store import Store
-
-OWN_HOST = "own-host:"  # follows the scheme if the original's own host, a preferred one, returned the document
 
 
 class Deliveries:
@@ -22,8 +18,8 @@ class Deliveries:
     returns it.
 
     A document that was added since the run began was delivered in the run. For an older document, the time of the
-    delivery is in the link of its own URL. If that URL is missing or returns something else (an item without URL, a
-    page with several items, a dead original with a live copy), the time is in the link of a made-up URL.
+    delivery is in the visit of its own URL. If that URL is missing or returns something else (an item without URL, a
+    page with several items, a dead original with a live copy), the time is in a visit with a name.
     """
 
     def __init__(
@@ -47,9 +43,8 @@ class Deliveries:
             return True
         if by_own_host:
             own = self._seen(document.url, document) if document.url else 0.0
-            return self.is_of_run(max(own, self._seen(_made_up_url(document, OWN_HOST), document)))
-        came = document.own.seen if document.own else document.first_seen
-        return self.is_of_run(came) or self.is_of_run(self.last(document))
+            return self.is_of_run(max(own, self._seen(_by_own_host(document), document)))
+        return self.is_of_run(document.first_seen) or self.is_of_run(self.last(document))
 
     def is_of_run(self, seen: float) -> bool:
         """Return whether a visit belongs to this run.
@@ -61,39 +56,44 @@ class Deliveries:
     def last(self, document: Signature) -> float:
         """Return the time of the last delivery of a document, in seconds since the epoch; 0 if unknown."""
         own = self._seen(document.url, document) if document.url else 0.0
-        return own if self.is_of_run(own) else max(own, self._seen(_made_up_url(document), document))
+        return own if self.is_of_run(own) else max(own, self._seen(_delivery(document), document))
 
     def is_deserted(self, document: Signature) -> bool:
         """Return whether the last delivery of a document was by another URL than its own."""
-        return self._seen(_made_up_url(document), document) > (
-            self._seen(document.url, document) if document.url else 0.0
-        )
+        return self._seen(_delivery(document), document) > (self._seen(document.url, document) if document.url else 0.0)
 
     def record(self, document: Signature, *, by_own_host: bool = False) -> None:
         """Record the delivery of a document, unless this run has a delivery of it already."""
         if not self.is_delivered(document):
-            self._store.record(Link(_made_up_url(document), document, False, self._clock()))
+            self._record(_delivery(document), document, self._clock())
         if by_own_host and not self.is_delivered(document, by_own_host=True):
-            self._store.record(Link(_made_up_url(document, OWN_HOST), document, False, self._clock()))
+            self._record(_by_own_host(document), document, self._clock())
+
+    def _record(self, name: str, document: Signature, seen: float) -> None:
+        self._store.record(Visit("", document, False, seen, name=name))
 
     def record_archived(self, document: Signature) -> None:
         """Record the delivery of a document by an archive for this process only, since no URL may have it any more."""
         self._archived.add(document)
 
     def remember(self, urls: Iterable[str], new: Signature) -> None:
-        """Record that URLs delivered older documents in this run. Call this before the URLs are linked to `new`."""
-        for link in filter(None, map(self._store.resolve, urls)):
-            document = link.signature
-            if document is None or document is new or link.is_copy or self.is_of_run(document.first_seen):
+        """Record that URLs delivered older documents in this run. Call this before the visits of `new`."""
+        for visit in filter(None, map(self._store.resolve, urls)):
+            document = visit.signature
+            if document is None or document is new or visit.is_copy or self.is_of_run(document.first_seen):
                 continue
-            if self.is_of_run(link.seen):
-                self._store.record(Link(_made_up_url(document), document, False, link.seen))
+            if self.is_of_run(visit.seen):
+                self._record(_delivery(document), document, visit.seen)
 
-    def _seen(self, url: str, document: Signature) -> float:
-        link = self._store.resolve(url)
-        return link.seen if link and link.signature is document and not link.is_copy else 0.0
+    def _seen(self, place: str, document: Signature) -> float:
+        visit = self._store.resolve(place)
+        return visit.seen if visit and visit.signature is document and not visit.is_copy else 0.0
 
 
-def _made_up_url(document: Signature, given_by: str = "") -> str:
-    told = (document.url, document.title, document.facts.hex(), document.sketch.codes.hex(), document.sketch.tokens)
-    return f"{SCHEME}{given_by}{hash_text(repr(told)):016x}"
+def _delivery(document: Signature) -> str:
+    return f"delivery {document.id}"
+
+
+def _by_own_host(document: Signature) -> str:
+    """Return the name under which the document's own host, a preferred one, is noted to have delivered it."""
+    return f"own {_delivery(document)}"

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from operator import attrgetter
 from typing import NamedTuple
 
 from ..matching.evidence import compare
-from ..signature import Link, Signature
+from ..signature import Signature, Visit
 from ..store import Store
-from ..store.keys import id_of, place_of
-from ..store.links import own_link
-from ..store.runs import Run
-from ..text.url_classes import SCHEME
+from ..store.records import Run, run_of
+from ..store.visits import former
 from ..text.urls import canonical_url
 from ..verdict import named
 
@@ -57,11 +56,11 @@ def kinds_of(run: Run) -> tuple[str, ...]:
 def changes(store: Store, run: Run) -> Iterator[Change]:
     """Yield the changes that a run found, in no order."""
     visits, kinds = _Visits(store, run), kinds_of(run)
-    for link in visits.changed:
-        if link.before is not None:
-            yield _changed(store, run, link, link.before)
-        elif not link.key:
-            yield Change("new", link.url)
+    for visit in visits.changed:
+        if before := former(visit):
+            yield _changed(store, run, visit, before.target or "")
+        elif visit.target in visits.own and run_of(visit.target or "") == run.id and not visit.is_copy:
+            yield Change("new", visit.url)
     if "moved" in kinds:
         yield from visits.moved()
     for item in visits.new_items:
@@ -76,13 +75,13 @@ def _previous(store: Store, run: Run) -> float:
     return max((started for started in full if started < run.started), default=float("inf"))
 
 
-def _changed(store: Store, run: Run, link: Link, before: str) -> Change:
+def _changed(store: Store, run: Run, visit: Visit, before: str) -> Change:
     """Return the change of a URL that returned the document with the id `before` at its previous visit."""
-    document, earlier = store.document(link.target or ""), store.document(before)
-    if document and store.run_of(document) != run.id and canonical_url(document.url or "") == canonical_url(link.url):
-        return Change("back", link.url)
+    document, earlier = store.document(visit.target or ""), store.document(before)
+    if document and store.run_of(document) != run.id and canonical_url(document.url or "") == canonical_url(visit.url):
+        return Change("back", visit.url)
     found = compare(document.sketch, earlier.sketch).resemblance if document and earlier else None
-    return Change("changed", link.url, resemblance=found and round(found, 4))
+    return Change("changed", visit.url, resemblance=found and round(found, 4))
 
 
 def counted(changes: Iterable[Change], kinds: Iterable[str]) -> dict[str, int]:
@@ -109,14 +108,16 @@ class _Visits:
     """The last visits of all URLs, in a run or before it."""
 
     def __init__(self, store: Store, run: Run) -> None:
-        self.changed: list[Link] = []
+        self.changed: list[Visit] = []
         """The URLs that the run saw for the first time, or with another document than before."""
         self.delivered: set[str] = set()
         """The ids of the documents that any URL returned since the run began."""
         self.kept: set[str] = set()
         """The ids of those that a URL returned before too."""
-        self.earlier: dict[str, Link] = {}
+        self.earlier: dict[str, Visit] = {}
         """The last visit by this spider before the run, by the id of the document."""
+        self.own: set[str] = set()
+        """The ids of the documents that their own URL returned last."""
         self.new_items: list[_Item] = []
         """The items of pages with several items that the run added."""
         self._items: list[_Item] = []
@@ -124,36 +125,39 @@ class _Visits:
         self._delivered_before: dict[str, float] = {}
         self._run = run
         self._writers = {each.id: each.writer for each in store.runs()}
-        for link in _all_links(store):
-            if link.target is not None:
-                self._read(link, link.target)
+        for visit in store.urls.all():
+            if visit.signature is not None:
+                self._read(replace(visit, signature=None), visit.signature)
         for document in store.signatures():
-            if document.label and not document.own:
+            if document.label and document.id not in self.own:
                 self._read_item(document)
 
     def _read_item(self, document: Signature) -> None:
         item = _Item(document.id, named(document.url, document.label), document.first_seen)
-        added_by, _ = place_of(document.id)
+        added_by = run_of(document.id)
         if added_by == self._run.id:
             self.new_items.append(item)
         elif self._writers.get(added_by) == self._run.writer:
             seen = max(item.seen, self._delivered_before.get(item.id, 0.0))
             self._items.append(item._replace(seen=seen))
 
-    def _read(self, link: Link, id: str) -> None:
-        if is_seen := link.seen >= self._run.started:
+    def _read(self, visit: Visit, document: Signature) -> None:
+        id = document.id
+        if is_seen := visit.seen >= self._run.started:
             self.delivered.add(id)
         else:
-            self._delivered_before[id] = max(link.seen, self._delivered_before.get(id, 0.0))
-        if not link.url or link.url.startswith(SCHEME) or not link.firm:
+            self._delivered_before[id] = max(visit.seen, self._delivered_before.get(id, 0.0))
+        if visit.name or not visit.firm:
             return
-        added_by, _ = place_of(id_of(link.key) or id)
-        if is_seen and added_by == self._run.id and link.before != id:
-            self.changed.append(link)
+        if visit.url == document.url and not visit.is_copy:
+            self.own.add(id)
+        added_by, before = run_of(visit.at), former(visit)
+        if is_seen and added_by == self._run.id and not (before and before.target == id):
+            self.changed.append(visit)
         elif is_seen:
             self.kept.add(id)
         elif self._writers.get(added_by) == self._run.writer:
-            self.earlier[id] = max(link, self.earlier.get(id, link), key=attrgetter("seen"))
+            self.earlier[id] = max(visit, self.earlier.get(id, visit), key=attrgetter("seen"))
 
     def moved(self) -> Iterator[Change]:
         """Yield the moved documents, each with the first of its new URLs.
@@ -161,13 +165,13 @@ class _Visits:
         A former URL that is known as a copy may be among the requests that the run skipped. Then nothing is known.
         """
         settled = set(self.kept)
-        for link in self.changed:
-            id = link.target or ""
-            if link.before is None and id in self.earlier and id not in settled:
+        for visit in self.changed:
+            id = visit.target or ""
+            if former(visit) is None and id in self.earlier and id not in settled:
                 settled.add(id)
-                former = self.earlier[id]
-                if not (former.is_copy and self._run.stats.get("requests/skipped")):
-                    yield Change("moved", link.url, former.url)
+                last = self.earlier[id]
+                if not (last.is_copy and self._run.stats.get("requests/skipped")):
+                    yield Change("moved", visit.url, last.url)
 
     def gone(self, since: float) -> Iterator[Change]:
         """Yield the documents that were last seen after the time `since`, and before the run."""
@@ -177,13 +181,3 @@ class _Visits:
         for item in self._items:
             if item.seen >= since and item.id not in self.delivered and item.id not in self.earlier:
                 yield Change("gone", item.name)
-
-
-def _all_links(store: Store) -> Iterator[Link]:
-    """Yield the last visits of all URLs, without their documents."""
-    yield from store.documents.links.rows()
-    for document in store.signatures():
-        if document.own:
-            link = own_link(document)
-            link.signature = None  # it may be large
-            yield link

@@ -8,9 +8,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import urlsplit
 
-from ..mirrors.visits import shown
 from ..progress import watched
-from ..signature import Evidence, Link, Signature
+from ..signature import Evidence, Signature, Visit
 from ..stats import CHANGES
 from ..store import Store
 from ..text.urls import canonical_url
@@ -84,9 +83,9 @@ def build(
     `texts` has the texts of pages by canonical URL. The report shows their beginnings.
     """
     clusters = Clusters(now, texts or {})
-    found = store.documents.repeated()
+    found = store.repeated()
     for signature in watched(found, "clusters", len(found)):
-        clusters.add(signature, (link for link in store.links(signature) if link.is_copy))
+        clusters.add(signature, (visit for visit in store.visits(signature) if visit.is_copy))
     return {
         "made": int(now),
         # Only the last part of a path or an address: the rest may be private.
@@ -109,14 +108,14 @@ class Clusters:
         self._evidence: list[EvidenceRow] = []
         self._pairs: Counter[tuple[int, int]] = Counter()
 
-    def add(self, signature: Signature, copies: Iterable[Link]) -> None:
-        """Add an original and the links to its copies."""
+    def add(self, signature: Signature, copies: Iterable[Visit]) -> None:
+        """Add an original and the visits of its copies."""
         origin, path = self._split(signature.url or "")
         before = len(self._members)
-        for link in copies:
-            member = self._member(link, path)
+        for visit in copies:
+            member = self._member(visit, path)
             self._members.append(member)
-            self._evidence.append(self._found(link.evidence) if link.evidence else EvidenceRow())
+            self._evidence.append(self._found(visit.evidence) if visit.evidence else EvidenceRow())
             self._pairs[member.origin, origin] += 1
         listed = len(self._members) - before
         age, snippet = self._age(signature.first_seen), self._snippet(signature.url)
@@ -142,10 +141,10 @@ class Clusters:
             "members": {**columns(MemberRow, self._members), **columns(EvidenceRow, self._evidence)},
         }
 
-    def _member(self, link: Link, original: str) -> MemberRow:
-        origin, path = self._split(shown(link.url))
+    def _member(self, visit: Visit, original: str) -> MemberRow:
+        origin, path = self._split(visit.shown)
         return MemberRow(
-            origin, 0 if path == original else path, self._age(link.seen), link.size, self._snippet(link.url)
+            origin, 0 if path == original else path, self._age(visit.seen), visit.size, self._snippet(visit.url)
         )
 
     def _snippet(self, url: str | None) -> str:

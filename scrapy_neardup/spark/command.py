@@ -15,8 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's own pag
 
 from ..feeds import FORMATS, FeedError, writing
 from ..settings import Config
-from ..store.interface import DOCUMENT, HOST, LINK
-from ..store.runs import Run, new_id
+from ..store.records import DOCUMENT, HOST, VISIT, Run, new_id
 from .decisions import URLS, VERDICT, export
 from .inputs import NUMBER, Source, read
 from .job import Job
@@ -61,17 +60,17 @@ def _run(opts: argparse.Namespace, config: Config, source: Source, file: IO[byte
 def _export(file: IO[bytes], job: Job, said: DataFrame, record: Run, rows: int) -> None:
     counts = dict(map(tuple, said.groupBy("kind").count().collect()))
     [[urls]] = said.where(F.col("kind") == URLS).agg(F.sum(F.col("value").cast("long"))).collect()
-    record = replace(record, documents=counts.get(DOCUMENT, 0), urls=urls or 0).ended(max(rows, counts.get(LINK, 0)))
+    record = replace(record, documents=counts.get(DOCUMENT, 0), urls=urls or 0).ended(rows)
     for line in export(record, job.detectors, *map(_values, _to_export(said))):
         file.write(line.encode() + b"\n")
 
 
 def _to_export(said: DataFrame) -> tuple[DataFrame, DataFrame, DataFrame]:
-    """Return the rows to export: documents in order, links in order, and one row for each host."""
-    documents, links = (said.where(F.col("kind") == kind).orderBy(NUMBER) for kind in (DOCUMENT, LINK))
+    """Return the rows to export: documents in order, visits in order, and one row for each host."""
+    documents, visits = (said.where(F.col("kind") == kind).orderBy(NUMBER) for kind in (DOCUMENT, VISIT))
     name, met = (F.get_json_object("value", f"$.{field}") for field in ("name", "met"))
     hosts = said.where(F.col("kind") == HOST).groupBy(name).agg(F.min_by("value", met.cast("double")).alias("value"))
-    return documents, links, hosts
+    return documents, visits, hosts
 
 
 def _values(said: DataFrame) -> Iterator[str]:

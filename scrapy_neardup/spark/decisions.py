@@ -19,12 +19,10 @@ from ..fingerprints.record import Head, facts_in
 from ..matching.evidence import Rule
 from ..mirrors.preference import Preference
 from ..settings import Config
-from ..signature import Signature
+from ..signature import Signature, Visit
 from ..store import memory_store
 from ..store.interchange import Line, end_line, head_line, line_of
-from ..store.interface import DOCUMENT, HOST, LINK, RUN, HostNews
-from ..store.keys import id_of, key_of
-from ..store.runs import Run
+from ..store.records import DOCUMENT, HOST, RUN, VISIT, HostNews, Run, id_of, key_of, visit_key
 from ..text import tokens
 from ..verdict import Verdict
 from .codec import decode_text
@@ -42,8 +40,8 @@ class Said(NamedTuple):
     """A result of deciding on documents, with its value as JSON."""
 
     kind: str
-    """`verdict`: a row of `dedupe --duplicates`. `document`, `link`: a row of an export; a link has no key yet. `host`:
-    the name of a host, and the time of its first page. `urls`: the number of known URLs."""
+    """`verdict`: a row of `dedupe --duplicates`. `document`, `visit`: a row of an export. `host`: the name of a host,
+    and the time of its first page. `urls`: the number of known URLs."""
     number: int
     value: str
 
@@ -107,14 +105,23 @@ class _Component:
         for signature in self._store.signatures():
             number = self._numbers[signature.id]
             yield Said(DOCUMENT, number, _line(line_of(key_of(DOCUMENT, self._run, number), signature)))
-        for link in self._store.documents.links.rows():
-            if link.target:
-                number = self._numbers[link.target]
-                target = id_of(key_of(DOCUMENT, self._run, number))
-                yield Said(LINK, number, _line(line_of(f"{LINK}/", replace(link, target=target))))
+        for row in self._store.backend.scan(VISIT):
+            visit = self._store.session.load(row)
+            if isinstance(visit, Visit) and visit.target:
+                number = self._numbers[visit.target]
+                yield Said(VISIT, number, _line(_visit_line(row.key, visit, key_of(DOCUMENT, self._run, number))))
         for name, met in self._store.hosts.met():
             yield Said(HOST, 0, json.dumps({"name": name, "met": met}))
         yield Said(URLS, 0, str(self._store.session.urls))
+
+
+def _visit_line(key: str, visit: Visit, document: str) -> Line:
+    """Return the line of a visit, given its key in the component and the key of its document in the export."""
+    target, name = id_of(document), visit.name
+    if name.startswith("copy "):  # other components have the same names
+        name = f"copy {target}{visit.at}"
+        key = visit_key(name)
+    return line_of(key, replace(visit, target=target, at=target, before=None, name=name))
 
 
 def _document(row: Row) -> Document:
@@ -139,15 +146,14 @@ def _line(line: Line) -> str:
 
 
 def export(
-    run: Run, detectors: Iterable[Detector], documents: Iterable[str], links: Iterable[str], hosts: Iterable[str]
+    run: Run, detectors: Iterable[Detector], documents: Iterable[str], visits: Iterable[str], hosts: Iterable[str]
 ) -> Iterator[str]:
-    """Yield the lines of an export, given the rows of documents, links and hosts."""
+    """Yield the lines of an export, given the rows of documents, visits and hosts."""
     schemes = {"sketch": sketch.SCHEME, "tokens": tokens.SCHEME, **{d.name: d.scheme for d in detectors}}
     yield _line(head_line(schemes, run.documents, run.urls))
     yield _line(line_of(f"{RUN}/{run.id}", run))
     yield from documents
-    for number, link in enumerate(links, 1):
-        yield _line({**json.loads(link), "key": id_of(key_of(LINK, run.id, number))})
+    yield from visits
     met = ((host["name"], host["met"]) for host in map(json.loads, hosts))
     for number, some in enumerate(iter(lambda: dict(islice(met, HOSTS)), {}), 1):
         yield _line(line_of(key_of(HOST, run.id, number), HostNews([], some)))

@@ -8,8 +8,8 @@ from ..detectors.detector import Detector
 from .interface import Backend, Forgotten, Selection, StoreError
 from .local.memory import MemoryBackend
 from .lookup import Lookup
+from .records import Run
 from .redis.address import KINDS, check_client, is_server, named
-from .runs import Run
 from .store import Store
 
 __all__ = ["Forgotten", "Run", "Selection", "Store", "StoreError", "check_kind", "memory_store", "open_store"]

@@ -1,6 +1,6 @@
 """Check the types and ranges of the fields of records that come from an untrusted source. No I/O.
 
-The annotation of a field states the allowed type. Lookups skip these checks when they read documents and links.
+The annotation of a field states the allowed type. Lookups skip these checks when they read documents and visits.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hin
 
 from ..facts import SIZE
 from ..signature import Signature
-from .runs import Run
+from .records import Run
 
 if TYPE_CHECKING:
-    from .interface import Record
+    from .records import Record
 
 _PLAIN = (str, bytes, bool, NoneType)
 _FAR = 253_370_764_800.0  # the beginning of the year 9999; some time zones can't show later dates

@@ -2,7 +2,7 @@
 
 Every line has a `type`:
 - `store`: the first line. It has the `format` and the `schemes` of the store, its number of `documents`, and its number
-  of URLs (`links`).
+  of URLs (`urls`).
 - The kind of a row, such as `document`. `key` is the key of the row without the kind. The other fields are the fields
   of the record (see `records`). Bytes are written as `{"base64": …}`.
 - `end`: the last line. A file without this line is truncated.
@@ -14,13 +14,10 @@ from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
-from ..signature import Link
-from . import meta, records
+from ..signature import Visit
+from . import records
 from .checks import check
-from .damage import DAMAGE
-from .interface import DOCUMENT, RUN, Record
-from .keys import id_of, is_place, kind_of
-from .runs import is_id
+from .records import DAMAGE, DOCUMENT, RUN, VISIT, Record, id_of, is_at, is_hash, is_id, is_place, kind_of
 
 _STORE, _END, _BYTES = "store", "end", "base64"
 
@@ -28,7 +25,7 @@ Line: TypeAlias = dict[str, Any]
 
 
 def head_line(schemes: Mapping[str, str], documents: int, urls: int) -> Line:
-    return {"type": _STORE, "format": meta.FORMAT, "schemes": schemes, "documents": documents, "links": urls}
+    return {"type": _STORE, "format": records.FORMAT, "schemes": schemes, "documents": documents, "urls": urls}
 
 
 def line_of(key: str, record: Record) -> Line:
@@ -46,7 +43,7 @@ def read_head(line: Line) -> dict[str, str]:
     """Return the schemes in the first line. Raise ValueError if its type is not `store` or its format differs."""
     if line.get("type") != _STORE:
         raise ValueError("it is not an export: the first row must have the type 'store'")
-    schemes: dict[str, str] = meta.merged(line, {})["schemes"]
+    schemes: dict[str, str] = records.merged(line, {})["schemes"]
     return schemes
 
 
@@ -70,9 +67,11 @@ def _read(line: Line) -> tuple[str, Record]:
     try:
         key = f"{kind}/{_id(kind, line['key'])}"
         record = records.read(key, [_from_json(line[name]) for name in records.FIELDS[kind]])
-        if isinstance(record, Link) and record.target is not None:
-            _id(DOCUMENT, record.target)
+        if isinstance(record, Visit):
+            _id(DOCUMENT, record.at if record.target is None else record.target)
         check(record)
+        if isinstance(record, Visit) and not is_at(key, record):
+            raise ValueError("its key is not the hash of its URL or name")
     except KeyError as error:
         raise ValueError(f"a {kind} without {error}") from error
     except DAMAGE as error:
@@ -82,8 +81,9 @@ def _read(line: Line) -> tuple[str, Record]:
 
 def _id(kind: str, value: object) -> str:
     """Return `value` if it is a valid id for a row of this kind. Raise ValueError otherwise."""
-    if not (isinstance(value, str) and (is_id(value) if kind == RUN else is_place(value))):
-        raise ValueError(f"its key is {value!r:.80}; allowed is RUN/NUMBER, or RUN for a run")
+    is_valid = {RUN: is_id, VISIT: is_hash}.get(kind, is_place)
+    if not (isinstance(value, str) and is_valid(value)):
+        raise ValueError(f"its key is {value!r:.80}; allowed is RUN/NUMBER, RUN for a run, or the hash of a visit")
     return value
 
 

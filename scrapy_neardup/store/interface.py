@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol
 
-from ..hosts.relations import Row as Trial
-from .runs import Run
-
-if TYPE_CHECKING:
-    from ..signature import Link, Signature
-
-DOCUMENT, LINK, RUN, HOST, META = "document", "link", "run", "host", "meta"
+from .records import Postings, Record
 
 
 class StoreError(Exception):
@@ -23,7 +17,7 @@ class Selection(NamedTuple):
     """A selection of records to forget. Exactly one field is set."""
 
     url: str | None = None
-    """A URL. If it is a copy, its link is selected. Otherwise its document and all links to it are selected."""
+    """A URL. If it is a copy, its visit is selected. Otherwise its document and all visits of it are selected."""
     host: str | None = None
     """A host, with or without port. Its URLs, its documents and the evidence that names this host are selected."""
     run: str | None = None
@@ -36,43 +30,19 @@ class Forgotten(NamedTuple):
     """The numbers of forgotten documents and URLs."""
 
     documents: int
-    links: int
+    urls: int
     """The number of forgotten URLs, including the URLs of forgotten documents."""
-
-
-@dataclass
-class HostNews:
-    """The record of a `host` row: new evidence on mirrors, and hosts that were met for the first time."""
-
-    trials: list[Trial] = field(default_factory=list)
-    """The new evidence on mirrors."""
-    met: dict[str, float] = field(default_factory=dict)
-    """The new hosts, each with the time of its first page in seconds since the epoch."""
-    counters: list[tuple[str, int, bool]] = field(default_factory=list)
-    """Hosts with the hashed names of facts, and whether they are counters."""
-
-
-Record: TypeAlias = "Signature | Link | Run | HostNews | Mapping[str, Any]"
-"""The content of a row: a document, a link, a run, host news, or JSON data (kind `meta`)."""
 
 
 class Row(NamedTuple):
     """A row read from the store."""
 
     key: str
-    """One of `document/RUN/NUMBER`, `link/RUN/NUMBER`, `host/RUN/NUMBER`, `run/RUN`, `meta/NAME`."""
+    """One of `document/RUN/NUMBER`, `visit/HASH`, `host/RUN/NUMBER`, `run/RUN`, `meta/NAME`."""
     value: bytes | Record
     """The encoded record (see `records.dump`), or the record itself if the row is not yet written."""
     is_pending: bool = False
     """True if the row is a document that is pending in another process or crawl."""
-
-
-class Postings(NamedTuple):
-    """The values by which the index finds a row."""
-
-    keys: Sequence[int] = ()
-    """64-bit keys with well-mixed bits."""
-    simhash: int | None = None
 
 
 class Entry(NamedTuple):
@@ -107,6 +77,8 @@ class Found:
     """True if the back end now holds the entry that was passed with the lookup."""
     seen: bytes = b""
     """A token for `hold`, which uses the token to detect rows that were added after the lookup."""
+    ahead: list[Row] = field(default_factory=list)
+    """The rows whose keys were passed with the lookup."""
 
 
 class Backend(Protocol):
@@ -129,15 +101,18 @@ class Backend(Protocol):
     def scan(self, kind: str, run: str = "") -> Iterator[Row]:
         """Yield all rows of a kind, including unwritten rows. `run` is the id of one run, or "" for all runs.
 
-        Rows in a file or on a server are sorted by key.
+        Visits are scanned for all runs only. Documents in a file or on a server are sorted by key.
         """
 
-    def find(self, questions: Sequence[Question], entries: Sequence[Entry | None] = ()) -> list[Found]:
+    def find(
+        self, questions: Sequence[Question], entries: Sequence[Entry | None] = (), ahead: Sequence[str] = ()
+    ) -> list[Found]:
         """Return one answer for each question, in order.
 
         `entries` has, for each question, a document to hold or None. If no row has a key of the question, a server
         holds the document as pending, even if the SimHash of a row is near. Once a document could not be held, later
-        documents of the call are not held either. Local back ends ignore `entries`.
+        documents of the call are not held either. Local back ends ignore `entries`. The first answer also has the rows
+        with the keys `ahead`.
         """
 
     def count(self, key: int) -> int:

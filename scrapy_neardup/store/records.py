@@ -1,46 +1,265 @@
-"""Encode and decode records as bytes, in the same format for every back end. No I/O.
+"""Define the rows of a store: their keys, their records as bytes, and what the index finds them by. No I/O.
 
-A value is a CRC-32 (4 bytes, big-endian) of the key and the body, followed by the body in MessagePack. MessagePack
-holds data only, so a file from a stranger can't run code. The body is a list of the fields in `FIELDS`, or a map for
-the kind `meta`:
+A key is `document/RUN/NUMBER`, `visit/HASH`, `host/RUN/NUMBER`, `run/RUN` or `meta/NAME`. A value is the same for every
+back end: a CRC-32 (4 bytes, big-endian) of the key and the body, followed by the body in MessagePack. MessagePack holds
+data only, so a file from a stranger can't run code. The body is a list of the fields in `FIELDS`, or a map for the kind
+`meta`:
 
-- document: `record` are the bytes that `fingerprints/record.py` describes; `own` is `[seen, size, before]` of the visit
-  of its own URL, or nil if a link is newer; `sample` is true for a sample of its host;
-- link: `target` is the id of its document, `RUN/NUMBER`, or nil for a URL to be fetched each time; `evidence` is
-  `[detector, hamming, resemblance, containment, length_ratio, kind]` or nil;
+- document: `record` are the bytes that `fingerprints/record.py` describes; `sample` is true for a sample of its host;
+- visit: `target` is the id of its document, `RUN/NUMBER`, or nil for a URL to be fetched each time. With neither `url`
+  nor `name`, the URL is the document's own; then a whole number in `seen` counts the milliseconds from the time when
+  the document was seen. `evidence` is `[detector, hamming, resemblance, containment, length_ratio, kind]` or nil; `at`
+  is `RUN/NUMBER`, or "" for that of the document; `before` is nil, or the fields of the state before the run. Fields at
+  the end that have their default are left out;
 - host: `trials` are `relations.Row`; `met` maps each new host to the time of its first page; `counters` are
   `[host, hashed name of a fact, whether it is a counter]`.
 """
 
 from __future__ import annotations
 
+import re
+import struct
+import time
 import zlib
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeAlias
+from uuid import uuid4
 
 import msgpack
+from msgpack.exceptions import UnpackException
 
+from ..fingerprints.hashes import hash_text
 from ..fingerprints.record import check as check_record
+from ..fingerprints.record import salt, spread
 from ..hosts.relations import Outcome
 from ..hosts.relations import Row as Trial
-from ..signature import Evidence, Link, Signature, Visit
-from .damage import DAMAGE
-from .interface import DOCUMENT, HOST, LINK, META, RUN, HostNews, Record
-from .keys import id_of, kind_of
-from .runs import Run
+from ..signature import Evidence, Signature, Visit
+from ..text.urls import canonical_url, host
 
+DOCUMENT, VISIT, RUN, HOST, META = "document", "visit", "run", "host", "meta"
+MADE, COUNTS = "meta/made", "meta/counts"
+"""The keys of the record of the store, and of what imports add to the numbers of documents and URLs of the runs."""
+FORMAT = 13  # the version of the rows and their fields
 FIELDS = {
     RUN: ("started", "closed", "sealed", "paused", "forgotten", "documents", "urls", "stats", "writer"),
-    DOCUMENT: ("url", "title", "first_seen", "record", "label", "own", "sample"),
-    LINK: ("url", "target", "is_copy", "seen", "size", "firm", "evidence", "before"),
+    DOCUMENT: ("url", "title", "first_seen", "record", "label", "sample"),
+    VISIT: ("target", "size", "seen", "url", "is_copy", "firm", "evidence", "at", "before", "name"),
     HOST: ("trials", "met", "counters"),
 }
+DAMAGE = (
+    *(ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError),
+    *(struct.error, UnpackException),
+)
+"""Exceptions to catch when reading bytes that may be damaged, such as truncated JSON or `1e999` for a number."""
+
+_DEFAULTS: tuple[Any, ...] = (None, 0, 0, "", False, True, None, "", None, "")  # of a visit
 _ERRORS = "surrogatepass"  # URLs and titles may contain lone surrogates
+_ID = re.compile(r"[\w.-]{1,200}")  # part of a file name, so a hostile id must not lead out of the folder
+_PLACE = re.compile(rf"{_ID.pattern}/(?!0+$)([0-9a-f]{{6}}|[1-9a-f][0-9a-f]{{6,8}})")
+_NAMES = ("class ", "copy ", "delivery ", "item ", "own delivery ")  # what no URL begins with
+_OF_VISIT = 1 << 31  # set in the hashes of visits, since a server tells visits from documents by it
+_SETTINGS = {"imatch": " (NEARDUP_LEXICON, NEARDUP_IMATCH_LEXICONS)"}  # the settings behind a scheme
+
+
+class Postings(NamedTuple):
+    """The values by which the index finds a row."""
+
+    keys: Sequence[int] = ()
+    """64-bit keys with well-mixed bits."""
+    simhash: int | None = None
+
+
+@dataclass(frozen=True)
+class Run:
+    """The stored record of a run, which is one opening of a store for writing. Rows are numbered from 1."""
+
+    id: str
+    started: float
+    """The time of the first opening, in seconds since the epoch."""
+    closed: float | None = None
+    """The time of the end, in seconds since the epoch. None for an open or dead run."""
+    sealed: int = 0
+    """The highest row number when the run was last closed. Rows up to it are kept if the resumed run dies."""
+    paused: float = 0.0
+    """The time of the last clean end, in seconds since the epoch; 0 if there was none."""
+    forgotten: tuple[tuple[int, int], ...] = ()
+    """Ranges of forgotten rows, as first and last number."""
+    documents: int = 0
+    """The change in the number of held documents by this run. Negative if it forgot documents of other runs."""
+    urls: int = 0
+    """The change in the number of known URLs by this run."""
+    stats: Mapping[str, int] = field(default_factory=dict)
+    """Scrapy's stats of the run, without their prefix. For a resumed run, the sums over all openings."""
+    writer: str = ""
+    """The spider or command that last opened the run; "" for another program."""
+
+    def has_forgotten(self, number: int) -> bool:
+        """Return whether the row with this number was forgotten."""
+        return any(first <= number <= last for first, last in self.forgotten)
+
+    def ended(self, last: int, *, forget: bool = False) -> Run:
+        """Return the record of the ended run with rows up to `last`. `forget` marks unsealed rows as forgotten."""
+        now = max(self.started, time.time())
+        lost = ((self.sealed + 1, last),) if forget and last > self.sealed else ()
+        paused = self.paused if forget else now
+        return replace(self, closed=now, sealed=max(self.sealed, last), paused=paused, forgotten=self.forgotten + lost)
+
+    def without(self, last: int) -> Run:
+        """Return the record with all rows up to `last` marked as forgotten."""
+        return replace(self, sealed=max(self.sealed, last), forgotten=((1, last),) if last else ())
+
+    def with_stats(self, stats: Mapping[str, int]) -> Run:
+        """Return the record with the stats of the current opening added."""
+        sums = {name: self.stats.get(name, 0) + int(count) for name, count in stats.items()}  # bool is not a count
+        return replace(self, stats={**self.stats, **sums})
+
+
+@dataclass
+class HostNews:
+    """The record of a `host` row: new evidence on mirrors, and hosts that were met for the first time."""
+
+    trials: list[Trial] = field(default_factory=list)
+    """The new evidence on mirrors."""
+    met: dict[str, float] = field(default_factory=dict)
+    """The new hosts, each with the time of its first page in seconds since the epoch."""
+    counters: list[tuple[str, int, bool]] = field(default_factory=list)
+    """Hosts with the hashed names of facts, and whether they are counters."""
+
+
+Record: TypeAlias = Signature | Visit | Run | HostNews | Mapping[str, Any]
+"""The content of a row: a document, a visit, a run, host news, or JSON data (kind `meta`)."""
+
+
+# Keys
+
+
+def key_of(kind: str, run: str, number: int) -> str:
+    """Return the key of a numbered row. The keys of a run ascend, since appending rows to a table is fastest."""
+    return f"{kind}/{run}/{number:06x}"
+
+
+def plain(place: str) -> str:
+    """Return the canonical form of a URL, or a name as it is."""
+    return place if place.startswith(_NAMES) else canonical_url(place)
+
+
+@lru_cache(maxsize=1024)
+def visit_key(place: str) -> str:
+    """Return the key of the visit of a URL, in any spelling, or with a name."""
+    return f"visit/{hash_text(plain(place)) | _OF_VISIT:016x}"
+
+
+def is_at(key: str, visit: Visit) -> bool:
+    """Return whether a visit as it is stored has the right key, and the place of its run."""
+    place = visit.name or visit.url
+    return is_place(visit.at) and (visit_key(place) == key if place else visit.target is not None)
+
+
+def is_hash(id: str) -> bool:
+    """Return whether an id is a valid id of a visit."""
+    return re.fullmatch("[0-9a-f]{16}", id) is not None and bool(int(id, 16) & _OF_VISIT)
+
+
+def kind_of(key: str) -> str:
+    """Return the kind of a row, given its key."""
+    return key.partition("/")[0]
+
+
+def id_of(key: str) -> str:
+    """Return the id of a row, given its key: `RUN/NUMBER`, the id of a run, or the name of a `meta` row."""
+    return key.partition("/")[2]
+
+
+def place_of(id: str) -> tuple[str, int]:
+    """Return the run and the row number in an id `RUN/NUMBER`. Raise ValueError for an invalid id."""
+    run, _, number = id.rpartition("/")
+    return run, int(number, 16)
+
+
+def run_of(id: str) -> str:
+    """Return the run in an id `RUN/NUMBER`."""
+    return id.rpartition("/")[0]
+
+
+def is_place(id: str) -> bool:
+    """Return whether an id is a valid id of a numbered row, `RUN/NUMBER`."""
+    return _PLACE.fullmatch(id) is not None
+
+
+def is_id(name: str) -> bool:
+    """Return whether a name is a valid id of a run."""
+    return _ID.fullmatch(name) is not None
+
+
+def new_id() -> str:
+    """Return a new id that contains the time. Another process may have the same id, so take its lock before use."""
+    return f"{time.strftime('%y%m%d-%H%M%S')}-{uuid4().hex[:4]}"
+
+
+# The index
+
+
+def page_key(url: str) -> int:
+    """Return the key that finds the documents of a page with several items."""
+    return spread(hash_text(canonical_url(url)) ^ salt("page"))
+
+
+def host_key(name: str) -> int:
+    """Return the key that finds the samples of a host."""
+    return spread(hash_text(name) ^ salt("host"))
+
+
+def links_key(id: str) -> int:
+    """Return the key that finds the visits of other URLs than its own that returned a document, and are no copies."""
+    return spread(hash_text(id) ^ salt("links"))
+
+
+def mirrors_key(id: str) -> int:
+    """Return the key that finds the visits that are copies of a document."""
+    return spread(hash_text(id) ^ salt("mirrors"))
+
+
+def run_key(run: str) -> int:
+    """Return the key that finds the visits that a run wrote."""
+    return spread(hash_text(run) ^ salt("run"))
+
+
+def page_keys(url: str | None, *, label: bool, sample: bool) -> list[int]:
+    """Return the keys of a document that its URL gives: of its page and its host."""
+    if not url:
+        return []
+    return [page_key(url)] * label + [host_key(host(url))] * sample
+
+
+def visit_keys(visit: Visit) -> list[int]:
+    """Return the keys of a visit as it is stored. That of a document's own URL, of one run with it, needs none."""
+    run, own = run_of(visit.at), not (visit.url or visit.name)
+    keys = [] if own and run_of(visit.target or "") == run else [run_key(run)]
+    if visit.target and not own:
+        keys.append(mirrors_key(visit.target) if visit.is_copy else links_key(visit.target))
+    return keys
+
+
+def postings(record: Record) -> Postings:
+    """Return the postings of a record. They are empty unless the record is a document or a visit."""
+    if isinstance(record, Signature):
+        # Also those of a detector with an index in RAM, although they are never looked up.
+        keys = [key for keys in record.keys.values() for key in keys]
+        return Postings(keys + page_keys(record.url, label=bool(record.label), sample=record.sample), record.simhash)
+    if isinstance(record, Visit):
+        return Postings(visit_keys(record))
+    return Postings()
+
+
+# Bytes
 
 
 def dump(key: str, record: Record) -> bytes:
     """Encode a record as the value of the row with this key."""
-    body: bytes = msgpack.packb(body_of(key, record), unicode_errors=_ERRORS)
+    fields = _visit_body(record) if isinstance(record, Visit) else body_of(key, record)
+    body: bytes = msgpack.packb(fields, unicode_errors=_ERRORS)
     return _checksum(key, body) + body
 
 
@@ -56,7 +275,8 @@ def is_intact(key: str, value: object) -> bool:
 def load(key: str, value: bytes) -> Any:
     """Decode the value of the row with this key. Return the record.
 
-    A link is returned with the id of its document, but without the document. Raise ValueError for a damaged row.
+    A visit is returned as it is stored: without its document, and without a URL that is the document's own. Raise
+    ValueError for a damaged row.
     """
     body = memoryview(value)[4:]
     if value[:4] != _checksum(key, body):
@@ -77,20 +297,32 @@ def body_of(key: str, record: Record) -> Any:
     kind = kind_of(key)
     if kind == META:
         return record
+    if isinstance(record, Visit):
+        return [*(body := _visit_body(record)), *_DEFAULTS[len(body) :]]
     return [getattr(record, name) for name in FIELDS[kind]]
 
 
+def _visit_body(visit: Visit) -> list[Any]:
+    body = [
+        visit.target, visit.size, visit.seen, visit.url, visit.is_copy, visit.firm, visit.evidence,
+        "" if visit.at == visit.target else visit.at, visit.before and _visit_body(visit.before), visit.name,
+    ]  # fmt: skip
+    while body and body[-1] == _DEFAULTS[len(body) - 1]:
+        body.pop()
+    return body
+
+
 def _document(key: str, body: Any) -> Signature:
-    url, title, first_seen, packed, label, own, sample = body
+    url, title, first_seen, packed, label, sample = body
     check_record(packed)
-    visit = Visit(*own) if own and url else None
-    return Signature(url, packed, first_seen, title, label, key[9:], visit, sample=sample)
+    return Signature(url, packed, first_seen, title, label, key[9:], sample=sample)
 
 
-def _link(key: str, body: Any) -> Link:
-    url, target, is_copy, seen, size, firm, evidence, before = body
-    found = Evidence(*evidence) if evidence else None
-    return Link(url, None, is_copy, seen, size, found, firm, target, key, before)
+def _visit(key: str, body: Any) -> Visit:
+    fields: list[Any] = [*body, *_DEFAULTS[len(body) :]]
+    target, size, seen, url, is_copy, firm, evidence, at, before, name = fields
+    found, earlier = Evidence(*evidence) if evidence else None, _visit(key, before) if before else None
+    return Visit(url, None, is_copy, seen, size, found, firm, name, target, at or target or "", earlier)
 
 
 def _host(key: str, body: Any) -> HostNews:
@@ -109,8 +341,37 @@ def _run(key: str, body: Any) -> Run:
 
 _READERS: dict[str, Callable[[str, Any], Record]] = {
     DOCUMENT: _document,
-    LINK: _link,
+    VISIT: _visit,
     HOST: _host,
     RUN: _run,
     META: lambda key, body: dict(body),
 }
+
+
+# The record of a store
+
+
+def merged(stored: Mapping[str, Any] | None, schemes: Mapping[str, str]) -> dict[str, Any]:
+    """Return the record of a store with these schemes added. `stored` is its present record; None for a new store.
+
+    Schemes of detectors that are not in use are kept. Raise ValueError if `stored` is damaged, has another format, or
+    has another scheme for one of the names.
+    """
+    meta = _checked(stored or {"format": FORMAT, "schemes": {}})
+    if meta["format"] != FORMAT:
+        raise ValueError(f"its format is {meta['format']}, of another version; allowed is {FORMAT}")
+    for name, scheme in meta["schemes"].items():
+        if schemes.get(name, scheme) != scheme:
+            raise ValueError(
+                f"{name!r} was made as {scheme!r}, and is now {schemes[name]!r}{_SETTINGS.get(name, '')}; restore the"
+                " old setting, or begin another store with NEARDUP_STORE or NEARDUP_NAMESPACE; `scrapy neardup dedupe"
+                " FEED… -o OUT --store NEW` fills a store from feeds with texts"
+            )
+    return {"format": FORMAT, "schemes": {**meta["schemes"], **schemes}}
+
+
+def _checked(stored: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        return {"format": int(stored["format"]), "schemes": {str(n): str(s) for n, s in stored["schemes"].items()}}
+    except DAMAGE as error:
+        raise ValueError(f"its record of schemes is damaged: {dict(stored)!r:.80}") from error

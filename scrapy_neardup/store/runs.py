@@ -1,66 +1,395 @@
-"""The record of a run. No I/O."""
+"""Open, record and close the runs of a store, end dead ones, and forget what is selected or what a run wrote."""
 
 from __future__ import annotations
 
+import logging
 import re
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from uuid import uuid4
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
-_ID = re.compile(r"[\w.-]{1,200}")  # part of a file name, so a hostile id must not lead out of the folder
+from ..fingerprints import sketch
+from ..hosts.relations import Row as Trial
+from ..progress import watched
+from ..signature import Signature, Visit
+from ..text import tokens
+from ..text.shapes import named_site, site
+from ..text.urls import canonical_url, host
+from .checks import check
+from .interface import Backend, Entry, Forgotten, Row, Selection, StoreError
+from .records import COUNTS, DOCUMENT, HOST, MADE, RUN, HostNews, Record, Run, load, merged, new_id, place_of, visit_key
 
+if TYPE_CHECKING:
+    from .store import Store
 
-@dataclass(frozen=True)
-class Run:
-    """The stored record of a run, which is one opening of a store for writing. Rows are numbered from 1."""
-
-    id: str
-    started: float
-    """The time of the first opening, in seconds since the epoch."""
-    closed: float | None = None
-    """The time of the end, in seconds since the epoch. None for an open or dead run."""
-    sealed: int = 0
-    """The highest row number when the run was last closed. Rows up to it are kept if the resumed run dies."""
-    paused: float = 0.0
-    """The time of the last clean end, in seconds since the epoch; 0 if there was none."""
-    forgotten: tuple[tuple[int, int], ...] = ()
-    """Ranges of forgotten rows, as first and last number."""
-    documents: int = 0
-    """The change in the number of held documents by this run. Negative if it forgot documents of other runs."""
-    urls: int = 0
-    """The change in the number of known URLs by this run."""
-    stats: Mapping[str, int] = field(default_factory=dict)
-    """Scrapy's stats of the run, without their prefix. For a resumed run, the sums over all openings."""
-    writer: str = ""
-    """The spider or command that last opened the run; "" for another program."""
-
-    def has_forgotten(self, number: int) -> bool:
-        """Return whether the row with this number was forgotten."""
-        return any(first <= number <= last for first, last in self.forgotten)
-
-    def ended(self, last: int, *, forget: bool = False) -> Run:
-        """Return the record of the ended run with rows up to `last`. `forget` marks unsealed rows as forgotten."""
-        now = max(self.started, time.time())
-        lost = ((self.sealed + 1, last),) if forget and last > self.sealed else ()
-        paused = self.paused if forget else now
-        return replace(self, closed=now, sealed=max(self.sealed, last), paused=paused, forgotten=self.forgotten + lost)
-
-    def without(self, last: int) -> Run:
-        """Return the record with all rows up to `last` marked as forgotten."""
-        return replace(self, sealed=max(self.sealed, last), forgotten=((1, last),) if last else ())
-
-    def with_stats(self, stats: Mapping[str, int]) -> Run:
-        """Return the record with the stats of the current opening added."""
-        sums = {name: self.stats.get(name, 0) + int(count) for name, count in stats.items()}  # bool is not a count
-        return replace(self, stats={**self.stats, **sums})
+LOOK = 10.0  # seconds between two checks for dead runs
+LOOKS = 4  # an open run is dead after this many consecutive checks that find no living process of it
+_WITH_PORT = re.compile(r"(?:\[[^]]*\]|[^:]*):\d+")
+logger = logging.getLogger(__name__)
 
 
-def is_id(name: str) -> bool:
-    """Return whether a name is a valid id of a run."""
-    return _ID.fullmatch(name) is not None
+class Session:
+    """The runs of a store, including the run of this process if it writes."""
+
+    def __init__(self, backend: Backend, schemes: Mapping[str, str]) -> None:
+        self.run = ""
+        """The id of the run of this process; "" if the store is open read-only."""
+        self.runs: dict[str, Run] = {}
+        """The records of all known runs by id."""
+        self.erasures = 0
+        """How often it became known that rows of a run were forgotten while the store is open."""
+        self.sealed = 0
+        """The highest row number of the run when this process opened it."""
+        self._backend = backend
+        self._schemes = schemes
+        self._last = 0
+        self._has_begun = False
+        self._has_told = True
+        self._documents = self._urls = 0
+        self._beyond: Mapping[str, int] = {}
+
+    def begin(self, run: str | None, writer: str) -> list[Run]:
+        """Open the run with the id `run`, or a new run if it is "". Return all dead runs, after taking their locks.
+
+        A resumed run that had died is among the dead runs. With `run=None`, open the store read-only, and return no
+        runs. Raise StoreError if the store can't be read, or has other schemes of fingerprints than the detectors.
+        """
+        self.update_runs(self._backend.scan(RUN))
+        self.agree({}, writes=run is not None)
+        if run is None:
+            return []
+        self.run = self._claimed(run)
+        dead = self.hold_dead(self.others_open())
+        self.update_runs(self._backend.get([f"{RUN}/{self.run}"]))  # its former process may have written until now
+        dead += [each for each in self.runs.values() if each.closed is None and each.id == self.run]
+        mine = self.runs.get(self.run) or Run(self.run, time.time())
+        self.sealed, self._documents, self._urls = mine.sealed, mine.documents, mine.urls
+        self._last = self.sealed
+        self._has_begun = True
+        self.save(replace(mine, closed=None, writer=writer))
+        return dead
+
+    def is_of_writer(self, run: str) -> bool:
+        """Return whether the spider or command of this run also had another run open."""
+        known, mine = self.runs.get(run), self.runs.get(self.run)
+        return known is mine or (known is not None and mine is not None and known.writer == mine.writer)
+
+    def others_open(self) -> list[str]:
+        """Return the ids of all open runs except the run of this process. Some of them may be dead."""
+        return [each.id for each in self.runs.values() if each.closed is None and each.id != self.run]
+
+    def hold_dead(self, names: Iterable[str]) -> list[Run]:
+        """Check which of the named runs are dead. Take the locks of the dead runs, and return their records."""
+        held = [name for name in names if self._backend.hold_run(name)]
+        self.update_runs(self._backend.get(f"{RUN}/{name}" for name in held))  # they may have been closed meanwhile
+        dead = [self.runs[name] for name in held if self.runs[name].closed is None]
+        for name in set(held).difference(each.id for each in dead):  # not dead, but closed
+            self._backend.release_run(name)
+        return dead
+
+    def _claimed(self, wanted: str) -> str:
+        """Take the lock of the run `wanted`, or of a new run if it is "". Return the id of the run."""
+        name = wanted or new_id()
+        for run in (name, *(f"{name}-{n}" for n in range(1, 1000))):
+            if (run == wanted or run not in self.runs) and self._backend.hold_run(run):
+                return run
+        raise StoreError(f"store {self._backend.name!r}: no free name for a run")
+
+    def agree(self, schemes: Mapping[str, str], *, writes: bool) -> None:
+        """Compare `schemes` and those of the detectors with the stored schemes. Raise StoreError if one differs.
+
+        With `writes`, store new schemes.
+        """
+        [*stored] = (self.load(row) for row in self._backend.get([MADE]))
+        if not stored and self.runs:
+            raise self.refusal("can't be read", "the record of its schemes is missing; restore a backup")
+        before: Any = stored[0] if stored else None
+        made = {"sketch": sketch.SCHEME, "tokens": tokens.SCHEME, **self._schemes}
+        try:
+            self.made = merged(merged(before, made), schemes)
+        except ValueError as error:
+            raise self.refusal("does not fit", error) from error
+        if writes and self.made != before:
+            self._backend.write([Entry(MADE, self.made)])
+
+    def refusal(self, what: str, why: object) -> StoreError:
+        return StoreError(f"store {self._backend.name!r} {what}: {why}; it was left as it is")
+
+    def load(self, row: Row) -> Record:
+        """Return the record of a row. Raise StoreError for a damaged row."""
+        if not isinstance(row.value, bytes):
+            return row.value
+        try:
+            record: Record = load(row.key, row.value)
+            if isinstance(record, Run):
+                check(record)
+        except ValueError as error:
+            raise self.refusal("can't be read", error) from error
+        return record
+
+    def update_runs(self, rows: Iterable[Row]) -> None:
+        """Update `runs` from rows, except for the run of this process. Read the counts of imports again."""
+        for row in rows:
+            run = self.load(row)
+            if isinstance(run, Run) and not (self._has_begun and run.id == self.run):
+                self._set(run)
+        if rows := self._backend.get([COUNTS]):
+            self._beyond = dict(self.load(next(iter(rows))))  # type: ignore[arg-type]
+
+    def save(self, run: Run) -> None:
+        """Write the record of a run."""
+        self._set(run)
+        self.write([Entry(f"{RUN}/{run.id}", run)])
+
+    def _set(self, run: Run) -> None:
+        known = self.runs.get(run.id)
+        self.erasures += known is not None and known.forgotten != run.forgotten
+        self.runs[run.id] = run
+
+    # Writing
+
+    def next_id(self) -> str:
+        """Return the id of the next new row, `RUN/NUMBER`, in the run of this process."""
+        self._last += 1
+        return f"{self.run}/{self._last:06x}"
+
+    def end(self, run: Run, last: int, *, forget: bool) -> None:
+        """Write the record of a dead run as ended. `last` is its highest row number.
+
+        With `forget`, mark the rows written after it was last closed as forgotten. The run of this process stays open.
+        """
+        ended = run.ended(last, forget=forget)
+        if run.id == self.run:
+            ended, self._last = replace(ended, closed=None), max(self._last, last)
+            self.sealed = self._last
+        self.save(ended)
+
+    def write(self, entries: Sequence[Entry], deleted: Sequence[Entry] = ()) -> None:
+        """Write `entries` and delete `deleted`. On a server, write changed counts in the same batch.
+
+        The counts are included since the process may die right after a server receives the batch. Other processes get
+        news of the counts at the next flush.
+        """
+        counts = self._counts() if self._backend.is_remote else ()
+        self._has_told = self._has_told and not (counts and self.run)
+        self._backend.write([*entries, *(each._replace(keeps_place=True) for each in counts)], deleted)
+
+    def count(self, *, documents: int = 0, urls: int = 0) -> None:
+        """Add to the numbers of held documents and known URLs. Negative numbers subtract."""
+        self._documents += documents
+        self._urls += urls
+
+    def save_counts(self) -> None:
+        """Write the numbers of documents and URLs if they changed, or if other processes have no news of them yet."""
+        counts = self._counts()
+        if not (counts or self._has_told):
+            counts = [Entry(f"{RUN}/{self.run}", self.runs[self.run])]
+        self._has_told = True
+        if counts:
+            self._backend.write(counts)
+
+    def _counts(self) -> list[Entry]:
+        """Return the entry to write if the counts changed: the record of the run or, without a run, of imports."""
+        if mine := self.runs.get(self.run):
+            if (mine.documents, mine.urls) == (self._documents, self._urls):
+                return []
+            self.runs[self.run] = mine = replace(mine, documents=self._documents, urls=self._urls)
+            return [Entry(f"{RUN}/{mine.id}", mine)]
+        if not (self._documents or self._urls):
+            return []
+        more = {"documents": self._documents, "urls": self._urls}
+        self._beyond = {name: int(self._beyond.get(name, 0)) + count for name, count in more.items()}
+        self._documents = self._urls = 0
+        return [Entry(COUNTS, self._beyond)]
+
+    def close(self, stats: Mapping[str, int]) -> None:
+        """Write the record of this process's run as closed, with these stats."""
+        mine = replace(self.runs[self.run], documents=self._documents, urls=self._urls)
+        self.save(mine.ended(self._last).with_stats(stats))
+
+    @property
+    def documents(self) -> int:
+        """The number of committed documents."""
+        return self._documents + self._sum("documents")
+
+    @property
+    def urls(self) -> int:
+        """The number of known URLs."""
+        return self._urls + self._sum("urls")
+
+    def _sum(self, name: str) -> int:
+        others = [int(getattr(run, name)) for run in self.runs.values() if run.id != self.run]
+        return sum(others) + int(self._beyond.get(name, 0))
 
 
-def new_id() -> str:
-    """Return a new id that contains the time. Another process may have the same id, so take its lock before use."""
-    return f"{time.strftime('%y%m%d-%H%M%S')}-{uuid4().hex[:4]}"
+class Dead:
+    """Ends the dead runs of a store. `keeps` decides whether their documents are kept or forgotten."""
+
+    def __init__(self, store: Store, *, keeps: bool) -> None:
+        self._store = store
+        self.keeps = keeps
+        self._look_at = time.monotonic() + LOOK
+        self._missed: Counter[str] = Counter()
+
+    def look(self) -> None:
+        """If the next check is due, check which runs are dead, and end them.
+
+        A run is dead after `LOOKS` checks in a row that find no living process of it, so that a process that lost its
+        connection has time to reconnect. Raise StoreError if the server fails.
+        """
+        if time.monotonic() < self._look_at:
+            return
+        self._look_at, before, self._missed = time.monotonic() + LOOK, self._missed, Counter()
+        session, backend = self._store.session, self._store.backend
+        missed = Counter({name: before[name] + 1 for name in session.others_open() if not backend.is_held(name)})
+        if dead := [name for name, times in missed.items() if times >= LOOKS]:
+            self.end(session.hold_dead(dead))
+        self._missed = missed
+
+    def end(self, runs: list[Run]) -> None:
+        """End dead runs. This process must hold their locks. Release the locks, except that of its own run.
+
+        Raise StoreError if a write fails.
+        """
+        store = self._store
+        for run in runs:
+            before, last = store.session.documents, _last(store, run)
+            if not self.keeps:
+                erase(store, run.id, after=run.sealed)
+            store.session.end(run, last, forget=not self.keeps)
+            outcome = "are kept" if self.keeps else f"are forgotten: {before - store.session.documents}"
+            logger.warning("Run %s died. Its documents %s (NEARDUP_UNCLEAN_RUN)", run.id, outcome)
+        store.flush()
+        for run in runs:
+            if run.id != store.run:
+                store.backend.release_run(run.id)
+
+
+# Forgetting
+
+
+def forget(store: Store, what: Selection) -> Forgotten:
+    """Forget a selection. Return the numbers of forgotten documents and URLs.
+
+    All visits of a forgotten document are forgotten too, and evidence on mirrors that names the selected URL or host.
+    """
+    if what.run is not None:
+        return _forget_run(store, what.run)
+    documents, visits, trials = _selection(store, what)
+    count = _counted(store, documents, visits)
+    for document in documents:
+        store.withdraw(document)
+    for visit in visits:
+        store.unlink(visit.url)
+    store.learn(store.hosts.retract(trials))
+    if what.host is not None:
+        known = store.counters.known()
+        store.forget_counters([(name, fact) for name, fact in known if is_of(what.host, f"http://{name}/")])
+    return count
+
+
+def selected(store: Store, what: Selection) -> Forgotten:
+    """Return the numbers that `forget` would return, and forget nothing. Raise StoreError for an unknown run."""
+    if what.run is not None:
+        return _selected_of_run(store, what.run)
+    documents, visits, _ = _selection(store, what)
+    return _counted(store, documents, visits)
+
+
+def _counted(store: Store, documents: Sequence[Signature], visits: Iterable[Visit]) -> Forgotten:
+    of_documents = (visit for document in documents for visit in store.visits(document))
+    urls = {visit_key(visit.url) for visit in chain(visits, of_documents) if visit.url}
+    return Forgotten(len(documents), len(urls))
+
+
+def _selection(store: Store, what: Selection) -> tuple[list[Signature], list[Visit], list[Trial]]:
+    """Return the selected documents, visits, and evidence on mirrors."""
+    if what.url is not None:
+        visit = store.resolve(what.url)
+        own = [visit.signature] if visit and visit.signature and not visit.is_copy else []
+        items = [each for each in store.of_page(what.url) if each not in own]
+        return own + items, [visit] if visit else [], store.hosts.known(canonical_url(what.url))
+    if name := what.host:
+        documents = [each for each in watched(store.signatures(), "docs", len(store)) if is_of(name, each.url)]
+        visits = [each for each in watched(store.all_visits(), "visits") if is_of(name, each.url)]
+        trials = [row for row in store.hosts.dump() if any(is_of(name, f"http://{site}/") for site in row.sites)]
+        return documents, visits, trials
+    return [*_seen_before(store, what.before)] if what.before is not None else [], [], []
+
+
+def _seen_before(store: Store, when: float) -> Iterator[Signature]:
+    """Yield the documents that were last seen before a time."""
+    alive = {visit.target for visit in watched(store.urls.all(), "visits") if visit.seen >= when}
+    for signature in watched(store.signatures(), "docs", len(store)):
+        if signature.first_seen < when and signature.id not in alive:
+            yield signature
+
+
+def is_of(name: str, url: str | None) -> bool:
+    """Return whether a URL is on the host `name`. If `name` includes a port, the port must be the same too."""
+    if not url:
+        return False
+    if _WITH_PORT.fullmatch(name):
+        return site(canonical_url(url)) in (name.lower(), named_site(name))
+    # An IPv6 address without brackets is invalid in a URL, but users may give one.
+    return (host(url) or None) in (name.lower(), host(f"http://{name}"))
+
+
+def _forget_run(store: Store, name: str) -> Forgotten:
+    """Forget all rows of a run. Raise StoreError if the run is unknown or alive."""
+    _check_known(store, name)
+    if name == store.run or not store.backend.hold_run(name):
+        raise StoreError(f"run {name!r} of store {store.backend.name!r} is alive; end it first")
+    try:
+        store.session.update_runs(store.backend.get([f"{RUN}/{name}"]))  # it may have written more
+        run, documents, urls = store.session.runs[name], store.session.documents, store.session.urls
+        last = _last(store, run)
+        erase(store, name)
+        store.session.save(run.without(last))
+        store.flush()
+        return Forgotten(documents - store.session.documents, urls - store.session.urls)
+    finally:
+        store.backend.release_run(name)
+
+
+def _selected_of_run(store: Store, name: str) -> Forgotten:
+    _check_known(store, name)
+    documents = {row.key[9:]: store.held(row) for row in _rows(store, DOCUMENT, name, 0)}
+    wrote = store.urls.of_run(name)
+    back = {key: store.urls.restored(visit) for key, visit in wrote.items() if not visit.name}
+    urls = {visit_key(visit.url) for each in documents.values() for visit in store.visits(each) if visit.url}
+    gone = {key for key, before in back.items() if before is None or before.target in documents}
+    return Forgotten(len(documents), len(urls - back.keys() | gone))
+
+
+def _check_known(store: Store, name: str) -> None:
+    if name not in store.session.runs:
+        where = f"store {store.backend.name!r}"
+        raise StoreError(f"{where} has no run {name!r}; `scrapy neardup runs` lists those it has")
+
+
+def erase(store: Store, run: str, *, after: int = 0) -> None:
+    """Undo what a run wrote with numbers above `after`: delete its documents, and put back what URLs had before."""
+    for key, visit in store.urls.of_run(run, after).items():
+        store.urls.undo(key, visit)
+    for row in _rows(store, DOCUMENT, run, after):
+        store.withdraw(store.held(row))
+    for row in _rows(store, HOST, run, after):
+        news = store.session.load(row)
+        assert isinstance(news, HostNews)
+        store.learn(store.hosts.retract(news.trials))
+        store.backend.write([], [Entry(row.key, news)])
+
+
+def _rows(store: Store, kind: str, run: str, after: int) -> Iterator[Row]:
+    return (row for row in store.backend.scan(kind, run) if place_of(row.key)[1] > after)
+
+
+def _last(store: Store, run: Run) -> int:
+    """Return the highest row number of a run."""
+    rows = (row.key for kind in (DOCUMENT, HOST) for row in store.backend.scan(kind, run.id))
+    visits = (visit.at for visit in store.urls.of_run(run.id).values())
+    return max((place_of(each)[1] for each in chain(rows, visits)), default=run.sealed)

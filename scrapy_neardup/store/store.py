@@ -1,43 +1,80 @@
-"""Find, hold, commit and forget documents and links in a store (`Store`), on top of a back end.
+"""Find, hold, commit and forget documents and visits in a store (`Store`), on top of a back end.
 
-A document is pending from `add` or `enter` until it is committed or withdrawn. Lookups find pending and committed
-documents. A committed record is a row with the key `document/RUN/NUMBER` or `link/RUN/NUMBER`. Each process creates
-rows under its own run, so two processes never choose the same key, and writing a row twice changes nothing. The row of
-a document includes the first visit of its own URL. Every other visit is recorded as a link, which takes precedence over
-the visit in the document's row.
+A document is *pending* from `add` or `enter` until it is committed or withdrawn. Lookups find pending and committed
+documents. A committed document is a row with the key `document/RUN/NUMBER`, which never changes. Each process creates
+such rows under its own run, so two processes never choose the same key, and writing a row twice changes nothing. What a
+URL returned last is a row with the key `visit/HASH`, which is written in place.
+
+New documents are claimed atomically: if two processes claim copies at the same time, one finds the other's document. A
+server holds a document (stores it as pending) in these steps:
+
+1. The client looks up the document's fingerprints. If none is known, the server holds the document in the same round
+   trip. Otherwise the server returns the rows that have these fingerprints.
+2. The client compares the document with these rows. If it is a copy of none of them, the client asks the server to hold
+   the document.
+3. The server refuses if a document with one of the fingerprints was added after the lookup. Then the client repeats the
+   lookup.
+4. Documents with a near SimHash do not prevent the server from holding the document. The client compares them
+   afterwards, and releases the document if it is a copy of one of them.
+
+The lookups of several documents are made together for those of them that can't be candidates of one another.
+
+A local back end holds a document for its own process only. Other processes find the document once it is committed. The
+crawls of one process find each other's pending documents in memory (`Backend.meet`). Nothing comes between their
+lookups and claims, since all of them run in one thread.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
+from weakref import WeakSet, WeakValueDictionary
 
 from ..detectors.detector import Detector
+from ..fingerprints.hashes import hash_text
 from ..hosts.counters import Counters
 from ..hosts.relations import Row as Trial
 from ..hosts.rules import Hosts
-from ..signature import Link, Signature, Visit
+from ..index.row_index import sharing
+from ..signature import Signature, Visit
 from ..text.shapes import site
-from ..text.urls import host
-from . import erasure
-from .claims import Claims
-from .dead_runs import Dead
-from .documents import Documents
-from .interface import DOCUMENT, HOST, LINK, RUN, Backend, Entry, Forgotten, HostNews, Row, Selection, StoreError
+from ..text.urls import canonical_url, host
+from .interface import Backend, Entry, Forgotten, Found, Question, Row, Selection, StoreError
 from .lookup import Lookup
-from .runs import Run
-from .session import Session
+from .records import (
+    DOCUMENT,
+    HOST,
+    RUN,
+    VISIT,
+    HostNews,
+    Postings,
+    Run,
+    host_key,
+    kind_of,
+    page_key,
+    postings,
+    run_of,
+    visit_key,
+)
+from .runs import Dead, Session, forget, selected
+from .visits import Visits
 
 BATCH, BATCH_SECONDS = 1000, 0.5  # the rows in the buffer, or its age in seconds, after which it is flushed
 SHARED_SECONDS = 0.04  # the age if other runs are open, since they need the rows soon; it costs 5 % of a crawl
+PAGES = 128  # samples of a host to read; every further 128 samples halve the share of its documents that become samples
+HOSTS = 10_000  # hosts whose number of samples is cached
+MOST_OF_PAGE = 10_000  # documents of one page to read
+RECENT = 256  # decoded documents to cache, since pages of one template find the same candidates again and again
 
 
 class Store:
-    """Documents, which are found by their fingerprints, and the state of each URL.
+    """Documents, which are found by their fingerprints, and the visits of URLs.
 
-    Committed records are durable after the next `flush`. Pending documents are lost with the process.
+    Reading a document twice returns the same object. Committed records are durable after the next `flush`. Pending
+    documents are lost with the process.
     """
 
     def __init__(
@@ -56,17 +93,28 @@ class Store:
         """The facts of each host that are counters, from all runs."""
         self.stats: dict[str, int] = {}
         """Scrapy's stats of this run so far, without their prefix. They are stored when the run is closed."""
-        self.backend = backend
-        self.session = Session(backend, lookup := Lookup(detectors))
-        self.documents = Documents(backend, self.session, lookup)
-        self.claims = Claims(self.documents, backend)
-        self._links = self.documents.links
         self.lost = 0.0, 0.0
         """The start and end of the period from which this run lost rows when it died, in seconds since the epoch."""
+        self.pending: dict[Signature, Entry] = {}
+        """The pending documents of this process, each with its entry in the back end."""
+        self.lookup = Lookup(detectors)
+        self.backend = backend
+        self.session = Session(backend, self.lookup.schemes)
+        self.urls = Visits(backend, self.session, self.held, self.recount)
         self._dead = Dead(self, keeps=unclean_run == "keep")
         self._news = HostNews()
-        self._rows = 0
+        self._unwritten = 0
         self._flushed = time.monotonic()
+        self._held: WeakValueDictionary[str, Signature] = WeakValueDictionary()
+        self._recent: deque[Signature] = deque(maxlen=RECENT)
+        self._gone: WeakSet[Signature] = WeakSet()  # withdrawn or forgotten by this process
+        self._elsewhere: WeakSet[Signature] = WeakSet()  # pending elsewhere when they were last found
+        self._visited: WeakSet[Signature] = WeakSet()  # pending documents with recorded visits
+        self._samples: dict[str, int] = {}  # the number of samples by host
+        self._intended: Signature | None = None
+        self._entry: Entry | None = None
+        self._seen = b""
+        self._foreseen: dict[Signature, tuple[Entry | None, Found]] = {}
         try:
             self._begin(run, writer)
         except BaseException:
@@ -76,7 +124,7 @@ class Store:
     def _begin(self, run: str | None, writer: str) -> None:
         died = self.session.begin(run, writer)
         self._apply_hosts(self.backend.scan(HOST))
-        if self.documents.lookup.own:
+        if self.lookup.own:
             for row in self.backend.scan(DOCUMENT):
                 self._apply(row)
         if run is not None:
@@ -102,69 +150,286 @@ class Store:
         """True if the back end is a server."""
         return self.backend.is_remote
 
-    # Documents
+    # Claims
+
+    def foresee(self, signatures: Sequence[Signature]) -> None:
+        """Prefetch the lookups of documents that are claimed next. Discard earlier prefetched lookups.
+
+        Only documents that can't be candidates of one another are looked up, so an answer is complete when its turn
+        comes. On a server, this takes one round trip.
+        """
+        for entry, found in self._foreseen.values():
+            if entry and found.is_held:
+                self.backend.release(entry)
+        self._foreseen.clear()
+        questions = self._apart(signatures)
+        if questions:
+            is_remote = self.backend.is_remote
+            entries = [self.entry(each) if is_remote else None for each in questions]
+            answers = zip(entries, self._ask(questions, entries), strict=True)
+            self._foreseen = dict(zip(questions, answers, strict=True))
+
+    def _apart(self, signatures: Sequence[Signature]) -> dict[Signature, Question]:
+        """Return the questions of those documents that share no key, URL or near SimHash with another one."""
+        asked = [self.lookup.question(each) for each in signatures]
+        with_urls = [
+            each._replace(keys={**each.keys, int(visit_key(signature.url)[-16:], 16): 1}) if signature.url else each
+            for signature, each in zip(signatures, asked, strict=True)
+        ]
+        together = sharing(with_urls)
+        return {each: asked[place] for place, each in enumerate(signatures) if place not in together}
+
+    def intend(self, signature: Signature) -> None:
+        """Set the intended document. A server holds it during its lookup if none of its fingerprints is known."""
+        if self.is_remote:
+            self._intended, self._entry = signature, None
 
     def find(self, signature: Signature) -> Iterator[tuple[str, Signature]]:
         """Yield each candidate as a pair of detector name and document, in the order of the detectors."""
-        if not self.is_remote:  # a server always finds the rows of all processes
+        if not (self.is_remote or signature in self._foreseen):  # a server finds the rows of all processes
             self.refresh()
-        with_pending, found = self.claims.found(signature)
-        return self.documents.found(signature, found, with_pending=with_pending)
+        with_pending, found = self._look_up(signature)
+        if found.rows or found.near or self.lookup.own:  # not of most documents
+            yield from self._candidates(signature, found, with_pending=with_pending)
+
+    def _look_up(self, signature: Signature) -> tuple[bool, Found]:
+        """Look up a document. Return whether pending documents of others are candidates, and the rows found.
+
+        If it is the intended document, and no row has one of its fingerprints, a server holds the document. On a
+        server, pending documents of other processes are candidates only for the intended document.
+        """
+        intended = self._intended
+        if intended is not signature:
+            if foreseen := self._foreseen.pop(signature, None):
+                return True, foreseen[1]
+            question = self.lookup.question(signature)
+            return not self.is_remote, self.backend.find([question])[0]
+        if foreseen := self._foreseen.pop(intended, None):
+            self._entry, found = foreseen
+        else:
+            self._entry = self._entry or self.entry(intended)
+            [found] = self._ask({intended: self.lookup.question(intended)}, [self._entry])
+        self._seen = found.seen
+        if found.is_held and self._entry:
+            self._keep_pending(intended, self._entry)
+        return True, found
+
+    def _ask(self, questions: Mapping[Signature, Question], entries: Sequence[Entry | None]) -> list[Found]:
+        """Look up the fingerprints of documents. Cache the visits of their URLs, read in the same round trip."""
+        visits = [visit_key(each.url) for each in questions if each.url]
+        found = self.backend.find([*questions.values()], entries, visits)
+        self.urls.take(visits, found[0].ahead)
+        return found
+
+    def _candidates(self, signature: Signature, found: Found, *, with_pending: bool) -> Iterator[tuple[str, Signature]]:
+        proposed: dict[str, dict[str, Row]] = {}
+        for name, rows in self.lookup.proposed(signature, found):
+            proposed.setdefault(name, {}).update(
+                (row.key, row) for row in rows if row.key.startswith(DOCUMENT) and (with_pending or not row.is_pending)
+            )
+        for name in self.lookup.names:
+            if index := self.lookup.own.get(name):
+                documents = self._still_held(index.find(signature.fingerprints.get(name, ())))
+            else:
+                documents = [self.held(row) for row in proposed.get(name, {}).values()]
+            documents.sort(key=_moment)
+            yield from ((name, each) for each in documents if each not in self._gone)
+
+    def _still_held(self, documents: Iterable[Signature]) -> list[Signature]:
+        by_key = {f"{DOCUMENT}/{each.id}": each for each in documents}
+        return list({row.key: by_key[row.key] for row in self.backend.get(by_key)}.values()) if by_key else []
+
+    def enter(self, signature: Signature) -> bool:
+        """Hold a document. Return False if newer candidates may exist, so that the lookup must be repeated first."""
+        if self._intended is not signature:
+            self.add(signature)
+            return True
+        if signature not in self.pending:
+            entry = self._entry or self.entry(signature)
+            if not self.backend.hold(entry, self._seen):
+                return False
+            self._keep_pending(signature, entry)
+        self._intended = None
+        return True
 
     def leave(self, signature: Signature) -> None:
         """Cancel the claim on a document that turned out to be a copy."""
-        self.claims.leave()
-        if signature in self.documents.pending:
+        self._intended = None
+        if signature in self.pending:
             self.withdraw(signature)
+
+    def is_pending(self, signature: Signature) -> bool:
+        """Return whether a lookup found this document pending in another process or crawl.
+
+        If that process is dead, release the document.
+        """
+        if signature not in self._elsewhere:
+            return False
+        self._elsewhere.discard(signature)
+        if not self.backend.is_held(run_of(signature.id)):
+            self.backend.release(self.entry(signature))
+        return True
+
+    # Changes
+
+    def entry(self, signature: Signature) -> Entry:
+        """Return the entry that stores a document in the back end. If the document has no id, set a new one."""
+        signature.id = signature.id or self.session.next_id()
+        return Entry(f"{DOCUMENT}/{signature.id}", signature, postings(signature))
 
     def add(self, signature: Signature) -> None:
         """Hold a new document as pending, without looking for copies."""
-        self.documents.add(signature)
+        entry = self.entry(signature)
+        self.lookup.enter(signature)
+        self.backend.hold(entry, b"")
+        self._keep_pending(signature, entry)
+
+    def _keep_pending(self, signature: Signature, entry: Entry) -> None:
+        """Add a document to `pending`. The back end must already hold it."""
+        self.pending[signature] = entry
+        self._held[entry.key] = signature
+        signature.count, signature.known_repeats = self.urls.count, 0
 
     def commit(self, signature: Signature, visit: Visit | None = None) -> None:
         """Commit a pending document. `visit` is the visit of its own URL; None if that URL gave other documents too."""
-        if self.documents.commit(signature, visit):
-            if visit and signature.url:
-                self._meet(signature.url, visit.seen)
-            self._flush_in_time()
+        if entry := self.pending.pop(signature, None):
+            self.session.count(documents=1)
+            self.urls.begin(self._sampled(signature, entry), signature, visit)
+            signature.shrink()
+            self._note(visit)
+
+    def _sampled(self, signature: Signature, entry: Entry) -> Entry:
+        """Make a new document a sample of its host, or leave it out by chance. Return the entry to write."""
+        name = host(signature.url or "")
+        with suppress(StoreError):
+            if name and name not in self._samples:
+                self._samples_of(name)
+        if not name or name not in self._samples or hash_text(signature.id) % (1 << self._samples[name] // PAGES):
+            return entry
+        self._samples[name] += 1
+        signature.sample = True
+        keys, simhash = entry.postings
+        return entry._replace(postings=Postings([*keys, host_key(name)], simhash))
 
     def withdraw(self, signature: Signature) -> None:
-        """Delete a pending or committed document, and all links to it."""
-        self.documents.withdraw(signature)
+        """Delete a pending or committed document, and all its visits."""
+        if signature in self._gone or not signature.id:
+            return
+        if entry := self.pending.pop(signature, None):
+            self.backend.release(entry)
+        else:
+            self.session.count(documents=-1)
+        if not entry or signature in self._visited:
+            self.urls.drop(signature)
+        self.lookup.remove(signature)
+        self._gone.add(signature)
         self._flush_in_time()
 
     # URLs
 
-    def record(self, link: Link) -> None:
-        """Record a link as the state of its URL, in place of the previous state."""
-        if link.signature and self.documents.is_gone(link.signature):
+    def record(self, visit: Visit) -> None:
+        """Record a visit in place of the previous one of its URL or name."""
+        document = visit.signature
+        if document and document in self._gone:
             return  # the document was forgotten meanwhile
-        self.documents.note_link(link.signature)
-        self._links.record(link)
-        if link.url:
-            self._meet(link.url, link.seen)
+        if document in self.pending:
+            self._visited.add(document)
+        self.urls.record(visit)
+        self._note(visit)
+
+    def _note(self, visit: Visit | None) -> None:
+        if visit and visit.url and self.hosts.meet(visit.url, visit.seen):
+            self._news.met[site(visit.url)] = visit.seen
         self._flush_in_time()
 
-    def _meet(self, url: str, seen: float) -> None:
-        if self.hosts.meet(url, seen):
-            self._news.met[site(url)] = seen
-
-    def resolve(self, url: str) -> Link | None:
-        """Return the state of a URL, in any spelling, as a link. Return None if the URL is unknown."""
-        return self._links.resolve(url)
+    def resolve(self, place: str) -> Visit | None:
+        """Return the last visit of a URL, in any spelling, or with a name. Return None if it is unknown."""
+        return self.urls.resolve(place)
 
     def unlink(self, url: str) -> None:
-        """Forget the state of a URL."""
-        self._links.unlink(url)
+        """Forget the visit of a URL."""
+        self.urls.unlink(url)
         self._flush_in_time()
 
-    def links(self, signature: Signature) -> list[Link]:
-        """Return the links to a document, oldest first."""
-        return [] if self.documents.is_gone(signature) else self._links.of(signature)
+    def visits(self, signature: Signature) -> list[Visit]:
+        """Return the visits of URLs and items that returned a document, oldest first."""
+        return [] if signature in self._gone else self.urls.of(signature)
 
-    def all_links(self) -> Iterator[Link]:
-        """Yield the state of each known URL, as a link."""
-        return self._links.all()
+    def all_visits(self) -> Iterator[Visit]:
+        """Yield the last visit of each URL."""
+        return (visit for visit in self.urls.all() if visit.url)
+
+    # Held documents
+
+    def held(self, row: Row) -> Signature:
+        """Return the document in a row, as the same object at each call. Raise StoreError if the row is damaged."""
+        signature = self._held.get(row.key)
+        if signature is None:
+            record = self.session.load(row)
+            assert isinstance(record, Signature)
+            signature = self._held[row.key] = record
+            self._recent.append(record)
+            signature.count = self.urls.count
+        self.urls.note(signature)
+        if row.is_pending:
+            self._elsewhere.add(signature)
+        return signature
+
+    def signatures(self) -> Iterator[Signature]:
+        """Yield all held documents, except those that are pending in other processes."""
+        return (self.held(row) for row in self.backend.scan(DOCUMENT) if not row.is_pending)
+
+    def document(self, id: str) -> Signature | None:
+        """Return the held document with this id, or None."""
+        return next(map(self.held, self.backend.get([f"{DOCUMENT}/{id}"])), None)
+
+    def of_page(self, url: str) -> list[Signature]:
+        """Return the documents of a page that gave several items, oldest first; [] for any other page."""
+        rows = self._rows(page_key(url), MOST_OF_PAGE)
+        documents = [each for each in map(self.held, rows) if each.label and each not in self._gone]
+        of_page = [each for each in documents if canonical_url(each.url or "") == canonical_url(url)]
+        return sorted(of_page, key=_moment)
+
+    def pages(self, name: str) -> list[Signature]:
+        """Return the newest samples of a host, oldest first. Leave out those that can't be read."""
+        documents: list[Signature] = []
+        with suppress(StoreError):  # nothing fails for lack of a sample
+            for row in self._samples_of(name):
+                with suppress(StoreError):
+                    documents.append(self.held(row))
+        return sorted((each for each in documents if host(each.url or "") == name), key=_moment)
+
+    def _samples_of(self, name: str) -> list[Row]:
+        """Return the rows of the newest samples of a host. Cache the number of its samples."""
+        key = host_key(name)
+        rows = self._rows(key, PAGES)
+        if len(self._samples) >= HOSTS:
+            self._samples.clear()
+        # The count may include deleted documents, which must not keep a host without samples.
+        self._samples[name] = self.backend.count(key) if len(rows) == PAGES else len(rows)
+        return rows
+
+    def _rows(self, key: int, most: int) -> list[Row]:
+        """Return the newest rows of committed documents that the index has for a key."""
+        [found] = self.backend.find([Question({key: most})])
+        return [row for row in found.rows.get(key, ()) if row.key.startswith(DOCUMENT) and not row.is_pending]
+
+    def repeated(self) -> list[Signature]:
+        """Return the documents that have copies, sorted by descending number of copies, then by URL."""
+        found = [signature for signature in self.signatures() if signature.repeats]
+        return sorted(found, key=lambda signature: (-signature.repeats, signature.url or ""))
+
+    def recount(self, id: str) -> None:
+        """Clear the cached number of copies of a document."""
+        if signature := self._held.get(f"{DOCUMENT}/{id}"):
+            signature.known_repeats = None
+
+    def recount_all(self) -> None:
+        """Clear the cached number of copies of each document. Set it to 0 for pending documents of this process."""
+        for signature in list(self._held.values()):
+            signature.known_repeats = None if signature not in self.pending else 0
+
+    # What is known of hosts
 
     def learn(self, trials: Iterable[Trial]) -> None:
         """Store evidence on mirrors that `hosts` already includes."""
@@ -183,30 +448,18 @@ class Store:
             self.counters.know(name, fact, is_counter=False)
             self._news.counters.append((name, fact, False))
 
-    # The store as a whole
+    # Runs, and what is forgotten
 
     def forget(self, what: Selection) -> Forgotten:
         """Forget a selection. Return the numbers of forgotten documents and URLs.
 
         The change is durable after the next flush. A repeated call returns zeros.
         """
-        return erasure.forget(self, what)
+        return forget(self, what)
 
     def selected(self, what: Selection) -> Forgotten:
         """Return the numbers that `forget` would return, and forget nothing."""
-        return erasure.selected(self, what)
-
-    def signatures(self) -> Iterator[Signature]:
-        """Yield all held documents, except those that are pending in other processes."""
-        return self.documents.all()
-
-    def document(self, id: str) -> Signature | None:
-        """Return the held document with this id, or None."""
-        return next(map(self.documents.held, self.backend.get([f"{DOCUMENT}/{id}"])), None)
-
-    def pages(self, name: str) -> list[Signature]:
-        """Return a sample of the held documents of a host, at most 128, mostly late ones, oldest first."""
-        return self.documents.of_host(name)
+        return selected(self, what)
 
     def runs(self) -> list[Run]:
         """Return the records of all runs, oldest first."""
@@ -221,7 +474,9 @@ class Store:
 
     def run_of(self, signature: Signature) -> str:
         """Return the id of the run that added a document."""
-        return signature.id.rpartition("/")[0] or self.run
+        return run_of(signature.id) or self.run
+
+    # The store as a whole
 
     def describe(self) -> dict[str, object]:
         """Return the name, the sizes and the counts of the store."""
@@ -230,14 +485,14 @@ class Store:
 
     def __len__(self) -> int:
         """Return the number of held documents."""
-        return self.session.documents + len(self.documents.pending)
+        return self.session.documents + len(self.pending)
 
     # Writing, and other processes
 
     def _flush_in_time(self) -> None:
         """Flush the buffer if it is large or old. Ignore errors, since the next flush retries."""
-        self._rows += 1
-        if self.run and (self._rows >= BATCH or self._is_due(time.monotonic() - self._flushed)):
+        self._unwritten += 1
+        if self.run and (self._unwritten >= BATCH or self._is_due(time.monotonic() - self._flushed)):
             with suppress(StoreError):
                 self.flush(wait=False)
                 self.refresh()
@@ -248,7 +503,7 @@ class Store:
 
     def flush(self, *, wait: bool = True) -> None:
         """Make committed rows durable. With `wait=False`, only start to write. Raise StoreError if a write failed."""
-        self._flushed, self._rows = time.monotonic(), 0
+        self._flushed, self._unwritten = time.monotonic(), 0
         if self.run:
             if self._news != HostNews():
                 news, self._news = self._news, HostNews()
@@ -263,9 +518,9 @@ class Store:
         """
         rows, more = self.backend.news()
         if rows or self.is_remote:
-            self._links.refresh()
-        if self.is_remote:  # a server sends no news of links
-            self.documents.recount_all()
+            self.urls.refresh()
+        if self.is_remote:  # a server sends no news of visits
+            self.recount_all()
         errors = [error for row in rows if (error := self._try_to_apply(row))]
         if self.is_remote and self.run:
             self._dead.look()
@@ -282,15 +537,15 @@ class Store:
         return None
 
     def _apply(self, row: Row) -> None:
-        kind = row.key.partition("/")[0]
-        if kind not in (HOST, LINK, DOCUMENT):
+        kind = kind_of(row.key)
+        if kind not in (HOST, VISIT, DOCUMENT):
             self.session.update_runs([row])
         elif kind == HOST:
             self._apply_hosts([row])
-        elif kind == LINK and (link := self.session.load(row)):
-            self.documents.recount(getattr(link, "target", None) or "")
-        elif kind == DOCUMENT and self.documents.lookup.own and not row.is_pending:
-            self.documents.lookup.enter(self.documents.held(row))
+        elif kind == VISIT and (visit := self.session.load(row)):
+            self.recount(getattr(visit, "target", None) or "")
+        elif kind == DOCUMENT and self.lookup.own and not row.is_pending:
+            self.lookup.enter(self.held(row))
 
     def _apply_hosts(self, rows: Iterable[Row]) -> None:
         news: list[Any] = [self.session.load(row) for row in rows]
@@ -305,7 +560,7 @@ class Store:
         """Withdraw pending documents, flush, and close the run. With `clean=False`, the run counts as dead."""
         try:
             self.backend.reach()
-            for signature in list(self.documents.pending):
+            for signature in list(self.pending):
                 self.withdraw(signature)
             self.flush()
             if self.run and clean:
@@ -314,3 +569,7 @@ class Store:
             self.backend.release_run(self.run)
         finally:
             self.backend.abandon()
+
+
+def _moment(signature: Signature) -> tuple[float, str]:
+    return signature.first_seen, signature.id

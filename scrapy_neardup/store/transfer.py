@@ -1,8 +1,8 @@
 """Export a store as lines, and import lines into a store of any kind.
 
 An import writes in chunks. If it is killed, the chunks written so far stay in the store. Importing the same lines
-again changes nothing. Rows that the store has or has forgotten are skipped. If both stores have a link for a URL, the
-later link is kept. A running crawl sees imported rows as it sees rows of another process.
+again changes nothing. Rows that the store has or has forgotten are skipped. If both stores have a visit of a URL, the
+later one is kept. A running crawl sees imported rows as it sees rows of another process.
 """
 
 from __future__ import annotations
@@ -13,13 +13,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 
-from ..signature import Link, Signature
+from ..signature import Signature, Visit
 from . import open_backend
 from .interchange import Line, end_line, head_line, line_of, read_head, read_lines
-from .interface import DOCUMENT, HOST, LINK, RUN, Entry, Record
-from .keys import id_of, place_of
-from .links import Links
-from .runs import Run
+from .interface import Entry
+from .records import DOCUMENT, HOST, RUN, VISIT, Record, Run, id_of, place_of, postings
 from .store import Store
 
 CHUNK = 200  # rows in a chunk; each run among them needs an open lock file
@@ -31,8 +29,8 @@ class Imported:
     """The numbers of imported and skipped rows."""
 
     documents: int = 0
-    links: int = 0
-    """The number of URLs that received an imported state."""
+    urls: int = 0
+    """The number of URLs whose visit was imported."""
     known: int = 0
     """The number of documents that the store had before, or has forgotten."""
 
@@ -61,11 +59,12 @@ def _exported(store: Store) -> Iterator[Line]:
     runs = {run.id: run for run in store.runs()}
     yield head_line(store.session.made["schemes"], store.session.documents, store.session.urls)
     yield from (line_of(f"{RUN}/{run.id}", run) for run in runs.values())
-    for kind in (DOCUMENT, LINK, HOST):
+    for kind in (DOCUMENT, VISIT, HOST):
         for row in store.backend.scan(kind):
+            record = None if row.is_pending else store.session.load(row)
             # A run that began after the export has no line, so its rows are left out.
-            if not row.is_pending and place_of(id_of(row.key))[0] in runs:
-                yield line_of(row.key, store.session.load(row))
+            if record and place_of(_place(row.key, record))[0] in runs:
+                yield line_of(row.key, record)
     yield end_line()
 
 
@@ -164,7 +163,7 @@ class _Import:
         for key, record in rows:
             if isinstance(record, Run):
                 continue
-            run, number = place_of(id_of(key))
+            run, number = place_of(_place(key, record))
             if run not in runs:
                 raise ValueError(f"row {key!r} is of a run that has no row before it")
             if runs[run].has_forgotten(number):
@@ -173,22 +172,21 @@ class _Import:
                 yield key, record
 
     def _add_rows(self, rows: list[tuple[str, Record]]) -> None:
-        """Write documents and host news that are new to the store, and links that are new or newer."""
-        links = Links(self._backend, self._session, self._store.documents.held, lambda id: None)
-        targets = {f"{DOCUMENT}/{link.target}" for _, link in rows if isinstance(link, Link) and link.target}
-        found = self._backend.get(sorted(targets.union(key for key, _ in rows)))
-        known = {row.key for row in found if not row.is_pending}
-        told = (each for key, each in rows if isinstance(each, Link) or key not in known)
-        links.foresee(each.url for each in told if isinstance(each, Link) or (isinstance(each, Signature) and each.own))
+        """Write documents and host news that are new to the store, and visits that are new or newer."""
+        visits = self._store.urls
+        visits.prefetch([key for key, record in rows if isinstance(record, Visit)])
+        known = {row.key for row in self._backend.get(key for key, _ in rows) if not row.is_pending}
         for key, record in rows:
-            if isinstance(record, Link):
-                if record.target is None or f"{DOCUMENT}/{record.target}" in known:
-                    self.counts.links += links.adopt_link(record, is_key_known=key in known)
+            if isinstance(record, Visit):
+                self.counts.urls += visits.adopt(key, record) and not record.name
             elif key in known:
                 self.counts.known += isinstance(record, Signature)
-            elif isinstance(record, Signature):
-                self.counts.documents += 1
-                self.counts.links += links.adopt(record)
             else:
-                self._session.write([Entry(key, record)])
-            known.add(key)
+                self.counts.documents += isinstance(record, Signature)
+                self._session.count(documents=int(isinstance(record, Signature)))
+                self._session.write([Entry(key, record, postings(record))])
+
+
+def _place(key: str, record: Record) -> str:
+    """Return the run and the number of a row, as `RUN/NUMBER`."""
+    return record.at if isinstance(record, Visit) else id_of(key)

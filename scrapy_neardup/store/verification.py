@@ -14,22 +14,37 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from . import meta, records
+from . import records
 from .checks import check
-from .damage import DAMAGE
-from .interface import DOCUMENT, HOST, LINK, META, RUN
-from .keys import id_of, is_place, kind_of, place_of
-from .postings import links_key, url_key
-from .runs import Run, is_id
+from .records import (
+    COUNTS,
+    DAMAGE,
+    DOCUMENT,
+    HOST,
+    MADE,
+    META,
+    RUN,
+    VISIT,
+    Run,
+    id_of,
+    is_at,
+    is_hash,
+    is_id,
+    is_place,
+    kind_of,
+    links_key,
+    place_of,
+)
 
 COPY = "restore a backup of the store, or begin another one with NEARDUP_STORE"
 _NOTHING = "nothing: the store is readable"
 _COSTS = {
     DOCUMENT: "lookups that find the row fail, and their items pass; its page is stored again",
-    LINK: "lookups that find the row fail, and their items pass; the state of its URL is lost",
+    VISIT: "lookups that read the row fail, and their items pass; the last visit of its URL is lost",
     **dict.fromkeys((HOST, RUN, META), "the store is refused"),
 }
-_COUNTED = {DOCUMENT: ["documents"], LINK: ["links"], RUN: ["runs"]}
+_VALID = {DOCUMENT: is_place, HOST: is_place, VISIT: is_hash, RUN: is_id}
+_COUNTED = {DOCUMENT: ["documents"], VISIT: ["visits"], RUN: ["runs"]}
 _UNKNOWN = "its content, if it was a row of the store, is lost"
 
 
@@ -48,7 +63,7 @@ class Survey:
     """The counts and findings of a verified store."""
 
     def __init__(self) -> None:
-        self.read = Counter(rows=0, documents=0, links=0, runs=0)
+        self.read = Counter(rows=0, documents=0, visits=0, runs=0)
         """The number of rows by kind."""
         self._found: dict[Finding, tuple[int, str]] = {}
 
@@ -83,7 +98,7 @@ class Verification:
         self._runs: dict[str, Run] = {}
         self._writers: set[str] = set()
         self._meta: dict[str, Any] = {}
-        self._documents, self._targets, self._urls = array("Q"), array("Q"), array("Q")
+        self._documents, self._targets, self._urls = array("Q"), array("Q"), 0
 
     def note(self, what: str, costs: str, to_do: str = COPY, *, count: int = 0, example: object = "") -> None:
         """Add a finding: what was found, what the damage costs, and what to do."""
@@ -114,13 +129,12 @@ class Verification:
         elif kind == RUN:
             self._runs[record.id] = record
         else:
-            self._writers.add(place_of(id_of(key))[0])
+            self._writers.add(place_of(record.at if kind == VISIT else id_of(key))[0])
         if kind == DOCUMENT:
             self._documents.append(links_key(record.id))
-        if kind == LINK and record.target is not None:
-            self._targets.append(links_key(record.target))
-        if record.url if kind == LINK else kind == DOCUMENT and record.own:
-            self._urls.append(url_key(record.url))
+        if kind == VISIT:
+            self._urls += not record.name
+            self._targets.extend([links_key(record.target)] if record.target is not None else [])
 
     # All rows together
 
@@ -128,17 +142,17 @@ class Verification:
         """If all rows could be read, compare them with each other. No process may write meanwhile."""
         if self._is_all_read:
             self._check_records()
-            self._check_links()
+            self._check_visits()
 
     def _check_records(self) -> None:
-        if self._runs and meta.KEY not in self._meta:
+        if self._runs and MADE not in self._meta:
             self.note("the record of the schemes of the store is missing", "the store is refused")
         if missing := sorted(self._writers - self._runs.keys()):
             costs = "`export` and `stats` leave out the rows of these runs, and it is unknown whether they closed"
             self.note("records of runs are missing", costs, count=len(missing), example=missing[0])
         else:
             self._check_count("documents", len(self._documents))
-            self._check_count("urls", len(np.unique(_numbers(self._urls))))
+            self._check_count("urls", self._urls)
 
     def _check_count(self, name: str, count: int) -> None:
         """Compare the recorded number of documents or URLs with the number found in the rows.
@@ -146,17 +160,17 @@ class Verification:
         Fewer documents than recorded are a loss. Other differences are harmless: two crawls that fetch a URL at the
         same time both count it, and a killed process may leave rows that it has not counted.
         """
-        said = sum(getattr(run, name) for run in self._runs.values()) + self._meta.get(meta.COUNTS, {}).get(name, 0)
+        said = sum(getattr(run, name) for run in self._runs.values()) + self._meta.get(COUNTS, {}).get(name, 0)
         what = f"the runs count {said} {name}, but there are {count}{self._suffix}"
         if name == "documents" and count < said:
             self._survey.note(Finding(what, "their pages are stored again"))
         elif count != said:
             self._survey.note(Finding(what, "`stats` shows wrong figures", _NOTHING, harmless=True))
 
-    def _check_links(self) -> None:
+    def _check_visits(self) -> None:
         if lost := int((~np.isin(_numbers(self._targets), _numbers(self._documents))).sum()):
-            costs, to_do = "these URLs are fetched again", f"nothing, since each fetch writes a new link; or {COPY}"
-            self.note("links lead to documents that do not exist", costs, to_do, count=lost)
+            costs, to_do = "these URLs are fetched again", f"nothing, since each fetch writes its visit anew; or {COPY}"
+            self.note("visits lead to documents that do not exist", costs, to_do, count=lost)
 
 
 def _numbers(values: array[int]) -> npt.NDArray[np.uint64]:
@@ -166,16 +180,18 @@ def _numbers(values: array[int]) -> npt.NDArray[np.uint64]:
 def _record(key: str, value: object) -> Any:
     """Decode and check a row. Return its record. Raise one of the exceptions in `DAMAGE` if the row is invalid."""
     kind, rest = kind_of(key), id_of(key)
-    is_numbered = kind in (DOCUMENT, LINK, HOST) and is_place(rest)
-    if not (is_numbered or (kind == RUN and is_id(rest)) or key in (meta.KEY, meta.COUNTS)):
+    is_valid = _VALID.get(kind)
+    if not (is_valid(rest) if is_valid else key in (MADE, COUNTS)):
         raise ValueError("a store has no rows of this kind")
     if not isinstance(value, bytes):
         raise ValueError("its value is not bytes")
     record = records.load(key, value)
+    if kind == VISIT and not is_at(key, record):
+        raise ValueError("it is of another URL than its key, or of no run")
     if kind != META:
         check(record)
-    elif key == meta.KEY:
-        meta.merged(record, {})
-    elif key == meta.COUNTS:
+    elif key == MADE:
+        records.merged(record, {})
+    elif key == COUNTS:
         _ = sum(map(index, record.values()))
     return record

@@ -13,7 +13,6 @@ from typing import NamedTuple
 from .shapes import Place, Shape, hash_place, parts_of
 
 MOST_NAMES = 3  # the maximum number of parameters that are left out together
-SCHEME = "neardup:"  # the scheme of made-up URLs; also that of `mirrors.deliveries`
 
 # A part of a path has no digits, since numbers may count pages.
 _PREFIX = re.compile(r"/[A-Za-z][A-Za-z_-]{0,30}")
@@ -87,9 +86,9 @@ def variation(url: str, shape: Shape) -> Variation | None:
     return Variation(plain, where, told, Place(hash_place(f"{plain} {sorted(told)}"), hash_place(branch)))
 
 
-def class_url(site: str, shape: Shape, plain: str) -> str:
-    """Return the made-up URL under which the last document of a class is recorded. It is never requested."""
-    return f"{SCHEME}//{site}/{hash_place(f'{shape} {plain}'):016x}"
+def class_name(site: str, shape: Shape, plain: str) -> str:
+    """Return the name of a class, under which the last visit of its URLs is recorded."""
+    return f"class {site} {hash_place(f'{shape} {plain}'):016x}"
 
 
 def names_of(shape: Shape) -> tuple[str, list[str]]:

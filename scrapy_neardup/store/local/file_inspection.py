@@ -10,13 +10,13 @@ from ...index.level_files import read_level
 from ...progress import watched
 from ..interface import StoreError
 from ..verification import Finding, Survey, Verification
-from .database import namespaces, open_database
+from .database import key_in, namespaces, open_database
 from .stored_index import files_of, fits
 
 _ANEW = "nothing: the next crawl rebuilds it"
 _REFUSED = (
-    "restore a backup of the store, or delete damaged rows of documents and links, with their keys:"
-    " DELETE FROM neardup WHERE key = 'KEY'"
+    "restore a backup of the store, or delete damaged rows of documents and visits, with their keys:"
+    " DELETE FROM neardup WHERE key = 'KEY', or WHERE key = X'HASH' for visit/HASH"
 )
 _SLOW = "until then, each opening of the store takes longer, since the index is rebuilt in memory"
 
@@ -91,7 +91,7 @@ def _rows(db: sqlite3.Connection, table: str) -> Iterator[tuple[str, object]]:
         try:
             for number, key, value in db.execute(query, (after,)):
                 after = max(after, number)
-                yield str(key), value
+                yield key_in(key), value
             return
         except (sqlite3.Error, MemoryError) as error:
             yield "", error

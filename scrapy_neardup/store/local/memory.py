@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ...index.kinds import NEWEST
 from ...index.row_index import Place, Places, RowIndex, nearest_of
-from ..interface import Entry, Found, Postings, Question, Record, Row
+from ..interface import Entry, Found, Question, Row
+from ..records import Postings, Record
 
 
 class MemoryBackend:
@@ -33,9 +34,14 @@ class MemoryBackend:
         for key in [key for key in self._rows if key.startswith(prefix)]:
             yield from self.get([key])
 
-    def find(self, questions: Sequence[Question], entries: Sequence[Entry | None] = ()) -> list[Found]:
+    def find(
+        self, questions: Sequence[Question], entries: Sequence[Entry | None] = (), ahead: Sequence[str] = ()
+    ) -> list[Found]:
         places = self.index.find(questions)
-        return [self._found(question, found) for question, found in zip(questions, places, strict=True)]
+        answers = [self._found(question, found) for question, found in zip(questions, places, strict=True)]
+        if ahead:
+            answers[0].ahead = self.get(ahead)
+        return answers
 
     def _found(self, question: Question, places: Places, nearest: int = NEWEST) -> Found:
         """Return the existing rows at these places, which answer a question for so many near SimHashes.

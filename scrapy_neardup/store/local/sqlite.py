@@ -16,10 +16,10 @@ from typing import Any, ClassVar
 from weakref import WeakSet
 
 from ...index.row_index import Place
-from ..interface import DOCUMENT, Entry, Found, Question, Row, StoreError
-from ..postings import postings
-from ..records import dump, load
-from .database import open_database, shrink, store_errors, table_of
+from ...signature import Visit
+from ..interface import Entry, Found, Question, Row, StoreError
+from ..records import DOCUMENT, VISIT, dump, load, postings, run_of
+from .database import NO_VISIT, key_in, open_database, shrink, store_errors, stored_key, table_of
 from .locks import RunLock
 from .memory import MemoryBackend
 from .stored_index import StoredIndex, folder_of
@@ -66,8 +66,9 @@ class SqliteBackend(MemoryBackend):
     def get(self, keys: Iterable[str]) -> list[Row]:
         wanted = list(keys)
         rows = [Row(key, record) for key in wanted if (record := self._rows.get(key)) is not None]
-        stored = [key for key in wanted if key not in self._rows]
-        return rows + [Row(*row) for row in self._select("key, value", "key", stored)] if stored else rows
+        stored = [stored_key(key) for key in wanted if key not in self._rows]
+        found = self._select("key, value", "key", stored) if stored else ()
+        return rows + [Row(key_in(key), value) for key, value in found]
 
     def _select(self, columns: str, by: str, values: Sequence[object]) -> list[Any]:
         """Return `columns` of the rows whose column `by` has one of `values`."""
@@ -83,7 +84,7 @@ class SqliteBackend(MemoryBackend):
         known = list(places)
         numbers = [place for place in known if isinstance(place, int)]
         rows = self._select("number, key, value", "number", numbers) if numbers else ()
-        found: dict[Place, Row] = {number: Row(key, value) for number, key, value in rows}
+        found: dict[Place, Row] = {number: Row(key_in(key), value) for number, key, value in rows}
         if self._rows:
             for place in [place for place, row in found.items() if row.key in self._rows]:
                 key = found.pop(place).key
@@ -93,8 +94,10 @@ class SqliteBackend(MemoryBackend):
             found |= {row.key: row for row in self.get(place for place in known if isinstance(place, str))}
         return found
 
-    def find(self, questions: Sequence[Question], entries: Sequence[Entry | None] = ()) -> list[Found]:
-        found = super().find(questions, entries)
+    def find(
+        self, questions: Sequence[Question], entries: Sequence[Entry | None] = (), ahead: Sequence[str] = ()
+    ) -> list[Found]:
+        found = super().find(questions, entries, ahead)
         for other in self._others():
             for question, answer in zip(questions, found, strict=True):
                 other.add_unread(question, answer)
@@ -132,14 +135,14 @@ class SqliteBackend(MemoryBackend):
 
     def scan(self, kind: str, run: str = "") -> Iterator[Row]:
         prefix = f"{kind}/{run}/" if run else f"{kind}/"
+        last, end = (b"", NO_VISIT) if kind == VISIT else (prefix, f"{prefix[:-1]}0")  # "0" follows "/"
         query = f'SELECT key, value FROM "{self._table}" WHERE key > ? AND key < ? ORDER BY key LIMIT {AT_ONCE}'
         unwritten = {key for key in self._rows if key.startswith(prefix)}
-        last, end = prefix, f"{prefix[:-1]}0"  # "0" is the character after "/"
         while True:
             with store_errors(self.name, "read"):
                 rows = self._db.execute(query, (last, end)).fetchall()
-            for key, value in rows:
-                unwritten.discard(key)
+            for stored, value in rows:
+                unwritten.discard(key := key_in(stored))
                 if key not in self._rows:
                     yield Row(key, value)
                 elif (record := self._rows[key]) is not None:
@@ -198,7 +201,7 @@ class SqliteBackend(MemoryBackend):
         """Read a batch of new rows, and index them. Return those of other processes, and whether more remain."""
         version = self._newest_version()
         query = f'SELECT number, key FROM "{self._table}" WHERE number > ? ORDER BY number LIMIT {AT_ONCE}'
-        rows = self._db.execute(query, (self._known,)).fetchall()
+        rows = [(number, key_in(key)) for number, key in self._db.execute(query, (self._known,))]
         found, damage = self._index_rows(rows)
         if damage and not found:
             raise damage
@@ -209,24 +212,35 @@ class SqliteBackend(MemoryBackend):
         return found, more
 
     def _index_rows(self, rows: Sequence[tuple[int, str]]) -> tuple[list[Row], StoreError | None]:
-        """Index new rows until one is damaged. Return the rows of other processes, and the error, if any."""
-        others = [number for number, key in rows if not (self.index.has(key) or self._is_deleted(key))]
+        """Index new rows until one is damaged. Return the rows of other processes, and the error, if any.
+
+        Another process may have written a visit after this one did, so visits are read in any case, unless this process
+        writes them again.
+        """
+        others = [number for number, key in rows if not self._is_known(key)]
         values = dict(self._select("number, value", "number", others))
         found: list[Row] = []
         for number, key in rows:
-            if not self.index.number(key, number) and number in values:
+            if number in values:
                 try:
-                    self.index.add(number, *postings(load(key, values[number])))
+                    record = load(key, values[number])
                 except ValueError as error:
                     self._known = number - bool(found)
                     return found, StoreError(f"store {self.name!r} can't be read: {error}; it was left as it is")
-                found.append(Row(key, values[number]))
+                self.index.remove(key)
+                self.index.add(number, *postings(record))
+                if not (isinstance(record, Visit) and run_of(record.at) in self._locks):
+                    found.append(Row(key, values[number]))
+            else:
+                self.index.number(key, number)
             self._known = number
         return found, None
 
-    def _is_deleted(self, key: str) -> bool:
-        """Return whether this process has deleted a row, but not yet written the deletion to the file."""
-        return key in self._rows and self._rows[key] is None
+    def _is_known(self, key: str) -> bool:
+        """Return whether a new row is this process's own, so that it needs only its number, or is to be replaced."""
+        if key in self._rows and (key.startswith(VISIT) or self._rows[key] is None):
+            return True
+        return self.index.has(key) and not key.startswith(VISIT)
 
     # Runs
 

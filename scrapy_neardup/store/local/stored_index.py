@@ -20,12 +20,13 @@ from ...fingerprints.record import index_keys
 from ...index import row_index
 from ...index.level_files import LevelFiles, Samples, remove
 from ...index.row_index import Level, RowIndex
-from ..damage import DAMAGE
-from ..postings import link_keys, page_keys
+from ..records import DAMAGE, load, page_keys, visit_keys
+from .database import key_in
 
 STEP = 1 << 16  # rows to build into a level at a time, which takes 100 MB of memory
 LEAST = 1 << 13  # the minimum number of rows for a file; fewer rows are indexed anew each time, in 0.1 s
 SAMPLES = 64  # rows whose keys a file has, by which a reader sees that it belongs to the store
+_PLAIN = 0x93  # begins the body of a visit with at most three fields: that of a new document's own URL
 logger = logging.getLogger(__name__)
 
 
@@ -140,7 +141,7 @@ def fits(db: sqlite3.Connection, table: str, level: Level, samples: Samples) -> 
 def _hashes(db: sqlite3.Connection, table: str, numbers: Sequence[int]) -> Samples:
     """Return the hashes of the keys of those rows that exist, by number."""
     query = f'SELECT number, key FROM "{table}" WHERE number IN ({",".join("?" * len(numbers))})'
-    return {number: hash_text(key) for number, key in db.execute(query, numbers)}
+    return {number: hash_text(key_in(key)) for number, key in db.execute(query, numbers)}
 
 
 def level_of_rows(db: sqlite3.Connection, table: str, after: int, last: int) -> Level:
@@ -162,16 +163,17 @@ class _Postings:
         self._near: dict[int, int] = {}
         """The SimHashes of documents by slot."""
 
-    def add(self, number: int, key: str, value: bytes) -> None:
+    def add(self, number: int, key: str | bytes, value: bytes) -> None:
         """Add the postings of a row. Raise an exception of `DAMAGE` if it is damaged."""
         before = len(self._keys)
-        if key.startswith("document/"):
-            url, _, _, record, label, own, sample = msgpack.unpackb(value[4:], unicode_errors="surrogatepass")
-            self._keys.extend(page_keys(url, own=bool(own), label=bool(label), sample=bool(sample)))
+        if isinstance(key, bytes):
+            if value[4] <= _PLAIN or not (keys := visit_keys(load(key_in(key), value))):
+                return
+            self._keys.extend(keys)
+        elif key.startswith("document/"):
+            url, _, _, record, label, sample = msgpack.unpackb(value[4:], unicode_errors="surrogatepass")
+            self._keys.extend(page_keys(url, label=bool(label), sample=bool(sample)))
             self._add_record(record)
-        elif key.startswith("link/"):
-            url, target, is_copy, *_ = msgpack.unpackb(value[4:], unicode_errors="surrogatepass")
-            self._keys.extend(link_keys(url, target, is_copy=is_copy))
         else:
             return
         self._of.extend([len(self._numbers)] * (len(self._keys) - before))

@@ -19,9 +19,9 @@ from typing import Any
 
 from sqlitedict import SqliteDict
 
-from ..interface import Record, StoreError
-from ..records import dump
-from .database import LOCK_SECONDS, store_errors
+from ..interface import StoreError
+from ..records import Record, dump
+from .database import LOCK_SECONDS, store_errors, stored_key
 
 AT_ONCE = 400  # rows in a statement, since SQLite accepts at least 999 parameters
 PATIENCE = 1.0  # seconds between two checks that the thread is alive
@@ -144,10 +144,10 @@ class Writer:
         keep = " ON CONFLICT (key) DO UPDATE SET value = excluded.value"
         found: list[tuple[str, Sequence[Any]]] = []
         for some in _sliced(sorted(batch.deleted)):
-            found.append((f'DELETE FROM "{self._table}" WHERE key IN ({_marks("?", some)})', some))
+            found.append((f'DELETE FROM "{self._table}" WHERE key IN ({_marks("?", some)})', [*map(stored_key, some)]))
         for verb, rows, end in (("INSERT", batch.updated, keep), ("REPLACE", batch.replaced, "")):
             for some in _sliced(list(rows)):
-                values = [value for key in some for value in (key, dump(key, rows[key]))]
+                values = [value for key in some for value in (stored_key(key), dump(key, rows[key]))]
                 begin = f'{verb} INTO "{self._table}" (key, value) VALUES'
                 found.append((f"{begin} {_marks('(?,?)', some)}{end}", values))
         return found

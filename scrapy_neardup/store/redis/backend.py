@@ -2,15 +2,16 @@
 
 All keys begin with `{neardup:NAMESPACE:4}`, which keeps them on one node of a cluster. 4 is the version of this layout:
 
-- `rPLACE`: the row of a document or link. PLACE is its place, 8 bytes: the code of its run (32 bits), its kind (1 bit)
-  and its number (31 bits).
+- `rPLACE`: the row of a document or visit. PLACE is its place, 8 bytes: for a document the code of its run (32 bits), a
+  bit that is 0 and its number (31 bits), for a visit its hash, in which this bit is 1. The index has each visit under
+  its run, so that all can be listed.
 - `:run`, `:meta` and `:host`: hashes of the other rows by name.
 - `kBUCKET`: 2^18 small hashes. The first 18 bits of an index key choose the bucket. The bucket maps bits 16 to 48 of
   the key to the places of the rows, oldest first. If this list is long, it is in `k` with the first 48 bits of the key
   instead, and the bucket has '' in its place.
 - `nBLOCK`: a list of places and SimHashes of documents. BLOCK is one of the four blocks of a SimHash, as its number and
   its 16 bits. Each document is in four such lists.
-- `:names`: a hash from the code of a run to its id; `:last`: a hash from it to the run's highest row number.
+- `:names`: a hash from the code of a run to its id; `:last`: a hash from it to the highest number of its documents.
 - `:lease.CODE`: the lease of a run, a hash of its pending documents by place. It expires unless it is renewed.
 - `:news`: a stream of written rows of runs and hosts, and of documents while `:hears` exists.
 """
@@ -25,9 +26,10 @@ from threading import Thread
 from typing import Any
 
 from ...index.row_index import flips, most_flips
+from ...signature import Visit
 from .. import records
-from ..interface import DOCUMENT, HOST, LINK, META, RUN, Entry, Found, Question, Row, StoreError
-from ..keys import id_of, key_of, kind_of, place_of
+from ..interface import Entry, Found, Question, Row, StoreError
+from ..records import DOCUMENT, HOST, META, RUN, VISIT, id_of, key_of, kind_of, place_of, run_key, run_of
 from .connection import BATCH, Hold, Operation, Server, code, keys, logger, store_errors
 
 NAMED = (RUN, META, HOST)  # kinds of rows that have a name instead of a place, with one hash for each kind
@@ -104,27 +106,34 @@ class RedisBackend(Server):
 
     def _key(self, place: bytes) -> str:
         """Return the key of the row at a place. Raise ValueError if its run is unknown."""
+        if place[CODE] > 0x7F:
+            return f"{VISIT}/{place.hex()}"
         if place[:CODE] not in self._runs:
             self._runs = {code: run for run, code in self.names().items()}
         if place[:CODE] not in self._runs:
             raise ValueError(f"no run has the code {place[:CODE].hex()}")
-        kind, number = divmod(int.from_bytes(place[CODE:], "big"), 1 << _NUMBER)
-        return key_of((DOCUMENT, LINK)[kind], self._runs[place[:CODE]], number)
+        return key_of(DOCUMENT, self._runs[place[:CODE]], int.from_bytes(place[CODE:], "big"))
 
     def scan(self, kind: str, run: str = "") -> Iterator[Row]:
         with store_errors(self.name):
             if kind not in NAMED:
                 for name in [run] if run else sorted(self.names()):
-                    yield from self._scan_run(kind, name)
+                    yield from self._scan_visits(name) if kind == VISIT else self._scan_run(name)
                 return
             [rows] = self.run(["call", "HGETALL", self.key(kind)])
             for name, value in sorted(zip(rows[::2], rows[1::2], strict=True)):
                 if not run or name.decode().partition("/")[0] == run:
                     yield Row(f"{kind}/{name.decode()}", value)
 
-    def _scan_run(self, kind: str, run: str) -> Iterator[Row]:
+    def _scan_visits(self, run: str) -> Iterator[Row]:
+        """Yield the visits whose state a run saw first. Those that another run has seen since are listed there too."""
+        for row in self._rows_at(self._places(run_key(run))).values():
+            if isinstance(row.value, bytes) and run_of(records.load(row.key, row.value).at) == run:
+                yield row
+
+    def _scan_run(self, run: str) -> Iterator[Row]:
         [last] = self.run(["call", "HGET", self.key("last"), code(run)])
-        numbers = places(kind, run)
+        numbers = places(run)
         written = numbers[: int(last or -1) + 1]
         for at in range(0, len(written), AT_ONCE):
             rows = self._rows_at(number.to_bytes(PLACE, "big") for number in written[at : at + AT_ONCE])
@@ -135,20 +144,27 @@ class RedisBackend(Server):
 
     # Lookups
 
-    def find(self, questions: Sequence[Question], entries: Sequence[Entry | None] = ()) -> list[Found]:
+    def find(
+        self, questions: Sequence[Question], entries: Sequence[Entry | None] = (), ahead: Sequence[str] = ()
+    ) -> list[Found]:
         with store_errors(self.name):
             holds = [entry and _hold(entry) for entry in entries or [None] * len(questions)]
-            told, answers = self._look([*map(_asked, questions, holds)], holds)
+            places = [*map(place, ahead)]
+            told, answers = self._look([*map(_asked, questions, holds)], holds, b"".join(places))
             rows, own = self._decoded(told), [hold.place if hold else b"" for hold in holds]
-            return [
+            found = [
                 self._found(question, answer, rows, own[at:])
                 for at, (question, answer) in enumerate(zip(questions, answers, strict=True))
             ]
+            found[0].ahead = [rows[each] for each in places if each in rows]
+            return found
 
-    def _look(self, asked: Sequence[Any], holds: Sequence[Hold | None]) -> tuple[list[Any], list[Any]]:
+    def _look(
+        self, asked: Sequence[Any], holds: Sequence[Hold | None], places: bytes = b""
+    ) -> tuple[list[Any], list[Any]]:
         """Send lookups, and note the documents that the server now holds. Return rows found, and answers to lookups."""
         try:
-            [[told, answers]] = self.run(["look", asked, b""])
+            [[told, answers]] = self.run(["look", asked, places])
         except StoreError:
             # The server may have held some of them.
             self.add(*(["drop", hold.place, hold.keys, hold.simhash, True] for hold in holds if hold))
@@ -234,13 +250,15 @@ class RedisBackend(Server):
 
 def place(key: str) -> bytes:
     """Return the place of the row with this key, as 8 bytes. Raise IndexError if the row number is too high."""
+    if kind_of(key) == VISIT:
+        return bytes.fromhex(id_of(key))
     run, number = place_of(id_of(key))
-    return places(kind_of(key), run)[number].to_bytes(PLACE, "big")
+    return places(run)[number].to_bytes(PLACE, "big")
 
 
-def places(kind: str, run: str) -> range:
-    """Return all possible places of the rows of a kind and run. Item N is the place of row N, as an integer."""
-    first = int.from_bytes(code(run), "big") << 32 | (DOCUMENT, LINK).index(kind) << _NUMBER
+def places(run: str) -> range:
+    """Return all possible places of the documents of a run. Item N is the place of document N, as an integer."""
+    first = int.from_bytes(code(run), "big") << 32
     return range(first, first + (1 << _NUMBER))
 
 
@@ -256,6 +274,8 @@ def packed_keys(keys: Sequence[int]) -> bytes:
 def located(entry: Entry) -> tuple[bytes, bytes, bytes]:
     """Return the place of a row, its keys and its SimHash as bytes. Without a SimHash, the last value is b""."""
     keys, simhash = entry.postings
+    if isinstance(entry.record, Visit):
+        keys = [*keys, run_key(run_of(entry.record.at))]
     return place(entry.key), packed_keys([*dict.fromkeys(keys)]), b"" if simhash is None else pack(">Q", simhash)
 
 

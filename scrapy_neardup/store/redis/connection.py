@@ -31,8 +31,8 @@ from redis.connection import parse_url
 from redis.retry import Retry
 from redis.sentinel import Sentinel
 
-from ..damage import DAMAGE
-from ..interface import META, RUN, Record, StoreError
+from ..interface import StoreError
+from ..records import DAMAGE, META, RUN, Record
 from .address import named
 
 VERSION = 4  # the version of the layout of keys and values

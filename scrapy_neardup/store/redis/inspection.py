@@ -7,15 +7,14 @@ from itertools import islice
 
 from ...progress import watched
 from .. import records
-from ..damage import DAMAGE
-from ..interface import DOCUMENT, HOST, LINK, META, RUN, Entry, Record, StoreError
-from ..postings import postings
+from ..interface import Entry, StoreError
+from ..records import DAMAGE, DOCUMENT, HOST, META, RUN, VISIT, Record, postings
 from ..verification import Survey, Verification
 from .backend import RedisBackend, located
 from .connection import namespaces
 
 AT_ONCE = 200  # rows to verify at a time
-_KINDS = (META, RUN, LINK, DOCUMENT, HOST)  # links before documents, since a document is written before its links
+_KINDS = (META, RUN, VISIT, DOCUMENT, HOST)  # visits before documents, since a document is written before them
 _TYPES = {**dict.fromkeys(("names", "last", "run", "meta", "host"), "hash"), "news": "stream"}
 
 
@@ -60,7 +59,7 @@ def _inspect_kind(backend: RedisBackend, kind: str, rows: Verification) -> None:
     scanned = iter(watched(backend.scan(kind), "rows"))
     while some := list(islice(scanned, AT_ONCE)):
         taken = {row.key: record for row in some if (record := rows.take(row.key, row.value))}
-        if kind in (DOCUMENT, LINK) and (lost := _unfound(backend, taken)):
+        if kind in (DOCUMENT, VISIT) and (lost := _unfound(backend, taken)):
             # Read again, since another process may have rewritten or deleted them.
             found = [(row.key, row.value) for row in backend.get(lost) if isinstance(row.value, bytes)]
             for key in _unfound(backend, {key: records.load(key, value) for key, value in found}):

@@ -103,21 +103,22 @@ function operations.hold(place, value, keys, simhash)
   each_list(append, place, keys, simhash)
 end
 
--- Writes the row of a document or link. `others`: the keys that it lacks if it is pending or written, or false.
+-- Writes the row of a document or visit. `others`: the keys that it lacks if it is pending or written, or false.
 function operations.row(place, value, keys, simhash, others, is_news)
   local old = call('SET', rows .. place, value, 'GET')
   if old == value then return end
   local is_known = call('HDEL', lease(place), place) == 1 or old
   if is_known and others then keys, simhash = others, '' end
   each_list(append, place, keys, simhash, is_known)
-  local run, number = sub(place, 1, CODE), struct.unpack('>I4', place, CODE + 1) % 0x80000000
-  if number > tonumber(call('HGET', root .. ':last', run) or -1) then call('HSET', root .. ':last', run, number) end
+  local run, number = sub(place, 1, CODE), struct.unpack('>I4', place, CODE + 1)
+  local is_last = number < 0x80000000 and number > tonumber(call('HGET', root .. ':last', run) or -1) -- not of a visit
+  if is_last then call('HSET', root .. ':last', run, number) end
   if is_news and not (old and others) and call('EXISTS', root .. ':hears') == 1 then
     call('XADD', root .. ':news', 'MAXLEN', '~', KEPT, '*', 'document', place)
   end
 end
 
--- Deletes a document or link; with `if_pending`, only a pending document.
+-- Deletes a document or visit; with `if_pending`, only a pending document.
 function operations.drop(place, keys, simhash, if_pending)
   if if_pending and call('HEXISTS', lease(place), place) == 0 then return end
   call('DEL', rows .. place)

@@ -1,4 +1,4 @@
-"""Record which documents URLs returned. No Scrapy."""
+"""Record in a store which documents URLs returned. No Scrapy."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..document import Document
 from ..fingerprints.hashes import hash_bytes
-from ..signature import Evidence, Link, Signature, Visit
-from ..text.url_classes import SCHEME
+from ..signature import Evidence, Signature, Visit
 from ..text.urls import canonical_url
 from ..verdict import named
 
@@ -16,21 +15,18 @@ if TYPE_CHECKING:
     from ..store import Store
 
 
-ITEM = f"{SCHEME}item:"
-
-
-class Visits:
+class Recorder:
     """Records visits of URLs in a store."""
 
     def __init__(self, store: Store, clock: Callable[[], float]) -> None:
         self._store = store
         self._clock = clock
 
-    def own(self, document: Document) -> Visit | None:
+    def own(self, document: Document, signature: Signature) -> Visit | None:
         """Return the visit of a new document's own URL; None if the URL may return other documents too."""
         if not document.url or document.url in document.loose:
             return None
-        return Visit(self._clock(), document.size)
+        return Visit(document.url, signature, False, self._clock(), document.size)
 
     def keep_fetching(self, document: Document) -> None:
         """Record that the URLs of a document also return content that is not held, so that they are fetched again.
@@ -38,21 +34,21 @@ class Visits:
         Only URLs that are known as copies are changed.
         """
         for url in urls(document):
-            link = self._store.resolve(url)
-            if link and link.is_copy:
-                self._store.record(Link(url, None, False, self._clock(), document.size))
+            known = self._store.resolve(url)
+            if known and known.is_copy:
+                self._store.record(Visit(url, None, False, self._clock(), document.size))
 
     def unlink(self, document: Document) -> None:
         """Record that the URLs of a document return several documents."""
         for url in urls(document):
-            self._store.record(Link(url, None, False, self._clock(), document.size))
+            self._store.record(Visit(url, None, False, self._clock(), document.size))
 
     def link_item(self, document: Document, signature: Signature, evidence: Evidence) -> None:
         """Record that one of several items of a page is a copy, unless the page is that of the original."""
         page = document.url or ""
         if canonical_url(page) != canonical_url(signature.url or ""):
-            link = Link(item_url(document), signature, True, self._clock(), evidence=evidence, firm=False)
-            self._store.record(link)
+            now, name = self._clock(), item_name(document)
+            self._store.record(Visit("", signature, True, now, evidence=evidence, firm=False, name=name))
 
     def link(
         self,
@@ -69,18 +65,13 @@ class Visits:
             known = None if (firm and not is_copy) or not url else self._store.resolve(url)
             # A URL with a document of its own does not become a copy, whatever else it or a list page returns.
             if not (known and known.signature and not known.is_copy and (is_copy or known.firm)):
-                self._store.record(Link(url, signature, is_copy, self._clock(), document.size, evidence, firm))
+                self._store.record(Visit(url, signature, is_copy, self._clock(), document.size, evidence, firm))
 
 
-def item_url(document: Document) -> str:
-    """Return a made-up URL for one of several items of a page."""
+def item_name(document: Document) -> str:
+    """Return the name of the visit of one of several items of a page. It ends with what is shown of the item."""
     told = hash_bytes(document.sketch.codes + document.facts)
-    return f"{ITEM}{told:016x}:{named(document.url, document.label)}"
-
-
-def shown(url: str) -> str:
-    """Return a URL as it is shown: for a made-up one of an item, its page and its label."""
-    return url.split(":", 3)[3] if url.startswith(ITEM) else url
+    return f"item {told:016x}: {named(document.url, document.label)}"
 
 
 def urls(document: Document) -> list[str]:

@@ -1,0 +1,313 @@
+"""Read and write the visits of a store: one row for each URL, which is written in place.
+
+A visit is found by its URL, in any spelling. What no URL returned has a name instead: `copy` for a copy without URL,
+`item` for one of several items of a page, `class` for the URLs that differ in nothing that matters, `delivery` for a
+document whose own URL does not tell when it was delivered.
+
+The row of a visit also has the state before the run that wrote it, which comes back if the run dies. A run that sees
+the same again, as the same spider, writes the time and leaves the rest, so that nothing is to be indexed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import chain, islice
+from typing import TYPE_CHECKING
+
+from ..signature import Signature, Visit
+from .interface import Backend, Entry, Question, Row, StoreError
+from .records import DOCUMENT, VISIT, links_key, mirrors_key, place_of, plain, postings, run_key, run_of, visit_key
+
+if TYPE_CHECKING:
+    from .runs import Session
+
+MOST_KNOWN = 1024  # visits to cache
+AT_ONCE = 500  # visits to read at a time
+FEW = 16  # the maximum number of copies of a document that are counted exactly
+LATEST = 1 << 32  # milliseconds after a document was seen; a later visit of its own URL has the time itself
+MANY = 1 << 24  # the maximum number of visits of a document or a run
+
+
+class Visits:
+    """The visits of a store.
+
+    `held` returns the document of a row. `recount` is called with the id of each document whose number of copies
+    changes.
+    """
+
+    def __init__(
+        self, backend: Backend, session: Session, held: Callable[[Row], Signature], recount: Callable[[str], object]
+    ) -> None:
+        self._backend = backend
+        self._session = session
+        self._held = held
+        self._recount = recount
+        self._fresh: dict[str, Signature] = {}  # documents by id that were read since the last change
+        self._ahead: dict[str, Row | None] = {}  # rows that were read with a lookup
+        self._known: dict[str, tuple[Visit | None, Visit | None]] = {}
+        """A cache, since a decision asks several times: by key, the visit as it is stored, and with its document."""
+
+    # Reading
+
+    def resolve(self, place: str) -> Visit | None:
+        """Return the visit of a URL in any spelling, or with a name. Return None if it is unknown."""
+        _, visit = self._read(visit_key(place))
+        is_of_place = visit is not None and plain(visit.name or visit.url) == plain(place)
+        return visit if is_of_place else None  # another URL may have the same hash
+
+    def _read(self, key: str) -> tuple[Visit | None, Visit | None]:
+        if key not in self._known:
+            row = self._ahead.pop(key) if key in self._ahead else next(iter(self._backend.get([key])), None)
+            stored = self._load(row) if row else None
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            self._known[key] = stored, next(self._complete([stored]), None) if stored else None
+        return self._known[key]
+
+    def _load(self, row: Row) -> Visit:
+        visit = self._session.load(row)
+        assert isinstance(visit, Visit)
+        return visit
+
+    def _complete(self, visits: Iterable[Visit]) -> Iterator[Visit]:
+        """Yield visits with their documents, without those whose document is not held any more."""
+        some = list(visits)
+        wanted = {visit.target for visit in some if visit.target and visit.target not in self._fresh}
+        read = map(self._held, self._backend.get([f"{DOCUMENT}/{id}" for id in wanted]) if wanted else ())
+        held = {document.id: document for document in read}
+        for visit in some:
+            if visit.target is None:
+                yield visit
+            elif document := held.get(visit.target) or self._fresh.get(visit.target):
+                url, seen = visit.url, visit.seen
+                if _is_own(visit):
+                    url, seen = document.url or "", _seen(visit, document)
+                yield replace(visit, signature=document, url=url, seen=seen)
+
+    def all(self) -> Iterator[Visit]:
+        """Yield all visits whose documents are held, also those with a name."""
+        rows = map(self._load, self._backend.scan(VISIT))
+        while some := list(islice(rows, AT_ONCE)):
+            yield from self._complete(some)
+
+    def of(self, document: Signature) -> list[Visit]:
+        """Return the visits of a document that can be shown, oldest first."""
+        return sorted(filter(_is_shown, self._complete(self._to(document).values())), key=lambda visit: visit.seen)
+
+    def _to(self, document: Signature) -> dict[str, Visit]:
+        """Return all visits of a document by key, as they are stored."""
+        keys = links_key(document.id), mirrors_key(document.id)
+        [found] = self._backend.find([Question(dict.fromkeys(keys, MANY))])
+        key, stored = visit_key(document.url or ""), self._read(visit_key(document.url or ""))[0]
+        visits = {key: stored} if document.url and stored else {}
+        visits |= {row.key: self._load(row) for row in _visits(chain.from_iterable(found.rows.values()))}
+        return {key: visit for key, visit in visits.items() if visit.target == document.id}
+
+    def of_run(self, run: str, after: int = 0) -> dict[str, Visit]:
+        """Return the visits by key, as they are stored, whose state a run saw first, with a number above `after`."""
+        [found] = self._backend.find([Question({run_key(run): MANY})])
+        rows = chain(_visits(found.rows.get(run_key(run), ())), self._own_visits(run))
+        visits = {row.key: self._load(row) for row in rows}
+        return {key: visit for key, visit in visits.items() if _is_of(visit, run, after)}
+
+    def _own_visits(self, run: str) -> Iterator[Row]:
+        """Yield the rows of the visits of own URLs of documents that a run added."""
+        urls = (self._held(row).url for row in self._backend.scan(DOCUMENT, run))
+        keys = (visit_key(url) for url in urls if url)
+        while some := list(islice(keys, AT_ONCE)):
+            yield from self._backend.get(some)
+
+    def count(self, id: str) -> int:
+        """Return the number of copies of a document. A number above `FEW` may include those that changed since."""
+        key = mirrors_key(id)
+        [found] = self._backend.find([Question({key: FEW + 1})])
+        rows = found.rows.get(key, [])
+        if len(rows) > FEW:
+            return self._backend.count(key)
+        visits = {row.key: self._load(row) for row in _visits(rows)}
+        return sum(visit.target == id and visit.is_copy for visit in visits.values())
+
+    # Reading ahead
+
+    def take(self, keys: Iterable[str], rows: Iterable[Row]) -> None:
+        """Cache the rows that a lookup found under keys of visits."""
+        self._ahead |= {**dict.fromkeys(keys), **{row.key: row for row in rows}}
+
+    def prefetch(self, keys: Sequence[str]) -> None:
+        """Read the rows of visits at once."""
+        self.take(keys, self._backend.get(keys))
+
+    def note(self, document: Signature) -> None:
+        """Cache a document that was just read, since its visit is often asked for next."""
+        if len(self._fresh) < MOST_KNOWN:
+            self._fresh[document.id] = document
+
+    def refresh(self) -> None:
+        """Clear the cache."""
+        self._forget()
+        self._ahead.clear()
+
+    def _forget(self) -> None:
+        self._known.clear()
+        self._fresh.clear()
+
+    # Writing
+
+    def record(self, visit: Visit) -> None:
+        """Write a visit in place of the one that its URL or name had.
+
+        If that one can't be read, write the visit anyway, and raise StoreError.
+        """
+        self._write([self._entry(visit, self._session.next_id(), [])])
+
+    def begin(self, entry: Entry, document: Signature, visit: Visit | None) -> None:
+        """Write a new document with its entry, and the visit of its own URL, if any.
+
+        If the visit that the URL had can't be read, write both anyway, and raise StoreError.
+        """
+        self._write([entry, self._entry(visit, document.id, [entry])] if visit else [entry])
+
+    def _entry(self, visit: Visit, at: str, others: Sequence[Entry]) -> Entry:
+        """Return the entry of a visit that the run sees now, with the number `at` if its state is new.
+
+        If the visit before can't be read, write the entry with `others`, and raise StoreError.
+        """
+        visit.target = visit.signature.id if visit.signature else None
+        if not visit.url and not visit.name:
+            visit.name = f"copy {at}"
+        key = visit_key(place := visit.name or visit.url)
+        try:
+            known, stored = self.resolve(place), self._read(key)[0]
+        except StoreError:
+            self._session.count(urls=int(bool(visit.url)))
+            self._write([*others, _entry(key, _packed(visit, at, None, is_own=_has_own_url(visit)))])
+            raise
+        self._session.count(urls=int(stored is None and bool(visit.url)))
+        if stored and known and tells_same(stored, visit) and self._session.is_of_writer(run_of(stored.at)):
+            return _entry(key, _packed(visit, stored.at, stored.before, is_own=_is_own(stored)), keeps_place=True)
+        self._recount_all([stored, visit])
+        before = self._before(stored) if stored and known else None
+        return _entry(key, _packed(visit, at, before, is_own=_has_own_url(visit)))
+
+    def _before(self, stored: Visit) -> Visit | None:
+        """Return the state to put back if this run dies, given the state that it replaces.
+
+        A resumed run that dies loses only what it wrote since. Behind the state that it had then is the one before it.
+        """
+        run, number = place_of(stored.at)
+        if run != self._session.run:
+            earlier = None if stored.target else stored.before
+            return replace(stored, before=earlier and replace(earlier, before=None))
+        return stored.before if number > self._session.sealed else replace(stored, before=former(stored))
+
+    def _write(self, entries: Sequence[Entry], deleted: Sequence[Entry] = ()) -> None:
+        self._forget()
+        for entry in chain(entries, deleted):
+            self._ahead.pop(entry.key, None)
+        self._session.write(entries, deleted)
+
+    def adopt(self, key: str, stored: Visit) -> bool:
+        """Write a visit of another store, unless a later visit is known. Return whether it was written."""
+        known = self._read(key)
+        visit = next(self._complete([stored]), None)
+        if visit is None or (known[1] and known[1].seen >= visit.seen):
+            return False
+        self._session.count(urls=int(known[0] is None and not stored.name))
+        self._write([_entry(key, stored)])
+        return True
+
+    def _recount_all(self, visits: Iterable[Visit | None]) -> None:
+        for visit in visits:
+            if visit and visit.is_copy and visit.target:
+                self._recount(visit.target)
+
+    # Forgetting
+
+    def unlink(self, url: str) -> None:
+        """Forget the visit of a URL."""
+        if self.resolve(url) and (stored := self._read(key := visit_key(url))[0]):
+            self._delete({key: stored})
+
+    def _delete(self, visits: dict[str, Visit], *others: Entry) -> None:
+        self._session.count(urls=-sum(not visit.name for visit in visits.values()))
+        self._write([], [*(_entry(key, visit) for key, visit in visits.items()), *others])
+        self._recount_all(visits.values())
+
+    def drop(self, document: Signature) -> None:
+        """Delete a document and all its visits."""
+        self._delete(self._to(document), Entry(f"{DOCUMENT}/{document.id}", document, postings(document)))
+
+    def undo(self, key: str, stored: Visit) -> None:
+        """Put back the state that a visit had before the run that wrote it; delete the visit if it had none."""
+        if not (before := self.restored(stored)):
+            self._delete({key: stored})
+            return
+        self._write([_entry(key, before)])
+        self._recount_all([stored, before])
+
+    def restored(self, stored: Visit) -> Visit | None:
+        """Return the state before the run that wrote a visit; None if there is none, or it was forgotten."""
+        before = stored.before
+        if before is None or not any(self._complete([before])):
+            return None
+        run, number = place_of(before.at)
+        known = self._session.runs.get(run)
+        return None if known and known.has_forgotten(number) else before
+
+
+def former(visit: Visit) -> Visit | None:
+    """Return the state before the run that wrote a visit, with a document if one is known.
+
+    Of a resumed run, the state that it had at first counts as its own.
+    """
+    before = visit.before
+    while before and (run_of(before.at) == run_of(visit.at) or (before.target is None and before.before)):
+        before = before.before
+    return before
+
+
+def tells_same(one: Visit, other: Visit) -> bool:
+    """Return whether two visits lead to the same document, both as copies or both not."""
+    return (one.target, one.is_copy) == (other.target, other.is_copy)
+
+
+def _entry(key: str, stored: Visit, *, keeps_place: bool = False) -> Entry:
+    return Entry(key, stored, postings(stored), keeps_place)
+
+
+def _packed(visit: Visit, at: str, before: Visit | None, *, is_own: bool) -> Visit:
+    """Return a visit as it is stored: without its document, and without what the row of that says already."""
+    url, seen = visit.url, float(visit.seen)
+    if is_own and visit.signature:
+        url, after = "", round(1000 * (seen - visit.signature.first_seen))
+        seen = after if 0 <= after < LATEST else seen
+    return replace(visit, signature=None, url=url, seen=seen, at=at, before=before)
+
+
+def _seen(stored: Visit, document: Signature) -> float:
+    """Return when a document's own URL was seen. A whole number counts the milliseconds since the document was seen."""
+    return document.first_seen + stored.seen / 1000 if isinstance(stored.seen, int) else stored.seen
+
+
+def _has_own_url(visit: Visit) -> bool:
+    return visit.signature is not None and not visit.is_copy and bool(visit.url) and visit.url == visit.signature.url
+
+
+def _is_own(stored: Visit) -> bool:
+    """Return whether a visit, as it is stored, is that of its document's own URL."""
+    return not (stored.url or stored.name)
+
+
+def _is_of(stored: Visit, run: str, after: int) -> bool:
+    wrote, number = place_of(stored.at)
+    return wrote == run and number > after
+
+
+def _is_shown(visit: Visit) -> bool:
+    return bool(visit.shown)
+
+
+def _visits(rows: Iterable[Row]) -> Iterator[Row]:
+    """Yield those rows that are visits, since a damaged index may lead to any row."""
+    return (row for row in rows if row.key.startswith(VISIT))
