@@ -141,12 +141,6 @@ function operations.add(hash, name, value) call('HSETNX', root .. ':' .. hash, n
 
 function requests.call(...) return call(...) end
 
--- Returns the id of the server's process, or ''.
-function requests.process()
-  local told = redis.pcall('INFO', 'server')
-  return type(told) == 'string' and told:match('run_id:(%w+)') or ''
-end
-
 -- Takes the lease of a run, or releases it if the duration is 0. Returns 0 if another process holds it, 1 if this one
 -- held it, 2 if nobody held it.
 function requests.lease(code, run, milliseconds)
