@@ -36,8 +36,8 @@ from store_made import NEW, OF_FORM, Given, signature, url
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.signature import Evidence, Signature, Visit
 from scrapy_neardup.store import Store
-from scrapy_neardup.store.interface import LINK, Entry
-from scrapy_neardup.store.records import DOCUMENT, Record, postings
+from scrapy_neardup.store.interface import Entry
+from scrapy_neardup.store.records import DOCUMENT, Record, postings, visit_key
 from scrapy_neardup.store.redis.backend import RedisBackend
 from scrapy_neardup.text.urls import canonical_url
 
@@ -121,7 +121,7 @@ def made(label: int, count: int) -> list[Signature]:
 
 
 def fill(store: Store, given: Given) -> None:
-    """Write documents and links, many in one round trip."""
+    """Write documents and visits, many in one round trip."""
     ids: list[str] = []
     for start in range(0, len(given.numbers), BATCH):
         numbers, is_held = given.numbers[start : start + BATCH], given.is_held[start : start + BATCH]
@@ -130,13 +130,14 @@ def fill(store: Store, given: Given) -> None:
             id = store.session.next_id()
             if held:
                 each = signature(int(given.labels[len(ids)]), place)
-                each.id, each.own = id, Visit(each.first_seen, SIZE)
+                each.id = id
                 ids.append(id)
+                visit = Visit("", None, False, 0, SIZE, target=id, at=id)
                 rows.append((f"{DOCUMENT}/{id}", each))
             else:
-                link = Visit(url(place), None, True, 1.7e9 + place, SIZE, EVIDENCE, target=ids[int(number)])
-                rows.append((f"{LINK}/{id}", link))
-        store.session.count(documents=sum(map(bool, is_held)), urls=len(rows))
+                visit = Visit(url(place), None, True, 1.7e9 + place, SIZE, EVIDENCE, target=ids[int(number)], at=id)
+            rows.append((visit_key(url(place)), visit))
+        store.session.count(documents=sum(map(bool, is_held)), urls=len(numbers))
         store.backend.write([Entry(key, record, postings(record)) for key, record in rows])
         store.flush(wait=False)
 
@@ -145,7 +146,7 @@ def claim(dedup: Deduplicator, each: Signature) -> None:
     """Claim a document whose signature is made, and commit it."""
     match = dedup._enter(Document(url=each.url), each)
     if match is None:
-        dedup.store.commit(each, Visit(each.first_seen, SIZE))
+        dedup.store.commit(each, Visit(each.url or "", each, False, each.first_seen, SIZE))
     else:
         dedup.store.record(Visit(each.url or "", match.signature, True, each.first_seen, SIZE, match.evidence))
 

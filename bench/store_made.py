@@ -21,8 +21,8 @@ from scrapy_neardup.fingerprints.hashes import MULTIPLIER, mix
 from scrapy_neardup.fingerprints.record import encode
 from scrapy_neardup.fingerprints.sketch import Sketch
 from scrapy_neardup.signature import Evidence, Signature, Visit
-from scrapy_neardup.store.local.database import open_database
-from scrapy_neardup.store.records import Run, dump
+from scrapy_neardup.store.local.database import open_database, stored_key
+from scrapy_neardup.store.records import Run, dump, visit_key
 
 Numbers = npt.NDArray[np.uint64]
 SLOTS = {"exact": slice(1), "imatch": slice(1, 2), "shingle": slice(12, 24)}  # of the keys of a document, by detector
@@ -120,7 +120,8 @@ def build(path: str, given: Given) -> None:
             rows = list(rows_of(given, at * RUN, min((at + 1) * RUN, len(given.numbers)), run))
             with db:
                 db.execute("BEGIN")
-                db.executemany("INSERT INTO neardup (key, value) VALUES (?, ?)", rows)
+                stored = [(stored_key(key), value) for key, value in rows]
+                db.executemany("INSERT INTO neardup (key, value) VALUES (?, ?)", stored)
     Deduplicator.open(path).close()
 
 
@@ -131,16 +132,16 @@ def rows_of(given: Given, start: int, end: int, run: Run) -> Iterator[tuple[str,
     made = signatures(given.labels[first : first + sum(is_held)])
     for place, (number, held) in enumerate(zip(given.numbers[start:end].tolist(), is_held, strict=True)):
         id, at = f"{run.id}/{place + 1:06x}", start + place
-        record: Signature | Visit
         if held:
             record = next(made)
-            record.url, record.first_seen, record.own, record.id = url(at), START + at, Visit(START + at, 20_000), id
+            record.url, record.first_seen, record.id = url(at), START + at, id
             ids.append(id)
+            yield f"document/{id}", dump(f"document/{id}", record)
+            visit = Visit("", None, False, 0, 20_000, target=id, at=id)
         else:
             evidence = Evidence("shingle", 3, 0.7, 0.8, 1.0, "full")
-            record = Visit(url(at), None, True, START + at, 20_000, evidence, target=ids[number])
-        key = f"{'document' if held else 'link'}/{id}"
-        yield key, dump(key, record)
+            visit = Visit(url(at), None, True, START + at, 20_000, evidence, target=ids[number], at=id)
+        yield (key := visit_key(url(at))), dump(key, visit)
     ended = replace(run, closed=run.started + RUN, sealed=end - start, documents=sum(is_held), urls=end - start)
     yield f"run/{run.id}", dump(f"run/{run.id}", ended)
 

@@ -102,7 +102,8 @@ def insert(dedup: Deduplicator, signatures: Sequence[Signature]) -> Result:
     worked = time.process_time()
     for number, each in enumerate(signatures, 1):
         canonical_url(each.url or "")
-        times += timed(lambda each: (store.add(each), store.commit(each, Visit(each.first_seen, 20_000))), [each])
+        visit = Visit(each.url or "", each, False, each.first_seen, 20_000)
+        times += timed(lambda each, visit=visit: (store.add(each), store.commit(each, visit)), [each])
         if number % SYNC == 0:
             sync()
     for _ in range(SETTLE):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -143,6 +145,20 @@ def test_repeats_count_mirrors_once(store: Store) -> None:
     store.record(link("http://site.example/a", a))
     store.flush()
     assert a.repeats == 2
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_copies_are_found_at_every_moment_of_writing(store: Store, seed: int) -> None:
+    chance, documents = random.Random(seed), [signature(name, exact=ord(name)) for name in "ab"]
+    commit(store, *documents)
+    for moment in range(60):
+        document, other = chance.sample(documents, 2)
+        store.record(link("http://m.example/1", document, is_copy=True, seen=3000.0 + moment))
+        for _ in range(chance.randrange(4)):
+            chance.choice([store.refresh, store.flush, lambda: store.flush(wait=False), lambda: time.sleep(0.001)])()
+        urls = [[known.url for known in store.visits(each) if known.is_copy] for each in (document, other)]
+        assert urls == [["http://m.example/1"], []]
+        assert (document.repeats, other.repeats) == (1, 0)
 
 
 def test_pages_of_a_host_are_its_documents_oldest_first(store: Store) -> None:

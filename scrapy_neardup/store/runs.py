@@ -358,7 +358,7 @@ def _forget_run(store: Store, name: str) -> Forgotten:
 def _selected_of_run(store: Store, name: str) -> Forgotten:
     _check_known(store, name)
     documents = {row.key[9:]: store.held(row) for row in _rows(store, DOCUMENT, name, 0)}
-    wrote = store.urls.of_run(name)
+    wrote = dict(store.urls.of_run(name))
     back = {key: store.urls.restored(visit) for key, visit in wrote.items() if not visit.name}
     urls = {visit_key(visit.url) for each in documents.values() for visit in store.visits(each) if visit.url}
     gone = {key for key, before in back.items() if before is None or before.target in documents}
@@ -373,7 +373,7 @@ def _check_known(store: Store, name: str) -> None:
 
 def erase(store: Store, run: str, *, after: int = 0) -> None:
     """Undo what a run wrote with numbers above `after`: delete its documents, and put back what URLs had before."""
-    for key, visit in store.urls.of_run(run, after).items():
+    for key, visit in store.urls.of_run(run, after):
         store.urls.undo(key, visit)
     for row in _rows(store, DOCUMENT, run, after):
         store.withdraw(store.held(row))
@@ -391,5 +391,5 @@ def _rows(store: Store, kind: str, run: str, after: int) -> Iterator[Row]:
 def _last(store: Store, run: Run) -> int:
     """Return the highest row number of a run."""
     rows = (row.key for kind in (DOCUMENT, HOST) for row in store.backend.scan(kind, run.id))
-    visits = (visit.at for visit in store.urls.of_run(run.id).values())
+    visits = (visit.at for _, visit in store.urls.of_run(run.id))
     return max((place_of(each)[1] for each in chain(rows, visits)), default=run.sealed)

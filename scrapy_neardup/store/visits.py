@@ -104,28 +104,29 @@ class Visits:
         visits |= {row.key: self._load(row) for row in _visits(chain.from_iterable(found.rows.values()))}
         return {key: visit for key, visit in visits.items() if visit.target == document.id}
 
-    def of_run(self, run: str, after: int = 0) -> dict[str, Visit]:
-        """Return the visits by key, as they are stored, whose state a run saw first, with a number above `after`."""
-        [found] = self._backend.find([Question({run_key(run): MANY})])
-        rows = chain(_visits(found.rows.get(run_key(run), ())), self._own_visits(run))
-        visits = {row.key: self._load(row) for row in rows}
-        return {key: visit for key, visit in visits.items() if _is_of(visit, run, after)}
+    def of_run(self, run: str, after: int = 0) -> Iterator[tuple[str, Visit]]:
+        """Yield the visits whose state a run saw first, as they are stored, with their keys. Some come several times.
 
-    def _own_visits(self, run: str) -> Iterator[Row]:
-        """Yield the rows of the visits of own URLs of documents that a run added."""
+        `after` is the number above which the states of the run are.
+        """
+        [found] = self._backend.find([Question({run_key(run): MANY})])
+        listed = [row.key for row in _visits(found.rows.pop(run_key(run), ()))]
+        # The visits of the own URLs of its documents are not listed.
         urls = (self._held(row).url for row in self._backend.scan(DOCUMENT, run))
-        keys = (visit_key(url) for url in urls if url)
-        while some := list(islice(keys, AT_ONCE)):
-            yield from self._backend.get(some)
+        keys = chain(listed, (visit_key(url) for url in urls if url))
+        while some := dict.fromkeys(islice(keys, AT_ONCE)):
+            for row in self._backend.get(some):
+                wrote, number = place_of((visit := self._load(row)).at)
+                if wrote == run and number > after:
+                    yield row.key, visit
 
     def count(self, id: str) -> int:
         """Return the number of copies of a document. A number above `FEW` may include those that changed since."""
         key = mirrors_key(id)
-        [found] = self._backend.find([Question({key: FEW + 1})])
-        rows = found.rows.get(key, [])
-        if len(rows) > FEW:
+        [found] = self._backend.find([Question({key: 2 * FEW})])  # some are found several times
+        visits = {row.key: self._load(row) for row in _visits(found.rows.get(key, ()))}
+        if len(visits) > FEW:
             return self._backend.count(key)
-        visits = {row.key: self._load(row) for row in _visits(rows)}
         return sum(visit.target == id and visit.is_copy for visit in visits.values())
 
     # Reading ahead
@@ -297,11 +298,6 @@ def _has_own_url(visit: Visit) -> bool:
 def _is_own(stored: Visit) -> bool:
     """Return whether a visit, as it is stored, is that of its document's own URL."""
     return not (stored.url or stored.name)
-
-
-def _is_of(stored: Visit, run: str, after: int) -> bool:
-    wrote, number = place_of(stored.at)
-    return wrote == run and number > after
 
 
 def _is_shown(visit: Visit) -> bool:

@@ -214,8 +214,8 @@ class SqliteBackend(MemoryBackend):
     def _index_rows(self, rows: Sequence[tuple[int, str]]) -> tuple[list[Row], StoreError | None]:
         """Index new rows until one is damaged. Return the rows of other processes, and the error, if any.
 
-        Another process may have written a visit after this one did, so visits are read in any case, unless this process
-        writes them again.
+        Visits are read in any case, since another process may have written one after this process did. What the index
+        has under the key of a visit is newer than its row if this process writes it again.
         """
         others = [number for number, key in rows if not self._is_known(key)]
         values = dict(self._select("number, value", "number", others))
@@ -227,7 +227,8 @@ class SqliteBackend(MemoryBackend):
                 except ValueError as error:
                     self._known = number - bool(found)
                     return found, StoreError(f"store {self.name!r} can't be read: {error}; it was left as it is")
-                self.index.remove(key)
+                if not (self._writer and self._writer.replaces(key, values[number])):
+                    self.index.remove(key)
                 self.index.add(number, *postings(record))
                 if not (isinstance(record, Visit) and run_of(record.at) in self._locks):
                     found.append(Row(key, values[number]))
@@ -237,10 +238,8 @@ class SqliteBackend(MemoryBackend):
         return found, None
 
     def _is_known(self, key: str) -> bool:
-        """Return whether a new row is this process's own, so that it needs only its number, or is to be replaced."""
-        if key in self._rows and (key.startswith(VISIT) or self._rows[key] is None):
-            return True
-        return self.index.has(key) and not key.startswith(VISIT)
+        """Return whether a new row needs only its number, as this process wrote it, or is deleted by this process."""
+        return self._rows.get(key, key) is None or (self.index.has(key) and not key.startswith(VISIT))
 
     # Runs
 

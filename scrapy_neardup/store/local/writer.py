@@ -111,6 +111,11 @@ class Writer:
         if failed:
             raise failed
 
+    def replaces(self, key: str, value: bytes) -> bool:
+        """Return whether a row with this value is to be replaced, so that it gets another number."""
+        record = self._writing[1].replaced.get(key) if self._writing else None
+        return key in self.batch.replaced or (record is not None and dump(key, record) != value)
+
     def _settle(self, *, wait: bool) -> BaseException | None:
         """Handle the result of the running write if the write has ended. Return its error, if any.
 
