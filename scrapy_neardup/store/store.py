@@ -517,8 +517,7 @@ class Store:
         Raise StoreError if a row is damaged.
         """
         rows, more = self.backend.news()
-        if rows or self.is_remote:
-            self.urls.refresh()
+        self.urls.refresh(ahead=bool(rows) or self.is_remote)  # deletions and repeated visits are no news
         if self.is_remote:  # a server sends no news of visits
             self.recount_all()
         errors = [error for row in rows if (error := self._try_to_apply(row))]

@@ -144,14 +144,12 @@ class Visits:
         if len(self._fresh) < MOST_KNOWN:
             self._fresh[document.id] = document
 
-    def refresh(self) -> None:
-        """Clear the cache."""
-        self._forget()
-        self._ahead.clear()
-
-    def _forget(self) -> None:
+    def refresh(self, *, ahead: bool = True) -> None:
+        """Clear the cache; with `ahead`, also of what was read ahead."""
         self._known.clear()
         self._fresh.clear()
+        if ahead:
+            self._ahead.clear()
 
     # Writing
 
@@ -203,7 +201,7 @@ class Visits:
         return stored.before if number > self._session.sealed else replace(stored, before=former(stored))
 
     def _write(self, entries: Sequence[Entry], deleted: Sequence[Entry] = ()) -> None:
-        self._forget()
+        self.refresh(ahead=False)
         for entry in chain(entries, deleted):
             self._ahead.pop(entry.key, None)
         self._session.write(entries, deleted)
