@@ -59,7 +59,7 @@ def _texts(paths: Sequence[str], config: Config) -> dict[str, str]:
     texts = {}
     for path in paths:
         feeds = Feeds([path])
-        fields = replace(config, **(feeds.kind.settings or {}))
+        fields = replace(config, **feeds.kind.settings)
         for row in feeds.rows():
             if (document := item_document(row.data, fields)) and document.url:
                 texts[canonical_url(document.url)] = document.text[:SNIPPET]

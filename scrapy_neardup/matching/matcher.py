@@ -13,17 +13,17 @@ import mmh3
 
 from ..document import Document
 from ..facts import Names, agree, agree_in, differing, has_strong, name_of, telling
-from ..feeds.reviews import WHY_APART, Reviews
 from ..fingerprints.simhash import hamming
 from ..hosts.relations import Outcome, judge, judge_equal
 from ..hosts.rules import Finding
 from ..hosts.variants import ClassFinding
-from ..mirrors.preference import Preference
 from ..signature import Evidence, Link, Signature
 from ..text.shapes import site
 from ..text.urls import canonical_url, domain, host
 from ..verdict import Apart, Match, page_kind
 from .evidence import Comparison, Rule, compare
+from .preference import Preference
+from .reviews import WHY_APART, Reviews
 from .siblings import Page, Siblings
 from .titles import title_words
 
