@@ -8,8 +8,8 @@ import pytest
 from helpers import built, link, signature, text
 
 from scrapy_neardup import Deduplicator, Document
+from scrapy_neardup.matching.preference import Preference
 from scrapy_neardup.mirrors.advice import MANY, Mirrors
-from scrapy_neardup.mirrors.preference import Preference
 from scrapy_neardup.settings import Config
 from scrapy_neardup.signature import Signature
 from scrapy_neardup.store import Store, memory_store
