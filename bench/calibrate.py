@@ -16,10 +16,10 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
-from scrapy_neardup.feeds.labels import LabelledSet
 from scrapy_neardup.index.unions import Unions
 from scrapy_neardup.quality.calibration import calibrate
 from scrapy_neardup.quality.evaluation import evaluate, warm_up
+from scrapy_neardup.quality.labels import LabelledSet
 from scrapy_neardup.settings import Config
 
 

@@ -25,12 +25,12 @@ from accuracy import minhash
 
 from scrapy_neardup.deduplicator import Deduplicator
 from scrapy_neardup.document import Document
-from scrapy_neardup.feeds.labels import MODES, Cluster, LabelledSet, Pair, Partition, Score
 from scrapy_neardup.fingerprints.hashes import Hashes, mix
 from scrapy_neardup.fingerprints.minhash import minima
 from scrapy_neardup.items import item_document
 from scrapy_neardup.matching.evidence import Comparison, Rule, compare
 from scrapy_neardup.quality.evaluation import decide
+from scrapy_neardup.quality.labels import MODES, Cluster, LabelledSet, Pair, Partition, Score
 from scrapy_neardup.settings import Config
 
 matplotlib.use("agg")

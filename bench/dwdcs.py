@@ -23,7 +23,6 @@ from typing import Any
 
 from scrapy_neardup.detectors import Detector, IMatch
 from scrapy_neardup.document import Document
-from scrapy_neardup.feeds.labels import MODES, LabelledSet, Partition
 from scrapy_neardup.papers.concepts.concept_index import ConceptIndex
 from scrapy_neardup.papers.concepts.dwdcs import COSINE, SPREAD, concept_fingerprints
 from scrapy_neardup.papers.concepts.network import co_occurrence, main_part
@@ -32,6 +31,7 @@ from scrapy_neardup.papers.concepts.terms import sentences
 from scrapy_neardup.papers.concepts.thesaurus import Concepts
 from scrapy_neardup.papers.concepts.thesaurus import builtin as builtin_concepts
 from scrapy_neardup.quality.evaluation import decide, warm_up
+from scrapy_neardup.quality.labels import MODES, LabelledSet, Partition
 from scrapy_neardup.settings import Config
 from scrapy_neardup.text.lexicon import builtin
 

@@ -22,13 +22,13 @@ from itertools import combinations, pairwise
 
 from scrapy_neardup.deduplicator import Deduplicator
 from scrapy_neardup.document import Document
-from scrapy_neardup.feeds.labels import MODES, Cluster, LabelledSet, Pair, Score, pairs_of
 from scrapy_neardup.items import item_document
 from scrapy_neardup.matching.evidence import ANYTHING
 from scrapy_neardup.papers.feature_codes.code_index import OrderedIndex
 from scrapy_neardup.papers.feature_codes.codes import common_subsequence, feature_codes, pack
 from scrapy_neardup.papers.feature_codes.feature_code import FeatureCode
 from scrapy_neardup.quality.evaluation import warm_up
+from scrapy_neardup.quality.labels import MODES, Cluster, LabelledSet, Pair, Score, pairs_of
 from scrapy_neardup.settings import Config
 from scrapy_neardup.signature import Signature
 from scrapy_neardup.text.tokens import normalize

@@ -14,9 +14,9 @@ import argparse
 from collections import Counter
 
 from scrapy_neardup.detectors import IMatch
-from scrapy_neardup.feeds.labels import MODES, LabelledSet, Partition
 from scrapy_neardup.items import item_document
 from scrapy_neardup.quality.evaluation import decide, warm_up
+from scrapy_neardup.quality.labels import MODES, LabelledSet, Partition
 from scrapy_neardup.settings import Config
 from scrapy_neardup.text.lexicon import Lexicon, builtin
 

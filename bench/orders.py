@@ -19,10 +19,10 @@ import numpy as np
 
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.detectors import Exact
-from scrapy_neardup.feeds.labels import MODES, LabelledSet, Partition
 from scrapy_neardup.fingerprints.hashes import Hashes, mix
 from scrapy_neardup.fingerprints.minhash import super_shingles
 from scrapy_neardup.fingerprints.record import BANDS, ROWS, encode, figures_of, make_sketch
+from scrapy_neardup.quality.labels import MODES, LabelledSet, Partition
 from scrapy_neardup.signature import Signature
 
 

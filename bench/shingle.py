@@ -16,9 +16,9 @@ from unittest.mock import patch
 
 from som import read, shingle
 
-from scrapy_neardup.feeds.labels import MODES, LabelledSet, Partition
 from scrapy_neardup.matching import batch as shingle_module
 from scrapy_neardup.quality.evaluation import warm_up
+from scrapy_neardup.quality.labels import MODES, LabelledSet, Partition
 
 SETTINGS = ((12, 16), (32, 4), (32, 16), (32, 64))  # super-shingles, newest of one
 HEAD = "  keys  newest       P       R      F1 lenient    hard     ARI  compared  docs/s"

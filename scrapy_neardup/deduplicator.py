@@ -16,13 +16,13 @@ from .detectors.registry import build_detectors
 from .detectors.standard import Signer
 from .document import Document
 from .facts import names_in
-from .feeds.reviews import Reviews
 from .hosts.rules import Change, Finding
 from .matching.claim import Claim
 from .matching.evidence import Rule
 from .matching.matcher import Matcher
+from .matching.preference import Preference
+from .matching.reviews import Reviews
 from .mirrors.deliveries import Deliveries
-from .mirrors.preference import Preference
 from .mirrors.recorder import Recorder, urls
 from .settings import Config
 from .signature import TITLE, Signature, Visit

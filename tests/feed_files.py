@@ -15,7 +15,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 import pytest
 
-from scrapy_neardup.feeds import Feeds, Line, writing_rows
+from scrapy_neardup.feeds import Feeds, writing_rows
 
 ROWS: list[dict[str, str]] = [
     {"url": "http://a.example/1", "title": "A, B", "text": "one two\nthree \"four\" ] } , 'five'"},
@@ -125,40 +125,33 @@ def feeds_of(*paths: Path) -> Feeds:
 
 
 def read(path: Path, data: bytes) -> list[dict[str, Any]]:
-    """Return the rows of a file with these bytes."""
+    """Return the rows of a file with these bytes, all of which can be read."""
     kind_of(path)
     path.write_bytes(data)
     return [row.data for row in feeds_of(path).rows()]
 
 
-def bad_rows(path: Path, data: bytes) -> tuple[list[dict[str, Any]], list[tuple[bytes, str]]]:
-    """Return the rows, and the bad rows with their messages, without the path.
-
-    These are also written as they stand, to the name of the file with `bad_` before it.
-    """
+def read_all(path: Path, data: bytes) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return the rows, and what is said of all that can't be read, without the path."""
     kind_of(path)
     path.write_bytes(data)
-    feeds, bad = feeds_of(path), list[tuple[bytes, str]]()
-    with writing_rows(str(path.with_name(f"bad_{path.name}")), feeds.kind) as write:
+    bad: list[str] = []
 
-        def take(line: Line, why: str) -> None:
-            assert why.startswith(f"{path}, ")
-            raw = line.raw
-            stands = raw if isinstance(raw, bytes) else data[raw.start : raw.start + raw.size]
-            bad.append((stands, why.removeprefix(f"{path}, ")))
-            write(line)
+    def take(place: str, why: str, raw: object) -> None:
+        assert "\n" not in place + why
+        bad.append(f"{place}: {why}".removeprefix(f"{path}").removeprefix(", ").removeprefix(": "))
 
-        rows = [row.data for row in feeds.rows(take)]
-    return rows, bad
+    rows = feeds_of(path).rows(take)
+    return [row.data for row in rows], bad
 
 
 def copy(output: Path, *paths: Path, only: Sequence[int] = ()) -> None:
-    """Write the rows of feeds as they stand, or some of them, as one feed."""
+    """Write the rows of feeds, or some of them, as one feed."""
     feeds = feeds_of(*paths)
-    with writing_rows(str(output), feeds.kind) as write:
-        for line in feeds.lines():
-            if line.number in only or not only:
-                write(line)
+    with writing_rows(str(output), feeds) as write:
+        for row in feeds.rows():
+            if row.number in only or not only:
+                write(row)
 
 
 def copied(output: Path, *paths: Path) -> bytes:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import math
 import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cli import neardup, refused, rows, succeeded
+from cli import environment, neardup, refused, rows, succeeded
 from conftest import Crawler
 from feed_files import KINDS, answer, page, read_feed, record, write_feed, write_records
-from helpers import edited, run, text
+from helpers import edited, text
 from site_server import Site, mirror
 from tiers import slow
 
@@ -116,53 +117,118 @@ def test_the_extractor_is_the_one_of_the_settings(tmp_path: Path) -> None:
     assert "2 rows, 1 kept" in succeeded(tmp_path, "dedupe", "in.warc", "-o", "out.warc").stderr
 
 
-@pytest.mark.slow
-def test_what_is_not_installed_is_named(tmp_path: Path) -> None:
-    for name in ("pyarrow", "warcio"):
-        (tmp_path / f"{name}.py").write_text("raise ImportError('not here')")
-    (tmp_path / "in.warc").touch()
-    call = [sys.executable, "-m", "scrapy", "neardup", "dedupe", "in.warc", "-o", "out.warc"]
-    made = run(call, cwd=tmp_path, PYTHONPATH=str(tmp_path))
-    why = "in.warc: WARC needs warcio: pip install 'scrapy-neardup[warc]'"
-    assert (made.returncode, made.stderr) == (2, f"scrapy neardup dedupe: {why}\n")
+# Standard input and output
 
 
-# Rows that can't be read
+def piped(folder: Path, data: bytes, *arguments: str, code: int = 0) -> tuple[bytes, str]:
+    """Return what a verb writes to stdout and stderr if it gets this on stdin."""
+    call = [sys.executable, "-m", "scrapy", "neardup", *arguments]
+    made = subprocess.run(call, cwd=folder, env=environment(), input=data, capture_output=True, timeout=100)
+    assert made.returncode == code, made.stderr
+    return made.stdout, made.stderr.decode()
+
+
+@pytest.mark.parametrize("ending", ["jsonl", *slow("json", "csv", "tsv", "warc")])
+def test_a_feed_comes_from_a_pipe_and_goes_to_one(tmp_path: Path, ending: str) -> None:
+    path = write_feed(tmp_path / f"in.{ending}", made_up(5))
+    before = read_feed(path)
+    form = () if ending == "jsonl" else ("--format", ending)
+    data, said = piped(tmp_path, path.read_bytes(), "dedupe", "-", "-o", "-", *form)
+    assert said == "11 rows, 6 kept, 5 duplicates, 1 without text\n"
+    (tmp_path / f"out.{ending}").write_bytes(data)
+    assert read_feed(tmp_path / f"out.{ending}") == [*before[:5], before[10]]
+
+
+def test_a_gzipped_feed_comes_from_a_pipe_and_clusters_go_to_one(tmp_path: Path) -> None:
+    path = write_feed(tmp_path / "in.jsonl.gz", made_up(5))
+    data, _ = piped(tmp_path, path.read_bytes(), "cluster", "-", "-o", "-")
+    assert [json.loads(line)["cluster"] for line in data.splitlines()] == [1, 2, 3, 4, 5]
+
+
+def test_a_store_goes_through_a_pipe(tmp_path: Path) -> None:
+    write_feed(tmp_path / "in.jsonl", made_up(5))
+    succeeded(tmp_path, "dedupe", "in.jsonl", "-o", "out.jsonl", "--store", "a.sqlite")
+    held, said = piped(tmp_path, b"", "export", "--store", "a.sqlite", "-o", "-")
+    assert said.startswith("5 documents, ")
+    assert "-: 5 documents and 10 URLs imported" in piped(tmp_path, held, "import", "-", "--store", "b.sqlite")[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ("-o - --json", "-: can't be both the output and the result"),
+        ("-o - --duplicates -", "-: can't be both the output and the file of duplicates"),
+        ("-o out.parquet --format parquet", "Parquet can't be read from standard input"),
+        ("-o out.jsonl --format odd", "-.odd: unknown file format; allowed is .jsonl, "),
+    ],
+)
+def test_what_a_pipe_is_not_for_is_refused(tmp_path: Path, options: str, why: str) -> None:
+    assert why in refused(tmp_path, "dedupe", "-", *options.split())
+
+
+def test_a_reader_that_goes_away_is_told(tmp_path: Path) -> None:
+    write_feed(tmp_path / "in.jsonl", [{"url": str(n), "text": text(n, 300)} for n in range(200)])
+    call = [sys.executable, "-m", "scrapy", "neardup", "dedupe", "in.jsonl", "-o", "-"]
+    made = subprocess.Popen(call, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert made.stdout
+    made.stdout.close()
+    said = made.communicate(timeout=100)[1]
+    assert (made.returncode, said) == (2, b"scrapy neardup dedupe: -: can't be written: Broken pipe\n")
+
+
+# What can't be read
 
 
 @pytest.mark.parametrize("workers", ["0", *slow("2")])
-def test_bad_rows_go_to_a_file_as_they_stand(tmp_path: Path, workers: str) -> None:
-    (tmp_path / "in.csv").write_bytes(b"text,n\none,1\ntoo,many,2\ntwo,2\n7\n")
-    call = ("dedupe", "in.csv", "-o", "out.csv", "--workers", workers)
-    why = "in.csv, line 3: 3 fields; allowed are 2"
-    assert why in refused(tmp_path, *call)
-    told = succeeded(tmp_path, *call, "--bad-rows", "bad.csv").stderr.splitlines()
-    assert told[0].startswith(why)
-    assert told[2:] == ["2 rows, 2 kept, 0 duplicates, 2 unreadable rows in bad.csv"]
-    assert (tmp_path / "bad.csv").read_bytes() == b"text,n\ntoo,many,2\n7\n"
-    assert [row["text"] for row in read_feed(tmp_path / "out.csv")] == ["one", "two"]
+def test_what_can_not_be_read_is_told_and_the_rest_is_deduplicated(tmp_path: Path, workers: str) -> None:
+    (tmp_path / "in.jsonl").write_bytes(b'{"text": "one"}\n{"text": \xff}\n{"text": "two"}\n7\n')
+    call = ("dedupe", "in.jsonl", "-o", "out.jsonl", "--workers", workers)
+    made = neardup(tmp_path, *call)
+    assert made.returncode == 1
+    *told, last = made.stderr.splitlines()
+    assert [line[:17] for line in told] == ["in.jsonl, line 2:", "in.jsonl, line 4:"]
+    assert last == "2 rows, 2 kept, 0 duplicates, 2 unreadable rows left out"
+    assert [row["text"] for row in rows(tmp_path / "out.jsonl")] == ["one", "two"]
+    made = succeeded(tmp_path, *call, "--bad-rows", "bad.jsonl")
+    assert made.stderr.splitlines() == [*told, "2 rows, 2 kept, 0 duplicates, 2 unreadable rows in bad.jsonl"]
+    assert rows(tmp_path / "bad.jsonl")[1] == {
+        "place": "in.jsonl, line 4", "error": "a JSON int; allowed is an object", "raw": "7"
+    }  # fmt: skip
+    assert rows(tmp_path / "bad.jsonl")[0]["raw"] == '{"text": \\xff}'
 
 
 def test_of_many_bad_rows_the_first_ten_are_told(tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_text('{"text": "one two three"}\n' + "bad\n" * 25 + '{"text": "one four five"}\n')
     for verb, output in (("dedupe", "out.jsonl"), ("cluster", "clusters.jsonl"), ("lexicon", "x.lexicon")):
         options = ("--band", "0", "1") if verb == "lexicon" else ()
-        made = succeeded(tmp_path, verb, "in.jsonl", "-o", output, "--bad-rows", f"{verb}.jsonl", *options)
+        made = neardup(tmp_path, verb, "in.jsonl", "-o", output, *options)
+        assert made.returncode == 1
         assert [line.partition(":")[0] for line in made.stderr.splitlines()[:-1]] == [
             f"in.jsonl, line {n}" for n in range(2, 12)
         ]
-        assert made.stderr.endswith(f", 25 unreadable rows in {verb}.jsonl\n")
-        assert (tmp_path / f"{verb}.jsonl").read_text() == "bad\n" * 25
+        assert made.stderr.endswith(", 25 unreadable rows left out\n")
+        assert (tmp_path / output).exists()
 
 
-def test_where_all_fails_no_file_of_bad_rows_is_left(tmp_path: Path) -> None:
+def test_a_feed_that_is_cut_short_is_told_and_the_next_one_is_read(tmp_path: Path) -> None:
+    path = write_feed(tmp_path / "a.jsonl.gz", made_up(5))
+    path.write_bytes(path.read_bytes()[:-9])
+    write_feed(tmp_path / "b.jsonl", made_up(1))
+    made = neardup(tmp_path, "dedupe", "a.jsonl.gz", "b.jsonl", "-o", "out.jsonl")
+    assert made.returncode == 1
+    assert ": can't be read: Compressed file ended before" in made.stderr
+    assert "http://c.example/" in {row["url"] for row in rows(tmp_path / "out.jsonl")}
+
+
+def test_where_nothing_can_be_read_nothing_is_written(tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_text("bad\n")
-    (tmp_path / "more.jsonl.gz").write_bytes(b"no gzip")
-    for verb, output in (("dedupe", "out.jsonl"), ("cluster", "out.jsonl"), ("lexicon", "x.lexicon")):
-        made = neardup(tmp_path, verb, "in.jsonl", "more.jsonl.gz", "-o", output, "--bad-rows", "bad.jsonl")
+    (tmp_path / "out.jsonl").write_text("earlier\n")
+    for verb in ("dedupe", "cluster", "lexicon"):
+        made = neardup(tmp_path, verb, "in.jsonl", "-o", "out.jsonl", "--bad-rows", "bad.jsonl")
         assert (made.returncode, made.stdout) == (2, "")
-        assert made.stderr.splitlines()[-1].endswith("more.jsonl.gz: can't be read: Not a gzipped file (b'no')")
-        assert sorted(os.listdir(tmp_path)) == ["in.jsonl", "more.jsonl.gz"]
+        assert made.stderr.splitlines()[-1] == f"scrapy neardup {verb}: no row can be read; nothing was written"
+        assert sorted(os.listdir(tmp_path)) == ["in.jsonl", "out.jsonl"]
+        assert (tmp_path / "out.jsonl").read_text() == "earlier\n"
 
 
 def test_an_export_is_json_lines(tmp_path: Path) -> None:

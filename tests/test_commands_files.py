@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from subprocess import TimeoutExpired
@@ -16,9 +15,8 @@ from helpers import text, write_labelled
 
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.commands.dedupe import _Job
-from scrapy_neardup.commands.feed_options import BadRows
-from scrapy_neardup.feeds import FeedError, JsonLines, Line, writing
-from scrapy_neardup.feeds.signing import Made
+from scrapy_neardup.detectors.processes import Signer
+from scrapy_neardup.feeds import Row, writing
 from scrapy_neardup.settings import Config
 from scrapy_neardup.signature import Signature
 
@@ -111,18 +109,6 @@ def test_a_gzipped_file_says_its_own_name(tmp_path: Path, failing: bool) -> None
     assert failing or b"out.jsonl\0" in path.read_bytes()[:30]
 
 
-def test_a_file_of_bad_rows_is_needed_to_pass_them() -> None:
-    with pytest.raises(FeedError, match="why"):
-        BadRows(None, None)(Line(1, "line 1", b"", JsonLines()), "why")
-
-
-def rows_with(count: int, dedup: Deduplicator) -> Iterator[tuple[Line, Made]]:
-    for number in range(count):
-        line = Line(number, f"line {number}", b"{}", JsonLines())
-        document = Document(f"http://a.example/{number}", text(number))
-        yield line, Made(number, document, *dedup.signer.records([document]))
-
-
 def test_dedupe_holds_no_document_but_those_that_the_store_holds(tmp_path: Path) -> None:
     gc.collect()
     before = alive()
@@ -130,12 +116,13 @@ def test_dedupe_holds_no_document_but_those_that_the_store_holds(tmp_path: Path)
         Deduplicator.open() as dedup,
         writing(str(tmp_path / "dups.jsonl"), (".jsonl",)) as report,
     ):
-        job = _Job(Config(), dedup, lambda line: None, report, BadRows(None, None))
-        lines, rows = zip(*rows_with(100, dedup), strict=True)
-        job.take(lines, rows)
+        job = _Job(Config(), dedup, lambda row: None, report, None)
+        rows = [Row(n, {"url": f"http://a.example/{n}", "text": text(n)}, f"line {n}") for n in range(100)]
+        made = Signer(Config(), dedup.detectors).sign([row[:2] for row in rows])
+        job.take(rows, made)
     assert job.documents == 100
     assert alive() >= before + 100
-    del job._dedup, dedup, lines, rows
+    del job._dedup, dedup, rows, made
     gc.collect()
     assert alive() == before
     assert job.summary().startswith("100 rows, 100 kept")

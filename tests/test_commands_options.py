@@ -111,7 +111,7 @@ def test_the_field_that_names_a_row_tells_no_rows_apart(id_field: str | None) ->
 
 def test_the_id_of_a_warc_record_tells_no_pages_apart() -> None:
     opts = Namespace(text_field=None, url_field=None, id_field=None)
-    config = with_fields(Config(), opts, Warc())
+    config = with_fields(Config(), opts, Warc)
     pages = [
         {"id": f"<urn:uuid:{n}>", "url": "http://a.example/", "date": f"2024-01-0{n}T09:00:00Z", "text": text(1)}
         for n in (1, 2)

@@ -43,7 +43,7 @@ def shell(folder: Path, arguments: str, end: str, **environment: str) -> tuple[i
 def test_work_is_done_though_nobody_reads_what_is_told(folder: Path, end: str) -> None:
     assert shell(folder, "dedupe in.jsonl -o out.jsonl --bad-rows bad.jsonl", end)[0] == 0
     assert len(rows(folder / "out.jsonl")) == 9
-    assert (folder / "bad.jsonl").read_text() == "{\n"
+    assert '"raw": "{"' in (folder / "bad.jsonl").read_text()
 
 
 @pytest.mark.slow

@@ -116,9 +116,11 @@ def test_content_at_another_known_url_is_not_gone(crawl, a):
 def test_content_moves_twice_and_is_gone_at_its_last_url(crawl, a):
     crawled(crawl, a, {"old": 1, "same": 9})
     crawled(crawl, a, {"new": 1, "also": 1, "same": 9})
-    assert listed(crawl) == [("moved", "new", "old")]
+    [(kind, first, former)] = listed(crawl)
+    assert (kind, former) == ("moved", "old")
+    [last] = {"new", "also"} - {first}  # which of the two is answered first is up to the network
     crawled(crawl, a, {"newer": 1, "same": 9})
-    assert listed(crawl) == [("moved", "newer", "also")]
+    assert listed(crawl) == [("moved", "newer", last)]
     crawled(crawl, a, {"same": 9})
     assert listed(crawl) == [("gone", "newer")]
 

@@ -244,8 +244,8 @@ def test_renewed_lease_lasts(server: Server, open_at: Opens, monkeypatch: pytest
     monkeypatch.setattr(servers, "LEASE", 0.4)
     renewed, renewals, run = threading.Event(), iter(range(6)), Namespace._tried
 
-    def running(namespace: Namespace, requests: Any) -> list[Any]:
-        answers = run(namespace, requests)
+    def running(namespace: Namespace, requests: Any, *rest: Any) -> list[Any]:
+        answers = run(namespace, requests, *rest)
         if any("PEXPIRE" in each for each in requests) and next(renewals, None) is None:
             renewed.set()
         return answers

@@ -15,9 +15,9 @@ from helpers import edited, text
 from site_server import Page, Site, article, html
 
 from scrapy_neardup import Config, ConfigError, Deduplicator, Document
-from scrapy_neardup.feeds.labels import LabelledSet
-from scrapy_neardup.feeds.reviews import DIFFERENT, SAME, Reviews
+from scrapy_neardup.matching.reviews import DIFFERENT, SAME, Reviews
 from scrapy_neardup.mirrors.advice import Mirrors
+from scrapy_neardup.quality.labels import LabelledSet
 
 A, B, C, D = (f"http://{host}.example/1" for host in "abcd")
 TEXT = text(1, 100)
@@ -191,9 +191,9 @@ def test_refusals_are_one_line(folder: Path) -> None:
     pairs = folder / "judged" / "pairs.jsonl"
     pairs.write_text(pairs.read_text().replace(B, D))
     told = refused(folder, "review", "in.jsonl", "-s", "NEARDUP_REVIEWED=judged")
-    assert f"NEARDUP_REVIEWED: judged/pairs.jsonl, row 1: id '{D}' is not in judged/docs.jsonl" in told
+    assert "NEARDUP_REVIEWED: judged/pairs.jsonl, line 1: allowed is a pair of two ids that are in docs.jsonl" in told
     told = refused(folder, "dedupe", "in.jsonl", "-o", "new.jsonl", "-s", "NEARDUP_REVIEWED=judged")
-    assert "pairs.jsonl, row 1" in told
+    assert "pairs.jsonl, line 1" in told
 
 
 # The folder
@@ -247,7 +247,7 @@ def test_a_label_that_nobody_knows_is_named(tmp_path: Path) -> None:
     pair = {"a": "http://a.example/1", "b": "http://a.example/2", "label": "diferent"}
     write(tmp_path / "docs.jsonl", [{"id": pair[name], "text": "Boats"} for name in "ab"])
     write(tmp_path / "pairs.jsonl", [pair])
-    with pytest.raises(ConfigError, match=r"label 'diferent' of .*; allowed are different, dup"):
+    with pytest.raises(ConfigError, match=r"label 'diferent'; allowed are dup, different"):
         Reviews(Config(reviewed=str(tmp_path)))
 
 

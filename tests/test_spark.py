@@ -300,15 +300,14 @@ def content(path: Path) -> list[Any]:
     """Return what an export holds, whatever run and moment it is of."""
     rows = read_rows(path)
     names = {row["key"]: (row["url"], row["record"]["base64"]) for row in rows if row["type"] == "document"}
-    documents = [(row["url"], row["record"]["base64"], bool(row["own"])) for row in rows if row["type"] == "document"]
-    links = [
+    visits = [
         (row["url"], names[row["target"]], row["is_copy"], row["evidence"], row["firm"])
         for row in rows
-        if row["type"] == "link"
+        if row["type"] == "visit"
     ]
     hosts = [name for row in rows if row["type"] == "host" for name in row["met"]]
-    counts = [rows[0][name] for name in ("schemes", "documents", "links")]
-    return [counts, *(sorted(each, key=json.dumps) for each in (documents, links, hosts))]
+    counts = [rows[0][name] for name in ("schemes", "documents", "urls")]
+    return [counts, *(sorted(each, key=json.dumps) for each in (list(names.values()), visits, hosts))]
 
 
 def test_parquet_comes_out_as_it_went_in(

@@ -114,10 +114,9 @@ class Command(ScrapyCommand):
                     f"{args[0]!r} is {'not an option of' if is_option else 'one argument too many for'} {opts.verb}"
                 )
             with watching(counted):
-                _module(opts.verb).run(opts, self.settings)
+                return _module(opts.verb).run(opts, self.settings) or 0
         except (ConfigError, ExtractorError, FeedError, StoreError) as error:
             return _refused(opts.verb, error)
-        return 0
 
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):

@@ -26,7 +26,7 @@ def through(feeds: Feeds, batches: Iterable[T], size: Callable[[T], int] = lambd
     `size` returns the number of rows in a batch; by default, a batch is a row. The remaining time is estimated from the
     bytes that were read so far.
     """
-    with _FeedBar(total=feeds.size) as bar:
+    with _FeedBar(total=feeds.size or None) as bar:
         for batch in batches:
             bar.come(feeds.at, size(batch))
             yield batch
@@ -35,7 +35,7 @@ def through(feeds: Feeds, batches: Iterable[T], size: Callable[[T], int] = lambd
 class _FeedBar(tqdm):  # type: ignore[type-arg]
     """A bar that advances by bytes and counts rows."""
 
-    def __init__(self, total: int) -> None:
+    def __init__(self, total: int | None) -> None:
         self.rows = 0
         # With miniters=0, a row also updates the bar if its bytes were counted before.
         super().__init__(

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from scrapy.settings import BaseSettings
 
 from ..feeds import FeedError
-from ..feeds.labels import MODES, LabelledSet
 from ..quality.calibration import Calibration, calibrate
+from ..quality.labels import MODES, LabelledSet
 from ..settings import PREFIX, Config
 from ..stats import plural
 from .options import add_json, number, print_result

@@ -52,7 +52,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--method", choices=("shingle", "som"), default="shingle", help="the algorithm (default: shingle)"
     )
     parser.add_argument(
-        "-o", "--output", required=True, metavar="FILE", help="write the clusters to FILE, as JSON lines"
+        "-o",
+        "--output",
+        required=True,
+        metavar="FILE",
+        help="write the clusters to FILE, as JSON lines; - for standard output",
     )
     add_json(parser)
     _add_som(parser.add_argument_group("for --method som"))
@@ -80,11 +84,12 @@ def _add_som(group: argparse._ArgumentGroup) -> None:
     )
 
 
-def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
-    check_apart(a_feed=opts.feeds, the_output=opts.output, the_file_of_bad_rows=opts.bad_rows)
-    feeds, parameters = Feeds(opts.feeds), _parameters(opts)
+def run(opts: argparse.Namespace, settings: BaseSettings) -> int:
+    files = {"the_output": opts.output, "the_file_of_bad_rows": opts.bad_rows, "the_result": "-" if opts.json else None}
+    check_apart(a_feed=opts.feeds, **files)
+    feeds, parameters = Feeds(opts.feeds, opts.format), _parameters(opts)
     config = with_fields(Config.from_settings(settings), opts, feeds.kind)
-    with taking_bad_rows(opts, feeds) as bad, writing(opts.output, FORMATS) as output:
+    with taking_bad_rows(opts) as bad, writing(opts.output, FORMATS) as output:
         batch = _Batch(opts, config, feeds, bad)
         try:
             if opts.method == "som":
@@ -109,6 +114,7 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
     outcome = {"rows": batch.rows, "documents": len(batch.ids), "clusters": len(clusters), "clustered": held}
     outcome["bad_rows"] = bad.count
     print_outcome(outcome, told + bad.summary(), as_json=opts.json)
+    return bad.exit_code
 
 
 def _parameters(opts: argparse.Namespace) -> Parameters:

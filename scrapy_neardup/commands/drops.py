@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 from ..document import Document
 from ..feeds import Feeds
-from ..feeds.reviews import Reviews
 from ..items import item_document
 from ..matching.evidence import Comparison, Rule, compare
+from ..matching.reviews import Reviews
 from ..settings import Config, literal
 from ..text.urls import canonical_url
 from .feed_options import with_fields

@@ -14,8 +14,8 @@ from scrapy.settings import BaseSettings
 from ..detectors.registry import build_detectors
 from ..feeds import writing
 from ..feeds.json_text import json_text
-from ..feeds.labels import MODES, LabelledSet
 from ..quality.evaluation import contestants, evaluate, shuffled, warm_up
+from ..quality.labels import MODES, LabelledSet
 from ..settings import BUILTIN_DETECTORS, DEFAULT_DETECTORS, Config
 from .options import check_apart, print_table, whole
 

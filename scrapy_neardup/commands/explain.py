@@ -15,8 +15,8 @@ from w3lib.encoding import html_to_unicode
 from ..deduplicator import Deduplicator
 from ..document import Document
 from ..feeds import FeedError
-from ..feeds.reviews import WHY_APART, reviews_folder
 from ..matching.evidence import compare
+from ..matching.reviews import WHY_APART, reviews_folder
 from ..mirrors.advice import Mirrors
 from ..settings import Config
 from ..signature import Signature

@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         required=True,
         metavar="FILE",
-        help="write JSON lines to FILE; gzipped if the name ends in .gz",
+        help="write JSON lines to FILE, or - for standard output; gzipped if the name ends in .gz",
     )
     add_store(parser)
     add_json(parser)
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
     config = existing(opts, settings)
-    check_apart(the_store=config.store, the_output=opts.output)
+    check_apart(the_store=config.store, the_output=opts.output, the_result="-" if opts.json else None)
     counts: dict[str, int] = {}
     with writing(opts.output, FORMATS) as file, export_rows(str(config.store), config.namespace) as rows:
         head = next(rows)

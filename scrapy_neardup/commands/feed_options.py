@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from typing import Any
+from typing import IO, Any
 
 from tqdm import tqdm
 
-from ..feeds import BadRowError, FeedError, Feeds, Kind, Line, writing_rows
+from ..feeds import FORMATS, Feed, FeedError, telling, writing
+from ..feeds.json_text import json_text
 from ..settings import Config
 from ..stats import plural
 from .streams import shown
@@ -34,13 +35,16 @@ def add_feeds(parser: argparse.ArgumentParser) -> None:
         "feeds",
         nargs="+",
         metavar="IN",
-        help="feeds of one format: .jsonl, .json (an array), .csv, .tsv, .warc or .wet, each also gzipped (.gz); or"
-        " .parquet",
+        help="feeds of one format: .jsonl, .json (an array), .csv, .tsv, .warc or .wet, each also gzipped (.gz);"
+        " .parquet; or - for standard input",
+    )
+    parser.add_argument(
+        "--format", metavar="F", help="the format of standard input and output, such as csv (default: jsonl)"
     )
     parser.add_argument(
         "--bad-rows",
         metavar="FILE",
-        help="write unreadable rows to FILE, unchanged (default: the first one is an error)",
+        help="write unreadable rows to FILE, as JSON lines, and end with exit code 0 (default: exit code 1)",
     )
 
 
@@ -48,7 +52,7 @@ def add_text_field(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--text-field", metavar="F", help="the field with the text (HTML or plain)")
 
 
-def with_fields(config: Config, opts: argparse.Namespace, kind: Kind | None = None) -> Config:
+def with_fields(config: Config, opts: argparse.Namespace, kind: type[Feed] | None = None) -> Config:
     """Return the configuration with the fields that the options name or, without them, those of the feed format."""
     text, url = opts.text_field, getattr(opts, "url_field", None)
     if kind and kind.settings and (text or url):
@@ -68,31 +72,35 @@ def check_fields(opts: argparse.Namespace, rows: int, documents: int, located: i
 
 
 class BadRows:
-    """Writes unreadable rows to a file, and reports the first few on stderr.
+    """Counts what can't be read, reports the first of it on stderr, and writes all of it to a file, if there is one."""
 
-    Without a file, the first unreadable row raises BadRowError.
-    """
-
-    def __init__(self, path: str | None, write: Callable[[Line], object] | None) -> None:
+    def __init__(self, path: str | None, file: IO[bytes] | None) -> None:
         self.count = 0
         self._path = path
-        self._write = write
+        self._file = file
 
-    def __call__(self, line: Line, why: str) -> None:
-        if self._write is None:
-            raise BadRowError(why)
+    def __call__(self, place: str, why: str, raw: Any) -> None:
         self.count += 1
-        self._write(line)
+        if self._file and self._path:
+            text = raw.decode(errors="backslashreplace") if isinstance(raw, bytes) else None
+            with telling(self._path):
+                self._file.write(f"{json_text({'place': place, 'error': why, 'raw': text})}\n".encode())
         if self.count <= SHOWN:
-            tqdm.write(shown(why), file=sys.stderr)
+            tqdm.write(shown(f"{place}: {why}"), file=sys.stderr)
+
+    @property
+    def exit_code(self) -> int:
+        """1 if something was left out, which is in no file."""
+        return int(self.count > 0 and not self._file)
 
     def summary(self) -> str:
-        """Return the end of a summary line; "" if no row was unreadable."""
-        return f", {plural(self.count, 'unreadable row')} in {self._path}" if self.count else ""
+        """Return the end of a summary line; "" if all could be read."""
+        where = f" in {self._path}" if self._path else " left out"
+        return f", {plural(self.count, 'unreadable row')}{where}" if self.count else ""
 
 
 @contextmanager
-def taking_bad_rows(opts: argparse.Namespace, feeds: Feeds) -> Iterator[BadRows]:
-    """Yield a handler that writes unreadable rows to the file of `--bad-rows`."""
-    with writing_rows(opts.bad_rows, feeds.kind) if opts.bad_rows else nullcontext() as write:
-        yield BadRows(opts.bad_rows, write)
+def taking_bad_rows(opts: argparse.Namespace) -> Iterator[BadRows]:
+    """Yield a handler for what can't be read, which writes to the file of `--bad-rows`."""
+    with writing(opts.bad_rows, FORMATS) if opts.bad_rows else nullcontext() as file:
+        yield BadRows(opts.bad_rows, file)

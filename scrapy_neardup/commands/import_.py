@@ -28,7 +28,9 @@ it was stopped, run it again.
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("files", nargs="+", metavar="FILE", help="files written by `scrapy neardup export`")
+    parser.add_argument(
+        "files", nargs="+", metavar="FILE", help="files written by `scrapy neardup export`; - for standard input"
+    )
     add_store(parser)
     add_json(parser)
 
@@ -57,7 +59,7 @@ class _Rows:
 
     def __init__(self, file: str) -> None:
         self.number = 0
-        self._feeds = Feeds([file], (JsonLines,))
+        self._feeds = Feeds([file], kinds=(JsonLines,))
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         row: Row

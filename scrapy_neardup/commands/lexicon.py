@@ -54,13 +54,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
 
 
-def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
+def run(opts: argparse.Namespace, settings: BaseSettings) -> int:
     check_apart(a_feed=opts.feeds, the_output=opts.output, the_file_of_bad_rows=opts.bad_rows)
-    feeds = Feeds(opts.feeds)
+    feeds = Feeds(opts.feeds, opts.format)
     with telling(opts.output):
         check_place(opts.output)
     config = with_fields(Config.from_settings(settings), opts, feeds.kind)
-    with taking_bad_rows(opts, feeds) as bad:
+    with taking_bad_rows(opts) as bad:
         frequencies, documents = _counted(feeds, config, bad)
         if not documents:
             field = f" in field {opts.text_field!r}" if opts.text_field else ""
@@ -70,6 +70,7 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
     kept = f"{len(lexicon.terms)} of {len(frequencies)} terms kept"
     told = f"{documents} documents, {kept}, lexicon {lexicon.id}{bad.summary()}"
     print_outcome({**outcome, "bad_rows": bad.count}, told, as_json=opts.json)
+    return bad.exit_code
 
 
 def _saved(opts: argparse.Namespace, frequencies: Counter[str], documents: int) -> Lexicon:

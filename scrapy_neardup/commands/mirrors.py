@@ -8,8 +8,7 @@ from typing import Any
 
 from scrapy.settings import BaseSettings
 
-from ..feeds import writing
-from ..feeds.compression import check_name
+from ..feeds import check_name, writing
 from ..feeds.json_text import json_text
 from ..hosts.relations import Relation
 from ..hosts.rules import Hosts

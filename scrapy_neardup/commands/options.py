@@ -115,7 +115,9 @@ def check_apart(**files: str | list[str] | None) -> None:
     seen: dict[object, str] = {}
     for what, names in files.items():
         for name in names if isinstance(names, list) else filter(None, [names]):
-            before = what if "://" in name else seen.setdefault(_file(name), what)
+            # Standard input and output are no files.
+            key = (what == "a_feed",) if name == "-" else _file(name)
+            before = what if "://" in name else seen.setdefault(key, what)
             if before != what:
                 raise FeedError(f"{name}: can't be both {before.replace('_', ' ')} and {what.replace('_', ' ')}")
 

@@ -53,7 +53,7 @@ def _texts(paths: Sequence[str], config: Config, wanted: set[str]) -> dict[str, 
     texts = {}
     for path in paths:
         feeds = Feeds([path])
-        fields = replace(config, **(feeds.kind.settings or {}))
+        fields = replace(config, **feeds.kind.settings)
         for row in feeds.rows():
             document = item_document(row.data, fields)
             if document and document.url and (url := canonical_url(document.url)) in wanted:

@@ -12,8 +12,8 @@ from typing import Any
 from scrapy.settings import BaseSettings
 
 from ..feeds.json_text import json_text
-from ..feeds.reviews import DIFFERENT, SAME, Reviews, reviews_folder
 from ..matching.evidence import Rule
+from ..matching.reviews import DIFFERENT, SAME, Reviews, reviews_folder
 from ..settings import Config, ConfigError
 from ..stats import plural
 from ..verdict import in_words

@@ -1,120 +1,186 @@
-"""Start worker processes for slow detectors and extractors, and end them when this process ends."""
+"""Run slow work in worker processes, and make the records of many rows ahead of their verdicts.
+
+Each process belongs to a thread of `concurrent.futures`, which starts it and sends it one call after another through a
+pipe. So a process that dies costs only the call that it was at. A process ends when its pipe does, even if this process
+was killed. And no process runs the starting script again, which may start a crawl.
+"""
 
 from __future__ import annotations
 
+import json
 import os
-import signal
+import pickle
+import subprocess
 import sys
-import tempfile
 import threading
-import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
-from multiprocessing import resource_tracker
-from typing import TYPE_CHECKING, Any
-from weakref import finalize
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any, TypeAlias, TypeVar
 
 import cloudpickle
 
-from ..settings import ConfigError
-from . import Detector
+from ..document import Document
+from ..items import item_document
+from ..settings import Config, ConfigError
+from .detector import Detector
+from .standard import Signer as Records
 
-if TYPE_CHECKING:
-    from loky import ProcessPoolExecutor
+AHEAD = 3  # batches in memory for each process
+_CODE = f"import sys, json; sys.path[:] = json.loads(sys.argv[1]); from {__name__} import _serve; _serve()"
 
-WATCH = 2.0  # seconds between two checks that the parent process lives
+T = TypeVar("T")
+R = TypeVar("R", bound="Sequence[Any]")
+Signed: TypeAlias = tuple[list[Document | None], list[bytes]]
+"""The document of each row, None for a row without text; and the record of each document."""
 
-_given: ContextVar[Any] = ContextVar("neardup_given")  # data that a process gets at its start
+
+class ProcessError(Exception):
+    """A call failed, or its process died. The message gives the reason."""
+
+    died = False
+    at_start = False
 
 
-def start(count: int, given: object) -> ProcessPoolExecutor:
-    """Start `count` processes without waiting for them. In each process, `given()` returns the value of `given`."""
-    from loky import ProcessPoolExecutor  # here, since most crawls start no process
-    from loky.backend import get_context
+class Processes:
+    """Calls functions with the value `given` in up to `count` processes; if `count` is 0, in a thread of this one."""
 
-    _start_tracker()
-    # Not a pipe: it would block until each process has read the value, and forever if a process can't start.
-    file = _written(given)
-    # Not the context of multiprocessing, which would run the starting script again.
-    context, arguments = get_context("loky"), (file, os.getpid())
-    pool = ProcessPoolExecutor(count, context=context, timeout=None, initializer=_begin, initargs=arguments)
-    finalize(pool, os.unlink, file)  # a process may start later, in place of a dead one
+    def __init__(self, count: int, given: Any) -> None:
+        self._given = cloudpickle.dumps(given) if count else given
+        self._count = count
+        self._threads = ThreadPoolExecutor(count or 1)
+        self._of_thread = threading.local()
+        self._all: list[subprocess.Popen[bytes]] = []
+        self._lock = threading.Lock()
+        self._is_stopped = False
+
+    def submit(self, function: Callable[[Any, Any], T], argument: Any) -> Future[T]:
+        """Return the future of `function(given, argument)`. From a process, an error comes as ProcessError."""
+        return self._threads.submit(self._call, function, argument)
+
+    def stop(self) -> None:
+        """End all processes at once."""
+        with self._lock:
+            self._is_stopped = True
+            for process in self._all:
+                process.kill()
+        self._threads.shutdown()
+        for process in self._all:
+            _end(process)
+
+    def _call(self, function: Callable[[Any, Any], T], argument: Any) -> T:
+        if not self._count:
+            return function(self._given, argument)
+        if not getattr(self._of_thread, "process", None):
+            self._of_thread.process = self._started()
+            self._answer(self._given, at_start=True)
+        is_made, value = self._answer((function, argument))
+        if not is_made:
+            raise ProcessError(value)
+        made: T = value
+        return made
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        call, pipe = [sys.executable, "-c", _CODE, json.dumps(sys.path)], subprocess.PIPE
+        with self._lock:
+            if self._is_stopped:
+                raise ProcessError("the processes are stopped")
+            # In its own session, Ctrl-C does not reach it. This process stops it.
+            self._all.append(subprocess.Popen(call, stdin=pipe, stdout=pipe, start_new_session=True))
+            return self._all[-1]
+
+    def _answer(self, call: Any, *, at_start: bool = False) -> Any:
+        process, data = self._of_thread.process, pickle.dumps(call)
+        try:
+            process.stdin.write(data)
+            process.stdin.flush()
+            return pickle.load(process.stdout)
+        except (EOFError, OSError, pickle.UnpicklingError) as error:
+            self._of_thread.process = None  # the next call starts another
+            dead = ProcessError(f"a process died with exit code {_end(process)}")
+            dead.died, dead.at_start = True, at_start
+            raise dead from error
+
+
+def _end(process: subprocess.Popen[bytes]) -> int:
+    process.kill()
+    for pipe in filter(None, (process.stdin, process.stdout)):
+        with suppress(OSError):  # for what was not sent any more
+            pipe.close()
+    return process.wait()
+
+
+def _serve() -> None:
+    """Answer calls from stdin on stdout, until stdin ends. What is printed meanwhile goes to stderr."""
+    with suppress(EOFError, OSError), os.fdopen(os.dup(0), "rb") as calls, os.fdopen(os.dup(1), "wb") as answers:
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(2, 1)
+        given, answer = cloudpickle.loads(pickle.load(calls)), pickle.dumps(None)
+        while True:
+            answers.write(answer)
+            answers.flush()
+            answer = _made(given, *pickle.load(calls))
+
+
+def _made(given: Any, function: Callable[[Any, Any], Any], argument: Any) -> bytes:
     try:
-        with _ctrl_c_held_up():
-            pool.submit(int)  # starts them
-    except BaseException:  # such as Ctrl-C: the caller has no pool to stop yet
-        stop(pool)
-        raise
-    return pool
+        return pickle.dumps((True, function(given, argument)))
+    except Exception as error:  # which may be impossible to pickle
+        return pickle.dumps((False, str(error) if isinstance(error, ProcessError) else repr(error)))
 
 
-def stop(pool: ProcessPoolExecutor) -> None:
-    """Stop processes at once."""
-    pool.shutdown(wait=False, kill_workers=True)
+def check_can_be_sent(setting: str, reason: str, things: Mapping[str, Any]) -> None:
+    """Raise ConfigError if a value of a setting can't be sent to another process. `reason` goes into the message."""
+    for name, thing in things.items():
+        try:
+            cloudpickle.dumps(thing)
+        except Exception as error:  # its attributes may raise anything when they are copied
+            why = f"{name!r} {reason} sent to another process, but pickling fails: {error}"
+            raise ConfigError(f"{setting}: {why}") from error
 
 
-def _written(given: object) -> str:
-    """Write a value to a file that only this user can read or write. Return the path."""
-    with tempfile.NamedTemporaryFile(prefix="neardup-", delete=False) as file:
-        cloudpickle.dump(given, file)
-    return file.name
+class Signer:
+    """Makes the documents and records of rows, as a configuration requires."""
+
+    def __init__(self, config: Config, detectors: Sequence[Detector]) -> None:
+        self.detectors = detectors
+        self._config = config
+        self._records = Records(detectors)
+
+    def sign(self, rows: Sequence[tuple[int, Any]]) -> Signed:
+        """Sign numbered rows. Raise ProcessError that names the row on which an extractor or a detector fails."""
+        number, documents, made = 0, list[Document | None](), list[bytes]()
+        try:
+            for number, data in rows:  # noqa: B007 - for the error
+                documents.append(item_document(data, self._config))
+            begun = iter(self._records.begin(filter(None, documents)))
+            for (number, _), document in zip(rows, documents, strict=True):  # noqa: B007
+                made += self._records.finish([document], [next(begun)]) if document else []
+        except Exception as error:  # the user's extractors and detectors may raise anything
+            raise ProcessError(f"row {number}: {error!r}") from error
+        return documents, made
 
 
-def given() -> Any:
-    """Return the data that this process got at its start."""
-    return _given.get()
-
-
-def check_can_be_sent(detectors: Iterable[Detector], reason: str = "has to be") -> None:
-    """Raise ConfigError if a detector can't be sent to another process. `reason` goes into the message."""
-    for detector in detectors:
-        check("NEARDUP_DETECTORS", detector, repr(detector.name), reason)
-
-
-def check(setting: str, what: object, name: str, reason: str) -> None:
-    """Raise ConfigError if the value of a setting can't be sent to another process."""
+def signed(batches: Iterable[R], signer: Signer, workers: int) -> Generator[tuple[R, Signed], None, None]:
+    """Yield batches of rows, which begin with their number and data, and what a signer makes of them ahead. Raise
+    ProcessError. `workers`: the number of processes; 0 for a thread of this process."""
+    if workers:
+        check_can_be_sent("NEARDUP_DETECTORS", "has to be", {each.name: each for each in signer.detectors})
+    processes, waiting = Processes(workers, signer), deque[tuple[R, Future[Signed]]]()
     try:
-        cloudpickle.dumps(what)
-    except Exception as error:  # its attributes may raise anything when they are copied
-        raise ConfigError(f"{setting}: {name} {reason} sent to another process, but pickling fails: {error}") from error
-
-
-def _start_tracker() -> None:
-    """Start loky's resource tracker without its warnings, which are about files of killed processes."""
-    from loky.backend import resource_tracker as loky_tracker
-
-    option = "ignore:resource_tracker:UserWarning"
-    sys.warnoptions.append(option)
-    try:
-        loky_tracker.ensure_running()
+        for rows in batches:
+            waiting.append((rows, processes.submit(Signer.sign, [row[:2] for row in rows])))
+            if len(waiting) > (AHEAD * workers or 1):
+                batch, made = waiting.popleft()
+                yield batch, made.result()
+        while waiting:
+            batch, made = waiting.popleft()
+            yield batch, made.result()
+    except ProcessError as error:
+        if not error.died:
+            raise
+        place = "--workers" if error.at_start else f"rows {batch[0][0]} to {batch[-1][0]}"
+        raise ProcessError(f"{place}: {error}") from error
     finally:
-        sys.warnoptions.remove(option)
-
-
-@contextmanager
-def _ctrl_c_held_up() -> Iterator[None]:
-    """Block Ctrl-C in processes that are started in this block. The parent process receives it, and stops them."""
-    if not hasattr(signal, "pthread_sigmask"):  # Windows
-        yield
-        return
-    resource_tracker.ensure_running()  # before the block, since its start would end the block
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _begin(given: str, parent: int) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # if it could not be blocked
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-    with open(given, "rb") as file:
-        _given.set(cloudpickle.load(file))
-
-
-def _end_with(parent: int) -> None:
-    """End this process when its parent is gone, even if the parent was killed."""
-    while os.getppid() == parent:
-        time.sleep(WATCH)
-    os._exit(1)
+        processes.stop()

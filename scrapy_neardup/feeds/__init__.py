@@ -1,24 +1,142 @@
-"""Read and write feeds, which are files of documents. Each format has a module; sequence.py has the list of formats."""
+"""Read several feeds as one, and write their rows.
+
+What can't be read is told with its place, and the rest is read. To add a format, write a subclass of `Feed`, and add it
+to `KINDS`.
+"""
 
 from __future__ import annotations
 
-from .compression import telling, writing
-from .feed import BadRowError, FeedError, Kind, Line, Row, row_id
-from .jsonlines import FORMATS, JsonLines, parse_row
-from .sequence import Feeds, writing_rows
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import IO, Any, TypeAlias
+
+from .feed import (
+    STREAM,
+    UNREADABLE,
+    BrokenError,
+    Feed,
+    FeedError,
+    Row,
+    check_name,
+    has_ending,
+    reading,
+    telling,
+    writing,
+)
+from .parquet import Parquet
+from .text_rows import Csv, JsonArray, JsonLines, parse_object
+from .warc import Warc
 
 __all__ = [
-    "FORMATS",
-    "BadRowError",
-    "FeedError",
-    "Feeds",
-    "JsonLines",
-    "Kind",
-    "Line",
-    "Row",
-    "parse_row",
-    "row_id",
-    "telling",
-    "writing",
-    "writing_rows",
-]
+    "FORMATS", "Feed", "FeedError", "Feeds", "JsonLines", "Row", "check_name", "parse_object", "row_id", "telling",
+    "writing", "writing_rows",
+]  # fmt: skip
+
+KINDS: tuple[type[Feed], ...] = (JsonLines, JsonArray, Csv, Parquet, Warc)
+FORMATS = JsonLines.endings
+
+Bad: TypeAlias = Callable[[str, str, Any], object]
+"""A function that is called with the place of what can't be read, the reason, and the row as the file has it."""
+
+
+class Feeds:
+    """Several feeds of one format. Raises FeedError if their formats differ, or if a file does not exist."""
+
+    def __init__(self, paths: Sequence[str], form: str | None = None, kinds: Sequence[type[Feed]] = KINDS) -> None:
+        """`form` is the ending that standard input would have as a file."""
+        self.paths = paths
+        self.size = sum(map(_size, paths))  # bytes
+        self._form = form
+        found = list(dict.fromkeys(_kind(_named(path, form), kinds) for path in paths))
+        if len(found) > 1:
+            names = " and ".join(kind.name for kind in found)
+            raise FeedError(f"feeds of several formats, {names}; allowed are feeds of one format")
+        self.kind = found[0]
+        if self.kind is Parquet and STREAM in paths:
+            raise FeedError("Parquet can't be read from standard input: it has to be read from its end")
+        self._file: IO[bytes] | None = None
+        self._before = 0
+
+    @property
+    def at(self) -> int:
+        """The number of bytes of `size` that were read so far."""
+        is_open = self._file and not self._file.closed and self._file.seekable()
+        return self._before + (self._file.tell() if is_open and self._file else 0)
+
+    def rows(self, bad: Bad | None = None) -> Iterator[Row]:
+        """Yield the rows. Call `bad` with what can't be read. Raise FeedError without `bad`, or if all of it is bad."""
+        bad, number, good = bad or _raise, 0, 0
+        for path in self.paths:
+            place = path
+            try:
+                with reading(path) as (self._file, file):
+                    for at, data, raw in self.kind(file, _named(path, self._form)).rows():
+                        number, place = number + 1, f"{path}, {self.kind.unit} {at}"
+                        if isinstance(data, ValueError):
+                            bad(place, str(data), raw)
+                        else:
+                            good += 1
+                            yield Row(number, data, place, raw)
+            except UNREADABLE as error:
+                why = " ".join(str(getattr(error, "strerror", None) or error).split())
+                if not number and path == self.paths[-1]:
+                    raise FeedError(f"{path}: can't be read: {why}") from error
+                number += 1
+                bad(f"{path}, after {place[len(path) + 2 :]}" if place != path else path, f"can't be read: {why}", None)
+            self._before += _size(path)
+        if number > good == 0:
+            raise FeedError("no row can be read; nothing was written")
+
+
+@contextmanager
+def writing_rows(path: str, feeds: Feeds, form: str | None = None) -> Iterator[Callable[[Row], object]]:
+    """Yield a function that writes rows of `feeds` to a file, those of the same format as they were read.
+
+    `form` is the ending that standard output would have as a file.
+    """
+    kind = _kind(_named(path, form), KINDS)
+    if kind in (Parquet, Warc) and kind is not feeds.kind:
+        raise FeedError(f"{path}: {kind.name} is written only from {kind.name}, but the feeds are {feeds.kind.name}")
+    with writing(path, kind.endings, gzips=kind.gzips) as file:
+        output = kind(file, _named(path, form), feeds.paths)
+        try:
+            yield lambda row: output.write(row.data, row.raw if kind is feeds.kind else None)
+            output.close()
+        except BrokenError as error:
+            raise FeedError(f"{path}: can't be written: {error}") from error
+
+
+def row_id(row: Row, id_field: str | None, url_field: str) -> Any:
+    """Return the field `id_field` of a row; if that is None, its URL or number. Raise FeedError without the field."""
+    if id_field is None:
+        return row.data.get(url_field) or row.number
+    if id_field not in row.data:
+        raise FeedError(f"{row.place}: there is no id field {id_field!r}")
+    return row.data[id_field]
+
+
+def _raise(place: str, why: str, raw: Any) -> None:
+    raise FeedError(f"{place}: {why}")
+
+
+def _named(path: str, form: str | None) -> str:
+    return f"{STREAM}.{form or 'jsonl'}" if path == STREAM else path
+
+
+def _kind(path: str, allowed: Sequence[type[Feed]]) -> type[Feed]:
+    """Return the format of a file by the ending of its name. Raise FeedError for an unknown ending."""
+    for kind in allowed:
+        if has_ending(path, kind.endings, gzips=kind.gzips):
+            return kind
+    check_name(path, [each for kind in allowed for each in kind.endings if not each.endswith(".gz")])
+    raise AssertionError(path)
+
+
+def _size(path: str) -> int:
+    try:
+        if os.path.isdir(path):
+            raise IsADirectoryError(21, "Is a directory")
+        return 0 if path == STREAM else os.stat(path).st_size
+    except OSError as error:
+        raise FeedError(f"{path}: can't be read: {error.strerror or error}") from error

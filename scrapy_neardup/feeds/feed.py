@@ -1,162 +1,124 @@
-"""The base class of feed formats (`Kind`), and the rows of a feed."""
+"""Open files of rows for reading and writing, plain or gzipped; `-` is standard input and output."""
 
 from __future__ import annotations
 
+import gzip
+import sys
+import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import IO, Any, ClassVar, NamedTuple, TypeAlias
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import IO, Any, ClassVar, NamedTuple, TypeAlias, cast
 
-SPREAD = 1 << 23  # bytes; in a larger row of several lines, a quote or bracket is assumed to be missing
-LARGEST = 1 << 28  # the maximum bytes of a row; in a larger one, a quote or bracket was never closed
+from ..atomic import replacing
+
+LARGEST = 1 << 28  # the maximum bytes of a row
+STREAM = "-"
+_BUFFER = 1 << 18  # bytes, enough for two typical rows of some thousand words each
 
 
 class FeedError(ValueError):
-    """A feed can't be read or written. The message names the file, the line and the error."""
+    """A feed can't be read or written. The message names the file, the place and the error."""
 
 
-class BadRowError(FeedError):
-    """A row can't be read. The rows after it may be valid."""
+class BrokenError(Exception):
+    """The rest of a feed can't be read. The message gives the reason."""
 
 
-class NoRowError(ValueError):
-    """A row is invalid. The message is the reason. `below` is the line of the error in the row, from 0 on."""
-
-    def __init__(self, why: str, below: int = 0) -> None:
-        super().__init__(why)
-        self._below = below
-
-    def describe(self, place: str) -> str:
-        """Return the message, preceded by the place of the error, given the place of the row.
-
-        `place` must end in the number of the row's first line, such as `items.json, row 2, line 7`.
-        """
-        before, _, number = place.rpartition(" ")
-        return f"{f'{before} {int(number) + self._below}' if self._below else place}: {self}"
-
-
-@dataclass(frozen=True)
-class Span:
-    """The byte range of a row in a file, for a row that may be too large for memory."""
-
-    path: str
-    start: int
-    size: int
-
-    def __len__(self) -> int:
-        return self.size
-
-
-Raw: TypeAlias = bytes | Span
-"""An unparsed row, or its byte range in a file. `len` returns the size of the row in bytes."""
-
-
-class Piece(NamedTuple):
-    """An unparsed row of a file."""
-
-    place: str
-    """The place of the row in its file, such as `line 3`."""
-    raw: Raw
-    at: int
-    """The number of bytes of the file that were read so far."""
-    fault: str | None = None
-    """The reason why the row is invalid, if that is known without parsing it; else None."""
-
-
-class Kind(ABC):
-    """A feed format, which splits files into rows, parses rows, and writes them.
-
-    To add a format, write a subclass, and add it to `KINDS` in sequence.py. Formats are sent to other processes, so
-    they must not hold open files. Feeds can be written to one file if their formats are equal.
-    """
-
-    name: ClassVar[str]
-    """The name of the format in messages."""
-    names: ClassVar[tuple[str, ...]]
-    """The endings of file names of the format, in lower case."""
-    gzips: ClassVar[bool] = True
-    """True if a whole file may be gzipped, with a name that ends in .gz."""
-    settings: ClassVar[Mapping[str, Any]] = {}
-    """Values of settings that the rows of this format require."""
-
-    @classmethod
-    def of(cls, path: str) -> Kind:
-        """Return the format of a file. Raise FeedError if it can't be determined."""
-        return cls()
-
-    @property
-    def endings(self) -> tuple[str, ...]:
-        """The allowed endings for the name of a file in which rows of this format are written."""
-        return self.names
-
-    @property
-    def is_empty(self) -> bool:
-        """True if the feed has no rows. It then fits into one file with any feed that has the same format `name`."""
-        return False
-
-    @abstractmethod
-    def split(self, path: str) -> Iterator[Piece]:
-        """Yield the unparsed rows of a file. Raise FeedError if the file can't be read."""
-
-    @abstractmethod
-    def parse(self, raw: Raw) -> dict[str, Any]:
-        """Parse a row. Raise ValueError with the reason if it is not a row."""
-
-    @abstractmethod
-    def writer(self, file: IO[bytes], *, gzipped: bool) -> AbstractContextManager[Callable[[Any], object]]:
-        """Yield a function that writes an unparsed row. The file is complete when the `with` block ends.
-
-        `gzipped`: whether the name of the file ends in .gz. The caller compresses such a file if `gzips` is true. If
-        `gzips` is false, the writer must compress it.
-        """
-
-
-class Line(NamedTuple):
-    """An unparsed row of a feed."""
-
-    number: int
-    """The number of the row, counted from 1 over all feeds together."""
-    place: str
-    """The file and the line in it, for messages."""
-    raw: Raw
-    """The unparsed row."""
-    kind: Kind
-    fault: str | None = None
-    """The reason why the row is invalid, as in `Piece`."""
+UNREADABLE = (BrokenError, OSError, EOFError, zlib.error)
 
 
 class Row(NamedTuple):
-    """A parsed row of a feed."""
+    """A row of a feed."""
 
-    number: int
-    """The number of the row, counted from 1 over all feeds together."""
-    raw: Raw
-    """The unparsed row."""
+    number: int  # counted from 1 over all feeds together
     data: dict[str, Any]
-    place: str
-    """The file and the line in it, for messages."""
-
-    @classmethod
-    def of(cls, line: Line) -> Row:
-        """Parse a line. Raise BadRowError if it is not a valid row."""
-        try:
-            if line.fault:
-                raise ValueError(line.fault)
-            return cls(line.number, line.raw, line.kind.parse(line.raw), line.place)
-        except NoRowError as error:
-            raise BadRowError(error.describe(line.place)) from error
-        except ValueError as error:
-            raise BadRowError(f"{line.place}: {error}") from error
+    place: str  # the file and the place in it, for messages
+    raw: Any = None  # the row as its file has it, for a file of the same format; None if the format has no such thing
 
 
-def row_id(row: Row, id_field: str | None, url_field: str) -> Any:
-    """Return the id of a row: its field `id_field`. If `id_field` is None, return its URL, or else its number.
+Found: TypeAlias = tuple[int, dict[str, Any] | ValueError, Any]
+"""The number of a row in its file, the row or the reason why it can't be read, and the row as the file has it."""
 
-    Raise FeedError if the row lacks the field.
-    """
-    if id_field is None:
-        return row.data.get(url_field) or row.number
-    if id_field not in row.data:
-        raise FeedError(f"{row.place}: there is no id field {id_field!r}")
-    return row.data[id_field]
+
+class Feed(ABC):
+    """An open file of rows, which is either read or written."""
+
+    name: ClassVar[str]  # in messages
+    endings: ClassVar[tuple[str, ...]]  # of file names, in lower case
+    unit: ClassVar[str] = "row"  # what the number of a row counts
+    gzips: ClassVar[bool] = True  # whether a file may be written gzipped as a whole, with a name that ends in .gz
+    settings: ClassVar[Mapping[str, Any]] = {}  # that the rows of this format require
+
+    def __init__(self, file: IO[bytes], path: str, sources: Sequence[str] = ()) -> None:
+        """`sources` are the feeds whose rows are written."""
+        self.file = file
+        self.path = path
+        self.sources = sources
+
+    @abstractmethod
+    def rows(self) -> Iterator[Found]:
+        """Yield the rows, and also what is no valid row. Raise an error of UNREADABLE if the rest can't be read."""
+
+    @abstractmethod
+    def write(self, data: Mapping[str, Any], raw: Any = None) -> None:
+        """Write a row. `raw` is the row as a file of the same format has it."""
+
+    def close(self) -> None:  # noqa: B027 - most formats write nothing behind the last row
+        """End a file that is written."""
+
+    def lines(self) -> Iterator[bytes]:
+        """Yield the lines of the file. Raise BrokenError for a line that is too long for memory."""
+        while line := self.file.readline(LARGEST):
+            if len(line) == LARGEST:
+                raise BrokenError(f"a line of over {LARGEST} bytes")
+            yield line
+
+
+@contextmanager
+def reading(path: str) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
+    """Open a file or standard input. Yield it as it is, and unpacked if it is gzipped."""
+    with ExitStack() as stack:
+        file: Any = sys.stdin.buffer if path == STREAM else stack.enter_context(open(path, "rb", _BUFFER))
+        is_packed = has_ending(path, (".gz",), gzips=False) or file.peek(2)[:2] == b"\x1f\x8b"
+        yield file, cast("IO[bytes]", stack.enter_context(gzip.open(file))) if is_packed else file
+
+
+@contextmanager
+def writing(path: str, formats: Sequence[str], *, gzips: bool = True) -> Iterator[IO[bytes]]:
+    """Open a file for writing, which appears only when it is complete, and is packed if `gzips` and its name ends in
+    .gz; or standard output. Raise FeedError for another ending than `formats`, or if the file can't be written."""
+    with ExitStack() as stack:
+        stack.enter_context(telling(path))
+        if path == STREAM:
+            stack.callback(sys.stdout.buffer.flush)
+            yield sys.stdout.buffer
+            return
+        check_name(path, formats, gzips=gzips)
+        file = stack.enter_context(open(stack.enter_context(replacing(path)), "wb", _BUFFER))
+        if gzips and has_ending(path, (".gz",), gzips=False):  # the gzip header gets the final name
+            yield cast("IO[bytes]", stack.enter_context(gzip.GzipFile(path, "wb", fileobj=file)))
+        else:
+            yield file
+
+
+@contextmanager
+def telling(path: str) -> Iterator[None]:
+    """Convert an OSError in a `with` block that writes a file to a FeedError that names the file."""
+    try:
+        yield
+    except OSError as error:
+        raise FeedError(f"{path}: can't be written: {error.strerror or error}") from error
+
+
+def check_name(path: str, formats: Sequence[str], *, gzips: bool = True) -> None:
+    """Raise FeedError if the name of a file has none of the endings `formats`, which .gz may follow with `gzips`."""
+    if not has_ending(path, formats, gzips=gzips):
+        also = f", {'each ' * (len(formats) > 1)}also with .gz" if gzips else ""
+        raise FeedError(f"{path}: unknown file format; allowed is {', '.join(formats)}{also}")
+
+
+def has_ending(path: str, formats: Sequence[str], *, gzips: bool) -> bool:
+    """Return whether the name of a file has one of these endings. With `gzips`, .gz may follow the ending."""
+    name = path.lower()
+    return (name.removesuffix(".gz") if gzips else name).endswith(tuple(formats))

@@ -1,37 +1,27 @@
-"""Read and write WARC and WET files with warcio.
-
-Each record is a row. Only the records of pages have text.
-"""
+"""Feeds of WARC and WET. Each record is a row, and the records of pages have text."""
 
 from __future__ import annotations
 
-import io
-import logging
-import zlib
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, redirect_stderr
-from dataclasses import dataclass, field
-from typing import IO, Any
+import gzip
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from types import SimpleNamespace
+from typing import Any
 
-from .compression import reading
-from .feed import LARGEST, FeedError, Kind, Piece, Raw, Span
-from .warc_records import GZIP, places
+from .feed import LARGEST, BrokenError, Feed, Found, has_ending
 
-logger = logging.getLogger(__name__)
-
-CHUNK = 1 << 16
-SNIFFED = 5000  # bytes by which to recognise the type of a response without Content-Type
+_BEGIN = re.compile(rb"WARC/1\.[01]\s*")
+_BLANK = re.compile(rb"\r?\n\r?\n")
+_SIZE = re.compile(rb"([0-9a-fA-F]{1,8})[^\n]{0,99}\n")
+_SNIFFED = 5000  # bytes by which Scrapy recognizes the type of a response without Content-Type
 
 
-@dataclass(frozen=True)
-class Warc(Kind):
-    """WARC, plain or with each record gzipped."""
+class Warc(Feed):
+    """Records, each of which is gzipped or none. A row as the file has it is the unpacked record."""
 
-    told: set[str] = field(default_factory=set, compare=False)
-    """The reasons that were logged, each for its first record."""
-    name = "WARC"
-    names = (".warc", ".warc.gz", ".wet", ".wet.gz")
-    gzips = False
+    name, unit = "WARC", "record"
+    endings, gzips = (".warc", ".warc.gz", ".wet", ".wet.gz"), False
     settings = {  # noqa: RUF012 - never changed
         "fields": ("text",),
         "url_field": "url",
@@ -39,131 +29,93 @@ class Warc(Kind):
         "ignore_fields": ("id", "date"),  # of the record in the file, not of the page
     }
 
-    @classmethod
-    def of(cls, path: str) -> Warc:
+    def rows(self) -> Iterator[Found]:
+        number, record, lines = 0, b"", iter(lambda: self.file.readline(LARGEST), b"")
+        for line in lines:
+            is_lost = not record and number > 0  # behind what is no record, up to the next
+            if line.strip() and not (is_lost and not _BEGIN.fullmatch(line)):
+                number, record = number + 1, b""
+                try:
+                    head, content = self._record(line)
+                    record = b"".join([*head, b"\r\n", content])
+                    yield number, self._row(head, content), record
+                except ValueError as error:
+                    yield number, error, record
+
+    def write(self, data: Mapping[str, Any], raw: bytes = b"") -> None:
+        record = raw + b"\r\n\r\n"
+        self.file.write(gzip.compress(record, mtime=0) if has_ending(self.path, (".gz",), gzips=False) else record)
+
+    def _record(self, line: bytes) -> tuple[list[bytes], bytes]:
+        """Return the lines of the head of a record, and its content. Raise ValueError if there is no valid record."""
+        if not _BEGIN.fullmatch(line):
+            raise ValueError(f"{line[:20].decode(errors='replace')!r} in place of a record")
+        head = [line]
+        while len(head) < 1000 and (line := self.file.readline(LARGEST)).strip():
+            head.append(line)
+        size = _fields(head).get("content-length", "")
+        if not re.fullmatch("[0-9]{1,9}", size) or int(size) > LARGEST:
+            raise ValueError(f"its Content-Length is {size!r}; allowed is a number up to {LARGEST}")
+        content = self.file.read(int(size))
+        if len(content) < int(size):
+            raise BrokenError("the file ends before the record; it is probably truncated")
+        if self.file.readline(LARGEST).strip():
+            raise ValueError("its Content-Length does not match its end")
+        return head, content
+
+    def _row(self, head: Sequence[bytes], content: bytes) -> dict[str, Any]:
+        fields, text = _fields(head), None
+        kind, url = fields.get("warc-type"), fields.get("warc-target-uri", "").strip("<>")
+        if kind == "conversion" and fields.get("content-type", "").lower().startswith("text/plain"):
+            text = content.decode(errors="replace")
+        elif kind == "response" and re.match("https?:", url.lower()) and re.match(rb"HTTP/\S+ 200\s", content):
+            text = self._html(url, *_BLANK.split(content, 1))
+        return {"id": fields.get("warc-record-id"), "url": url or None, "date": fields.get("warc-date"), "text": text}
+
+    def _html(self, url: str, head: bytes, body: bytes = b"") -> str | None:
+        """Return the HTML of a response, unpacked and decoded as Scrapy does; None if the response is not HTML."""
+        from scrapy import Request
+        from scrapy.http import Headers, HtmlResponse, Response
+        from scrapy.responsetypes import responsetypes
+
+        fields = _fields(head.splitlines())
+        if fields.get("transfer-encoding", "").lower().endswith("chunked"):
+            body = _joined(body)
+        names = {"content-type": "Content-Type", "content-encoding": "Content-Encoding"}
+        headers = Headers({name: fields[key] for key, name in names.items() if fields.get(key)})
+        if body.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<"):
+            headers.pop("Content-Encoding", None)  # the crawler has unpacked it
         try:
-            import warcio  # noqa: F401 - its absence is reported before the work begins
-        except ImportError as error:
-            raise FeedError(f"{path}: WARC needs warcio: pip install 'scrapy-neardup[warc]'") from error
-        return cls()
+            response: Any = self._unpacking.process_response(Request(url), Response(url, headers=headers, body=body))
+        except Exception as error:  # of any of the packages that unpack
+            raise ValueError(f"its content can't be unpacked: {error}") from error
+        kind = responsetypes.from_args(headers=response.headers, body=response.body[:_SNIFFED])
+        if not response.body or not issubclass(kind, HtmlResponse):
+            return None
+        return HtmlResponse(url, headers=response.headers, body=response.body).text
 
-    def split(self, path: str) -> Iterator[Piece]:
-        """Yield all records of a file in order."""
-        number = 0
-        with reading(path, gzips=False) as file:
-            try:
-                for number, place in enumerate(places(file), 1):
-                    span = Span(path, place.start, place.size)
-                    yield Piece(f"record {number}", span, place.start + place.size, place.fault)
-            except (ValueError, zlib.error) as error:
-                raise FeedError(f"{path}, record {number + 1}: can't be read: {error}") from error
+    @cached_property
+    def _unpacking(self) -> Any:
+        from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
+        from scrapy.settings import Settings
+        from scrapy.signalmanager import SignalManager
 
-    def parse(self, raw: Raw) -> dict[str, Any]:
-        """Return the id, URL, date and text of a record.
-
-        The text is HTML or plain text for a page, and None for any other record.
-        """
-        from warcio.exceptions import ArchiveLoadFailed
-
-        from .warc_content import MissingDecoderError
-
-        assert isinstance(raw, Span)
-        said, data = io.StringIO(), dict[str, Any]()
-        try:
-            with redirect_stderr(said), _record(raw) as record:  # warcio reports unpacking errors there, and continues
-                data = _names(record)
-                data["text"] = _text(record, data["url"] or "")
-        except ArchiveLoadFailed as error:
-            raise ValueError(str(error)) from error
-        except MissingDecoderError as error:
-            self._tell(f"{raw.path}, {data['url']!r}", str(error))
-            data["text"] = None
-        if said.getvalue():
-            raise ValueError(f"its content can't be unpacked: {' '.join(said.getvalue().split())}")
-        return data
-
-    @contextmanager
-    def writer(self, file: IO[bytes], *, gzipped: bool) -> Iterator[Callable[[Any], object]]:
-        def write(raw: Span) -> None:
-            with reading(raw.path, gzips=False) as source:
-                source.seek(raw.start)
-                _copy(source, raw.size, file, gzipped=gzipped)
-
-        yield write
-
-    def _tell(self, place: str, why: str) -> None:
-        if why not in self.told:
-            self.told.add(why)
-            logger.warning("%s: read without text, as all such records: %s", place, why)
+        settings = Settings({"DOWNLOAD_MAXSIZE": LARGEST, "DOWNLOAD_WARNSIZE": LARGEST})
+        crawler: Any = SimpleNamespace(settings=settings, stats=None, signals=SignalManager())
+        return HttpCompressionMiddleware(crawler=crawler)
 
 
-@contextmanager
-def _record(raw: Span) -> Iterator[Any]:
-    from warcio.archiveiterator import ArchiveIterator
-
-    with reading(raw.path, gzips=False) as file:
-        file.seek(raw.start)
-        # Close it, since a reference cycle would keep its memory until garbage collection.
-        with closing(ArchiveIterator(file, no_record_parse=True)) as records:
-            yield next(records)
+def _fields(head: Sequence[bytes]) -> dict[str, str]:
+    """Return the fields of a head by their names in lower case."""
+    parts = (line.decode(errors="replace").partition(":") for line in reversed(head))
+    return {name.strip().lower(): value.strip() for name, _, value in parts}
 
 
-def _copy(source: IO[bytes], size: int, file: IO[bytes], *, gzipped: bool) -> None:
-    """Copy a record unchanged. Compress or unpack it if only one of the two files is gzipped."""
-    start = source.tell()
-    is_same = (source.read(len(GZIP)) == GZIP) == gzipped
-    source.seek(start)
-    change: Any = None if is_same else zlib.compressobj(wbits=31) if gzipped else zlib.decompressobj(31)
-    turned = bytes if is_same else change.compress if gzipped else change.decompress
-    while size > 0 and (data := source.read(min(size, CHUNK))):
-        file.write(turned(data))
-        size -= len(data)
-    if change:
-        file.write(change.flush())
-
-
-def _names(record: Any) -> dict[str, Any]:
-    head = record.rec_headers.get_header
-    names = {"id": "WARC-Record-ID", "url": "WARC-Target-URI", "date": "WARC-Date"}
-    return {name: head(header) for name, header in names.items()}
-
-
-def _text(record: Any, url: str) -> str | None:
-    """Return the HTML or plain text of a page; None for any other record."""
-    if record.rec_type == "conversion":
-        is_plain = (record.rec_headers.get_header("Content-Type") or "").lower().startswith("text/plain")
-        return _read(record.raw_stream).decode(errors="replace") if is_plain else None
-    if record.rec_type != "response" or not url.lower().startswith(("http:", "https:")):
-        return None
-    from warcio.statusandheaders import StatusAndHeadersParser, StatusAndHeadersParserException
-
-    try:
-        record.http_headers = StatusAndHeadersParser(["HTTP/"], verify=False).parse(record.raw_stream)
-    except (StatusAndHeadersParserException, EOFError):
-        return None
-    if record.http_headers.get_statuscode() != "200":
-        return None
-    return _html(record, url)
-
-
-def _html(record: Any, url: str) -> str | None:
-    """Return the HTML of a response, decoded as Scrapy decodes it; None if the response is not HTML."""
-    from scrapy.http import Headers, HtmlResponse
-    from scrapy.responsetypes import responsetypes
-
-    from .warc_content import content_of
-
-    kind = record.http_headers.get_header("Content-Type")
-    headers = Headers({"Content-Type": kind} if kind else {})
-    content = content_of(record)
-    start = content.read(SNIFFED) if content else b""
-    if not start or not issubclass(responsetypes.from_args(headers=headers, body=start), HtmlResponse):
-        return None
-    return HtmlResponse(url, headers=headers, body=start + _read(content)).text
-
-
-def _read(stream: Any) -> bytes:
-    data: bytes = stream.read(LARGEST)
-    if len(data) == LARGEST:
-        raise ValueError(f"a page of over {LARGEST} bytes")
-    return data
+def _joined(body: bytes) -> bytes:
+    """Join the chunks of a body."""
+    parts, at = list[bytes](), 0
+    while found := _SIZE.match(body, at):
+        at = found.end() + int(found[1], 16)
+        parts.append(body[found.end() : at])
+        at += 2
+    return b"".join(parts) or body

@@ -13,16 +13,16 @@ import mmh3
 
 from ..document import Document
 from ..facts import Names, agree, agree_in, differing, has_strong, name_of, telling
-from ..feeds.reviews import WHY_APART, Reviews
 from ..fingerprints.simhash import hamming
 from ..hosts.relations import judge
 from ..hosts.rules import Finding
-from ..mirrors.preference import Preference
 from ..signature import Evidence, Signature, Visit
 from ..text.shapes import site
 from ..text.urls import canonical_url, domain, host
 from ..verdict import Apart, Match, page_kind
 from .evidence import Comparison, Rule, compare
+from .preference import Preference
+from .reviews import WHY_APART, Reviews
 from .siblings import Page, Siblings
 from .titles import title_words
 
@@ -63,6 +63,7 @@ class Matcher:
         self._scope = _SCOPES[scope]
         self.apart: Apart | None = None
         """The last document with the text of the last judged one, from which only one fact keeps it apart."""
+        self._has_siblings = False  # of the last judged document
         self._siblings = Siblings(store.pages, lambda: store.erasures)
 
     def learn(self, signature: Signature, match: Match | None) -> None:
@@ -81,7 +82,11 @@ class Matcher:
         arrival. Of equal texts, the oldest is chosen.
         """
         self.apart = None
-        if not (matches := list(self.matches(document, signature))):
+        self._has_siblings = False
+        matches = list(self.matches(document, signature))
+        if not matches and self._has_siblings and self._store.hears_of_erasures():
+            matches = list(self.matches(document, signature))
+        if not matches:
             return None
         matches = [match for match in matches if match.signature.url in self.preference] or matches
         last = self.last(document.url)
@@ -119,6 +124,7 @@ class Matcher:
         told_apart = self._told_apart(signature, pairs)
         for pair in pairs:
             if self._why_apart(document, page, pair.earlier):
+                self._has_siblings = True
                 self._note_apart(signature, pair)
             elif agree_in(told_apart.get(host(pair.earlier.url or ""), ()), signature.facts, pair.earlier.facts):
                 yield Match(pair.earlier, _evidence(signature, pair))

@@ -8,16 +8,16 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
-from ..feeds.reviews import Reviews
 from ..fingerprints.hashes import hash_text
 from ..hosts.relations import SHORT
 from ..hosts.rules import Counterpart
+from ..matching.preference import Preference
+from ..matching.reviews import Reviews
 from ..settings import Config
 from ..signature import Signature, Visit
 from ..text.shapes import parts_of, site
 from ..text.urls import canonical_url, host
 from .deliveries import Deliveries
-from .preference import Preference
 
 if TYPE_CHECKING:
     from ..store import Store

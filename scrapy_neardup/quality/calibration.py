@@ -15,13 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ..deduplicator import Deduplicator
-from ..feeds.labels import MODES, LabelledSet
 from ..items import item_document
 from ..matching.evidence import Rule, compare
 from ..progress import watched
 from ..settings import Config
 from ..signature import Signature
 from .evaluation import evaluate
+from .labels import MODES, LabelledSet
 
 LEVELS = np.arange(0.3, 1.0, 0.01)  # r
 ALLOWANCES = (0.0, 2.5, 5.0, 8.0, 10.0, 15.0, 20.0, 30.0, 40.0)  # s, in shingles

@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..deduplicator import Deduplicator
-from ..feeds.labels import MODES, Cluster, LabelledSet, Partition
 from ..items import item_document
 from ..matching.evidence import ANYTHING
 from ..progress import watched
 from ..settings import Config
 from ..signature import Signature
 from ..text.tokens import tokenize
+from .labels import MODES, Cluster, LabelledSet, Partition
 
 
 @dataclass(frozen=True)

@@ -165,7 +165,7 @@ class _Visits:
         A former URL that is known as a copy may be among the requests that the run skipped. Then nothing is known.
         """
         settled = set(self.kept)
-        for visit in self.changed:
+        for visit in sorted(self.changed, key=attrgetter("seen")):
             id = visit.target or ""
             if former(visit) is None and id in self.earlier and id not in settled:
                 settled.add(id)

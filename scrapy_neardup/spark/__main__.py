@@ -21,7 +21,7 @@ EXAMPLES = """examples:
   python -m scrapy_neardup.spark 'crawl-*.jsonl.gz' -o unique --id-field id --export held.jsonl.gz
   scrapy neardup import held.jsonl.gz --store held.sqlite
 """
-_OURS = re.compile(r"^scrapy_neardup\.[\w.]+(?:BadRow|Config|Extractor|Feed)Error: (.+)$", re.MULTILINE)
+_OURS = re.compile(r"^scrapy_neardup\.[\w.]+(?:Config|Extractor|Feed)Error: (.+)$", re.MULTILINE)
 _CAUSE = re.compile(r"^Caused by: [\w.$]+: (.+)$", re.MULTILINE)
 
 

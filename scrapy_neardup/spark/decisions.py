@@ -17,7 +17,7 @@ from ..feeds.json_text import json_text
 from ..fingerprints import sketch
 from ..fingerprints.record import Head, facts_in
 from ..matching.evidence import Rule
-from ..mirrors.preference import Preference
+from ..matching.preference import Preference
 from ..settings import Config
 from ..signature import Signature, Visit
 from ..store import memory_store

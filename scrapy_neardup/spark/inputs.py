@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's own pages call it
 
-from ..feeds import FORMATS, FeedError, Row, parse_row
+from ..feeds import FORMATS, FeedError, Row, parse_object
 
 NUMBER, ROW, FILE = "number", "row", "file"
 KINDS = ("jsonl", "parquet")
@@ -26,13 +26,15 @@ class Reader:
 
     def __call__(self, row: Any) -> Row:
         if self.is_lines:
-            raw = bytes(row[ROW])
             place = f"{row[FILE]}, row {row[NUMBER]} of all"
-            return Row(row[NUMBER], raw, parse_row(raw, place), place)
+            try:
+                return Row(row[NUMBER], parse_object(bytes(row[ROW])), place)
+            except ValueError as error:
+                raise FeedError(f"{place}: {error}") from error
         data = row[ROW].asDict(recursive=True)
         # The type of binary columns depends on Spark's version.
         data = {k: bytes(v) if isinstance(v, bytearray) else v for k, v in data.items()}
-        return Row(row[NUMBER], b"", data, f"row {row[NUMBER]}")
+        return Row(row[NUMBER], data, f"row {row[NUMBER]}")
 
 
 @dataclass(frozen=True)

@@ -149,6 +149,12 @@ class Session:
         self.erasures += known is not None and known.forgotten != run.forgotten
         self.runs[run.id] = run
 
+    def has_forgotten(self, id: str) -> bool:
+        """Return whether a document is one of those that a dead run lost. Its row may still be there."""
+        name, number = place_of(id)
+        run = self.runs.get(name)
+        return run is not None and run.has_forgotten(number)
+
     # Writing
 
     def next_id(self) -> str:
@@ -257,7 +263,10 @@ class Dead:
         store = self._store
         for run in runs:
             before, last = store.session.documents, _last(store, run)
-            if not self.keeps:
+            if not self.keeps and last > run.sealed:
+                # Told first, so that other processes leave the documents out while they are deleted.
+                store.session.save(replace(run, forgotten=run.ended(last, forget=True).forgotten))
+                store.flush()
                 erase(store, run.id, after=run.sealed)
             store.session.end(run, last, forget=not self.keeps)
             outcome = "are kept" if self.keeps else f"are forgotten: {before - store.session.documents}"
@@ -392,4 +401,5 @@ def _last(store: Store, run: Run) -> int:
     """Return the highest row number of a run."""
     rows = (row.key for kind in (DOCUMENT, HOST) for row in store.backend.scan(kind, run.id))
     visits = (visit.at for _, visit in store.urls.of_run(run.id))
-    return max((place_of(each)[1] for each in chain(rows, visits)), default=run.sealed)
+    numbers = (place_of(each)[1] for each in chain(rows, visits))
+    return max(chain(numbers, (last for _, last in run.forgotten)), default=run.sealed)

@@ -397,7 +397,8 @@ class Store:
             for row in self._samples_of(name):
                 with suppress(StoreError):
                     documents.append(self.held(row))
-        return sorted((each for each in documents if host(each.url or "") == name), key=_moment)
+        held = (each for each in documents if not self.session.has_forgotten(each.id))
+        return sorted((each for each in held if host(each.url or "") == name), key=_moment)
 
     def _samples_of(self, name: str) -> list[Row]:
         """Return the rows of the newest samples of a host. Cache the number of its samples."""
@@ -517,8 +518,7 @@ class Store:
         Raise StoreError if a row is damaged.
         """
         rows, more = self.backend.news()
-        if rows or self.is_remote:
-            self.urls.refresh()
+        self.urls.refresh(ahead=bool(rows) or self.is_remote)  # deletions and repeated visits are no news
         if self.is_remote:  # a server sends no news of visits
             self.recount_all()
         errors = [error for row in rows if (error := self._try_to_apply(row))]
@@ -527,6 +527,16 @@ class Store:
         if errors:
             raise errors[0]
         return more
+
+    def hears_of_erasures(self) -> bool:
+        """Return whether other processes have meanwhile forgotten documents of a run, which made a form of others.
+
+        A local store reads this before each lookup.
+        """
+        before = self.erasures
+        if self.is_remote and self.session.others_open():
+            self.refresh()
+        return self.erasures != before
 
     def _try_to_apply(self, row: Row) -> StoreError | None:
         """Apply a new row. Return its error instead of raising it, so that rows after a damaged row are applied."""

@@ -143,14 +143,12 @@ class Visits:
         if len(self._fresh) < MOST_KNOWN:
             self._fresh[document.id] = document
 
-    def refresh(self) -> None:
-        """Clear the cache."""
-        self._forget()
-        self._ahead.clear()
-
-    def _forget(self) -> None:
+    def refresh(self, *, ahead: bool = True) -> None:
+        """Clear the cache; with `ahead`, also of what was read ahead."""
         self._known.clear()
         self._fresh.clear()
+        if ahead:
+            self._ahead.clear()
 
     # Writing
 
@@ -202,7 +200,7 @@ class Visits:
         return stored.before if number > self._session.sealed else replace(stored, before=former(stored))
 
     def _write(self, entries: Sequence[Entry], deleted: Sequence[Entry] = ()) -> None:
-        self._forget()
+        self.refresh(ahead=False)
         for entry in chain(entries, deleted):
             self._ahead.pop(entry.key, None)
         self._session.write(entries, deleted)
@@ -251,9 +249,7 @@ class Visits:
         before = stored.before
         if before is None or not any(self._complete([before])):
             return None
-        run, number = place_of(before.at)
-        known = self._session.runs.get(run)
-        return None if known and known.has_forgotten(number) else before
+        return None if self._session.has_forgotten(before.at) else before
 
 
 def former(visit: Visit) -> Visit | None:

@@ -2,9 +2,9 @@
 
 All keys begin with `{neardup:NAMESPACE:4}`, which keeps them on one node of a cluster. 4 is the version of this layout:
 
-- `rPLACE`: the row of a document or visit. The place of a document is 8 bytes: the code of its run (32 bits), a bit
-  that is 0, and its number (31 bits). The place of a visit is its hash, in which this bit is 1. The index has each
-  visit under its run too.
+- `rPLACE`: the row of a document or visit. PLACE is its place, 8 bytes: for a document the code of its run (32 bits), a
+  bit that is 0 and its number (31 bits), for a visit its hash, in which this bit is 1. The index has each visit under
+  its run, so that all can be listed.
 - `:run`, `:meta` and `:host`: hashes of the other rows by name.
 - `kBUCKET`: 2^18 small hashes. The first 18 bits of an index key choose the bucket. The bucket maps bits 16 to 48 of
   the key to the places of the rows, oldest first. If this list is long, it is in `k` with the first 48 bits of the key
@@ -29,7 +29,7 @@ from ...index.row_index import flips, most_flips
 from ...signature import Visit
 from .. import records
 from ..interface import Entry, Found, Question, Row, StoreError
-from ..records import DOCUMENT, HOST, META, RUN, VISIT, id_of, key_of, kind_of, load, place_of, run_key, run_of
+from ..records import DOCUMENT, HOST, META, RUN, VISIT, id_of, key_of, kind_of, place_of, run_key, run_of
 from .connection import BATCH, Hold, Operation, Server, code, keys, logger, store_errors
 
 NAMED = (RUN, META, HOST)  # kinds of rows that have a name instead of a place, with one hash for each kind
@@ -128,7 +128,7 @@ class RedisBackend(Server):
     def _scan_visits(self, run: str) -> Iterator[Row]:
         """Yield the visits whose state a run saw first. Those that another run has seen since are listed there too."""
         for row in self._rows_at(self._places(run_key(run))).values():
-            if isinstance(row.value, bytes) and run_of(load(row.key, row.value).at) == run:
+            if isinstance(row.value, bytes) and run_of(records.load(row.key, row.value).at) == run:
                 yield row
 
     def _scan_run(self, run: str) -> Iterator[Row]:
@@ -149,22 +149,22 @@ class RedisBackend(Server):
     ) -> list[Found]:
         with store_errors(self.name):
             holds = [entry and _hold(entry) for entry in entries or [None] * len(questions)]
-            asked, further = [*map(_asked, questions, holds)], [*map(place, ahead)]
-            told, answers = self._look(asked, holds, b"".join(further))
+            places = [*map(place, ahead)]
+            told, answers = self._look([*map(_asked, questions, holds)], holds, b"".join(places))
             rows, own = self._decoded(told), [hold.place if hold else b"" for hold in holds]
             found = [
                 self._found(question, answer, rows, own[at:])
                 for at, (question, answer) in enumerate(zip(questions, answers, strict=True))
             ]
-            found[0].ahead = [rows[each] for each in further if each in rows]
+            found[0].ahead = [rows[each] for each in places if each in rows]
             return found
 
     def _look(
-        self, asked: Sequence[Any], holds: Sequence[Hold | None], further: bytes = b""
+        self, asked: Sequence[Any], holds: Sequence[Hold | None], places: bytes = b""
     ) -> tuple[list[Any], list[Any]]:
         """Send lookups, and note the documents that the server now holds. Return rows found, and answers to lookups."""
         try:
-            [[told, answers]] = self.run(["look", asked, further])
+            [[told, answers]] = self.run(["look", asked, places])
         except StoreError:
             # The server may have held some of them.
             self.add(*(["drop", hold.place, hold.keys, hold.simhash, True] for hold in holds if hold))

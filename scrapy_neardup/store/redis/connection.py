@@ -244,15 +244,20 @@ class Server:
         is the error.
         """
         with store_errors(self.name):
-            if self._away:
-                raise self._away.with_traceback(None)
-            answers = self._tried(requests)
+            self._check()
+            answers = self._tried(requests, self._check)
             self._failures = 0
             return _checked(answers) if checks else answers
 
-    def _tried(self, requests: Sequence[Operation]) -> list[Any]:
+    def _check(self) -> None:
+        """Raise the error for which the server counts as down, if it does."""
+        if self._away:
+            raise self._away.with_traceback(None)
+
+    def _tried(self, requests: Sequence[Operation], check: Callable[[], object] = lambda: None) -> list[Any]:
         """Send requests, after a loss of the connection once more. Mark the server as down or up."""
         with self._lock:
+            check()  # again, since the thread may have found that the server is down
             try:
                 sent = Retry(NoBackoff(), 1, _AGAIN).call_with_retry(lambda: self._sent(requests), lambda error: None)
             except Exception as error:
@@ -319,7 +324,8 @@ class Server:
         """Take the leases of the runs again. Queue again what the server may have lost."""
         before, self._process = self._process, b""  # stays unknown until all leases are taken
         taking = [self._taking(run, LEASE) for run in self.runs]
-        _, _, [process, *states] = self._exchanged((), [["process"], *taking], ())
+        _, _, [told, *states] = self._exchanged((), [["call", "INFO", "server"], *taking], ())
+        process = b"".join(re.findall(rb"run_id:\w+", told)) if isinstance(told, bytes) else b""  # it may be refused
         if _ELSEWHERE in _checked(states):
             why = f"since its lease of {LEASE:.0f} seconds expired"
             raise StoreError(f"store {self.name!r} gave this run to another process, {why}")

@@ -111,13 +111,14 @@ function operations.row(place, value, keys, simhash, others, is_news)
   if is_known and others then keys, simhash = others, '' end
   each_list(append, place, keys, simhash, is_known)
   local run, number = sub(place, 1, CODE), struct.unpack('>I4', place, CODE + 1)
-  if number < 0x80000000 and number > tonumber(call('HGET', root .. ':last', run) or -1) then call('HSET', root .. ':last', run, number) end
+  local is_last = number < 0x80000000 and number > tonumber(call('HGET', root .. ':last', run) or -1) -- not of a visit
+  if is_last then call('HSET', root .. ':last', run, number) end
   if is_news and not (old and others) and call('EXISTS', root .. ':hears') == 1 then
     call('XADD', root .. ':news', 'MAXLEN', '~', KEPT, '*', 'document', place)
   end
 end
 
--- Deletes a document or link; with `if_pending`, only a pending document.
+-- Deletes a document or visit; with `if_pending`, only a pending document.
 function operations.drop(place, keys, simhash, if_pending)
   if if_pending and call('HEXISTS', lease(place), place) == 0 then return end
   call('DEL', rows .. place)
@@ -139,12 +140,6 @@ function operations.add(hash, name, value) call('HSETNX', root .. ':' .. hash, n
 -- Requests
 
 function requests.call(...) return call(...) end
-
--- Returns the id of the server's process, or ''.
-function requests.process()
-  local told = redis.pcall('INFO', 'server')
-  return type(told) == 'string' and told:match('run_id:(%w+)') or ''
-end
 
 -- Takes the lease of a run, or releases it if the duration is 0. Returns 0 if another process holds it, 1 if this one
 -- held it, 2 if nobody held it.

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from ..document import Document
+from ..feeds import FeedError, Feeds
+from ..feeds.json_text import json_text
 from ..settings import Config, ConfigError
 from ..text.urls import canonical_url
-from . import FeedError
-from .json_text import json_text
-from .labels import MODES, LabelledSet
 
 SAME, DIFFERENT = "dup", "different"  # labels
-_LABELS = {DIFFERENT, "template"}.union(*(mode.right | mode.ignored for mode in MODES.values()))
+_LABELS = (SAME, DIFFERENT, "partial", "rewrite", "template")
+_DOCUMENTS, _PAIRS = "docs.jsonl", "pairs.jsonl"
 WHY_APART = "a person judged them different"
 
 
@@ -34,11 +34,30 @@ class Reviews:
         """Read the folder of judgements, if it exists. Raise ConfigError for an invalid row."""
         self._config = config
         self._folder = reviews_folder(config)
-        labelled = _read(self._folder) if self._folder else None
-        self._ids = {canonical_url(str(name)): name for name in labelled.rows} if labelled else {}
+        self._ids: dict[str, Any] = {}
         """The ids of the documents in the folder, by canonical URL."""
-        labels = labelled.labels if labelled else {}
-        self._labels = {frozenset(canonical_url(str(name)) for name in pair): labels[pair] for pair in labels}
+        self._labels: dict[frozenset[str], str] = {}
+        try:
+            if self._folder:
+                os.stat(os.path.join(self._folder, _PAIRS))
+                self._read(self._folder)
+        except FileNotFoundError:  # no pair was judged yet
+            return
+        except (FeedError, OSError) as error:
+            raise ConfigError(f"NEARDUP_REVIEWED: {error}") from error
+
+    def _read(self, folder: str) -> None:
+        for row in Feeds([os.path.join(folder, _DOCUMENTS)]).rows():
+            if "id" not in row.data:
+                raise FeedError(f"{row.place}: there is no field 'id'")
+            self._ids[canonical_url(str(row.data["id"]))] = row.data["id"]
+        for row in Feeds([os.path.join(folder, _PAIRS)]).rows():
+            pair, label = frozenset(canonical_url(str(row.data.get(side))) for side in "ab"), row.data.get("label")
+            if len(pair) < 2 or not pair <= self._ids.keys():
+                raise FeedError(f"{row.place}: allowed is a pair of two ids that are in {_DOCUMENTS}")
+            if label not in _LABELS:
+                raise FeedError(f"{row.place}: label {label!r}; allowed are {', '.join(_LABELS)}")
+            self._labels[pair] = label
 
     def label(self, a: str, b: str) -> str | None:
         """Return the label of the documents at two URLs, in either order; None if nobody judged the pair."""
@@ -80,7 +99,7 @@ class Reviews:
         assert self._folder
         try:
             os.makedirs(self._folder, exist_ok=True)
-            files = LabelledSet.files(self._folder)
+            files = [os.path.join(self._folder, name) for name in (_DOCUMENTS, _PAIRS)]
             for file in files:
                 Path(file).touch()
             for file, rows in zip(files, (documents, pairs), strict=True):  # documents first, since pairs refer to them
@@ -89,30 +108,8 @@ class Reviews:
             raise FeedError(f"{self._folder}: can't be written: {error.strerror or error}") from error
 
 
-def _read(folder: str) -> LabelledSet | None:
-    """Return the labelled set in a folder; None if no pair was judged yet.
-
-    Raise ConfigError for an invalid row or label.
-    """
-    try:
-        os.stat(LabelledSet.files(folder)[1])
-        labelled = LabelledSet.load(folder)
-    except FileNotFoundError:
-        return None
-    except (FeedError, OSError) as error:
-        raise ConfigError(f"NEARDUP_REVIEWED: {error}") from error
-    for pair, label in labelled.labels.items():
-        if label not in _LABELS:
-            names = " and ".join(sorted(map(str, pair)))
-            allowed = ", ".join(sorted(_LABELS))
-            raise ConfigError(f"NEARDUP_REVIEWED: {folder}: label {label!r} of {names}; allowed are {allowed}")
-    return labelled
-
-
 def _append(file: str, rows: Iterable[Mapping[str, Any]]) -> None:
     """Append rows to a file of JSON lines. First add a missing line end, since an editor may have removed it."""
-    if file.endswith(".gz"):
-        raise FeedError(f"{file}: gzipped files can't be appended to; unpack it first")
     with open(file, "ab+") as lines:
         if lines.tell():
             lines.seek(-1, os.SEEK_END)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
+from ..feeds import FeedError, Feeds, Row
 from ..index.unions import Unions
-from . import FeedError, Feeds, Row
 
 Pair: TypeAlias = frozenset[Any]
 """The ids of two documents."""
