@@ -94,7 +94,8 @@ def test_a_true_mirror_in_another_frame_is_learned_and_misses_no_page(crawl, a, 
     # A server that answers at once is asked for half of the site before the first pages have been compared: be polite.
     settings = {"NEARDUP_RECHECK": 0.01, "DOWNLOAD_DELAY": 0.02}
     result = crawl("OneSiteAfterAnother", settings, urls=urls[0], then=urls[1], field="html")
-    assert len(b.asked()) <= 0.5 * len(b.pages)  # 25 to 33 of 84, as many as were asked for before it was learned
+    # 25 to 33 of 84 on an idle machine, as many as were asked for before it was learned.
+    assert len(b.asked()) <= 2 / 3 * len(b.pages)
     assert {url.rpartition("/")[2] for url in result.urls} == {url.rpartition("/")[2] for url in alone.urls}
     asked = len(b.requests)
     crawl("OneSiteAfterAnother", {"NEARDUP_RECHECK": 0.01}, urls=urls[0], then=urls[1], field="html")
