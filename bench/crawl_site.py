@@ -1,4 +1,4 @@
-"""A web server of four news sites, whose pages are made from their numbers; `bench/crawl_cost.py` crawls it.
+"""A web server of four news sites, whose pages are made from their numbers.
 
     python bench/crawl_site.py PAGES [--lang en|zh] [--long KB]
 

@@ -227,8 +227,7 @@ class Deduplicator:
         """Return whether another spider, with other fields, recorded what a URL returned last."""
         if link.signature is None or names_in(link.signature.facts) == names_in(signature.facts):
             return False
-        writers = {run.id: run.writer for run in self.store.runs()}
-        return writers.get(run_of(link.at)) != writers.get(self.store.run)
+        return not self.store.session.is_of_writer(run_of(link.at))
 
     def pending(self, signature: Signature) -> Claim | None:
         """Return the claim of a document that is pending in this process; None if there is none."""

@@ -100,7 +100,7 @@ class Document:
 
     @property
     def source(self) -> Source:
-        """What the record of the document is made of."""
+        """The parts that the record of the document is made of."""
         text = self.text.encode() if native.compiled and self.text.isascii() else self.lines
         return Source(text, self.site, self.facts, self.layout)
 

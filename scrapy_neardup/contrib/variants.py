@@ -54,7 +54,7 @@ class Learner:
         return {"rules": rules, "last": self._last}
 
     def load(self, read: dict[str, Any]) -> None:
-        """Take in what `dump` returned."""
+        """Load evidence and visits that `dump` returned."""
         for name, names, trials in read["rules"]:
             self._add(Rule(name, names, [(key, Trial(*trial)) for key, trial in trials]))
         self._last.update(read["last"])

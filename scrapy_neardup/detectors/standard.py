@@ -20,7 +20,7 @@ from .detector import Detector, checked
 
 class _Standard:
     part: Wanted
-    """What the detector adds to a record."""
+    """The part of a record that the detector adds."""
 
     def fingerprints(self, document: Document) -> tuple[int, ...]:
         [made] = record.make([document.source], self.part)
