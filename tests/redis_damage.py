@@ -107,7 +107,13 @@ def _names(client: redis.Redis) -> list[bytes]:
 
 
 def _value(client: redis.Redis, rng: random.Random) -> tuple[bytes, Callable[[bytes], Any]]:
-    """Return a value, of a hash or a list one of many, and what puts another one in its place."""
+    """Return a value that is not empty, of a hash or a list one of many, and what puts another one in its place."""
+    while not (drawn := _any_value(client, rng))[0]:
+        pass
+    return drawn
+
+
+def _any_value(client: redis.Redis, rng: random.Random) -> tuple[bytes, Callable[[bytes], Any]]:
     name = _key(client, rng, (b"string", b"hash", b"list"))
     if client.type(name) == b"string":
         return client.get(name) or b"", partial(client.set, name)
