@@ -16,7 +16,7 @@ from .detectors.registry import build_detectors
 from .detectors.standard import Signer
 from .document import Document
 from .facts import names_in
-from .hosts.rules import Change, Finding
+from .hosts.rules import MAX_KNOWN, Change, Finding
 from .matching.claim import Claim
 from .matching.evidence import Rule
 from .matching.matcher import Matcher
@@ -279,7 +279,7 @@ class Deduplicator:
     def _learn(self, claim: Claim) -> None:
         """Learn from a document about the mirrors of its host."""
         document, signature = claim.document, claim.signature
-        known = [visit.url for visit in self.store.visits(claim.match.signature)] if claim.match else []
+        known = self._known_urls(claim.match.signature) if claim.match else []
         for url in urls(document):
             if url not in document.loose:
                 changes, trials = self.store.hosts.learn(
@@ -287,6 +287,12 @@ class Deduplicator:
                 )
                 self.changes += changes
                 self.store.learn(trials)
+
+    def _known_urls(self, signature: Signature) -> list[str]:
+        """Return URLs that returned a held document."""
+        if not signature.repeats:  # saves a lookup
+            return [signature.url] if signature.url else []
+        return [visit.url for visit in self.store.visits(signature, MAX_KNOWN)]
 
     def _look(self, signature: Signature, url: str) -> Finding | None:
         """Compare a document with the document that is held for a URL; None if that proves nothing."""

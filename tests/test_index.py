@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from array import array
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -156,13 +155,8 @@ def test_compiled_and_not_give_the_same_bytes(rows: list[Any], questions: list[A
     level = level_of(rows)
     level.numbers = level.numbers[: damage or None]  # slots beyond are passed over
     level.simhashes = level.simhashes[: damage or None]
-    probes: list[int] = []
-    for keys, simhash, distance in questions:
-        for key, most in keys.items():
-            probes += (key >> 29 << 28, most, 0, 0)
-        for posting in row_index._near_postings(simhash, distance) if simhash is not None else ():
-            probes += (posting, 2, simhash or 0, distance)
-    arrays = level.entries, level.numbers, level.simhashes, array("Q", probes)
+    probes, _ = row_index.probes_of(questions, 2)
+    arrays = level.entries, level.numbers, level.simhashes, probes
     assert native.compiled
     assert native.compiled.find(*arrays) == row_index._find(*arrays)
 

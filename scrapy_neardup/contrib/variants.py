@@ -96,7 +96,7 @@ class Learner:
         return rule.covers(here) and rule.covers(there) and not is_apart and not self._is_in_many_classes(rule, held)
 
     def _is_in_many_classes(self, rule: Rule, held: Signature) -> bool:
-        links = islice(self._dedup.store.visits(held), 1000) if held.repeats + 1 >= MANY else ()
+        links = self._dedup.store.visits(held, 1000) if held.repeats + 1 >= MANY else ()
         return len({found.plain for link in links if (found := variation(link.url, rule.names))}) >= MANY
 
     def _visits(self, rule: Rule, here: Variation) -> Iterator[tuple[Signature, float, int]]:
@@ -123,7 +123,7 @@ class Learner:
 
     def _suspect(self, url: str, claim: Claim) -> None:
         """Add a rule for each way in which a URL differs from another one that returned the same document."""
-        links = self._dedup.store.visits(claim.match.signature) if claim.match and site(url) else ()
+        links = self._dedup.store.visits(claim.match.signature, 8 * MOST_URLS) if claim.match and site(url) else ()
         others = (link.url for link in links if site(link.url) == site(url))
         for names in filter(None, (difference(url, other) for other in islice(others, MOST_URLS))):
             if names not in (rule.names for rule in self.rules.get(site(url), ())):

@@ -40,6 +40,7 @@ TAIL = 1024  # the number of rows in dictionaries after which they become a leve
 RATIO = 4  # a level is merged with an earlier one up to this many times as large
 CROWD = 1024  # of a block, entries to look at on each side of the SimHash; more mean a common template
 STEP = 1 << 17  # entries to merge at a time
+PROBE = 4  # integers: a posting, the maximum number of rows, a SimHash and the maximum Hamming distance from it
 _NEAR = 1 << 63
 _ALL, _SLOTS, _REST = (1 << 64) - 1, MOST - 1, (1 << 45) - 1  # all bits; those of a slot; those after a block
 
@@ -75,13 +76,8 @@ class Level:
         `numbers` has the row number in each slot, `of` the slot of each key, and `near` the SimHashes by slot.
         """
         slots, simhashes = np.array([*near], np.uint64), np.array([*near.values()], np.uint64)
-        parts = [keys >> np.uint64(64 - KEY_BITS) << np.uint64(SLOT_BITS) | of]
-        for block in range(BLOCKS):
-            turned = simhashes << np.uint64(BLOCK_BITS * block)
-            turned |= simhashes >> np.uint64(64 - BLOCK_BITS * block) if block else turned
-            own = turned >> np.uint64(64 - NEAR_BITS) << np.uint64(SLOT_BITS)
-            parts.append(np.uint64(_NEAR | block << 61) | own | slots)
-        entries = np.concatenate(parts)
+        own = near_postings(simhashes, BLOCKS - 1) | slots[:, None]
+        entries = np.append(keys >> np.uint64(64 - KEY_BITS) << np.uint64(SLOT_BITS) | of, own)
         entries.sort()
         is_new = np.append(True, entries[1:] != entries[:-1])[: len(entries)]
         by_slot = np.zeros(len(numbers), np.uint64)
@@ -106,7 +102,7 @@ class Level:
             found = zlib.crc32(column.data, found)
         return found == (self.checksum or 0)
 
-    def find(self, probes: array[int]) -> bytes:
+    def find(self, probes: Integers) -> bytes:
         """Return triples of integers: the place of a probe, a row number, and its Hamming distance (see `_find`)."""
         find = native.compiled.find if native.compiled else _find
         return find(self.entries, self.numbers, self.simhashes, probes)
@@ -125,6 +121,9 @@ class Places(NamedTuple):
     """The places of each key that was found, oldest first."""
     near: dict[Place, int]
     """The Hamming distances of near SimHashes by place, oldest first."""
+
+
+NOTHING = Places({}, {})
 
 
 class RowIndex:
@@ -164,38 +163,36 @@ class RowIndex:
 
         If more rows have a near SimHash, the nearest are chosen; among equal distances, the oldest.
         """
-        found: list[dict[int, list[Place]]] = [{} for _ in questions]
-        near: list[dict[Place, int]] = [{} for _ in questions]  # distances by place
-        for at, key, number, far in self._in_levels(questions, nearest):
-            if key is None:
-                near[at][number] = far
-            else:
-                found[at].setdefault(key, []).append(number)
-        for at, question in enumerate(questions):
+        found = self._in_levels(questions, nearest)
+        for at, question in enumerate(questions) if self._places else ():
             newest = self.newest(question)
-            for key, places in newest.keys.items():
-                found[at].setdefault(key, []).extend(places)
-            near[at] = dict(sorted(near[at].items())) | newest.near
-        return [
-            Places({key: places[-keys[key] :] for key, places in by_key.items() if places}, nearest_of(of, nearest))
-            for (keys, *_), by_key, of in zip(questions, found, near, strict=True)
-        ]
+            if newest != NOTHING:
+                keys, near = found.get(at, NOTHING)
+                merged = {key: [*keys.get(key, ()), *newest.keys.get(key, ())] for key in keys.keys() | newest.keys}
+                found[at] = Places(merged, near | newest.near)
+        return [_cut(question, found[at], nearest) if at in found else NOTHING for at, question in enumerate(questions)]
 
     def newest(self, question: Asked) -> Places:
         """Return the places of all rows outside the levels that answer a question."""
         keys, simhash, distance = question
-        near = {} if simhash is None else self._near_in_tail(simhash, distance)
+        near: dict[Place, int] = {} if simhash is None else self._near_in_tail(simhash, distance)
         return Places({key: self._in_tail(key) for key in keys.keys() & self._first.keys()}, near)
 
-    def _in_levels(self, questions: Sequence[Asked], nearest: int) -> Iterator[tuple[int, int | None, int, int]]:
-        """Yield the place of a question, a key or None, the number of a row that was found, and its distance."""
+    def _in_levels(self, questions: Sequence[Asked], nearest: int) -> dict[int, Places]:
+        """Return what the levels have for questions, by the place of the question, without those that find nothing."""
+        found: dict[int, Places] = {}
         if not self.levels:
-            return
+            return found
         probes, of = probes_of(questions, nearest)
         for level in self.levels:
-            if triples := level.find(probes):
-                for probe, number, far in np.frombuffer(triples, np.int64).reshape(-1, 3).tolist():
-                    yield (*of[probe], number, far)
+            for probe, number, far in np.frombuffer(level.find(probes), np.int64).reshape(-1, 3).tolist():
+                at, key = of(probe)
+                keys, near = found.setdefault(at, Places({}, {}))
+                if key is None:
+                    near[number] = far
+                else:
+                    keys.setdefault(key, []).append(number)
+        return {at: Places(keys, dict(sorted(near.items()))) for at, (keys, near) in found.items()}
 
     def _in_tail(self, key: int) -> list[Place]:
         slots = (self._first[key], *self._others.get(key, ())) if key in self._first else ()
@@ -315,19 +312,37 @@ class RowIndex:
         self.adopt()
 
 
-def sharing(questions: Sequence[Asked]) -> set[int]:
-    """Return the places of those questions that share a key with another one, or whose SimHashes are near."""
-    counts = [len(keys) for keys, _, _ in questions]
-    keys = np.fromiter(chain.from_iterable(keys for keys, _, _ in questions), np.uint64, sum(counts))
+def sharing(questions: Sequence[Asked], names: Sequence[int]) -> set[int]:
+    """Return the places of those questions that share a key or a name with another one, or whose SimHashes are near.
+
+    A name of 0 is none.
+    """
+    keys, of = _keys_of(questions)
+    keys, of = np.append(keys, np.array(names, np.uint64)), np.append(of, np.arange(len(names)))
     order = keys.argsort()
-    of = np.arange(len(questions)).repeat(counts)[order]
-    is_same = keys[order][1:] == keys[order][:-1]
+    keys, of = keys[order], of[order]
+    is_same = (keys[1:] == keys[:-1]) & (keys[1:] > 0)
     places = [place for place, (_, simhash, _) in enumerate(questions) if simhash is not None]
     simhashes = np.array([questions[place][1] for place in places], np.uint64)
     distances = np.array([questions[place][2] for place in places])
     is_near = np.bitwise_count(simhashes[:, None] ^ simhashes) <= distances
     near = np.array(places, np.intp)[is_near.sum(axis=1) > 1]  # each is near to itself
     return {*of[1:][is_same].tolist(), *of[:-1][is_same].tolist(), *near.tolist()}
+
+
+def _keys_of(questions: Sequence[Asked]) -> tuple[Integers, npt.NDArray[np.intp]]:
+    """Return the keys of all questions, and the place of the question of each."""
+    counts = [len(keys) for keys, _, _ in questions]
+    keys = np.fromiter(chain.from_iterable(keys for keys, _, _ in questions), np.uint64, sum(counts))
+    return keys, np.arange(len(questions)).repeat(counts)
+
+
+def _cut(question: Asked, found: Places, nearest: int) -> Places:
+    """Return at most as many places as a question asks for."""
+    keys = question[0]
+    return Places(
+        {key: places[-keys[key] :] for key, places in found.keys.items() if places}, nearest_of(found.near, nearest)
+    )
 
 
 def due(levels: Sequence[Level]) -> list[Level]:
@@ -359,36 +374,48 @@ def merged_entries(levels: Sequence[Level]) -> Iterator[Integers]:
         starts = [*stops]
 
 
-def probes_of(questions: Sequence[Asked], nearest: int) -> tuple[array[int], list[tuple[int, int | None]]]:
-    """Return the probes of questions, and for each probe the place of its question, with the key or None."""
-    probes: list[int] = []
-    of: list[tuple[int, int | None]] = []
-    for at, (keys, simhash, distance) in enumerate(questions):
-        for key, most in keys.items():
-            probes += (_posting(key), most, 0, 0)
-            of.append((at, key))
-        if simhash is not None:
-            for posting in _near_postings(simhash, distance):
-                probes += (posting, nearest, simhash, distance)
-                of.append((at, None))
-    return array("Q", probes), of
+def probes_of(questions: Sequence[Asked], nearest: int) -> tuple[Integers, Callable[[int], tuple[int, int | None]]]:
+    """Return the probes of questions, and a function that returns the question of a probe, with the key or None."""
+    keys, of = _keys_of(questions)
+    rows = np.zeros((len(keys), PROBE), np.uint64)
+    rows[:, 0] = keys >> np.uint64(64 - KEY_BITS) << np.uint64(SLOT_BITS)
+    rows[:, 1] = [most for asked, _, _ in questions for most in asked.values()]
+    parts, places = [rows], of.tolist()
+    for distance in {distance for _, simhash, distance in questions if simhash is not None}:
+        some = [at for at, question in enumerate(questions) if question[1] is not None and question[2] == distance]
+        near = near_postings(np.array([questions[at][1] for at in some], np.uint64), distance)
+        rows = np.zeros((*near.shape, PROBE), np.uint64)
+        rows[..., 0], rows[..., 1], rows[..., 3] = near, nearest, distance
+        rows[..., 2] = np.array([questions[at][1] for at in some], np.uint64)[:, None]
+        parts.append(rows.reshape(-1, PROBE))
+        places += np.repeat(some, near.shape[1]).tolist()
+    asked, count = keys.tolist(), len(keys)
+    return np.concatenate(parts), lambda probe: (places[probe], asked[probe] if probe < count else None)
 
 
 def _posting(key: int) -> int:
     return key >> 64 - KEY_BITS << SLOT_BITS
 
 
-def _near_postings(simhash: int, distance: int) -> list[int]:
-    """Return the postings to look up for near SimHashes, one for each block or near block."""
-    turned = [simhash << BLOCK_BITS * block | simhash >> 64 - BLOCK_BITS * block for block in range(BLOCKS)]
-    own = [_NEAR | block << 61 | (bits & _ALL) >> 64 - NEAR_BITS << SLOT_BITS for block, bits in enumerate(turned)]
-    return own if distance == BLOCKS - 1 else [own[block] ^ flip for block, flip in _block_flips(distance)]
+def near_postings(simhashes: Integers, distance: int) -> Integers:
+    """Return the postings to look up for near SimHashes: one row for each, one column for each block or near block."""
+    own = np.empty((len(simhashes), BLOCKS), np.uint64)
+    for block in range(BLOCKS):
+        turned = simhashes << np.uint64(BLOCK_BITS * block)
+        turned |= simhashes >> np.uint64(64 - BLOCK_BITS * block) if block else turned
+        own[:, block] = np.uint64(_NEAR | block << 61) | turned >> np.uint64(64 - NEAR_BITS) << np.uint64(SLOT_BITS)
+    if distance == BLOCKS - 1:
+        return own
+    blocks, bits = _block_flips(distance)
+    return own[:, blocks] ^ bits
 
 
 @cache
-def _block_flips(distance: int) -> list[tuple[int, int]]:
-    """Return pairs: the number of a block, and the bits to flip in its posting."""
-    return [(block, flip << 45) for block, most in enumerate(most_flips(distance)) for flip in flips(most)]
+def _block_flips(distance: int) -> tuple[npt.NDArray[np.intp], Integers]:
+    """Return numbers of blocks, and for each the bits to flip in its posting."""
+    pairs = [(block, flip << 45) for block, most in enumerate(most_flips(distance)) for flip in flips(most)]
+    blocks, bits = zip(*pairs, strict=True)
+    return np.array(blocks, np.intp), np.array(bits, np.uint64)
 
 
 def nearest_of(found: dict[Place, int], most: int) -> dict[Place, int]:
@@ -399,20 +426,19 @@ def nearest_of(found: dict[Place, int], most: int) -> dict[Place, int]:
     return {place: far for place, far in found.items() if place in kept}
 
 
-def _find(entries: Integers, numbers: npt.NDArray[np.int64], simhashes: Integers, probes: array[int]) -> bytes:
+def _find(entries: Integers, numbers: npt.NDArray[np.int64], simhashes: Integers, probes: Integers) -> bytes:
     """Find what probes ask for. Return triples of integers: the place of the probe, a row number, and its distance.
 
     A probe is four integers: a posting, the maximum number of rows, a SimHash and the maximum Hamming distance from it.
     The newest rows of a key come in ascending order, with distance 0. The nearest rows of a SimHash come nearest first,
     and the oldest first among equal distances. Slots that do not exist, as in a damaged file, are passed over.
     """
-    asked = np.frombuffer(probes, np.uint64).reshape(-1, 4)
-    after = np.where(asked[:, 0] >> np.uint64(63), np.uint64(_REST), np.uint64(_SLOTS))
-    starts = np.searchsorted(entries, asked[:, 0] & ~after)
-    ends = np.searchsorted(entries, asked[:, 0] | after)  # no level is so full that it has this slot
+    after = np.where(probes[:, 0] >> np.uint64(63), np.uint64(_REST), np.uint64(_SLOTS))
+    starts = np.searchsorted(entries, probes[:, 0] & ~after)
+    ends = np.searchsorted(entries, probes[:, 0] | after)  # no level is so full that it has this slot
     found = [np.zeros((0, 3), np.int64)]
     for probe in (starts < ends).nonzero()[0].tolist():
-        posting, most, simhash, distance = asked[probe].tolist()
+        posting, most, simhash, distance = probes[probe].tolist()
         start, end = int(starts[probe]), int(ends[probe])
         if posting < _NEAR:
             slots = entries[max(start, end - most) : end] & np.uint64(_SLOTS)

@@ -121,12 +121,14 @@ class Matcher:
         ]
         if signature.facts and not outranked:
             self._learn_counters(document, signature, pairs)
-        told_apart = self._told_apart(signature, pairs)
+        told_apart = self._told_apart(signature, pairs) if signature.facts else {}
         for pair in pairs:
             if self._why_apart(document, page, pair.earlier):
                 self._has_siblings = True
                 self._note_apart(signature, pair)
-            elif agree_in(told_apart.get(host(pair.earlier.url or ""), ()), signature.facts, pair.earlier.facts):
+            elif not told_apart or agree_in(
+                told_apart.get(host(pair.earlier.url or ""), ()), signature.facts, pair.earlier.facts
+            ):
                 yield Match(pair.earlier, _evidence(signature, pair))
 
     def _told_apart(self, signature: Signature, pairs: Iterable[Accepted]) -> dict[str, Names]:
@@ -135,7 +137,7 @@ class Matcher:
         The document can only repeat the record with which it agrees in these facts.
         """
         families: dict[str, list[bytes]] = {}
-        for pair in pairs if signature.facts else ():
+        for pair in pairs:
             families.setdefault(host(pair.earlier.url or ""), []).append(pair.earlier.facts)
         families.pop(host(signature.url or ""), None)
         return {site: telling(signature.facts, family) for site, family in families.items()}

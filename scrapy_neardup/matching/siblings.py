@@ -200,13 +200,20 @@ class Pair:
     def _why_by_passages(self) -> str | None:
         if self._is_equal:  # most copies
             return None
-        passages, words = self.passages(), max(1, len(self._page.document.tokens))
-        lost = 1 - _share(self._later.sketch, self._earlier.sketch)
-        large, all_ = int(passages[passages >= PASSAGE].sum()), int(passages.sum())
-        if large > max(MUCH, SOME * words):
-            return f"the text has {large} words that the earlier text lacks"
-        is_doubted = self.is_of_one_host and self._titles_say_nothing
-        if min(large / words, lost) > PART or (is_doubted and min(all_ / words, lost) > SOME):
+        words = max(1, self._later.sketch.tokens)
+        added, lost = (
+            _lacking(self._earlier.sketch, self._later.sketch),
+            _lacking(self._later.sketch, self._earlier.sketch),
+        )
+        both = min(added, lost)
+        is_doubted = both > SOME and self.is_of_one_host and self._titles_say_nothing
+        if added <= max(SOME, MUCH / words) and both <= PART and not is_doubted:  # most near copies
+            return None
+        passages = self.passages()
+        large, all_ = (min(some.sum() / words, added) for some in (passages[passages >= PASSAGE], passages))
+        if large > max(MUCH / words, SOME):
+            return f"the text has {large * words:.0f} words that the earlier text lacks"
+        if min(large, lost) > PART or (is_doubted and min(all_, lost) > SOME):
             return "each text has passages that the other lacks"
         return None
 
@@ -382,10 +389,10 @@ def _place(signature: Signature) -> Place:
     return signature.url or "", signature.title
 
 
-def _share(a: Sketch, b: Sketch) -> float:
-    """Return the share of the shingles of `b` that `a` has: its containment (Broder et al. 1997, section 2)."""
+def _lacking(a: Sketch, b: Sketch) -> float:
+    """Return the share of the shingles of `b` that `a` lacks: 1 - its containment (Broder et al. 1997, section 2)."""
     shared = resemblance(a, b)
-    return shared * (a.shingles + b.shingles) / (1 + shared) / max(1, b.shingles)
+    return 1 - shared * (a.shingles + b.shingles) / (1 + shared) / max(1, b.shingles)
 
 
 def _codes(sketch: Sketch) -> Codes:

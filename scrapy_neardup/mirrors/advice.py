@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator
-from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
@@ -147,7 +146,7 @@ class Mirrors:
         It needs some `SHORT` tokens for each path. Mirrors have one path. Any other may serve its real text next time.
         """
         if document.id not in self._placeholders:
-            links = islice(self._store.visits(document), MAX_COPIES)
+            links = self._store.visits(document, MAX_COPIES)
             paths = {parts[2:] for link in links if (parts := parts_of(link.url))}
             if len(paths) >= min(MANY, max(2, 1 + round(document.sketch.tokens / SHORT))):
                 self._placeholders.add(document.id)
@@ -182,7 +181,7 @@ class Mirrors:
     def _copies(self, url: str) -> Iterator[Alternative]:
         link = self._store.resolve(url)
         if link and link.signature and not self._reviews.differ(url, link.signature.url):
-            links = islice(self._store.visits(link.signature), MAX_COPIES)
+            links = self._store.visits(link.signature, MAX_COPIES)
             for other in sorted(links, key=self._rank):
                 yield Alternative(other.url, other, "copy" if other.is_copy else "original")
             if link.signature.url:

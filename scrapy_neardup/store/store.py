@@ -60,7 +60,7 @@ from .records import (
     visit_key,
 )
 from .runs import Dead, Session, forget, selected
-from .visits import Visits
+from .visits import MANY, Visits
 
 BATCH, BATCH_SECONDS = 1000, 0.5  # the rows in the buffer, or its age in seconds, after which it is flushed
 SHARED_SECONDS = 0.04  # the age if other runs are open, since they need the rows soon; it costs 5 % of a crawl
@@ -172,11 +172,7 @@ class Store:
     def _apart(self, signatures: Sequence[Signature]) -> dict[Signature, Question]:
         """Return the questions of those documents that share no key, URL or near SimHash with another one."""
         asked = [self.lookup.question(each) for each in signatures]
-        with_urls = [
-            each._replace(keys={**each.keys, int(visit_key(signature.url)[-16:], 16): 1}) if signature.url else each
-            for signature, each in zip(signatures, asked, strict=True)
-        ]
-        together = sharing(with_urls)
+        together = sharing(asked, [int(visit_key(each.url)[-16:], 16) if each.url else 0 for each in signatures])
         return {each: asked[place] for place, each in enumerate(signatures) if place not in together}
 
     def intend(self, signature: Signature) -> None:
@@ -351,9 +347,10 @@ class Store:
         self.urls.unlink(url)
         self._flush_in_time()
 
-    def visits(self, signature: Signature) -> list[Visit]:
-        """Return the visits of URLs and items that returned a document, oldest first."""
-        return [] if signature in self._gone else self.urls.of(signature)
+    def visits(self, signature: Signature, most: int = MANY) -> list[Visit]:
+        """Return the visits of URLs and items that returned a document, oldest first: that of its own URL, the newest
+        `most` copies, and as many other visits."""
+        return [] if signature in self._gone else self.urls.of(signature, most)
 
     def all_visits(self) -> Iterator[Visit]:
         """Yield the last visit of each URL."""
@@ -420,10 +417,11 @@ class Store:
         found = [signature for signature in self.signatures() if signature.repeats]
         return sorted(found, key=lambda signature: (-signature.repeats, signature.url or ""))
 
-    def recount(self, id: str) -> None:
-        """Clear the cached number of copies of a document."""
-        if signature := self._held.get(f"{DOCUMENT}/{id}"):
-            signature.known_repeats = None
+    def recount(self, id: str, change: int | None = None) -> None:
+        """Add `change` to the cached number of copies of a document, or clear it for None."""
+        signature = self._held.get(f"{DOCUMENT}/{id}")
+        if signature and signature.known_repeats is not None:
+            signature.known_repeats = None if change is None else max(0, signature.known_repeats + change)
 
     def recount_all(self) -> None:
         """Clear the cached number of copies of each document. Set it to 0 for pending documents of this process."""

@@ -36,7 +36,11 @@ class Visits:
     """
 
     def __init__(
-        self, backend: Backend, session: Session, held: Callable[[Row], Signature], recount: Callable[[str], object]
+        self,
+        backend: Backend,
+        session: Session,
+        held: Callable[[Row], Signature],
+        recount: Callable[[str, int], object],
     ) -> None:
         self._backend = backend
         self._session = session
@@ -46,14 +50,17 @@ class Visits:
         self._ahead: dict[str, Row | None] = {}  # rows that were read with a lookup
         self._known: dict[str, tuple[Visit | None, Visit | None]] = {}
         """A cache, since a decision asks several times: by key, the visit as it is stored, and with its document."""
+        self._resolved: dict[str, Visit | None] = {}
 
     # Reading
 
     def resolve(self, place: str) -> Visit | None:
         """Return the visit of a URL in any spelling, or with a name. Return None if it is unknown."""
-        _, visit = self._read(visit_key(place))
-        is_of_place = visit is not None and plain(visit.name or visit.url) == plain(place)
-        return visit if is_of_place else None  # another URL may have the same hash
+        if place not in self._resolved:
+            _, visit = self._read(visit_key(place))
+            is_of_place = visit is not None and plain(visit.name or visit.url) == plain(place)
+            self._resolved[place] = visit if is_of_place else None  # another URL may have the same hash
+        return self._resolved[place]
 
     def _read(self, key: str) -> tuple[Visit | None, Visit | None]:
         if key not in self._known:
@@ -61,6 +68,7 @@ class Visits:
             stored = self._load(row) if row else None
             if len(self._known) >= MOST_KNOWN:
                 self._known.clear()
+                self._resolved.clear()
             self._known[key] = stored, next(self._complete([stored]), None) if stored else None
         return self._known[key]
 
@@ -90,14 +98,16 @@ class Visits:
         while some := list(islice(rows, AT_ONCE)):
             yield from self._complete(some)
 
-    def of(self, document: Signature) -> list[Visit]:
-        """Return the visits of a document that can be shown, oldest first."""
-        return sorted(filter(_is_shown, self._complete(self._to(document).values())), key=lambda visit: visit.seen)
+    def of(self, document: Signature, most: int = MANY) -> list[Visit]:
+        """Return the visits of a document that can be shown, oldest first: that of its own URL, and the newest `most`
+        copies and other visits."""
+        visits = self._complete(self._to(document, most).values())
+        return sorted(filter(_is_shown, visits), key=lambda visit: visit.seen)
 
-    def _to(self, document: Signature) -> dict[str, Visit]:
-        """Return all visits of a document by key, as they are stored."""
+    def _to(self, document: Signature, most: int = MANY) -> dict[str, Visit]:
+        """Return the visits of a document by key, as they are stored."""
         keys = links_key(document.id), mirrors_key(document.id)
-        [found] = self._backend.find([Question(dict.fromkeys(keys, MANY))])
+        [found] = self._backend.find([Question(dict.fromkeys(keys, most))])
         key, stored = visit_key(document.url or ""), self._read(visit_key(document.url or ""))[0]
         visits = {key: stored} if document.url and stored else {}
         visits |= {row.key: self._load(row) for row in _visits(chain.from_iterable(found.rows.values()))}
@@ -146,6 +156,7 @@ class Visits:
     def refresh(self, *, ahead: bool = True) -> None:
         """Clear the cache; with `ahead`, also of what was read ahead."""
         self._known.clear()
+        self._resolved.clear()
         self._fresh.clear()
         if ahead:
             self._ahead.clear()
@@ -184,7 +195,7 @@ class Visits:
         self._session.count(urls=int(stored is None and bool(visit.url)))
         if stored and known and tells_same(stored, visit) and self._session.is_of_writer(run_of(stored.at)):
             return _entry(key, _packed(visit, stored.at, stored.before, is_own=_is_own(stored)), keeps_place=True)
-        self._recount_all([stored, visit])
+        self._recount_all([stored], [visit])
         before = self._before(stored) if stored and known else None
         return _entry(key, _packed(visit, at, before, is_own=_has_own_url(visit)))
 
@@ -215,10 +226,11 @@ class Visits:
         self._write([_entry(key, stored)])
         return True
 
-    def _recount_all(self, visits: Iterable[Visit | None]) -> None:
-        for visit in visits:
-            if visit and visit.is_copy and visit.target:
-                self._recount(visit.target)
+    def _recount_all(self, gone: Iterable[Visit | None], new: Iterable[Visit]) -> None:
+        for change, visits in ((-1, gone), (1, new)):
+            for visit in visits:
+                if visit and visit.is_copy and visit.target:
+                    self._recount(visit.target, change)
 
     # Forgetting
 
@@ -230,7 +242,7 @@ class Visits:
     def _delete(self, visits: dict[str, Visit], *others: Entry) -> None:
         self._session.count(urls=-sum(not visit.name for visit in visits.values()))
         self._write([], [*(_entry(key, visit) for key, visit in visits.items()), *others])
-        self._recount_all(visits.values())
+        self._recount_all(visits.values(), ())
 
     def drop(self, document: Signature) -> None:
         """Delete a document and all its visits."""
@@ -242,7 +254,7 @@ class Visits:
             self._delete({key: stored})
             return
         self._write([_entry(key, before)])
-        self._recount_all([stored, before])
+        self._recount_all([stored], [before])
 
     def restored(self, stored: Visit) -> Visit | None:
         """Return the state before the run that wrote a visit; None if there is none, or it was forgotten."""
