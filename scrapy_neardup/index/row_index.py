@@ -339,10 +339,9 @@ def _keys_of(questions: Sequence[Asked]) -> tuple[Integers, npt.NDArray[np.intp]
 
 def _cut(question: Asked, found: Places, nearest: int) -> Places:
     """Return at most as many places as a question asks for."""
-    keys = question[0]
-    return Places(
-        {key: places[-keys[key] :] for key, places in found.keys.items() if places}, nearest_of(found.near, nearest)
-    )
+    most = question[0]
+    keys = {key: places[-most[key] :] for key, places in found.keys.items() if places}
+    return Places(keys, nearest_of(found.near, nearest))
 
 
 def due(levels: Sequence[Level]) -> list[Level]:

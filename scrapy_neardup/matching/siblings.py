@@ -201,13 +201,10 @@ class Pair:
         if self._is_equal:  # most copies
             return None
         words = max(1, self._later.sketch.tokens)
-        added, lost = (
-            _lacking(self._earlier.sketch, self._later.sketch),
-            _lacking(self._later.sketch, self._earlier.sketch),
-        )
-        both = min(added, lost)
-        is_doubted = both > SOME and self.is_of_one_host and self._titles_say_nothing
-        if added <= max(SOME, MUCH / words) and both <= PART and not is_doubted:  # most near copies
+        earlier, later = self._earlier.sketch, self._later.sketch
+        added, lost = _lacking(earlier, later), _lacking(later, earlier)
+        is_doubted = min(added, lost) > SOME and self.is_of_one_host and self._titles_say_nothing
+        if added <= max(SOME, MUCH / words) and min(added, lost) <= PART and not is_doubted:  # most near copies
             return None
         passages = self.passages()
         large, all_ = (min(some.sum() / words, added) for some in (passages[passages >= PASSAGE], passages))
@@ -334,7 +331,7 @@ class Siblings:
         if not (name := host(signature.url or "")):
             return
         pages = self._hosts.setdefault(name, {})
-        pages[_place(signature)] = signature.sketch.codes
+        pages[_place(signature)] = signature.head.codes
         if len(pages) > PAGES:
             del pages[next(iter(pages))]  # an OrderedDict would take ten times as long to copy
         self._keep(name)

@@ -206,6 +206,7 @@ def page_key(url: str) -> int:
     return spread(hash_text(canonical_url(url)) ^ salt("page"))
 
 
+@lru_cache(maxsize=1024)
 def host_key(name: str) -> int:
     """Return the key that finds the samples of a host."""
     return spread(hash_text(name) ^ salt("host"))
@@ -230,7 +231,7 @@ def page_keys(url: str | None, *, label: bool, sample: bool) -> list[int]:
     """Return the keys of a document that its URL gives: of its page and its host."""
     if not url:
         return []
-    return [page_key(url)] * label + [host_key(host(url))] * sample
+    return ([page_key(url)] if label else []) + ([host_key(host(url))] if sample else [])
 
 
 def visit_keys(visit: Visit) -> list[int]:

@@ -180,13 +180,14 @@ class Store:
         if self.is_remote:
             self._intended, self._entry = signature, None
 
-    def find(self, signature: Signature) -> Iterator[tuple[str, Signature]]:
-        """Yield each candidate as a pair of detector name and document, in the order of the detectors."""
+    def find(self, signature: Signature) -> Iterable[tuple[str, Signature]]:
+        """Return each candidate as a pair of detector name and document, in the order of the detectors."""
         if not (self.is_remote or signature in self._foreseen):  # a server finds the rows of all processes
             self.refresh()
         with_pending, found = self._look_up(signature)
-        if found.rows or found.near or self.lookup.own:  # not of most documents
-            yield from self._candidates(signature, found, with_pending=with_pending)
+        if not (found.rows or found.near or self.lookup.own):  # as of most documents
+            return ()
+        return self._candidates(signature, found, with_pending=with_pending)
 
     def _look_up(self, signature: Signature) -> tuple[bool, Found]:
         """Look up a document. Return whether pending documents of others are candidates, and the rows found.
@@ -300,12 +301,13 @@ class Store:
         with suppress(StoreError):
             if name and name not in self._samples:
                 self._samples_of(name)
-        if not name or name not in self._samples or hash_text(signature.id) % (1 << self._samples[name] // PAGES):
+        known = self._samples.get(name)
+        if not name or known is None or (known >= PAGES and hash_text(signature.id) % (1 << known // PAGES)):
             return entry
-        self._samples[name] += 1
+        self._samples[name] = known + 1
         signature.sample = True
         keys, simhash = entry.postings
-        return entry._replace(postings=Postings([*keys, host_key(name)], simhash))
+        return Entry(entry.key, signature, Postings([*keys, host_key(name)], simhash))
 
     def withdraw(self, signature: Signature) -> None:
         """Delete a pending or committed document, and all its visits."""

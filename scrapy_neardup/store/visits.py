@@ -195,7 +195,8 @@ class Visits:
         self._session.count(urls=int(stored is None and bool(visit.url)))
         if stored and known and tells_same(stored, visit) and self._session.is_of_writer(run_of(stored.at)):
             return _entry(key, _packed(visit, stored.at, stored.before, is_own=_is_own(stored)), keeps_place=True)
-        self._recount_all([stored], [visit])
+        if visit.is_copy or stored:
+            self._recount_all([stored], [visit])
         before = self._before(stored) if stored and known else None
         return _entry(key, _packed(visit, at, before, is_own=_has_own_url(visit)))
 
@@ -290,7 +291,9 @@ def _packed(visit: Visit, at: str, before: Visit | None, *, is_own: bool) -> Vis
     if is_own and visit.signature:
         url, after = "", round(1000 * (seen - visit.signature.first_seen))
         seen = after if 0 <= after < LATEST else seen
-    return replace(visit, signature=None, url=url, seen=seen, at=at, before=before)
+    return Visit(
+        url, None, visit.is_copy, seen, visit.size, visit.evidence, visit.firm, visit.name, visit.target, at, before
+    )
 
 
 def _seen(stored: Visit, document: Signature) -> float:

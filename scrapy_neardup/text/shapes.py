@@ -44,8 +44,11 @@ class Shape(NamedTuple):
 
 def site(url: str) -> str:
     """Return the host of a URL, with the port unless it is the default; "" for a URL that is not HTTP."""
-    parts = parts_of(url)
-    return parts.netloc if parts else ""
+    name, slash, _ = canonical_url(url).removeprefix("http://").partition("/")
+    if not slash or "[" in name or len(url) > MAX_URL or not url.startswith(("http://", "https://")):
+        parts = parts_of(url)
+        return parts.netloc if parts else ""
+    return name  # of most URLs, without parsing them
 
 
 def named_site(host: str) -> str:
