@@ -62,8 +62,8 @@ def has_words(text: str, count: int) -> bool:
     A word begins with a letter after white space. In scripts without spaces, two characters are a word. So a URL, a
     number and a code have no words or one.
     """
-    parts = text.split(None, 2 * count)[: 2 * count]
-    if sum(part[0].isalpha() for part in parts) >= count:  # most texts, in a fifth of the time
+    beginnings = "".join([part[0] for part in text.split(None, count)[:count]])
+    if len(beginnings) == count and beginnings.isalpha():  # many texts, in a tenth of the time
         return True
     return next(islice(_beginning().finditer(text), count - 1, None), None) is not None
 
