@@ -370,6 +370,31 @@ def test_damaged_write_ahead_log_adds_nothing_wrong(path: str, times: int) -> No
 # The clock
 
 
+@pytest.mark.parametrize("is_replaced", [False, True])
+def test_store_that_is_deleted_while_it_is_open_is_told(path: str, is_replaced: bool) -> None:
+    dedup = opened(path)
+    commit(dedup, 1)
+    dedup.flush()
+    for end in ("", "-wal", "-shm"):
+        Path(path + end).unlink(missing_ok=True)
+    if is_replaced:
+        fill(path, 2)
+    for end in (dedup.flush, dedup.close):
+        commit(dedup, 3) if end == dedup.flush else None
+        with pytest.raises(StoreError, match=f"{path!r} can't be written: its file was deleted or replaced"):
+            end()
+    with opened(path) as dedup:
+        assert len(dedup) == is_replaced  # what the other process wrote was left as it is
+
+
+def test_store_can_be_read_by_its_owner_only(path: str) -> None:
+    with opened(path) as dedup:
+        commit(dedup, 1)
+        dedup.flush()
+        files = [Path(path), *Path(path).parent.glob("store.sqlite-*")]
+        assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
+
+
 def test_clock_that_goes_backwards_between_runs(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     now = time.time()
     for number, moment in enumerate((now, now - 86_400, now - 7200)):

@@ -6,7 +6,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote, unquote
 
@@ -58,6 +58,8 @@ def open_database(path: str, table: str = TABLE, *, writes: bool, check: bool = 
     Raise StoreError if the file can't be opened or created.
     """
     check_file(Path(path), writes)
+    if writes:
+        _create(path)
     with store_errors(path, "opened"):
         db = sqlite3.connect(
             _address(Path(path), writes), uri=True, timeout=LOCK_SECONDS, isolation_level=None, check_same_thread=False
@@ -104,6 +106,21 @@ def check_file(path: Path, writes: bool) -> None:
         raise StoreError(f"{name} can't be written: this user may not write it, or its file system is read-only")
     if not _may_be_database(path):
         raise StoreError(f"{name} is not a store: its file is not a database; it was left as it is")
+
+
+def _create(path: str) -> None:
+    """Create a missing file for its owner only, since URLs may have tokens. SQLite creates the log like the file."""
+    with suppress(OSError):  # there is one, or SQLite says why it can't be created
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))
+
+
+def file_id(path: str) -> tuple[int, int] | None:
+    """Return what identifies a file on this machine; None if it is gone."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _exists(path: Path) -> bool:

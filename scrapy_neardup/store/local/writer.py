@@ -21,7 +21,7 @@ from sqlitedict import SqliteDict
 
 from ..interface import StoreError
 from ..records import Record, dump
-from .database import LOCK_SECONDS, store_errors, stored_key
+from .database import LOCK_SECONDS, file_id, store_errors, stored_key
 
 AT_ONCE = 400  # rows in a statement, since SQLite accepts at least 999 parameters
 PATIENCE = 1.0  # seconds between two checks that the thread is alive
@@ -89,6 +89,7 @@ class Writer:
                 encode=bytes,
                 decode=bytes,
             )
+        self._file = file_id(path)
         self._dict.conn.log = logging.Logger("sqlitedict", logging.CRITICAL + 1)
         try:
             with store_errors(path, "opened"):
@@ -104,6 +105,8 @@ class Writer:
         Raise StoreError if a write failed. The rows of that write stay in the buffer.
         """
         failed = self._settle(wait=wait)
+        if wait and not failed:
+            self._check_file()
         while self.batch and not (self._writing or failed):
             batch, self.batch = self.batch, Batch()
             self._writing = self.write(batch), batch
@@ -144,6 +147,15 @@ class Writer:
             except BaseException:
                 self._do("ROLLBACK", can_fail=True)
                 raise
+        self._check_file()
+
+    def _check_file(self) -> None:
+        """Raise StoreError if the file was deleted or replaced, since what is written is in the old file then."""
+        if file_id(self._path) != self._file:
+            raise StoreError(
+                f"store {self._path!r} can't be written: its file was deleted or replaced while it was open; put it"
+                " back, and start again"
+            )
 
     def _statements(self, batch: Batch) -> list[tuple[str, Sequence[Any]]]:
         keep = " ON CONFLICT (key) DO UPDATE SET value = excluded.value"
