@@ -40,7 +40,6 @@ TAIL = 1024  # the number of rows in dictionaries after which they become a leve
 RATIO = 4  # a level is merged with an earlier one up to this many times as large
 CROWD = 1024  # of a block, entries to look at on each side of the SimHash; more mean a common template
 STEP = 1 << 17  # entries to merge at a time
-PROBE = 4  # integers: a posting, the maximum number of rows, a SimHash and the maximum Hamming distance from it
 _NEAR = 1 << 63
 _ALL, _SLOTS, _REST = (1 << 64) - 1, MOST - 1, (1 << 45) - 1  # all bits; those of a slot; those after a block
 
@@ -102,7 +101,7 @@ class Level:
             found = zlib.crc32(column.data, found)
         return found == (self.checksum or 0)
 
-    def find(self, probes: Integers) -> bytes:
+    def find(self, probes: array[int]) -> bytes:
         """Return triples of integers: the place of a probe, a row number, and its Hamming distance (see `_find`)."""
         find = native.compiled.find if native.compiled else _find
         return find(self.entries, self.numbers, self.simhashes, probes)
@@ -185,8 +184,8 @@ class RowIndex:
             return found
         probes, of = probes_of(questions, nearest)
         for level in self.levels:
-            for probe, number, far in np.frombuffer(level.find(probes), np.int64).reshape(-1, 3).tolist():
-                at, key = of(probe)
+            for probe, number, far in _triples(level.find(probes)):
+                at, key = of[probe]
                 keys, near = found.setdefault(at, Places({}, {}))
                 if key is None:
                     near[number] = far
@@ -337,6 +336,11 @@ def _keys_of(questions: Sequence[Asked]) -> tuple[Integers, npt.NDArray[np.intp]
     return keys, np.arange(len(questions)).repeat(counts)
 
 
+def _triples(found: bytes) -> list[list[int]]:
+    triples: list[list[int]] = np.frombuffer(found, np.int64).reshape(-1, 3).tolist() if found else []
+    return triples
+
+
 def _cut(question: Asked, found: Places, nearest: int) -> Places:
     """Return at most as many places as a question asks for."""
     most = question[0]
@@ -373,23 +377,18 @@ def merged_entries(levels: Sequence[Level]) -> Iterator[Integers]:
         starts = [*stops]
 
 
-def probes_of(questions: Sequence[Asked], nearest: int) -> tuple[Integers, Callable[[int], tuple[int, int | None]]]:
-    """Return the probes of questions, and a function that returns the question of a probe, with the key or None."""
-    keys, of = _keys_of(questions)
-    rows = np.zeros((len(keys), PROBE), np.uint64)
-    rows[:, 0] = keys >> np.uint64(64 - KEY_BITS) << np.uint64(SLOT_BITS)
-    rows[:, 1] = [most for asked, _, _ in questions for most in asked.values()]
-    parts, places = [rows], of.tolist()
-    for distance in {distance for _, simhash, distance in questions if simhash is not None}:
-        some = [at for at, question in enumerate(questions) if question[1] is not None and question[2] == distance]
-        near = near_postings(np.array([questions[at][1] for at in some], np.uint64), distance)
-        rows = np.zeros((*near.shape, PROBE), np.uint64)
-        rows[..., 0], rows[..., 1], rows[..., 3] = near, nearest, distance
-        rows[..., 2] = np.array([questions[at][1] for at in some], np.uint64)[:, None]
-        parts.append(rows.reshape(-1, PROBE))
-        places += np.repeat(some, near.shape[1]).tolist()
-    asked, count = keys.tolist(), len(keys)
-    return np.concatenate(parts), lambda probe: (places[probe], asked[probe] if probe < count else None)
+def probes_of(questions: Sequence[Asked], nearest: int) -> tuple[array[int], list[tuple[int, int | None]]]:
+    """Return the probes of questions, and for each probe the place of its question, with the key or None."""
+    probes: list[int] = []
+    of: list[tuple[int, int | None]] = []
+    for at, (keys, simhash, distance) in enumerate(questions):
+        for key, most in keys.items():
+            probes += (_posting(key), most, 0, 0)
+            of.append((at, key))
+        if simhash is not None:
+            probes += (_NEAR, nearest, simhash, distance)
+            of.append((at, None))
+    return array("Q", probes), of
 
 
 def _posting(key: int) -> int:
@@ -425,33 +424,47 @@ def nearest_of(found: dict[Place, int], most: int) -> dict[Place, int]:
     return {place: far for place, far in found.items() if place in kept}
 
 
-def _find(entries: Integers, numbers: npt.NDArray[np.int64], simhashes: Integers, probes: Integers) -> bytes:
+def _find(entries: Integers, numbers: npt.NDArray[np.int64], simhashes: Integers, probes: array[int]) -> bytes:
     """Find what probes ask for. Return triples of integers: the place of the probe, a row number, and its distance.
 
     A probe is four integers: a posting, the maximum number of rows, a SimHash and the maximum Hamming distance from it.
-    The newest rows of a key come in ascending order, with distance 0. The nearest rows of a SimHash come nearest first,
-    and the oldest first among equal distances. Slots that do not exist, as in a damaged file, are passed over.
+    The newest rows of a key come in ascending order, with distance 0. The posting of a near SimHash has only its first
+    bit. The nearest rows of each of its postings come nearest first, and the oldest first among equal distances. Slots
+    that do not exist, as in a damaged file, are passed over.
     """
-    after = np.where(probes[:, 0] >> np.uint64(63), np.uint64(_REST), np.uint64(_SLOTS))
-    starts = np.searchsorted(entries, probes[:, 0] & ~after)
-    ends = np.searchsorted(entries, probes[:, 0] | after)  # no level is so full that it has this slot
     found = [np.zeros((0, 3), np.int64)]
-    for probe in (starts < ends).nonzero()[0].tolist():
-        posting, most, simhash, distance = probes[probe].tolist()
-        start, end = int(starts[probe]), int(ends[probe])
+    for probe, (posting, most, simhash, distance) in enumerate(
+        np.frombuffer(probes, np.uint64).reshape(-1, 4).tolist()
+    ):
         if posting < _NEAR:
+            start, end = np.searchsorted(entries, np.array([posting, posting | _SLOTS], np.uint64)).tolist()
             slots = entries[max(start, end - most) : end] & np.uint64(_SLOTS)
-            slots, far = slots[slots < len(numbers)], np.zeros(1, np.uint8)
+            parts = [(slots[slots < len(numbers)], np.zeros(1, np.uint8))]
         else:
-            crowd = max(CROWD, len(numbers) >> 14)
-            at = int(np.searchsorted(entries, np.uint64(posting | _SLOTS)))
-            slots = entries[max(start, at - crowd) : min(end, at + crowd)] & np.uint64(_SLOTS)
-            slots = slots[slots < len(numbers)]
-            far = np.bitwise_count(simhashes[slots] ^ np.uint64(simhash))
-            order = np.lexsort((numbers[slots], far))[: min(most, int(np.count_nonzero(far <= distance)))]
-            slots, far = slots[order], far[order]
-        found.append(np.stack([np.full(len(slots), probe), numbers[slots], np.resize(far, len(slots))], axis=1))
+            near = near_postings(np.array([simhash], np.uint64), distance)[0]
+            parts = [_nearest(entries, numbers, simhashes, each, most, simhash, distance) for each in near.tolist()]
+        found += [np.stack([np.full(len(s), probe), numbers[s], np.resize(far, len(s))], axis=1) for s, far in parts]
     return np.concatenate(found).astype(np.int64).tobytes()
+
+
+def _nearest(
+    entries: Integers,
+    numbers: npt.NDArray[np.int64],
+    simhashes: Integers,
+    posting: int,
+    most: int,
+    simhash: int,
+    distance: int,
+) -> tuple[Integers, npt.NDArray[np.uint8]]:
+    """Return the slots of the nearest rows of a posting, and their distances."""
+    places = np.searchsorted(entries, np.array([posting & ~_REST, posting | _SLOTS, posting | _REST], np.uint64))
+    start, at, end = places.tolist()
+    crowd = max(CROWD, len(numbers) >> 14)
+    slots = entries[max(start, at - crowd) : min(end, at + crowd)] & np.uint64(_SLOTS)
+    slots = slots[slots < len(numbers)]
+    far = np.bitwise_count(simhashes[slots] ^ np.uint64(simhash))
+    order = np.lexsort((numbers[slots], far))[: min(most, int(np.count_nonzero(far <= distance)))]
+    return slots[order], far[order]
 
 
 def most_flips(distance: int) -> list[int]:
@@ -470,5 +483,4 @@ def most_flips(distance: int) -> list[int]:
 def flips(bits: int) -> Iterator[int]:
     """Yield all ways to flip up to `bits` bits of a block. Each is an integer with the bits to flip."""
     for count in range(bits + 1):
-        for places in combinations(range(BLOCK_BITS), count):
-            yield sum(1 << place for place in places)
+        yield from sorted(sum(1 << place for place in places) for places in combinations(range(BLOCK_BITS), count))

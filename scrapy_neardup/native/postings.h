@@ -1,6 +1,6 @@
 /* Find rows in a sorted array of entries. An entry is a posting of 36 bits and a slot of 28: see index/row_index.py. */
 
-enum { SLOT_BITS = 28, BLOCK_BITS = 16, REST_BITS = 45, CROWD = 1024 };
+enum { SLOT_BITS = 28, BLOCK_BITS = 16, BLOCKS = 4, REST_BITS = 45, CROWD = 1024 };
 
 static const uint64_t NEAR = UINT64_C(1) << 63, SLOT = (UINT64_C(1) << SLOT_BITS) - 1;
 
@@ -113,22 +113,56 @@ static int find_near(Hits *hits, Py_ssize_t probe, const Probe *asked, Py_ssize_
     return 1;
 }
 
+/* Add the rows that a probe finds by one posting. */
+static int find_posting(Hits *hits, Py_ssize_t probe, const Probe *asked)
+{
+    const void *entries = hits->call->data[0].buf;
+    uint64_t rest = asked->posting & NEAR ? (UINT64_C(1) << REST_BITS) - 1 : SLOT, last = asked->posting | rest;
+    Py_ssize_t start = bisect(entries, 0, hits->call->sizes[0], asked->posting & ~rest), end;
+    if (start == hits->call->sizes[0] || load(entries, start) > last)
+        return 1; /* most keys are not found */
+    end = bisect(entries, start, hits->call->sizes[0], last); /* no level is so full that it has this slot */
+    return (asked->posting & NEAR ? find_near : find_key)(hits, probe, asked, start, end);
+}
+
+/* Return the next larger number with as many bits that are 1. */
+static uint64_t next_flip(uint64_t flip)
+{
+    uint64_t lowest = flip & (~flip + 1), carried = flip + lowest;
+    return ((carried ^ flip) >> 2) / lowest | carried;
+}
+
+/* Add the rows with a near SimHash: by its blocks, and by those that differ in a few bits (row_index.near_postings). */
+static int find_all_near(Hits *hits, Py_ssize_t probe, Probe asked)
+{
+    int64_t bits = (int64_t)(asked.distance < 64 ? asked.distance : 64) - (BLOCKS - 1);
+    int64_t least = bits < 0 ? -1 : bits / BLOCKS, more = bits - BLOCKS * least;
+    for (int64_t block = 0; block < BLOCKS; block++) {
+        int turn = BLOCK_BITS * (int)block;
+        uint64_t turned = turn ? asked.simhash << turn | asked.simhash >> (64 - turn) : asked.simhash;
+        uint64_t own = NEAR | (uint64_t)block << 61 | turned >> 31 << SLOT_BITS;
+        for (int64_t count = 0; count <= least + (block < more); count++)
+            for (uint64_t flip = (UINT64_C(1) << count) - 1; flip >> BLOCK_BITS == 0; flip = next_flip(flip)) {
+                asked.posting = own ^ flip << REST_BITS;
+                if (!find_posting(hits, probe, &asked))
+                    return 0;
+                if (!flip)
+                    break;
+            }
+    }
+    return 1;
+}
+
 /* row_index._find */
 static PyObject *find(Call *call)
 {
-    const void *entries = call->data[0].buf;
     Hits hits = {call, 0, 0};
     if (call->sizes[1] != call->sizes[2] && !fail("a row has one number and one SimHash"))
         return NULL;
     for (Py_ssize_t probe = 0; probe < call->sizes[3] / 4; probe++) {
         Probe asked;
         memcpy(&asked, (const char *)call->data[3].buf + probe * (Py_ssize_t)sizeof(Probe), sizeof(Probe));
-        uint64_t rest = asked.posting & NEAR ? (UINT64_C(1) << REST_BITS) - 1 : SLOT, last = asked.posting | rest;
-        Py_ssize_t start = bisect(entries, 0, call->sizes[0], asked.posting & ~rest), end;
-        if (start == call->sizes[0] || load(entries, start) > last)
-            continue; /* most keys are not found */
-        end = bisect(entries, start, call->sizes[0], last); /* no level is so full that it has this slot */
-        if (!(asked.posting & NEAR ? find_near : find_key)(&hits, probe, &asked, start, end))
+        if (!(asked.posting & NEAR ? find_all_near(&hits, probe, asked) : find_posting(&hits, probe, &asked)))
             return NULL;
     }
     return PyBytes_FromStringAndSize(call->room, hits.count * (Py_ssize_t)sizeof(Hit));
