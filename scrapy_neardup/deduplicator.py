@@ -331,6 +331,10 @@ class Deduplicator:
         """Return the number of held documents."""
         return len(self.store)
 
+    def __bool__(self) -> bool:
+        """Return True, also while no document is held."""
+        return True
+
     def __enter__(self) -> Deduplicator:
         return self
 

@@ -140,6 +140,8 @@ class Record:
     @classmethod
     def of(cls, item: Any, config: Config, fetch: Fetch | None = None) -> Record | None:
         """Read an item; None if itemadapter does not know its type. `fetch` is None for a row of a feed."""
+        if type(item) is dict:  # the most frequent type, without an adapter
+            return cls(item.items(), config, fetch)
         return cls(ItemAdapter(item).items(), config, fetch) if ItemAdapter.is_item(item) else None
 
     def roles_in_words(self) -> str:

@@ -274,6 +274,7 @@ def test_empty_text_never_repeats_anything(nothing: str, options: dict[str, Any]
     for url in (A, B, A):
         assert committed(dedup, url, nothing).verdict.status == "unique"
     assert len(dedup) == 0
+    assert dedup  # not false for being empty
 
 
 # Claims
