@@ -1,4 +1,4 @@
-"""`scrapy neardup cluster`: cluster the documents of feeds."""
+"""`scrapy neardup lab cluster`: cluster the documents of feeds."""
 
 from __future__ import annotations
 
@@ -18,73 +18,54 @@ from ..papers.som.map import MissingExtraError, Parameters, som_clusters
 from ..quality.shingle_clusters import shingle_clusters
 from ..settings import Config
 from ..stats import plural
-from .bars import through
-from .feed_options import BadRows, add_feeds, add_fields, check_fields, taking_bad_rows, with_fields
-from .options import add_json, check_apart, number, print_outcome, whole
+from .options import (
+    BadRows,
+    add_feeds,
+    add_fields,
+    add_json,
+    check_apart,
+    check_fields,
+    number,
+    taking_bad_rows,
+    whole,
+    with_fields,
+)
+from .output import print_outcome, through
 
-EXAMPLES = """examples:
-  scrapy neardup cluster items.jsonl -o clusters.jsonl
-  scrapy neardup cluster monday.jsonl.gz tuesday.jsonl.gz -o clusters.jsonl --text-field body --id-field id
-  scrapy neardup cluster items.jsonl -o clusters.jsonl --method som --class-field category --title-weight 3
-
-Each line of FILE is a cluster of two or more documents: {"cluster": 1, "documents": [id, id, …]}.
-
---method shingle compares documents that share super-shingles, with the NEARDUP_RESEMBLANCE, NEARDUP_LENGTH_RATIO and
-NEARDUP_MIN_TOKENS of the project. The batch has to fit into memory.
---method som builds a self-organising map of weighted terms (pip install 'scrapy-neardup[som]'). It is made for up to
-about 1,000 long documents with few words in common. Its cost grows faster than the number of documents.
-Both methods read the whole batch first. `scrapy neardup dedupe` decides row by row instead, and can compare rows with
-the documents of a store.
-"""
-
-OPTIONS = {
-    "class_field": "--class-field",
-    "title_weight": "--title-weight",
-    "similarity": "--similarity",
-    "seed": "--seed",
-}
+SOM = ("class_field", "title_weight", "similarity", "seed")  # options for --method som only
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_cluster(parser: argparse.ArgumentParser) -> None:
     add_feeds(parser)
     add_fields(parser)
-    parser.add_argument(
-        "--method", choices=("shingle", "som"), default="shingle", help="the algorithm (default: shingle)"
-    )
-    parser.add_argument(
-        "-o",
-        "--output",
-        required=True,
-        metavar="FILE",
-        help="write the clusters to FILE, as JSON lines; - for standard output",
-    )
+    text = "the algorithm (default: shingle)"
+    parser.add_argument("--method", choices=("shingle", "som"), default="shingle", help=text)
+    text = "write the clusters to FILE, as JSON lines; - for standard output"
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help=text)
     add_json(parser)
-    _add_som(parser.add_argument_group("for --method som"))
+    add, usual = parser.add_argument_group("for --method som").add_argument, Parameters()
+    text = "the field with the class, such as a category (default: classes are guessed)"
+    add("--class-field", metavar="F", help=text)
+    text = f"the weight of a term in the title; in the text it is 1 (default: {usual.title_weight:g})"
+    add("--title-weight", type=number(0, 1000), metavar="N", help=text)
+    text = f"the required cosine of two documents, from 0 to 1 (default: {usual.similarity})"
+    add("--similarity", type=number(0, 1), metavar="N", help=text)
+    text = f"the random seed of the map (default: {usual.seed})"
+    add("--seed", type=whole(0, 2**32 - 1), metavar="N", help=text)
 
 
-def _add_som(group: argparse._ArgumentGroup) -> None:
-    usual = Parameters()
-    group.add_argument(
-        "--class-field", metavar="F", help="the field with the class, such as a category (default: classes are guessed)"
-    )
-    group.add_argument(
-        "--title-weight",
-        type=number(0, 1000),
-        metavar="N",
-        help=f"the weight of a term in the title; in the text it is 1 (default: {usual.title_weight:g})",
-    )
-    group.add_argument(
-        "--similarity",
-        type=number(0, 1),
-        metavar="N",
-        help=f"the required cosine of two documents, from 0 to 1 (default: {usual.similarity})",
-    )
-    group.add_argument(
-        "--seed", type=whole(0, 2**32 - 1), metavar="N", help=f"the random seed of the map (default: {usual.seed})"
-    )
+def run_cluster(opts: argparse.Namespace, settings: BaseSettings) -> int:
+    """Cluster the documents of feeds, as a batch.
 
+    example:
+      scrapy neardup lab cluster items.jsonl -o clusters.jsonl
 
-def run(opts: argparse.Namespace, settings: BaseSettings) -> int:
+    Each line of FILE is a cluster of two or more documents: {"cluster": 1, "documents": [id, id, …]}.
+    --method shingle compares documents that share super-shingles, with the NEARDUP_RESEMBLANCE, NEARDUP_LENGTH_RATIO
+    and NEARDUP_MIN_TOKENS of the project. The batch has to fit into memory.
+    --method som builds a self-organising map of weighted terms (pip install 'scrapy-neardup[som]'). It is made for up
+    to about 1,000 long documents with few words in common. Its cost grows faster than the number of documents.
+    """
     files = {"the_output": opts.output, "the_file_of_bad_rows": opts.bad_rows, "the_result": "-" if opts.json else None}
     check_apart(a_feed=opts.feeds, **files)
     feeds, parameters = Feeds(opts.feeds, opts.format), _parameters(opts)
@@ -104,23 +85,17 @@ def run(opts: argparse.Namespace, settings: BaseSettings) -> int:
             entry = {"cluster": number, "documents": [batch.ids[place] for place in cluster]}
             output.write(f"{json_text(entry)}\n".encode())
     held = sum(map(len, clusters))
-    told = ", ".join(
-        [
-            plural(batch.rows, "row"),
-            plural(len(batch.ids), "document"),
-            f"{plural(len(clusters), 'cluster')} of {plural(held, 'document')}",
-        ]
-    )
+    told = f"{plural(batch.rows, 'row')}, {plural(len(batch.ids), 'document')}, "
+    told += f"{plural(len(clusters), 'cluster')} of {plural(held, 'document')}{bad.summary()}"
     outcome = {"rows": batch.rows, "documents": len(batch.ids), "clusters": len(clusters), "clustered": held}
-    outcome["bad_rows"] = bad.count
-    print_outcome(outcome, told + bad.summary(), as_json=opts.json)
+    print_outcome({**outcome, "bad_rows": bad.count}, told, as_json=opts.json)
     return bad.exit_code
 
 
 def _parameters(opts: argparse.Namespace) -> Parameters:
-    given = {name: getattr(opts, name) for name in OPTIONS if getattr(opts, name) is not None}
+    given = {name: getattr(opts, name) for name in SOM if getattr(opts, name) is not None}
     if given and opts.method != "som":
-        raise FeedError(f"{OPTIONS[next(iter(given))]} is for --method som only")
+        raise FeedError(f"--{next(iter(given)).replace('_', '-')} is for --method som only")
     given.pop("class_field", None)
     return Parameters(**given)
 

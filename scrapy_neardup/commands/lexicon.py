@@ -1,4 +1,4 @@
-"""`scrapy neardup lexicon`: build an I-Match lexicon from the document frequencies of feeds."""
+"""`scrapy neardup lab lexicon`: build an I-Match lexicon from the document frequencies of feeds."""
 
 from __future__ import annotations
 
@@ -12,49 +12,42 @@ from ..feeds import FeedError, Feeds, telling
 from ..items import item_document
 from ..settings import Config
 from ..text.lexicon import BAND, Lexicon
-from .bars import through
-from .feed_options import BadRows, add_feeds, add_text_field, taking_bad_rows, with_fields
-from .options import add_json, check_apart, number, print_outcome, whole
-from .streams import shown
+from .options import (
+    BadRows,
+    add_feeds,
+    add_json,
+    add_text_field,
+    check_apart,
+    number,
+    taking_bad_rows,
+    whole,
+    with_fields,
+)
+from .output import print_outcome, through
+from .terminal import shown
 
-EXAMPLES = """examples:
-  scrapy neardup lexicon items.jsonl -o news.lexicon
-  scrapy neardup lexicon monday.jsonl.gz tuesday.jsonl.gz -o news.lexicon.gz --text-field body --band 0.4 0.7
 
-Then set NEARDUP_LEXICON = "news.lexicon", and begin a new store.
-"""
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_lexicon(parser: argparse.ArgumentParser) -> None:
     add_feeds(parser)
     add_text_field(parser)
-    parser.add_argument(
-        "-o",
-        "--output",
-        required=True,
-        metavar="FILE",
-        help="write the lexicon to FILE; gzipped if the name ends in .gz",
-    )
-    parser.add_argument(
-        "--band",
-        nargs=2,
-        type=number(0, 1),
-        default=BAND,
-        metavar=("LOW", "HIGH"),
-        help="keep terms with a normalized IDF from LOW to HIGH; it is 0 for a term in all documents, 1 for a term in"
-        " only one (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--min-documents",
-        type=whole(0),
-        default=2,
-        metavar="N",
-        help="leave out terms in fewer than N documents (default: 2)",
-    )
+    text = "write the lexicon to FILE; gzipped if the name ends in .gz"
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help=text)
+    text = "keep terms with a normalized IDF from LOW to HIGH; it is 0 for a term in all documents, 1 for a term in"
+    text += " only one (default: %(default)s)"
+    parser.add_argument("--band", nargs=2, type=number(0, 1), default=BAND, metavar=("LOW", "HIGH"), help=text)
+    text = "leave out terms in fewer than N documents (default: 2)"
+    parser.add_argument("--min-documents", type=whole(0), default=2, metavar="N", help=text)
     add_json(parser)
 
 
-def run(opts: argparse.Namespace, settings: BaseSettings) -> int:
+def run_lexicon(opts: argparse.Namespace, settings: BaseSettings) -> int:
+    """Build an I-Match lexicon from feeds.
+
+    example:
+      scrapy neardup lab lexicon monday.jsonl.gz tuesday.jsonl.gz -o news.lexicon
+
+    Then set NEARDUP_LEXICON = "news.lexicon", and begin a new store.
+    """
     check_apart(a_feed=opts.feeds, the_output=opts.output, the_file_of_bad_rows=opts.bad_rows)
     feeds = Feeds(opts.feeds, opts.format)
     with telling(opts.output):

@@ -17,27 +17,28 @@ from ..settings import Config
 from ..stats import plural
 from ..text.urls import canonical_url
 from .mirrors import listed
-from .options import add_json, add_store, check_apart, existing, print_outcome
+from .options import add_json, add_store, check_apart, existing
+from .output import print_outcome
 
-EXAMPLES = """examples:
-  scrapy neardup report -o report.html
-  scrapy neardup report -o report.html --store neardup.sqlite
-  scrapy neardup report -o report.html --texts items.jsonl dropped.jsonl
-
-Open the page in a browser; the page needs no network. A store contains no texts. To see the beginning of each text,
-name feeds with --texts: the feed of the items, and NEARDUP_DROPPED for the copies.
-"""
 FORMATS = (".html", ".htm")  # no .gz: browsers do not open .gz files from a disk
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_report(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="write the page to FILE, .html or .htm")
     parser.add_argument("--texts", nargs="+", metavar="FEED", help="feeds with the texts of originals and copies")
     add_store(parser)
     add_json(parser)
 
 
-def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
+def run_report(opts: argparse.Namespace, settings: BaseSettings) -> None:
+    """Write a report on a store as one HTML page.
+
+    example:
+      scrapy neardup report -o report.html --texts items.jsonl dropped.jsonl
+
+    Open the page in a browser; the page needs no network. A store contains no texts. To see the beginning of each text,
+    name feeds with --texts: the feed of the items, and NEARDUP_DROPPED for the copies.
+    """
     config = existing(opts, settings)
     check_apart(the_store=config.store, a_feed=opts.texts, the_report=opts.output)
     with Deduplicator.from_config(config, run=None) as dedup, writing(opts.output, FORMATS, gzips=False) as file:
