@@ -7,12 +7,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 from operator import ge, le
-from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
 from scrapy.settings import BaseSettings
-from w3lib.encoding import html_to_unicode
 
 from ..deduplicator import Deduplicator
 from ..detectors import Exact
@@ -26,7 +24,7 @@ from ..signature import Signature, Visit
 from ..store import Store, StoreError
 from ..verdict import Point, in_words, named
 from .mirrors import described
-from .options import add_json, add_store, open_existing, read_config
+from .options import add_json, add_store, is_url, open_existing, read_config, read_document
 from .output import Moment, columns, print_result, print_sentence
 
 BEGINNING = 400  # characters of a text to show
@@ -246,20 +244,6 @@ def _beginning(text: str) -> list[str]:
     begun = text[:BEGINNING] + "…" * (len(text) > BEGINNING)
     width = 72 // max([1, *map(columns, begun)])
     return [part for line in begun.splitlines() for part in wrap(line, width)]
-
-
-def is_url(page: str) -> bool:
-    """Return whether an argument is a URL, and not the path of a file."""
-    return "://" in page
-
-
-def read_document(path: str, config: Config) -> Document:
-    """Return the document in a file, HTML or plain text. Raise FeedError if it can't be read."""
-    try:
-        read = html_to_unicode(None, Path(path).read_bytes())[1]
-    except OSError as error:
-        raise FeedError(f"{path}: can't be read: {error.strerror}") from error
-    return Document.from_field(read, url=Path(path).absolute().as_uri(), extractor=config.extractor)
 
 
 # The points that decide

@@ -14,8 +14,7 @@ from ..items import item_document
 from ..matching.reviews import DIFFERENT, SAME, Reviews, reviews_folder
 from ..settings import Config, ConfigError
 from ..text.urls import canonical_url
-from .explain import is_url, read_document
-from .options import add_json, add_store, existing_store
+from .options import add_json, add_store, existing_store, is_url, read_document
 from .output import print_outcome
 
 LABELS = {"same": SAME, "different": DIFFERENT}

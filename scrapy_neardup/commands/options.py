@@ -9,14 +9,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from math import inf
+from pathlib import Path
 from typing import IO, Any, TypeVar
 
 from scrapy.settings import BaseSettings
 from scrapy.utils.project import inside_project
 from tqdm import tqdm
+from w3lib.encoding import html_to_unicode
 
 from ..crawl.default_store import default_store
 from ..deduplicator import Deduplicator
+from ..document import Document
 from ..feeds import FORMATS, Feed, FeedError, telling, writing
 from ..feeds.json_text import json_text
 from ..settings import Config, ConfigError
@@ -135,6 +138,23 @@ def existing_store(opts: argparse.Namespace, settings: BaseSettings) -> str:
 def open_existing(opts: argparse.Namespace, settings: BaseSettings) -> Deduplicator:
     """Open the store for reading. Raise StoreError if it does not exist."""
     return Deduplicator.from_config(existing(opts, settings), run=None)
+
+
+# Pages
+
+
+def is_url(page: str) -> bool:
+    """Return whether an argument is a URL, and not the path of a file."""
+    return "://" in page
+
+
+def read_document(path: str, config: Config) -> Document:
+    """Return the document in a file, HTML or plain text. Raise FeedError if it can't be read."""
+    try:
+        read = html_to_unicode(None, Path(path).read_bytes())[1]
+    except OSError as error:
+        raise FeedError(f"{path}: can't be read: {error.strerror}") from error
+    return Document.from_field(read, url=Path(path).absolute().as_uri(), extractor=config.extractor)
 
 
 # Feeds
