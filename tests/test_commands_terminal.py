@@ -28,7 +28,7 @@ from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.commands.output import cut
 from scrapy_neardup.commands.terminal import Ended, ending_on_signals
 
-BAR = re.compile(r"\d+%\|[^\r]*?\| +\d+ docs \[\d\d:\d\d<[\d:?]+, +\d+ docs/s\]")
+BAR = re.compile(r"\d+%\|[^\r]*?\| +[\d.]+k?/[\d.]+k? \[\d\d:\d\d<[\d:?]+, +[\d.?]+[kM]?B/s\]")
 COUNTED = re.compile(r"\d+ (?:docs|rows|clusters|namespaces|links) \[|\| \d+/\d+ \[\d\d:\d\d<")
 
 

@@ -18,40 +18,29 @@ from ..papers.som.map import MissingExtraError, Parameters, som_clusters
 from ..quality.shingle_clusters import shingle_clusters
 from ..settings import Config
 from ..stats import plural
-from .options import (
-    BadRows,
-    add_feeds,
-    add_fields,
-    add_json,
-    check_apart,
-    check_fields,
-    number,
-    taking_bad_rows,
-    whole,
-    with_fields,
-)
+from . import options
 from .output import print_outcome, through
 
 SOM = ("class_field", "title_weight", "similarity", "seed")  # options for --method som only
 
 
 def add_cluster(parser: argparse.ArgumentParser) -> None:
-    add_feeds(parser)
-    add_fields(parser)
+    options.add_feeds(parser)
+    options.add_fields(parser)
     text = "the algorithm (default: shingle)"
     parser.add_argument("--method", choices=("shingle", "som"), default="shingle", help=text)
     text = "write the clusters to FILE, as JSON lines; - for standard output"
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help=text)
-    add_json(parser)
+    options.add_json(parser)
     add, usual = parser.add_argument_group("for --method som").add_argument, Parameters()
     text = "the field with the class, such as a category (default: classes are guessed)"
     add("--class-field", metavar="F", help=text)
     text = f"the weight of a term in the title; in the text it is 1 (default: {usual.title_weight:g})"
-    add("--title-weight", type=number(0, 1000), metavar="N", help=text)
+    add("--title-weight", type=options.number(0, 1000), metavar="N", help=text)
     text = f"the required cosine of two documents, from 0 to 1 (default: {usual.similarity})"
-    add("--similarity", type=number(0, 1), metavar="N", help=text)
+    add("--similarity", type=options.number(0, 1), metavar="N", help=text)
     text = f"the random seed of the map (default: {usual.seed})"
-    add("--seed", type=whole(0, 2**32 - 1), metavar="N", help=text)
+    add("--seed", type=options.whole(0, 2**32 - 1), metavar="N", help=text)
 
 
 def run_cluster(opts: argparse.Namespace, settings: BaseSettings) -> int:
@@ -67,10 +56,10 @@ def run_cluster(opts: argparse.Namespace, settings: BaseSettings) -> int:
     to about 1,000 long documents with few words in common. Its cost grows faster than the number of documents.
     """
     files = {"the_output": opts.output, "the_file_of_bad_rows": opts.bad_rows, "the_result": "-" if opts.json else None}
-    check_apart(a_feed=opts.feeds, **files)
+    options.check_apart(a_feed=opts.feeds, **files)
     feeds, parameters = Feeds(opts.feeds, opts.format), _parameters(opts)
-    config = with_fields(Config.from_settings(settings), opts, feeds.kind)
-    with taking_bad_rows(opts) as bad, writing(opts.output, FORMATS) as output:
+    config = options.with_fields(Config.from_settings(settings), opts, feeds.kind)
+    with options.taking_bad_rows(opts) as bad, writing(opts.output, FORMATS) as output:
         batch = _Batch(opts, config, feeds, bad)
         try:
             if opts.method == "som":
@@ -80,7 +69,7 @@ def run_cluster(opts: argparse.Namespace, settings: BaseSettings) -> int:
                 clusters = shingle_clusters(batch.read(), Rule.from_config(config))
         except MissingExtraError as error:
             raise FeedError(f"--method {opts.method}: {error}") from error
-        check_fields(opts, batch.rows, len(batch.ids), batch.located)
+        options.check_fields(opts, batch.rows, len(batch.ids), batch.located)
         for number, cluster in enumerate(clusters, 1):
             entry = {"cluster": number, "documents": [batch.ids[place] for place in cluster]}
             output.write(f"{json_text(entry)}\n".encode())
@@ -103,7 +92,7 @@ def _parameters(opts: argparse.Namespace) -> Parameters:
 class _Batch:
     """Reads the rows once, makes their documents, and records the row id of each document."""
 
-    def __init__(self, opts: argparse.Namespace, config: Config, feeds: Feeds, bad: BadRows) -> None:
+    def __init__(self, opts: argparse.Namespace, config: Config, feeds: Feeds, bad: options.BadRows) -> None:
         self.rows = self.located = 0
         self.ids: list[Any] = []
         self.classes: list[str] = []

@@ -18,7 +18,7 @@ from scrapy.utils.project import inside_project
 
 from .. import native
 from ..detectors.registry import build_detectors
-from ..settings import PREFIX, Config, ConfigError
+from ..settings import Config, ConfigError
 from ..stats import plural
 from ..store import Store, StoreError, open_store
 from ..store.local.database import check_file
@@ -34,7 +34,6 @@ ADDON, PIPELINE, MIDDLEWARE, ORIGINS = (
 )
 ENABLE = 'set ADDONS = {"scrapy_neardup.Addon": 500}, which enables all components; a later ADDONS line replaces it'
 RETRY = 550  # the position of RetryMiddleware among the downloader middlewares
-DETECTORS = {"simhash_distance": "simhash", "imatch_lexicons": "imatch", "lexicon": "imatch", "synonyms": "dwdcs"}
 FILE = "see docs/store.md; nothing is lost while the store is left as it is"
 SERVER = "check the address, whether the server runs, and whether it accepts this machine; see docs/redis.md"
 Level = Literal["error", "warning", "note"]
@@ -112,7 +111,7 @@ def _on_project(opts: argparse.Namespace, settings: BaseSettings) -> Iterator[Ad
 
 def on_settings(settings: BaseSettings, config: Config) -> list[Advice]:
     """Return advice on the settings of a project, worst first. `config` has the plugin's own settings."""
-    found = [*_on_components(settings), *_on_others(settings), *_on_ours(config), *_without_effect(settings, config)]
+    found = [*_on_components(settings), *_on_others(settings), *_on_ours(config)]
     return sorted(found, key=lambda advice: ("error", "warning", "note").index(advice.level))
 
 
@@ -185,27 +184,12 @@ def _on_ours(config: Config) -> Iterator[Advice]:
     if config.skip_mirrors and not config.recheck:
         what = "NEARDUP_RECHECK = 0: changes of skipped pages are not noticed before NEARDUP_MIRROR_TTL ends"
         yield Advice("note", what, "remove the setting; its default is 0.01")
+    if config.dropped and config.action != "drop":
+        what = f"NEARDUP_DROPPED has no effect with NEARDUP_ACTION = {config.action!r}: no item is dropped"
+        yield Advice("note", what, "remove one of the two settings")
     if is_server(config.store or "") and config.revisit == "keep":
         what = 'NEARDUP_REVISIT = "keep" on a server: if several crawls share the store, no single feed is complete'
         yield Advice("note", what, 'join the feeds of all these crawls, or set NEARDUP_REVISIT = "drop"')
-
-
-def _without_effect(settings: BaseSettings, config: Config) -> Iterator[Advice]:
-    """Yield advice on settings that have no effect, since another one rules them out."""
-    reasons = {
-        "revisit": config.action == "audit" and config.revisit != "keep" and 'with NEARDUP_ACTION = "audit"',
-        "dropped": config.dropped and config.action != "drop" and f"with NEARDUP_ACTION = {config.action!r}",
-        "skip_start": config.skip_start and not config.skip_mirrors and "with NEARDUP_SKIP_MIRRORS = False",
-        "unheld_mirrors": config.unheld_mirrors != "leave"
-        and not (config.mirror_hosts or config.learn_hosts)
-        and "without rules on hosts: NEARDUP_LEARN_HOSTS, NEARDUP_MIRROR_HOSTS",
-    }
-    for name, detector in DETECTORS.items():
-        is_idle = settings.get(PREFIX + name.upper()) and detector not in config.detectors
-        reasons[name] = is_idle and f"without {detector!r} in NEARDUP_DETECTORS"
-    for name, why in reasons.items():
-        if why:
-            yield Advice("note", f"{PREFIX}{name.upper()} has no effect {why}", "remove one of the two settings")
 
 
 def _place(settings: BaseSettings, setting: str, component: str) -> float | None:

@@ -9,12 +9,11 @@ from dataclasses import replace
 from scrapy.settings import BaseSettings
 
 from ..document import Document
-from ..feeds import FeedError, Feeds
-from ..items import item_document
+from ..feeds import FeedError
 from ..matching.reviews import DIFFERENT, SAME, Reviews, reviews_folder
 from ..settings import Config, ConfigError
 from ..text.urls import canonical_url
-from .options import add_json, add_store, existing_store, is_url, read_document
+from .options import add_json, add_store, documents_of, existing_store, is_url, read_document
 from .output import print_outcome
 
 LABELS = {"same": SAME, "different": DIFFERENT}
@@ -68,11 +67,5 @@ def _document(page: str, feeds: Sequence[str], config: Config) -> Document:
     """Return a page with its text, if a feed has it."""
     if not is_url(page):
         return read_document(page, config)
-    for path in feeds:
-        feed = Feeds([path])
-        fields = replace(config, **feed.kind.settings)
-        for row in feed.rows():
-            document = item_document(row.data, fields)
-            if document and document.url and canonical_url(document.url) == canonical_url(page) and document.lines:
-                return document
-    return Document(page, "")
+    found = (each for url, each in documents_of(feeds, config) if url == canonical_url(page) and each.lines)
+    return next(found, Document(page, ""))

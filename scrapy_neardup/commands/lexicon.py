@@ -12,32 +12,22 @@ from ..feeds import FeedError, Feeds, telling
 from ..items import item_document
 from ..settings import Config
 from ..text.lexicon import BAND, Lexicon
-from .options import (
-    BadRows,
-    add_feeds,
-    add_json,
-    add_text_field,
-    check_apart,
-    number,
-    taking_bad_rows,
-    whole,
-    with_fields,
-)
+from . import options
 from .output import print_outcome, through
 from .terminal import shown
 
 
 def add_lexicon(parser: argparse.ArgumentParser) -> None:
-    add_feeds(parser)
-    add_text_field(parser)
+    options.add_feeds(parser)
+    options.add_text_field(parser)
     text = "write the lexicon to FILE; gzipped if the name ends in .gz"
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help=text)
     text = "keep terms with a normalized IDF from LOW to HIGH; it is 0 for a term in all documents, 1 for a term in"
     text += " only one (default: %(default)s)"
-    parser.add_argument("--band", nargs=2, type=number(0, 1), default=BAND, metavar=("LOW", "HIGH"), help=text)
+    parser.add_argument("--band", nargs=2, type=options.number(0, 1), default=BAND, metavar=("LOW", "HIGH"), help=text)
     text = "leave out terms in fewer than N documents (default: 2)"
-    parser.add_argument("--min-documents", type=whole(0), default=2, metavar="N", help=text)
-    add_json(parser)
+    parser.add_argument("--min-documents", type=options.whole(0), default=2, metavar="N", help=text)
+    options.add_json(parser)
 
 
 def run_lexicon(opts: argparse.Namespace, settings: BaseSettings) -> int:
@@ -48,12 +38,12 @@ def run_lexicon(opts: argparse.Namespace, settings: BaseSettings) -> int:
 
     Then set NEARDUP_LEXICON = "news.lexicon", and begin a new store.
     """
-    check_apart(a_feed=opts.feeds, the_output=opts.output, the_file_of_bad_rows=opts.bad_rows)
+    options.check_apart(a_feed=opts.feeds, the_output=opts.output, the_file_of_bad_rows=opts.bad_rows)
     feeds = Feeds(opts.feeds, opts.format)
     with telling(opts.output):
         check_place(opts.output)
-    config = with_fields(Config.from_settings(settings), opts, feeds.kind)
-    with taking_bad_rows(opts) as bad:
+    config = options.with_fields(Config.from_settings(settings), opts, feeds.kind)
+    with options.taking_bad_rows(opts) as bad:
         frequencies, documents = _counted(feeds, config, bad)
         if not documents:
             field = f" in field {opts.text_field!r}" if opts.text_field else ""
@@ -80,7 +70,7 @@ def _saved(opts: argparse.Namespace, frequencies: Counter[str], documents: int) 
     return lexicon
 
 
-def _counted(feeds: Feeds, config: Config, bad: BadRows) -> tuple[Counter[str], int]:
+def _counted(feeds: Feeds, config: Config, bad: options.BadRows) -> tuple[Counter[str], int]:
     """Return the document frequency of each term, and the number of documents."""
     frequencies: Counter[str] = Counter()
     documents = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from math import inf
@@ -20,12 +20,14 @@ from w3lib.encoding import html_to_unicode
 from ..crawl.default_store import default_store
 from ..deduplicator import Deduplicator
 from ..document import Document
-from ..feeds import FORMATS, Feed, FeedError, telling, writing
+from ..feeds import FORMATS, Feed, FeedError, Feeds, telling, writing
 from ..feeds.json_text import json_text
+from ..items import item_document
 from ..settings import Config, ConfigError
 from ..stats import plural
 from ..store import StoreError, check_kind
 from ..store.redis.address import is_server
+from ..text.urls import canonical_url
 from .terminal import shown
 
 T = TypeVar("T")
@@ -155,6 +157,17 @@ def read_document(path: str, config: Config) -> Document:
     except OSError as error:
         raise FeedError(f"{path}: can't be read: {error.strerror}") from error
     return Document.from_field(read, url=Path(path).absolute().as_uri(), extractor=config.extractor)
+
+
+def documents_of(feeds: Sequence[str], config: Config) -> Iterator[tuple[str, Document]]:
+    """Yield the documents with a URL in feeds of any format, each after its canonical URL."""
+    for path in feeds:
+        feed = Feeds([path])
+        fields = replace(config, **feed.kind.settings)
+        for row in feed.rows():
+            document = item_document(row.data, fields)
+            if document and document.url:
+                yield canonical_url(document.url), document
 
 
 # Feeds

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from threading import current_thread, main_thread
 from typing import Any, NoReturn, TextIO, cast
 
@@ -36,58 +36,43 @@ def prepare() -> None:
 
 def shown(text: object) -> str:
     """Return a text as one printable line. Control characters are written as `\\x1b`."""
-    signs = str(text)
-    return signs if signs.isprintable() else "".join(map(_shown, signs))
-
-
-def _shown(sign: str) -> str:
-    return sign if sign.isprintable() else sign.encode("unicode_escape").decode()
+    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in str(text))
 
 
 @contextmanager
 def watched_streams() -> Iterator[None]:
     """Ignore errors of stderr, and a closed pipe at stdout. Raise StdoutError for any other error of stdout."""
-    with ExitStack() as stack:
-        stack.enter_context(redirect_stdout(cast("TextIO", _Stdout(sys.stdout))))
-        stack.enter_context(redirect_stderr(cast("TextIO", _Stream(sys.stderr))))
+    stdout, stderr = _Stream(sys.stdout, is_told=True), _Stream(sys.stderr, is_told=False)
+    with redirect_stdout(cast("TextIO", stdout)), redirect_stderr(cast("TextIO", stderr)):
         yield
 
 
 class _Stream:
     """Wraps a stream. After its first error, all output is discarded, so that the work goes on."""
 
-    def __init__(self, file: TextIO) -> None:
+    def __init__(self, file: TextIO, *, is_told: bool) -> None:
         self._file = file
+        self._is_told = is_told
 
     def write(self, text: str) -> int:
-        with self._going_on():
-            self._file.write(text)
+        self._try(self._file.write, text)
         return len(text)
 
     def flush(self) -> None:
-        with self._going_on():
-            self._file.flush()
+        self._try(self._file.flush)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._file, name)
 
-    @contextmanager
-    def _going_on(self) -> Iterator[None]:
+    def _try(self, call: Callable[..., object], *args: str) -> None:
         try:
-            yield
+            call(*args)
         except OSError as error:
             # Otherwise the interpreter fails when it writes the rest of the buffer at its exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), self._file.fileno())
-            self._lost(error)
-
-    def _lost(self, error: OSError) -> None:
-        """Handle the error. On stderr there is nothing to do, since the exit code gives the outcome."""
-
-
-class _Stdout(_Stream):
-    def _lost(self, error: OSError) -> None:
-        if not isinstance(error, BrokenPipeError):  # a closed pipe is no error: the reader has seen enough
-            raise StdoutError(error.strerror or error) from error
+            # A closed pipe is no error: the reader has seen enough. For stderr, the exit code gives the outcome.
+            if self._is_told and not isinstance(error, BrokenPipeError):
+                raise StdoutError(error.strerror or error) from error
 
 
 @contextmanager
@@ -97,7 +82,8 @@ def ending_on_signals() -> Iterator[None]:
     A signal that is ignored (as under `nohup`), or has a handler already, keeps its effect.
     """
     numbers = [getattr(signal, name) for name in NAMES if hasattr(signal, name)]
-    ours = [number for number in numbers if _is_free(number)]
+    is_ours = current_thread() is main_thread()
+    ours = [number for number in numbers if is_ours and signal.getsignal(number) is signal.SIG_DFL]
     for number in ours:
         signal.signal(number, _end)
     try:
@@ -105,10 +91,6 @@ def ending_on_signals() -> Iterator[None]:
     finally:
         for number in ours:
             signal.signal(number, signal.SIG_DFL)
-
-
-def _is_free(number: int) -> bool:
-    return current_thread() is main_thread() and signal.getsignal(number) is signal.SIG_DFL
 
 
 def _end(number: int, _: object) -> NoReturn:
