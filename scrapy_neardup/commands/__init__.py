@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from inspect import cleandoc
@@ -41,10 +40,10 @@ GROUPS = {
         "doctor": ("doctor", "check versions, settings and the store of a project"),
     },
     "Measure and tune": {
-        "lab evaluate": ("labelled", "measure precision and recall on labelled documents"),
-        "lab calibrate": ("labelled", "find thresholds for a target precision"),
-        "lab lexicon": ("lexicon", "build an I-Match lexicon from feeds"),
-        "lab cluster": ("cluster", "cluster the documents of feeds, as a batch"),
+        "lab evaluate": ("lab", "measure precision and recall on labelled documents"),
+        "lab calibrate": ("lab", "find thresholds for a target precision"),
+        "lab lexicon": ("lab", "build an I-Match lexicon from feeds"),
+        "lab cluster": ("lab", "cluster the documents of feeds, as a batch"),
     },
 }
 VERBS = {verb: module for group in GROUPS.values() for verb, (module, _) in group.items()}
@@ -78,13 +77,20 @@ class Command(ScrapyCommand):
         super().add_options(parser)
         parser.prog = PROGRAM
         parser.error = partial(VerbParser.error, parser)  # type: ignore[method-assign, arg-type]
-        parser.add_argument("-h", "--help", action=_Print, text=overview)
-        parser.add_argument("--version", action=_Print, text=_version)
+        parser.add_argument("-h", "--help", action="store_true", dest="overview")
+        parser.add_argument("--version", action="store_true")
         parser.add_argument("call", nargs=argparse.REMAINDER)
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         if args:
             sys.exit(_refused("", f"{args[0]!r} is not an option; see {PROGRAM} --help"))
+        if opts.version:
+            from importlib.metadata import version
+
+            print(f"scrapy-neardup {version('scrapy-neardup')}")
+            sys.exit()
+        if opts.overview:
+            opts.call = []
         words = [*OTHER_WORDS.get(opts.call[0], opts.call[:1]), *opts.call[1:]] if opts.call else []
         opts.verb, rest = self._verb(words)
         if opts.verb:
@@ -157,18 +163,6 @@ class Command(ScrapyCommand):
             return _refused(opts.verb, error)
 
 
-class _Print(argparse.Action):
-    """Prints a text, and ends the process."""
-
-    def __init__(self, option_strings: list[str], dest: str, text: Callable[[], str]) -> None:
-        super().__init__(option_strings, dest, nargs=0, default=argparse.SUPPRESS)
-        self._text = text
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        print(self._text())
-        parser.exit()
-
-
 class VerbParser(argparse.ArgumentParser):
     """Reports a wrong argument in one line."""
 
@@ -186,12 +180,6 @@ class VerbParser(argparse.ArgumentParser):
 def _functions(verb: str) -> tuple[Any, Any]:
     module, name = import_module(f".{VERBS[verb]}", __name__), verb.split()[-1]
     return getattr(module, f"add_{name}"), getattr(module, f"run_{name}")
-
-
-def _version() -> str:
-    from importlib.metadata import version
-
-    return f"scrapy-neardup {version('scrapy-neardup')}"
 
 
 def _refused(verb: str | None, why: object) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing, suppress
 from importlib.metadata import PackageNotFoundError, metadata, requires, version
 from pathlib import Path
@@ -118,9 +118,9 @@ def on_settings(settings: BaseSettings, config: Config) -> list[Advice]:
 def _on_components(settings: BaseSettings) -> Iterator[Advice]:
     """Yield advice on components of this package that are missing, misplaced, or misspelt."""
     for setting in ("ADDONS", "ITEM_PIPELINES", "DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES"):
-        for path in _placed(settings, setting):
-            if path.startswith("scrapy_neardup.") and isinstance(error := _loaded(path), Exception):
-                yield Advice("error", f"{setting}: {path!r} can't be loaded: {error}", "correct the path")
+        for path, found, _ in _placed(settings, setting):
+            if path.startswith("scrapy_neardup.") and isinstance(found, Exception):
+                yield Advice("error", f"{setting}: {path!r} can't be loaded: {found}", "correct the path")
     if _place(settings, "ADDONS", ADDON) is not None:
         return
     pipeline = _place(settings, "ITEM_PIPELINES", PIPELINE)
@@ -145,12 +145,14 @@ def _on_others(settings: BaseSettings) -> Iterator[Advice]:
     """Yield advice on other components that conflict with the plugin."""
     place = _place(settings, "ITEM_PIPELINES", PIPELINE)
     ours = 200 if place is None else place
-    placed = _placed(settings, "ITEM_PIPELINES").items()
-    if early := [name for name, at in placed if at <= ours and not (_is(name, ORIGINS) or _is(name, PIPELINE))]:
+    placed = _placed(settings, "ITEM_PIPELINES")
+    if early := [
+        path for path, found, at in placed if at <= ours and not (_is(found, ORIGINS) or _is(found, PIPELINE))
+    ]:
         what = f"{', '.join(sorted(early))}: not placed after NearDupPipeline ({ours}), so duplicates arrive there too"
         yield Advice("note", what, f"place pipelines that store items after {ours} in ITEM_PIPELINES")
     with suppress(TypeError, ValueError):  # a bad value stops the crawl, with Scrapy's message
-        deltafetch = [name for name in _placed(settings, "SPIDER_MIDDLEWARES") if name.endswith("DeltaFetch")]
+        deltafetch = [path for path, *_ in _placed(settings, "SPIDER_MIDDLEWARES") if path.endswith("DeltaFetch")]
         if deltafetch and settings.getbool("DELTAFETCH_ENABLED"):
             what = f"{deltafetch[0]} is enabled: a page that gave an item is never fetched again, even if it changed"
             yield Advice("warning", what, 'set DELTAFETCH_ENABLED = False and NEARDUP_REVISIT = "skip"')
@@ -194,30 +196,22 @@ def _on_ours(config: Config) -> Iterator[Advice]:
 
 def _place(settings: BaseSettings, setting: str, component: str) -> float | None:
     """Return the position of a component in a setting; None if the component is not enabled."""
-    return next((at for name, at in _placed(settings, setting).items() if _is(name, component)), None)
+    return next((at for _, found, at in _placed(settings, setting) if _is(found, component)), None)
 
 
-def _placed(settings: BaseSettings, setting: str) -> Mapping[str, float]:
-    """Return the positions of enabled components by import path."""
-    found: dict[Any, Any] = settings.getdict(setting)
-    return {
-        name if isinstance(name, str) else f"{name.__module__}.{name.__qualname__}": at
-        for name, at in found.items()
-        if isinstance(at, (int, float)) and (isinstance(name, str) or hasattr(name, "__qualname__"))
-    }
+def _placed(settings: BaseSettings, setting: str) -> Iterator[tuple[str, Any, float]]:
+    """Yield the enabled components of a setting: import path, object or error of its import, and position."""
+    for name, at in settings.getdict(setting).items():
+        if isinstance(at, (int, float)) and isinstance(name, (str, type)):
+            try:
+                found = load_object(name)
+            except Exception as error:  # a module of the user's may raise anything on import
+                found = error
+            yield name if isinstance(name, str) else f"{name.__module__}.{name.__qualname__}", found, at
 
 
-def _is(path: str, component: str) -> bool:
-    found = _loaded(path)
+def _is(found: Any, component: str) -> bool:
     return isinstance(found, type) and issubclass(found, load_object(component))
-
-
-def _loaded(path: str) -> Any:
-    """Return the object at an import path, or the error."""
-    try:
-        return load_object(path)
-    except Exception as error:  # a module of the user's may raise anything on import
-        return error
 
 
 # The store
