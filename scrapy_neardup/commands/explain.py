@@ -191,9 +191,7 @@ def _compare_held(dedup: Deduplicator, *urls: str) -> dict[str, Any]:
     if dedup.matcher.reviews.differ(*urls):
         points = [Point(WHY_APART, False)]
     elif all(point.is_met for point in points):
-        points = [
-            Point("the texts are alike, but the pages differ in what they are about, or came before any copy", False)
-        ]
+        points = [Point("the texts are alike; compare the saved pages to see what keeps them apart", False)]
     described = {url: _described(dedup.store, each) for url, each in zip(urls, (first, second), strict=True)}
     return {**_compared(found, rule, proposed_by), "documents": described, "sentence": in_words("unique", points)}
 
